@@ -1,0 +1,1 @@
+"""Proper scores for right-censored forecasts."""
