@@ -1,0 +1,63 @@
+# Every target builds the environment it needs, so each one works on a fresh clone.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The stamp's name holds a hash of what defines the environment: edit either file and it is rebuilt.
+STAMP := $(VENV)/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+WORKERS ?= 2
+# One thread per process: the tests are parallel over processes already.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+.PHONY: help setup demo test test-slow lint format bench docs studies clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Build .venv with the pinned versions of constraints.txt
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; set PYTHON=/path/to/python"; exit 1; }
+	@echo "installing into $(VENV) (two minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install -qq --constraint constraints.txt --editable '.[dev]'
+	@rm -f $(VENV)/installed-*
+	@touch $@
+
+demo: $(STAMP) ## Score forecasts on a real data set: a table, and a plot in demo/
+	$(BIN)/censcore demo --out demo
+
+test: $(STAMP) ## Run the tests, the docstring examples and the code blocks of the docs
+	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) -m "not slow"
+
+test-slow: $(STAMP) ## Run the tests that take minutes
+	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) -m slow tests
+
+lint: $(STAMP) ## Check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## Rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## Time against the peers, as ratios measured in one run
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP) ## Build the documentation in docs/_build/html
+	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+studies: $(STAMP) ## Run the studies of the paper
+	$(BIN)/censcore studies
+
+clean: ## Remove the environment and everything built
+	rm -rf $(VENV) build dist demo docs/_build docs/api/generated .mypy_cache .ruff_cache .pytest_cache \
+		.import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
