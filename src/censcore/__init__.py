@@ -1,1 +1,102 @@
-"""Proper scores for right-censored forecasts."""
+"""Proper scores for right-censored forecasts.
+
+Censor the forecast the way the data were censored, then apply the ordinary proper score:
+``score(outcome, forecast, censoring)`` gives one loss per row, where ``forecast`` is the law of the
+event time T and ``censoring`` the law of the censoring time C.
+
+Names load on first use, so ``import censcore`` itself costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
+    from censcore.distributions import Copula as Copula
+    from censcore.distributions import Distribution as Distribution
+    from censcore.distributions import Ensemble as Ensemble
+    from censcore.distributions import Exponential as Exponential
+    from censcore.distributions import Gamma as Gamma
+    from censcore.distributions import Gompertz as Gompertz
+    from censcore.distributions import Independent as Independent
+    from censcore.distributions import JointGrid as JointGrid
+    from censcore.distributions import LogLogistic as LogLogistic
+    from censcore.distributions import LogNormal as LogNormal
+    from censcore.distributions import Mixture as Mixture
+    from censcore.distributions import PiecewiseExponential as PiecewiseExponential
+    from censcore.distributions import PiecewiseLinear as PiecewiseLinear
+    from censcore.distributions import PointMass as PointMass
+    from censcore.distributions import Quantiles as Quantiles
+    from censcore.distributions import Step as Step
+    from censcore.distributions import Uniform as Uniform
+    from censcore.distributions import Weibull as Weibull
+    from censcore.estimators import Censoring as Censoring
+    from censcore.estimators import KaplanMeier as KaplanMeier
+    from censcore.outcomes import RightCensored as RightCensored
+    from censcore.scores import binomial_log_score as binomial_log_score
+    from censcore.scores import brier_score as brier_score
+    from censcore.scores import crps as crps
+    from censcore.scores import energy_score as energy_score
+    from censcore.scores import integrated_brier_score as integrated_brier_score
+    from censcore.scores import log_score as log_score
+    from censcore.scores import pinball_score as pinball_score
+
+    __version__: str
+
+_EXPORTS = {
+    "outcomes": ["RightCensored"],
+    "distributions": [
+        "Distribution",
+        "Weibull",
+        "Exponential",
+        "LogNormal",
+        "LogLogistic",
+        "Gamma",
+        "Gompertz",
+        "Uniform",
+        "PointMass",
+        "PiecewiseExponential",
+        "Mixture",
+        "Step",
+        "PiecewiseLinear",
+        "Quantiles",
+        "Ensemble",
+        "Independent",
+        "Copula",
+        "JointGrid",
+    ],
+    "scores": [
+        "log_score",
+        "crps",
+        "brier_score",
+        "integrated_brier_score",
+        "binomial_log_score",
+        "pinball_score",
+        "energy_score",
+    ],
+    "estimators": ["KaplanMeier", "Censoring"],
+}
+_SUBMODULES = [*_EXPORTS, "exceptions"]
+_HOME = {name: module for module, names in _EXPORTS.items() for name in names}
+
+__all__ = [*_HOME, *_SUBMODULES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(f"censcore.{_HOME[name]}"), name)
+    elif name in _SUBMODULES:
+        value = import_module(f"censcore.{name}")
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        value = version("censcore")
+    else:
+        raise AttributeError(f"module 'censcore' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
