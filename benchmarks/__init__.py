@@ -1,0 +1,1 @@
+"""Speed against the peers, always as a ratio measured in one run."""
