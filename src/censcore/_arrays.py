@@ -1,0 +1,203 @@
+"""NumPy and torch behind one namespace: which library, which dtype, which device.
+
+Formulas are written once against the array-API namespace ``xp`` of their inputs. The few
+operations that the standard lacks, or spells row by row, live here.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = [
+    "Array",
+    "as_float",
+    "common_rows",
+    "convert",
+    "detach",
+    "is_neutral",
+    "is_torch",
+    "namespace",
+    "one_namespace",
+    "requires_grad",
+    "searchsorted",
+    "take_along",
+    "to_numpy",
+]
+
+Array = Any
+
+
+def is_torch(value: object) -> bool:
+    """Whether ``value`` is a torch tensor, without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def is_neutral(value: object) -> bool:
+    """Whether ``value`` belongs to no array library: a Python number or a (nested) list of them."""
+    if isinstance(value, list | tuple):
+        return all(is_neutral(item) for item in value)
+    return value is None or isinstance(value, bool | int | float)
+
+
+def namespace(array: Array) -> Any:
+    """The array-API namespace of one array; anything that is not a tensor counts as NumPy."""
+    return array_api_compat.array_namespace(array) if is_torch(array) else _numpy_namespace()
+
+
+def _numpy_namespace() -> Any:
+    import array_api_compat.numpy as xp
+
+    return xp
+
+
+def one_namespace(**named: Array) -> Any:
+    """The namespace shared by all named arrays, or an error that says which one differs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore._arrays import one_namespace
+    >>> one_namespace(time=np.ones(3), scale=np.ones(3)).__name__
+    'array_api_compat.numpy'
+    """
+    kinds = {name: _kind(value) for name, value in named.items() if not is_neutral(value)}
+    if len(set(kinds.values())) > 1:
+        came = ", ".join(f"{name} in {kind}" for name, kind in kinds.items())
+        raise InvalidTypeError(
+            f"Arrays of different libraries or devices met: {came}. Give all of them in one library and on "
+            "one device: torch.as_tensor(...) for arrays, law.like(tensor) for distributions and outcomes."
+        )
+    reference = next((value for value in named.values() if not is_neutral(value)), None)
+    return namespace(reference)
+
+
+def _kind(value: Array) -> str:
+    return f"torch on {value.device}" if is_torch(value) else "NumPy"
+
+
+def as_float(value: Array, name: str, like: Array | None = None) -> Array:
+    """``value`` as a floating array in its own library, or in that of ``like`` when it is neutral.
+
+    Integers become float64 and half precision float32; other floating types are kept.
+    """
+    if like is not None and is_torch(like) and is_neutral(value):
+        return sys.modules["torch"].as_tensor(value, dtype=like.dtype, device=like.device)
+    if is_torch(value):
+        return _torch_float(value, name)
+    array = np.asarray(value)
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    if array.dtype.kind == "O":
+        array = _from_objects(array, name)
+    if array.dtype.kind != "f":
+        raise InvalidTypeError(f"{name} must hold numbers; an array of dtype {array.dtype} came.")
+    return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
+def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(f"{name} must hold numbers; an object array came ({error}).") from error
+
+
+def _torch_float(value: Array, name: str) -> Array:
+    torch = sys.modules["torch"]
+    if value.dtype in (torch.float32, torch.float64):
+        return value
+    if value.is_complex():
+        raise InvalidTypeError(f"{name} must hold real numbers; a tensor of dtype {value.dtype} came.")
+    return value.to(torch.float32 if value.is_floating_point() else torch.float64)
+
+
+def convert(array: Array, like: Array) -> Array:
+    """``array`` in the library, on the device and in the dtype of ``like`` (booleans stay booleans)."""
+    if is_torch(like):
+        torch = sys.modules["torch"]
+        tensor = torch.as_tensor(array, device=like.device)
+        return tensor.to(like.dtype) if tensor.is_floating_point() else tensor
+    array = to_numpy(array)
+    return array.astype(like.dtype) if array.dtype.kind == "f" else array
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """``array`` as NumPy, cut from any graph and brought to the CPU."""
+    return array.detach().cpu().numpy() if is_torch(array) else np.asarray(array)
+
+
+def detach(array: Array) -> Array:
+    """``array`` without its gradient."""
+    return array.detach() if is_torch(array) else array
+
+
+def requires_grad(array: Array) -> bool:
+    """Whether a gradient is being recorded through ``array``."""
+    return is_torch(array) and array.requires_grad
+
+
+def common_rows(**rows: int) -> int:
+    """The number of rows that all parts share, where one row stands for all of them.
+
+    Examples
+    --------
+    >>> from censcore._arrays import common_rows
+    >>> common_rows(outcome=5, forecast=5, censoring=1)
+    5
+    """
+    counts = {name: n for name, n in rows.items() if n != 1}
+    if len(set(counts.values())) > 1:
+        came = ", ".join(f"{name} has {n}" for name, n in counts.items())
+        raise InvalidInputError(
+            f"The numbers of rows differ: {came}. Each must have the same number, or one."
+        )
+    return next(iter(counts.values()), 1)
+
+
+def searchsorted(knots: Array, values: Array, side: str) -> Array:
+    """Row by row ``searchsorted``: knots (1 or n, J) ascending, values (n, q) -> indices (n, q)."""
+    if is_torch(values):
+        torch = sys.modules["torch"]
+        knots = detach(knots)
+        if knots.shape[0] == 1:
+            return torch.searchsorted(knots[0].contiguous(), detach(values).contiguous(), side=side)
+        rows = values.shape[0] if values.shape[0] != 1 else knots.shape[0]
+        values = detach(values).expand(rows, values.shape[1]).contiguous()
+        return torch.searchsorted(knots.contiguous(), values, side=side)
+    if knots.shape[0] == 1:
+        return np.searchsorted(knots[0], values, side=side)  # type: ignore[call-overload]
+    if values.shape[0] == 1:
+        values = np.broadcast_to(values, (knots.shape[0], values.shape[1]))
+    return _searchsorted_rows(knots, values, side)
+
+
+def _searchsorted_rows(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
+    """Bisection on all rows at once; J steps are never taken one by one."""
+    n_knots = knots.shape[1]
+    low = np.zeros(values.shape, dtype=np.intp)
+    high = np.full(values.shape, n_knots, dtype=np.intp)
+    for _ in range(int(n_knots).bit_length()):
+        open_ = low < high
+        middle = (low + high) // 2
+        knot = np.take_along_axis(knots, np.minimum(middle, n_knots - 1), axis=1)
+        right = (knot <= values) if side == "right" else (knot < values)
+        low = np.where(open_ & right, middle + 1, low)
+        high = np.where(open_ & ~right, middle, high)
+    return low
+
+
+def take_along(array: Array, index: Array) -> Array:
+    """``array`` (1 or n, J) read at ``index`` (n, q) along its second axis, one row serving all."""
+    if array.shape[0] == 1:
+        return array[0][index]
+    if is_torch(array):
+        return sys.modules["torch"].take_along_dim(array, index, dim=1)
+    if index.shape[0] == 1:
+        index = np.broadcast_to(index, (array.shape[0], index.shape[1]))
+    return np.take_along_axis(array, index, axis=1)

@@ -1,0 +1,76 @@
+"""Checks shared by outcomes, laws and scores; each says what came, what was expected, what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, namespace, to_numpy
+from censcore.exceptions import InvalidInputError
+
+__all__ = [
+    "check_finite",
+    "check_levels",
+    "check_not_nan",
+    "check_positive",
+    "check_probabilities",
+    "name_rows",
+]
+
+
+def name_rows(rows: Any, limit: int = 5) -> str:
+    """Say which rows, without listing thousands of them.
+
+    Examples
+    --------
+    >>> from censcore._validation import name_rows
+    >>> name_rows([3])
+    '1 row (3)'
+    >>> name_rows(range(12))
+    '12 rows (0, 1, 2, 3, 4, ...)'
+    """
+    rows = [int(row) for row in rows]
+    shown = ", ".join(str(row) for row in rows[:limit]) + (", ..." if len(rows) > limit else "")
+    return f"{len(rows)} row{'s' if len(rows) != 1 else ''} ({shown})"
+
+
+def _refuse(bad: Array, values: Array, name: str, expected: str) -> None:
+    bad = to_numpy(bad)
+    if bad.any():
+        where = np.argwhere(bad)
+        example = to_numpy(values)[tuple(where[0])]
+        rows = np.unique(where[:, 0]) if where.shape[1] else [0]
+        raise InvalidInputError(f"{name} must be {expected}; {example} came, in {name_rows(rows)}.")
+
+
+def check_not_nan(values: Array, name: str) -> None:
+    """Refuse NaN."""
+    xp = namespace(values)
+    _refuse(xp.isnan(values), values, name, "free of NaN")
+
+
+def check_finite(values: Array, name: str) -> None:
+    """Refuse NaN and infinities."""
+    xp = namespace(values)
+    _refuse(~xp.isfinite(values), values, name, "finite")
+
+
+def check_positive(values: Array, name: str, *, zero: bool = False, infinite: bool = False) -> None:
+    """Refuse what is not positive (or not non-negative), NaN, and infinities unless allowed."""
+    xp = namespace(values)
+    bad = xp.isnan(values) | ((values < 0) if zero else (values <= 0))
+    if not infinite:
+        bad = bad | xp.isinf(values)
+    expected = ("non-negative" if zero else "positive") + ("" if infinite else " and finite")
+    _refuse(bad, values, name, expected)
+
+
+def check_probabilities(values: Array, name: str) -> None:
+    """Refuse what lies outside [0, 1]."""
+    _refuse(~((values >= 0) & (values <= 1)), values, name, "between 0 and 1")
+
+
+def check_levels(values: Array, name: str = "levels") -> None:
+    """Refuse what lies outside the open interval (0, 1)."""
+    _refuse(~((values > 0) & (values < 1)), values, name, "strictly between 0 and 1")

@@ -1,0 +1,17 @@
+"""The commands, one file each."""
+
+from __future__ import annotations
+
+import typer
+
+from censcore.cli.demo import demo
+
+app = typer.Typer(
+    help="Proper scores for right-censored forecasts.", no_args_is_help=True, add_completion=False
+)
+app.command()(demo)
+
+
+@app.callback()
+def _root() -> None:
+    """Proper scores for right-censored forecasts."""

@@ -1,0 +1,178 @@
+"""``censcore demo``: three forecasts of breast-cancer recurrence, scored on a real trial.
+
+Every woman of the German Breast Cancer Study Group trial is scored once, by models and by a law of C
+that never saw her: five folds, and in each of them a Kaplan-Meier curve, a Weibull regression and a
+Cox regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+import censcore as cs
+from censcore.exceptions import NoDensityError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+__all__ = ["demo"]
+
+HORIZON = 5.0  # years
+FOLDS = 5
+DRAWS = 1000
+TIMES = np.array([1.0, 2.0, 4.0])
+LEVELS = np.array([0.1, 0.25, 0.5])
+CURVE_TIMES = np.linspace(0.05, HORIZON, 100, endpoint=False)
+
+Losses = dict[str, dict[str, np.ndarray]]  # score -> model -> one row per woman
+
+#: The columns of each score, and the score: one loss per woman, or one per woman and column.
+SCORES: dict[str, tuple[list[str], Callable[..., np.ndarray]]] = {
+    "log score": ([""], lambda y, F, C: cs.log_score(y, F, C, horizon=HORIZON)),
+    "CRPS": ([""], lambda y, F, C: cs.crps(y, F, C, horizon=HORIZON)),
+    "energy score": ([""], lambda y, F, C: cs.energy_score(y, _ensemble(F), C, horizon=HORIZON)),
+    "integrated Brier score, IPCW": (
+        [""],
+        lambda y, F, C: cs.integrated_brier_score(y, F, C, scale="ipcw", normalize=True, horizon=HORIZON),
+    ),
+    "Brier score": (
+        [f"{t:g} y" for t in TIMES],
+        lambda y, F, C: cs.brier_score(y, F, C, TIMES, horizon=HORIZON),
+    ),
+    "Brier score, IPCW": (
+        [f"{t:g} y" for t in TIMES],
+        lambda y, F, C: cs.brier_score(y, F, C, TIMES, scale="ipcw", horizon=HORIZON),
+    ),
+    "binomial log score": (
+        [f"{t:g} y" for t in TIMES],
+        lambda y, F, C: cs.binomial_log_score(y, F, C, TIMES, horizon=HORIZON),
+    ),
+    "pinball score": (
+        [f"level {a:g}" for a in LEVELS],
+        lambda y, F, C: cs.pinball_score(y, F, C, LEVELS, horizon=HORIZON),
+    ),
+}
+
+
+def _ensemble(forecast: cs.Distribution) -> cs.Ensemble:
+    """Draws of the forecast: what a generative model would hand over."""
+    return cs.Ensemble(forecast.censor_at(HORIZON).sample(DRAWS, seed=0))
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("demo"),
+) -> None:
+    """Score three forecasts on the German Breast Cancer Study Group trial: a table and a plot."""
+    try:
+        import lifelines  # noqa: F401
+        from rich.console import Console
+
+        from censcore.cli.demo_figure import draw
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"The demo needs {error.name}: pip install 'censcore[demo]'.") from error
+
+    X, y = load_trial()
+    losses, curves = cross_fit(X, y)
+    console = Console()
+    console.print(f"\n[bold]German Breast Cancer Study Group trial[/bold], time to recurrence in years: {y}")
+    console.print(score_table(losses))
+    out.mkdir(parents=True, exist_ok=True)
+    console.print(f"plot: {draw(curves, CURVE_TIMES, out / 'brier.png')}")
+
+
+def load_trial() -> tuple[pd.DataFrame, cs.RightCensored]:
+    """Covariates and recurrence-free time in years; the data come with lifelines."""
+    import pandas as pd
+    from lifelines.datasets import load_gbsg2
+
+    trial = load_gbsg2()
+    X = pd.DataFrame(
+        {
+            "hormone_therapy": trial.horTh == "yes",
+            "postmenopausal": trial.menostat == "Post",
+            "grade_2": trial.tgrade == "II",
+            "grade_3": trial.tgrade == "III",
+            "age": trial.age,
+            "tumour_size": trial.tsize,
+            "log_nodes": np.log(trial.pnodes),
+            "log_progesterone": np.log1p(trial.progrec),
+            "log_estrogen": np.log1p(trial.estrec),
+        }
+    )
+    return X.astype(float), cs.RightCensored(trial.time.to_numpy() / 365.25, trial.cens.to_numpy())
+
+
+def fit_forecasts(X: pd.DataFrame, y: cs.RightCensored, X_new: pd.DataFrame) -> dict[str, cs.Distribution]:
+    """Fit the models on (X, y); forecast the law of T for every row of X_new."""
+    from lifelines import CoxPHFitter, WeibullAFTFitter
+
+    frame = X.assign(time=y.time, event=y.event)
+    cox = CoxPHFitter().fit(frame, "time", "event")
+    survival = cox.predict_survival_function(X_new)
+    weibull = WeibullAFTFitter().fit(frame, "time", "event").params_
+    slopes = weibull["lambda_"].drop("Intercept")
+    log_scale = weibull["lambda_", "Intercept"] + X_new[slopes.index] @ slopes
+    return {
+        "Kaplan-Meier": cs.KaplanMeier().fit(None, y).predict_distribution(X_new),
+        "Weibull": cs.Weibull(np.exp(weibull["rho_", "Intercept"]), np.exp(log_scale.to_numpy())),
+        "Cox": cs.Step(survival.index.to_numpy(), sf=survival.to_numpy().T),
+    }
+
+
+def cross_fit(X: pd.DataFrame, y: cs.RightCensored) -> tuple[Losses, dict[str, np.ndarray]]:
+    """Out-of-fold losses of every score and model, and the Brier score over time of every model."""
+    fold = np.random.default_rng(0).permutation(len(y)) % FOLDS
+    losses: Losses = {score: {} for score in SCORES}
+    curves: dict[str, np.ndarray] = {}
+    for held_out in range(FOLDS):
+        test = fold == held_out
+        C = cs.Censoring(cs.KaplanMeier()).fit(None, y[~test]).predict_distribution(X[test])
+        for model, F in fit_forecasts(X[~test], y[~test], X[test]).items():
+            for score, (_, evaluate) in SCORES.items():
+                _put(losses[score], model, test, lambda e=evaluate, F=F, C=C, test=test: e(y[test], F, C))
+            curve = cs.brier_score(y[test], F, C, CURVE_TIMES, scale="ipcw", horizon=HORIZON)
+            _put(curves, model, test, lambda curve=curve: curve)
+    return losses, curves
+
+
+def _put(table: dict[str, np.ndarray], model: str, rows: np.ndarray, evaluate: Callable[[], Any]) -> None:
+    """Write the losses of some rows; a law without a density leaves no log score."""
+    try:
+        values = evaluate().reshape(rows.sum(), -1)
+    except NoDensityError:
+        return
+    table.setdefault(model, np.full((len(rows), values.shape[1]), np.nan))[rows] = values
+
+
+def score_table(losses: Losses) -> Table:
+    """Mean loss and its standard error; the smallest mean of each line stands out."""
+    from rich.table import Table
+
+    models = list(losses["CRPS"])
+    table = Table(title="Mean loss ± standard error, lower is better", title_justify="left")
+    for name, justify in [("score", "left"), ("at", "left"), *((model, "right") for model in models)]:
+        table.add_column(name, justify=justify)
+    for score, (columns, _) in SCORES.items():
+        for j, at in enumerate(columns):
+            means = {model: _mean_and_error(values[:, j]) for model, values in losses[score].items()}
+            best = min(means, key=lambda model: means[model][0])
+            cells = [_cell(means.get(model), model == best and len(means) > 1) for model in models]
+            table.add_row(score if j == 0 else "", at, *cells, end_section=j == len(columns) - 1)
+    return table
+
+
+def _mean_and_error(loss: np.ndarray) -> tuple[float, float]:
+    return float(loss.mean()), float(loss.std(ddof=1) / np.sqrt(len(loss)))
+
+
+def _cell(mean: tuple[float, float] | None, best: bool) -> str:
+    if mean is None:
+        return "[dim]no density[/dim]"
+    text = f"{mean[0]:.4f} ± {mean[1]:.4f}"
+    return f"[bold green]{text}[/bold green]" if best else text

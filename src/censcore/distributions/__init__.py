@@ -1,0 +1,8 @@
+"""Laws of event times and of censoring times: one vocabulary for both."""
+
+from censcore.distributions._base import Distribution, Univariate
+from censcore.distributions.censored import Censored
+from censcore.distributions.point_mass import PointMass
+from censcore.distributions.weibull import Weibull
+
+__all__ = ["Censored", "Distribution", "PointMass", "Univariate", "Weibull"]

@@ -1,0 +1,420 @@
+"""The vocabulary that every law speaks, and what can be derived from a few formulas."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    convert,
+    detach,
+    is_neutral,
+    namespace,
+    one_namespace,
+    requires_grad,
+)
+from censcore._numerics import integrate, invert_decreasing, safe_log
+from censcore._validation import check_not_nan, check_positive, check_probabilities
+from censcore.exceptions import InvalidInputError, NoDensityError
+
+__all__ = ["Distribution", "Univariate"]
+
+# Levels whose quantiles split a smooth law into panels on which it is nearly a polynomial.
+_PANEL_CDF = (1e-14, 1e-11, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
+_PANEL_SF = (
+    0.05,
+    1e-2,
+    1e-3,
+    1e-4,
+    1e-6,
+    1e-8,
+    1e-10,
+    1e-13,
+    1e-16,
+    1e-20,
+    1e-30,
+    1e-50,
+    1e-100,
+    1e-200,
+    1e-300,
+)
+
+
+class Distribution(ABC):
+    """One law of an event time (or of several) per row.
+
+    Every array that a law holds has the rows as its first axis; a first axis of length one serves all
+    rows, so a law that is the same for everybody is stored once.
+    """
+
+    #: Names of the attributes that hold arrays, and of those that hold other laws (in lists).
+    _arrays: ClassVar[tuple[str, ...]] = ()
+    _laws: ClassVar[tuple[str, ...]] = ()
+
+    #: Whether the law was built from Python numbers alone and so fits any array library.
+    _neutral: bool = False
+
+    def _store(self, **arrays: Array) -> None:
+        """Keep ``arrays`` (numbers, or arrays with the rows first) as ``_name`` in one array library."""
+        xp = one_namespace(**arrays)
+        self._neutral = all(is_neutral(value) for value in arrays.values())
+        reference = next((as_float(v, n) for n, v in arrays.items() if not is_neutral(v)), None)
+        values = {name: as_float(value, name, like=reference) for name, value in arrays.items()}
+        dtype = xp.result_type(*values.values())
+        for name, value in values.items():
+            setattr(self, f"_{name}", xp.astype(value, dtype))
+        self._arrays = tuple(f"_{name}" for name in arrays)
+
+    def _parts(self) -> list[Distribution]:
+        return [law for name in self._laws for law in getattr(self, name)]
+
+    @property
+    def _reference(self) -> Array:
+        """Any array of the law: it tells the library, the dtype and the device."""
+        return getattr(self, self._arrays[0]) if self._arrays else self._parts()[0]._reference
+
+    @property
+    def _xp(self) -> Any:
+        return namespace(self._reference)
+
+    @property
+    def _is_neutral(self) -> bool:
+        return self._neutral if self._arrays else all(law._is_neutral for law in self._parts())
+
+    @property
+    def _requires_grad(self) -> bool:
+        own = any(requires_grad(getattr(self, name)) for name in self._arrays)
+        return own or any(law._requires_grad for law in self._parts())
+
+    def __len__(self) -> int:
+        own = [int(getattr(self, name).shape[0]) for name in self._arrays]
+        return common_rows(
+            **{f"part {i}": n for i, n in enumerate(own + [len(law) for law in self._parts()])}
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n,) for laws of one time, (n, k) for joint laws; n = 1 stands for any number of rows."""
+        return (len(self),)
+
+    @property
+    def k(self) -> int:
+        """Number of event times."""
+        return self.shape[1] if len(self.shape) == 2 else 1
+
+    def _map(self, f: Callable[[Array], Array]) -> Self:
+        """The same kind of law with ``f`` applied to every array it holds."""
+        other = copy.copy(self)
+        for name in self._arrays:
+            setattr(other, name, f(getattr(self, name)))
+        for name in self._laws:
+            setattr(other, name, [law._map(f) for law in getattr(self, name)])
+        return other
+
+    def take(self, rows: Any) -> Self:
+        """The laws of some rows (indices, a slice or a mask); a law shared by all rows stays shared."""
+        if isinstance(rows, int | np.integer):
+            rows = [int(rows)]
+        return self._map(lambda array: array if array.shape[0] == 1 else array[rows])
+
+    def __getitem__(self, rows: Any) -> Self:
+        return self.take(rows)
+
+    def like(self, array: Array) -> Self:
+        """The same laws in the library, on the device and in the dtype of ``array``."""
+        other = self._map(lambda own: convert(own, array))
+        other._neutral = False
+        return other
+
+    def detach(self) -> Self:
+        """The same laws, cut from any gradient graph."""
+        return self._map(detach)
+
+    def sample(self, m: int, seed: Any = None) -> Array:
+        """``m`` draws from every law: (n, m), or (n, m, k) for joint laws."""
+        if m < 1:
+            raise InvalidInputError(f"m, the number of draws, must be at least 1; {m} came.")
+        return self._sample(int(m), np.random.default_rng(seed))
+
+    @abstractmethod
+    def _sample(self, m: int, rng: np.random.Generator) -> Array: ...
+
+    @abstractmethod
+    def marginal(self, j: int) -> Univariate:
+        """The law of coordinate ``j``."""
+
+    @abstractmethod
+    def first(self) -> Univariate:
+        """The law of the smallest of the event times."""
+
+    @abstractmethod
+    def log_likelihood(self, time: Array, event: Array) -> Array:
+        """Density in the coordinates with an event, survival in the censored ones; one value per row."""
+
+    @abstractmethod
+    def censor_at(self, tau: Array) -> Distribution:
+        """The law of min(T, tau), coordinate by coordinate."""
+
+    def _uniforms(self, size: tuple[int, ...], rng: np.random.Generator) -> Array:
+        return convert(rng.random(size), self._reference)
+
+    def __repr__(self) -> str:
+        size = ", ".join(str(extent) for extent in self.shape)
+        return f"{type(self).__name__}(shape=({size}{',' if len(self.shape) == 1 else ''}))"
+
+
+class Univariate(Distribution):
+    """A law of one event time on [0, inf] per row.
+
+    A subclass writes ``_sf`` and whatever else it knows in closed form. Formulas receive times or levels
+    as (n, q) arrays and keep their parameters as (n, 1) columns, so that they read like the textbook.
+    """
+
+    #: Whether ``logpdf`` exists.
+    has_density: ClassVar[bool] = True
+
+    #: 0 where the survival function is a step function, 1 where it is piecewise linear, None otherwise.
+    _degree: ClassVar[int | None] = None
+
+    # ---- formulas of a subclass ----------------------------------------------------------------
+
+    @abstractmethod
+    def _sf(self, t: Array) -> Array: ...
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._sf(t)
+
+    def _cdf(self, t: Array) -> Array:
+        return 1 - self._sf(t)
+
+    def _logsf(self, t: Array) -> Array:
+        return safe_log(self._sf(t))
+
+    def _logpdf(self, t: Array) -> Array:
+        raise NoDensityError(
+            f"{type(self).__name__} has no density, so it has no log score. Score it by crps, brier_score or "
+            "pinball_score, or give the forecast a density (PiecewiseLinear, PiecewiseExponential, ...)."
+        )
+
+    def _isf(self, p: Array) -> Array:
+        return self._with_gradient(
+            invert_decreasing(lambda t: detach(self._sf(t)), detach(p)), self._sf, p, -1
+        )
+
+    def _icdf(self, p: Array) -> Array:
+        return self._with_gradient(
+            invert_decreasing(lambda t: -detach(self._cdf(t)), -detach(p)), self._cdf, p, 1
+        )
+
+    def _with_gradient(self, t: Array, f: Callable[[Array], Array], p: Array, sign: int) -> Array:
+        """One Newton step from the root leaves its value alone and gives it the gradient of the root."""
+        if not (self.has_density and (self._requires_grad or requires_grad(p))):
+            return t
+        xp = namespace(t)
+        finite = xp.isfinite(t)
+        inside = xp.where(finite, t, xp.ones_like(t))
+        density = xp.exp(detach(self._logpdf(inside)))
+        step = (p - f(inside)) / (sign * density)
+        return xp.where(finite & (density > 0), inside + (step - detach(step)), t)
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        """Quadrature between the law's own quantiles; a and b are (n, q)."""
+        xp = self._xp
+        inner = self._panel_edges()
+        columns = [
+            self._integrated_between(a[:, j : j + 1], b[:, j : j + 1], inner) for j in range(a.shape[1])
+        ]
+        return xp.stack(columns, axis=1)
+
+    def _integrated_between(self, a: Array, b: Array, inner: Array) -> Array:
+        xp = self._xp
+        n = common_rows(a=a.shape[0], law=inner.shape[0])
+        a, b = xp.broadcast_to(a, (n, 1)), xp.broadcast_to(b, (n, 1))
+        inner = xp.broadcast_to(inner, (n, inner.shape[1]))
+        top = xp.maximum(a, xp.minimum(b, inner[:, -1:]))
+        edges = xp.concat([a, xp.minimum(xp.maximum(inner, a), top), top], axis=1)
+        rest = (b - top)[:, 0]
+        mass = xp.broadcast_to(self._tail_mass(), rest.shape)
+        return integrate(self._sf, edges) + xp.where(
+            (rest > 0) & (mass > 0), xp.where(mass > 0, rest, xp.zeros_like(rest)) * mass, xp.zeros_like(rest)
+        )
+
+    def _tail_mass(self) -> Array:
+        """Mass at infinity, and infinity where the mean of the finite part is infinite: t P(T > t) must vanish."""
+        return self._mass_at_infinity()
+
+    def _mass_at_infinity(self) -> Array:
+        """P(T = inf), (n,) or (1,)."""
+        return self._xp.zeros_like(self._reference[:1, ...]).reshape(-1)[:1]
+
+    def _breaks(self) -> Array | None:
+        """Times (1 or n, b), ascending, where the survival function jumps or bends; None if it never does."""
+        return None
+
+    def _panel_edges(self) -> Array:
+        """Ascending times (1 or n, p) between which the survival function is smooth; no gradient."""
+        law = self.detach()
+        xp = law._xp
+        ref = law._reference
+        levels_cdf = convert(np.array([_PANEL_CDF]), ref)
+        # float32 cannot tell the smallest levels from zero, and zero has no finite quantile
+        levels_sf = convert(np.array([[p for p in _PANEL_SF if p > float(xp.finfo(ref.dtype).tiny)]]), ref)
+        quantiles = xp.concat([law._icdf(levels_cdf), law._isf(levels_sf)], axis=1)
+        breaks = law._breaks()
+        if breaks is not None:
+            n = common_rows(quantiles=quantiles.shape[0], breaks=breaks.shape[0])
+            quantiles = xp.concat(
+                [xp.broadcast_to(part, (n, part.shape[1])) for part in (quantiles, breaks)], axis=1
+            )
+        largest = xp.where(xp.isfinite(quantiles), quantiles, xp.zeros_like(quantiles))
+        largest = xp.max(largest, axis=1)[:, None]
+        return xp.sort(xp.where(xp.isfinite(quantiles), quantiles, largest), axis=1)
+
+    # ---- the public words ----------------------------------------------------------------------
+
+    def cdf(self, t: Array) -> Array:
+        """P(T <= t). Times are a number, (n,) for one per row, or (n, q) or (1, q) for several."""
+        return self._at_times("_cdf", t, below=0.0)
+
+    def sf(self, t: Array) -> Array:
+        """P(T > t)."""
+        return self._at_times("_sf", t, below=1.0)
+
+    def sf_left(self, t: Array) -> Array:
+        """P(T >= t), the left limit of :meth:`sf`; they differ at atoms."""
+        return self._at_times("_sf_left", t, below=1.0)
+
+    def logsf(self, t: Array) -> Array:
+        """log P(T > t)."""
+        return self._at_times("_logsf", t, below=0.0)
+
+    def logpdf(self, t: Array) -> Array:
+        """Log density at t; a :class:`~censcore.exceptions.NoDensityError` where there is none."""
+        return self._at_times("_logpdf", t, below=-np.inf)
+
+    def icdf(self, p: Array) -> Array:
+        """The p-quantile inf{t: F(t) >= p}; infinity beyond the finite mass."""
+        return self._at_levels("_icdf", p)
+
+    def isf(self, p: Array) -> Array:
+        """inf{t: P(T > t) <= p}, accurate in the upper tail."""
+        return self._at_levels("_isf", p)
+
+    def integrated_sf(self, a: Array, b: Array) -> Array:
+        r""":math:`\int_a^b P(T>s)\,ds` for 0 <= a <= b <= inf; infinite where the tail is too heavy."""
+        law = self._fitting(a)._fitting(b)
+        a, restore_a = law._as_columns(a, "a")
+        b, restore_b = law._as_columns(b, "b")
+        check_positive(a, "a", zero=True)
+        check_positive(b, "b", zero=True, infinite=True)
+        xp = law._xp
+        if bool(xp.any(b < a)):
+            raise InvalidInputError("integrated_sf(a, b) needs a <= b in every row.")
+        wide = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
+        restore = restore_a if a.shape[1] > 1 or b.shape[1] == 1 else restore_b
+        return restore(law._integrated_sf(xp.broadcast_to(a, wide), xp.broadcast_to(b, wide)))
+
+    def mean(self) -> Array:
+        """Expected event time, (n,); infinite where mass sits at infinity."""
+        return self.integrated_sf(0.0, np.inf)
+
+    def mass_at_infinity(self) -> Array:
+        """P(T = inf), (n,): the share that never has the event."""
+        xp = self._xp
+        return xp.broadcast_to(self._mass_at_infinity(), (len(self),))
+
+    def icdf_beyond(self, y: Array, p: Array) -> Array:
+        r"""Quantiles of the law given T >= y: :math:`\inf\{t\ge y: P(T\le t\mid T\ge y)\ge p\}`.
+
+        ``y`` is (n,), ``p`` a number, (n,), (1, q) or (n, q). Where P(T >= y) = 0 there is no such law
+        and the answer is y.
+        """
+        law = self._fitting(y)._fitting(p)
+        p, restore = law._as_columns(p, "p")
+        check_probabilities(p, "p")
+        y, _ = law._as_columns(y, "y")
+        return restore(law._icdf_beyond(y, p))
+
+    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+        xp = self._xp
+        survivors = self._sf_left(y)
+        t = xp.maximum(self._isf((1 - p) * survivors), y + 0 * p)
+        return xp.where(survivors > 0, t, y + 0 * p)
+
+    def marginal(self, j: int) -> Univariate:
+        """The law itself: it has one coordinate."""
+        if j not in (0, -1):
+            raise InvalidInputError(
+                f"{type(self).__name__} has one coordinate; coordinate {j} was asked for."
+            )
+        return self
+
+    def first(self) -> Univariate:
+        """The law itself: the first of one event time is that time."""
+        return self
+
+    def log_likelihood(self, time: Array, event: Array) -> Array:
+        """Log density where there is an event, log survival where the time is censored, (n,)."""
+        law = self._fitting(time)
+        xp = law._xp
+        time, _ = law._as_columns(time, "time")
+        event = xp.reshape(xp.asarray(event), (-1, 1)) != 0
+        # each branch sees only times of its own kind, so neither gradient can meet the other's infinities
+        inner = xp.ones_like(time)
+        density = law._logpdf(xp.where(event, time, inner)) if bool(xp.any(event)) else xp.zeros_like(time)
+        survival = law._logsf(xp.where(event, inner, time))
+        return xp.where(event, density, survival)[:, 0]
+
+    def censor_at(self, tau: Array) -> Univariate:
+        """The law of min(T, tau): all mass beyond ``tau`` sits at ``tau``."""
+        from censcore.distributions.censored import Censored
+
+        return Censored(self, tau)
+
+    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+        return self._isf(self._uniforms((len(self), m), rng))
+
+    # ---- shapes --------------------------------------------------------------------------------
+
+    def _fitting(self, values: Array) -> Self:
+        """The law in the library of ``values``, where it was built from plain numbers."""
+        return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
+
+    def _at_times(self, formula: str, t: Array, below: float) -> Array:
+        law = self._fitting(t)
+        t, restore = law._as_columns(t, "t")
+        check_not_nan(t, "t")
+        xp = law._xp
+        negative = t < 0
+        if not bool(xp.any(negative)):
+            return restore(getattr(law, formula)(t))
+        values = getattr(law, formula)(xp.where(negative, xp.zeros_like(t), t))
+        return restore(xp.where(negative, xp.full_like(values, below), values))
+
+    def _at_levels(self, formula: str, p: Array) -> Array:
+        law = self._fitting(p)
+        p, restore = law._as_columns(p, "p")
+        check_probabilities(p, "p")
+        return restore(getattr(law, formula)(p))
+
+    def _as_columns(self, values: Array, name: str) -> tuple[Array, Callable[[Array], Array]]:
+        """``values`` as (rows, q), and how to give an answer of that shape back."""
+        one_namespace(**{name: values, "law": self._reference})
+        array = as_float(values, name, like=self._reference)
+        if array.ndim <= 1:
+            array = array.reshape(-1, 1)
+            common_rows(**{name: array.shape[0], "law": len(self)})
+            return array, lambda answer: answer[:, 0]
+        if array.ndim != 2:
+            raise InvalidInputError(
+                f"{name} must be a number, (n,) or (n, q); an array of shape {tuple(array.shape)} came."
+            )
+        common_rows(**{name: array.shape[0], "law": len(self)})
+        return array, lambda answer: answer

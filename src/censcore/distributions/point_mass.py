@@ -1,0 +1,82 @@
+"""All mass at one time."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from censcore._arrays import Array, as_float
+from censcore._validation import check_positive
+from censcore.distributions._base import Univariate
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["PointMass"]
+
+
+class PointMass(Univariate):
+    r"""The law with all mass at one time: :math:`P(T>t)=\mathbb 1\{t<c\}`.
+
+    As a law of C it says that the censoring time is known: ``PointMass(c)`` for administrative or
+    observed censoring times, ``PointMass(inf)`` for no censoring at all.
+
+    Parameters
+    ----------
+    location : array or number
+        c >= 0, one per row or one for all; infinity is allowed.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> law = cs.PointMass([2.0, float("inf")])
+    >>> law.sf(2.0), law.sf_left(2.0)
+    (array([0., 1.]), array([1., 1.]))
+    """
+
+    has_density: ClassVar[bool] = False
+    _degree: ClassVar[int | None] = 0
+
+    def __init__(self, location: Array) -> None:
+        self._store(location=location)
+        if self._location.ndim > 1:
+            raise InvalidInputError(
+                f"PointMass takes one location per row; an array of shape {tuple(self._location.shape)} came. "
+                "For one censoring time per coordinate use Independent([PointMass(c1), PointMass(c2), ...])."
+            )
+        check_positive(self._location, "location", zero=True, infinite=True)
+        self._location = self._location.reshape(-1, 1)
+
+    @property
+    def location(self) -> Array:
+        """Where the mass sits, (n,) or (1,)."""
+        return self._location[:, 0]
+
+    def _indicator(self, condition: Array) -> Array:
+        return self._xp.astype(condition, self._location.dtype)
+
+    def _sf(self, t: Array) -> Array:
+        return self._indicator(t < self._location)
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._indicator(t <= self._location)
+
+    def _isf(self, p: Array) -> Array:
+        return self._xp.where(p < 1, self._location, self._xp.zeros_like(p + self._location))
+
+    def _icdf(self, p: Array) -> Array:
+        return self._xp.where(p > 0, self._location, self._xp.zeros_like(p + self._location))
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        cut = self._xp.minimum(b, self._location + self._xp.zeros_like(b))
+        return self._xp.where(cut > a, cut - a, self._xp.zeros_like(cut))
+
+    def _mass_at_infinity(self) -> Array:
+        return self._indicator(self._xp.isinf(self._location))[:, 0]
+
+    def _breaks(self) -> Array:
+        return self._location
+
+    def censor_at(self, tau: Array) -> PointMass:
+        """The point mass at min(c, tau)."""
+        law = self._fitting(tau)
+        tau = as_float(tau, "tau", like=law._location)
+        check_positive(tau, "tau", zero=True, infinite=True)
+        return PointMass(law._xp.minimum(law.location, tau + law._xp.zeros_like(law.location)))

@@ -1,0 +1,80 @@
+"""Every error that censcore raises on purpose.
+
+Each inherits :class:`CenscoreError` and the builtin a caller would expect, so both
+``except censcore.exceptions.CenscoreError`` and ``except ValueError`` work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "CenscoreError",
+    "ContradictionError",
+    "InvalidInputError",
+    "InvalidTypeError",
+    "MissingCensoringError",
+    "MissingDependencyError",
+    "ModelFileError",
+    "NoDensityError",
+    "NotFittedError",
+    "PositivityError",
+    "UnsupportedOutcomeError",
+]
+
+
+class CenscoreError(Exception):
+    """Base of every error that censcore raises on purpose."""
+
+
+class InvalidInputError(CenscoreError, ValueError):
+    """A value outside what the function accepts (NaN, a negative time, a shape that does not fit)."""
+
+
+class InvalidTypeError(CenscoreError, TypeError):
+    """An object of the wrong kind (a bare tuple for an outcome, NumPy mixed with torch)."""
+
+
+class ContradictionError(CenscoreError, ValueError):
+    """A law of C under which the observed data are impossible."""
+
+
+class MissingCensoringError(CenscoreError, ValueError):
+    """A law of C is needed and neither given nor known from the outcome."""
+
+
+class PositivityError(CenscoreError, ValueError):
+    """The law of C gives no chance to what was observed, or a tail integral is infinite.
+
+    Attributes
+    ----------
+    rows : sequence of int
+        The rows concerned.
+    horizon : float or None
+        The largest horizon under which every row can be scored, where one exists.
+    """
+
+    def __init__(self, message: str, rows: Sequence[int] = (), horizon: float | None = None) -> None:
+        super().__init__(message)
+        self.rows = tuple(int(row) for row in rows)
+        self.horizon = horizon
+
+
+class NoDensityError(CenscoreError, TypeError):
+    """The log score was asked of a law that has no density (a step law or an ensemble)."""
+
+
+class UnsupportedOutcomeError(CenscoreError, ValueError):
+    """Data of a kind that censcore refuses by name: competing risks or left truncation."""
+
+
+class NotFittedError(CenscoreError, ValueError, AttributeError):
+    """An estimator was asked to predict before it was fitted."""
+
+
+class MissingDependencyError(CenscoreError, ImportError):
+    """An optional package is needed; the message names the extra that brings it."""
+
+
+class ModelFileError(CenscoreError, ValueError):
+    """A saved model is corrupted, truncated, of a newer format or not a censcore model."""

@@ -1,0 +1,378 @@
+"""Right-censored outcomes: what was seen of one or several event times per row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, as_float, convert, is_torch, namespace, one_namespace, to_numpy
+from censcore._validation import check_positive, name_rows
+from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+
+__all__ = ["RightCensored", "as_outcome"]
+
+
+class RightCensored:
+    r"""Right-censored event times, one row per subject.
+
+    For event times :math:`T` and censoring times :math:`C` the data are :math:`Y=\min(T,C)` and
+    :math:`\Delta=\mathbb 1\{T\le C\}`, coordinate by coordinate. An event at exactly the
+    censoring time is an event.
+
+    Parameters
+    ----------
+    time : array, (n,) or (n, k)
+        Observed times Y: finite and non-negative.
+    event : array, same shape
+        Delta: 1 or True where the event was seen, 0 or False where the time is censored.
+    censoring_time : array or number, optional
+        C where it is known for every row, also for rows with an event: (n,) for one C shared by
+        all coordinates, (n, k) for one per coordinate, a number for one administrative end of
+        follow-up. Infinity means never censored.
+    entry : None
+        Delayed entry (left truncation) is not supported and refused by name.
+
+    Notes
+    -----
+    Scores assume that C is independent of T given the covariates. Nothing in the data can show
+    that this holds; without it every score of this library, and every other, is biased.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored(time=[2.0, 5.0, 3.5], event=[1, 0, 1])
+    >>> y
+    RightCensored(n=3, events=2 (66.7 %), time 2 to 5)
+    >>> y[[0, 2]].time
+    array([2. , 3.5])
+    """
+
+    def __init__(
+        self, time: Array, event: Array, censoring_time: Array = None, *, entry: None = None
+    ) -> None:
+        if entry is not None:
+            raise UnsupportedOutcomeError(
+                "Delayed entry (left truncation) came as entry=...; the scores here are defined for right "
+                "censoring alone. Restrict the data to subjects followed from time zero."
+            )
+        one_namespace(time=time, event=event, censoring_time=censoring_time)
+        self.time: Array = as_float(time, "time")
+        self.event: Array = _as_event(event, self.time)
+        self.censoring_time: Array = _as_censoring_time(censoring_time, self.time)
+        self._validate()
+
+    def _validate(self) -> None:
+        if self.time.ndim not in (1, 2):
+            raise InvalidInputError(
+                f"time must have shape (n,) or (n, k); an array of shape {tuple(self.time.shape)} came."
+            )
+        if tuple(self.event.shape) != tuple(self.time.shape):
+            raise InvalidInputError(
+                f"event must have the shape of time, {tuple(self.time.shape)}; {tuple(self.event.shape)} came."
+            )
+        if 0 in self.time.shape:
+            raise InvalidInputError(
+                f"An outcome needs at least one row and coordinate; shape {self.shape} came."
+            )
+        check_positive(self.time, "time", zero=True)
+        if self.censoring_time is not None:
+            self._validate_censoring_time()
+
+    def _validate_censoring_time(self) -> None:
+        check_positive(self.censoring_time, "censoring_time", zero=True, infinite=True)
+        c = self._aligned_censoring_time()
+        xp = namespace(self.time)
+        late = to_numpy(self.time > c)
+        if late.any():
+            raise InvalidInputError(
+                f"time must not exceed censoring_time; it does in {name_rows(np.unique(np.nonzero(late)[0]))}. "
+                "Y = min(T, C), so cut the times at C."
+            )
+        unequal = to_numpy(~self.event & (self.time != c) & xp.isfinite(self.time))
+        if unequal.any():
+            raise InvalidInputError(
+                "A censored time must equal its censoring_time; it is smaller in "
+                f"{name_rows(np.unique(np.nonzero(unequal)[0]))}. Either the row is an event or C is wrong."
+            )
+
+    def _aligned_censoring_time(self) -> Array:
+        c = self.censoring_time
+        return c[:, None] if c.ndim < self.time.ndim else c
+
+    @classmethod
+    def from_structured(cls, y: np.ndarray) -> RightCensored:
+        """From a scikit-survival structured array: one boolean field (event) and one float field (time).
+
+        Examples
+        --------
+        >>> import numpy as np, censcore as cs
+        >>> y = np.array([(True, 2.0), (False, 5.0)], dtype=[("cens", bool), ("time", float)])
+        >>> cs.RightCensored.from_structured(y)
+        RightCensored(n=2, events=1 (50.0 %), time 2 to 5)
+        """
+        fields = {} if y.dtype.fields is None else {name: kind[0] for name, kind in y.dtype.fields.items()}
+        events = [name for name, dtype in fields.items() if dtype.kind == "b"]
+        times = [name for name, dtype in fields.items() if dtype.kind in "fiu"]
+        if len(fields) != 2 or len(events) != 1 or len(times) != 1:
+            raise InvalidTypeError(
+                "A structured outcome has exactly one boolean field (event) and one numeric field (time); "
+                f"fields {dict(fields)} came. Use RightCensored(time, event) to name them yourself."
+            )
+        return cls(y[times[0]], y[events[0]])
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        time: str | list[str] = "time",
+        event: str | list[str] = "event",
+        censoring_time: str | list[str] | None = None,
+        entry: str | None = None,
+    ) -> RightCensored:
+        """From named columns of a pandas or polars frame (lists of columns for several event times).
+
+        Examples
+        --------
+        >>> import pandas as pd, censcore as cs
+        >>> frame = pd.DataFrame({"weeks": [6.0, 9.0], "arrest": [1, 0]})
+        >>> cs.RightCensored.from_frame(frame, time="weeks", event="arrest").time
+        array([6., 9.])
+        """
+        import narwhals as nw
+
+        data = nw.from_native(frame, eager_only=True)
+        wanted = [name for part in (time, event, censoring_time, entry) for name in _as_list(part)]
+        missing = [name for name in wanted if name not in data.columns]
+        if missing:
+            raise InvalidInputError(
+                f"Columns {missing} are not in the frame, whose columns are {list(data.columns)[:20]}. "
+                "Name them: from_frame(frame, time=..., event=...)."
+            )
+
+        def column(names: str | list[str] | None) -> Array:
+            if names is None:
+                return None
+            return data[names].to_numpy() if isinstance(names, str) else data.select(names).to_numpy()
+
+        return cls(column(time), column(event), column(censoring_time), entry=column(entry))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n,) or (n, k)."""
+        return tuple(self.time.shape)
+
+    @property
+    def k(self) -> int:
+        """Number of event times per row."""
+        return 1 if self.time.ndim == 1 else int(self.time.shape[1])
+
+    def __len__(self) -> int:
+        return int(self.time.shape[0])
+
+    def __getitem__(self, rows: Any) -> RightCensored:
+        return self.take(rows)
+
+    def take(self, rows: Any) -> RightCensored:
+        """The outcome of some rows (indices, a slice or a boolean mask), in the order asked for."""
+        if isinstance(rows, int | np.integer):
+            rows = [int(rows)]
+        known = self.censoring_time
+        return RightCensored(self.time[rows], self.event[rows], None if known is None else known[rows])
+
+    def marginal(self, j: int) -> RightCensored:
+        """The outcome of coordinate ``j`` alone, (n,)."""
+        if self.time.ndim == 1:
+            return self
+        c = self.censoring_time
+        c_j = c if c is None or c.ndim == 1 else c[:, j]
+        return RightCensored(self.time[:, j], self.event[:, j], c_j)
+
+    def first(self) -> RightCensored:
+        """Time to whichever event comes first, (n,); C must be shared by the coordinates.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.RightCensored([[2.0, 7.0], [4.0, 4.0]], [[1, 0], [0, 0]], censoring_time=[7.0, 4.0])
+        >>> y.first().time, y.first().event
+        (array([2., 4.]), array([ True, False]))
+        """
+        if self.time.ndim == 1:
+            return self
+        self._require_shared("first")
+        xp = namespace(self.time)
+        earliest = xp.min(self.time, axis=1)
+        event = xp.any(self.event & (self.time == earliest[:, None]), axis=1)
+        return RightCensored(earliest, event, self._shared_censoring_time())
+
+    def _shared_censoring_time(self) -> Array:
+        c = self.censoring_time
+        return c if c is None or c.ndim == 1 else c[:, 0]
+
+    @property
+    def shares_censoring(self) -> bool:
+        """Whether the data can come from one C per row: censored coordinates agree and none is later."""
+        if self.time.ndim == 1:
+            return True
+        if self.censoring_time is not None:
+            c = self.censoring_time
+            return c.ndim == 1 or bool((c == c[:, :1]).all())
+        return not bool(self._breaks_shared_censoring().any())
+
+    def _breaks_shared_censoring(self) -> np.ndarray:
+        """Rows where a censored time lies below the row's largest time."""
+        xp = namespace(self.time)
+        latest = xp.max(self.time, axis=1)[:, None]
+        return to_numpy(xp.any(~self.event & (self.time < latest), axis=1))
+
+    def _require_shared(self, method: str) -> None:
+        if not self.shares_censoring:
+            rows = (
+                ""
+                if self.censoring_time is not None
+                else (
+                    f" ({name_rows(np.nonzero(self._breaks_shared_censoring())[0])} end before another coordinate does)"
+                )
+            )
+            raise InvalidInputError(
+                f"{method}() needs one censoring time per row, shared by the coordinates, and these data have "
+                f"one per coordinate{rows}. Work on y.marginal(j) for each coordinate j."
+            )
+
+    def censor_at(self, tau: Array) -> RightCensored:
+        """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.RightCensored([2.0, 5.0, 3.0], [1, 1, 1]).censor_at(3.0).event
+        array([ True, False,  True])
+        """
+        xp = namespace(self.time)
+        tau = as_float(tau, "tau", like=self.time)
+        limit = tau[:, None] if tau.ndim < self.time.ndim and tau.ndim == 1 else tau
+        time = xp.minimum(self.time, limit * xp.ones_like(self.time))
+        c = self.censoring_time
+        if c is not None:
+            c = xp.minimum(c, (limit if c.ndim == self.time.ndim else tau) * xp.ones_like(c))
+        return RightCensored(time, self.event & (self.time <= limit), c)
+
+    @property
+    def informs_censoring(self) -> Array:
+        """Rows that say something of C: all but those whose last event is at time zero."""
+        latest, censored = self._last_seen()
+        return censored | (latest > 0)
+
+    def _last_seen(self) -> tuple[Array, Array]:
+        if self.time.ndim == 1:
+            return self.time, ~self.event
+        self._require_shared("flip")
+        xp = namespace(self.time)
+        return xp.max(self.time, axis=1), ~xp.all(self.event, axis=1)
+
+    def flip(self) -> RightCensored:
+        r"""The same data seen as an outcome of C: censoring is the event.
+
+        Since :math:`\Delta=\mathbb 1\{T\le C\}`, events come first at ties: a subject with an event at
+        y is at risk of censoring only *before* y. Those rows move to the next smaller float, which is
+        the events-first rule in any estimator; rows with an event at zero say nothing of C and are
+        dropped (:attr:`informs_censoring` is the mask of the rows kept). For several event times
+        under one shared C the flipped time is the largest of the row, and C is seen when any
+        coordinate is censored. Under componentwise censoring flip ``y.marginal(j)`` for each j.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.RightCensored([0.0, 2.0, 2.0], [1, 1, 0]).flip()
+        >>> y.event, bool(y.time[0] < 2.0)
+        (array([False,  True]), True)
+        """
+        latest, censored = self._last_seen()
+        keep = self.informs_censoring
+        latest, censored = latest[keep], censored[keep]
+        xp = namespace(latest)
+        below = _previous_float(latest)
+        return RightCensored(xp.where(censored, latest, below), censored)
+
+    def like(self, array: Array) -> RightCensored:
+        """The same outcome in the library, on the device and in the dtype of ``array``."""
+        c = self.censoring_time
+        return RightCensored(
+            convert(self.time, array), convert(self.event, array), None if c is None else convert(c, array)
+        )
+
+    def __repr__(self) -> str:
+        time, event = to_numpy(self.time), to_numpy(self.event)
+        if self.time.ndim == 1:
+            seen = f"events={int(event.sum())} ({event.mean():.1%})".replace("%", " %")
+        else:
+            rates = ", ".join(f"{rate:.1%}".replace("%", " %") for rate in event.mean(axis=0))
+            seen = f"k={self.k}, events={event.sum(axis=0).tolist()} ({rates})"
+        known = "" if self.censoring_time is None else ", C known"
+        return f"RightCensored(n={len(self)}, {seen}, time {time.min():g} to {time.max():g}{known})"
+
+
+def as_outcome(y: Any) -> RightCensored:
+    """``y`` as an outcome: itself, a scikit-survival structured array, or a frame with time and event."""
+    if isinstance(y, RightCensored):
+        return y
+    if isinstance(y, np.ndarray) and y.dtype.fields is not None:
+        return RightCensored.from_structured(y)
+    if hasattr(y, "columns"):
+        return RightCensored.from_frame(y)
+    hint = "libraries disagree on which part of a pair is the time" if isinstance(y, tuple) else ""
+    raise InvalidTypeError(
+        f"y must be a RightCensored outcome, a structured array or a frame; {type(y).__name__} came"
+        f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."
+    )
+
+
+def _as_event(event: Array, time: Array) -> Array:
+    if is_torch(time):
+        return _check_codes(convert(event, time)) != 0
+    array = np.asarray(event)
+    if array.dtype.kind == "O":
+        array = as_float(array, "event")
+    if array.dtype.kind not in "biuf":
+        raise InvalidTypeError(f"event must be 0/1 or boolean; an array of dtype {array.dtype} came.")
+    return array if array.dtype.kind == "b" else _check_codes(array) != 0
+
+
+def _check_codes(event: Array) -> Array:
+    codes = np.unique(to_numpy(event))
+    if set(codes.tolist()) <= {0, 1}:
+        return event
+    if np.isfinite(codes).all() and (codes == np.round(codes)).all() and codes.min() >= 0:
+        raise UnsupportedOutcomeError(
+            f"event must be 0 or 1; the codes {codes[:6].tolist()} came. If they are competing risks, choose the "
+            "event of interest (event == code) knowing that the others then count as censoring; if 1/2 means "
+            "censored/event, pass event - 1."
+        )
+    raise InvalidInputError(f"event must be 0/1 or boolean; the values {codes[:6].tolist()} came.")
+
+
+def _as_censoring_time(censoring_time: Array, time: Array) -> Array:
+    if censoring_time is None:
+        return None
+    c = as_float(censoring_time, "censoring_time", like=time)
+    xp = namespace(time)
+    if c.ndim == 0:
+        c = xp.broadcast_to(c, (time.shape[0],))
+    if tuple(c.shape) not in ((time.shape[0],), tuple(time.shape)):
+        raise InvalidInputError(
+            f"censoring_time must be a number, ({time.shape[0]},) or {tuple(time.shape)}; {tuple(c.shape)} came."
+        )
+    return c
+
+
+def _as_list(names: str | list[str] | None) -> list[str]:
+    return [] if names is None else [names] if isinstance(names, str) else list(names)
+
+
+def _previous_float(x: Array) -> Array:
+    if is_torch(x):
+        import torch
+
+        return torch.nextafter(x, torch.full_like(x, -torch.inf))
+    return np.nextafter(x, -np.inf)
