@@ -58,6 +58,6 @@ studies: $(STAMP) ## Run the studies of the paper
 	$(BIN)/censcore studies
 
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) build dist demo docs/_build docs/api/generated .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,71 @@
+"""Every Python block of the README, the guides and the documentation runs and prints what it shows."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+import censcore as cs
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = [page for page in PAGES if "_build" not in page.parts]
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def python_blocks(page: Path) -> list[tuple[int, str]]:
+    """(line, source) of each fenced block marked ``python``."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        (text.count("\n", 0, match.start(2)), match.group(2))
+        for match in FENCE.finditer(text)
+        if match.group(1) == "python"
+    ]
+
+
+def run_block(source: str, names: dict, page: Path, line: int) -> None:
+    """Run one block in the page's namespace: an interactive session is compared with its output."""
+    if ">>>" not in source:
+        exec(compile("\n" * line + source, str(page), "exec"), names)
+        return
+    test = doctest.DocTestParser().get_doctest(source, names, page.name, str(page), line)
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append, clear_globs=False)
+    names.update(test.globs)
+    assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": "__page__"}
+    for line, source in python_blocks(page):
+        run_block(source, names, page, line)
+
+
+def test_a_wrong_output_is_caught():
+    with pytest.raises(AssertionError, match="Expected"):
+        run_block(">>> 1 + 1\n3\n", {}, Path("page.md"), 0)
+
+
+def test_every_page_of_the_guide_shows_code():
+    guide = [page for page in PAGES if page.name in {"README.md", "getting_started.md", "concepts.md"}]
+    assert len(guide) == 3
+    assert all(python_blocks(page) for page in guide)
+
+
+def test_no_python_hides_in_another_fence():
+    hidden = {"py", "pycon", "python3", "ipython"}
+    for page in PAGES:
+        fences = {match.group(1) for match in FENCE.finditer(page.read_text(encoding="utf-8"))}
+        assert not fences & hidden, f"{page.name}: mark these blocks python, so that they are run"
+
+
+def test_the_reference_lists_every_public_name():
+    reference = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^   (\w+)$", reference, re.MULTILINE)
+    assert sorted(listed) == sorted(cs._HOME)
