@@ -84,7 +84,8 @@ def invert_decreasing(f: Callable[[Array], Array], p: Array) -> Array:
     )
     for _ in range(32 if single else 64):
         middle = low + (high - low) // 2
-        below = f(_bits_to_float(xp.where(middle < 0, xp.zeros_like(middle), middle), p)) <= p
+        with np.errstate(over="ignore", under="ignore"):  # the search visits the largest float there is
+            below = f(_bits_to_float(xp.where(middle < 0, xp.zeros_like(middle), middle), p)) <= p
         below = below & (middle >= 0)
         low, high = xp.where(below, low, middle), xp.where(below, middle, high)
         if not bool(xp.any(high - low > 1)):

@@ -2,7 +2,8 @@
 
 from censcore.distributions._base import Distribution, Univariate
 from censcore.distributions.censored import Censored
+from censcore.distributions.independent import Independent
 from censcore.distributions.point_mass import PointMass
 from censcore.distributions.weibull import Weibull
 
-__all__ = ["Censored", "Distribution", "PointMass", "Univariate", "Weibull"]
+__all__ = ["Censored", "Distribution", "Independent", "PointMass", "Univariate", "Weibull"]

@@ -129,9 +129,14 @@ class Distribution(ABC):
 
     def like(self, array: Array) -> Self:
         """The same laws in the library, on the device and in the dtype of ``array``."""
-        other = self._map(lambda own: convert(own, array))
-        other._neutral = False
-        return other
+        return self._map(lambda own: convert(own, array))._bound()
+
+    def _bound(self) -> Self:
+        """Marks the law and its parts as belonging to an array library."""
+        self._neutral = False
+        for law in self._parts():
+            law._bound()
+        return self
 
     def detach(self) -> Self:
         """The same laws, cut from any gradient graph."""
@@ -365,12 +370,15 @@ class Univariate(Distribution):
         law = self._fitting(time)
         xp = law._xp
         time, _ = law._as_columns(time, "time")
-        event = xp.reshape(xp.asarray(event), (-1, 1)) != 0
+        return law._log_likelihood(time, xp.reshape(xp.asarray(event), (-1, 1)) != 0)[:, 0]
+
+    def _log_likelihood(self, time: Array, event: Array) -> Array:
+        xp = self._xp
         # each branch sees only times of its own kind, so neither gradient can meet the other's infinities
         inner = xp.ones_like(time)
-        density = law._logpdf(xp.where(event, time, inner)) if bool(xp.any(event)) else xp.zeros_like(time)
-        survival = law._logsf(xp.where(event, inner, time))
-        return xp.where(event, density, survival)[:, 0]
+        density = self._logpdf(xp.where(event, time, inner)) if bool(xp.any(event)) else xp.zeros_like(time)
+        survival = self._logsf(xp.where(event, inner, time))
+        return xp.where(event, density, survival)
 
     def censor_at(self, tau: Array) -> Univariate:
         """The law of min(T, tau): all mass beyond ``tau`` sits at ``tau``."""

@@ -1,0 +1,246 @@
+"""What joint laws share: shapes, the law of a coordinate, the law of the first event."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    convert,
+    detach,
+    is_neutral,
+    is_torch,
+    namespace,
+    one_namespace,
+)
+from censcore._numerics import safe_log
+from censcore._validation import check_positive
+from censcore.distributions._base import Distribution, Univariate
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = ["First", "Joint", "in_one_library", "logsumexp"]
+
+
+class Joint(Distribution):
+    """A law of k event times per row.
+
+    A subclass writes :meth:`marginal` and two formulas on trailing axes (q, k), so that one formula
+    serves times (n, 1, k) of a likelihood and the diagonal (n, q, k) of the first event.
+    """
+
+    @property
+    @abstractmethod
+    def k(self) -> int:
+        """Number of event times."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, k); n = 1 stands for any number of rows."""
+        return (len(self), self.k)
+
+    @property
+    def has_density(self) -> bool:
+        """Whether ``log_likelihood`` exists for events in every coordinate."""
+        return all(self.marginal(j).has_density for j in range(self.k))
+
+    @abstractmethod
+    def _logsf(self, t: Array, left: bool = False) -> Array:
+        """Log of P(T_j > t_j for all j), or >= from the left: (n, q, k) -> (n, q)."""
+
+    @abstractmethod
+    def _log_likelihood(self, t: Array, event: Array) -> Array:
+        """Log of the density in the coordinates of ``event`` and the survival in the others."""
+
+    @abstractmethod
+    def _mass_at_infinity(self) -> Array:
+        """P(T_j = inf for all j), (n,) or (1,)."""
+
+    def sf(self, t: Array) -> Array:
+        """P(T_1 > t_1, ..., T_k > t_k) at times (n, k), or (1, k) for all rows: (n,)."""
+        return namespace(logsf := self.logsf(t)).exp(logsf)
+
+    def logsf(self, t: Array) -> Array:
+        """Log of P(T_1 > t_1, ..., T_k > t_k) at times (n, k): (n,)."""
+        law, t = self._at(t, "t")
+        check_positive(t, "t", zero=True, infinite=True)
+        return law._logsf(t[:, None, :])[:, 0]
+
+    def log_likelihood(self, time: Array, event: Array) -> Array:
+        """Density in the coordinates with an event, survival in the censored ones, (n,).
+
+        ``time`` and ``event`` are (n, k). One shared or componentwise C that is independent of T
+        contributes no factor, so this is the censored log-likelihood under both.
+        """
+        law, time = self._at(time, "time")
+        check_positive(time, "time", zero=True)
+        event = _as_events(event, time)
+        return law._log_likelihood(time[:, None, :], event[:, None, :])[:, 0]
+
+    def first(self) -> Univariate:
+        """The law of the smallest of the event times."""
+        return self.marginal(0) if self.k == 1 else First(self)
+
+    def _fitting(self, values: Array) -> Self:
+        return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
+
+    def _at(self, values: Array, name: str) -> tuple[Self, Array]:
+        """The law in the library of ``values``, and these as (n, k)."""
+        law = self._fitting(values)
+        one_namespace(**{name: values, "law": law._reference})
+        array = as_float(values, name, like=law._reference)
+        if array.ndim == 1 and self.k == 1:
+            array = array[:, None]
+        if array.ndim != 2 or array.shape[1] != self.k:
+            raise InvalidInputError(
+                f"{name} must have one column per event time, (n, {self.k}); an array of shape "
+                f"{tuple(array.shape)} came."
+            )
+        common_rows(**{name: array.shape[0], "law": len(self)})
+        return law, array
+
+    def _columns_of(self, tau: Array) -> list[Array]:
+        """``tau`` (a number, (n,) or (n, k)) as one number or (n,) array per coordinate."""
+        tau = as_float(tau, "tau", like=self._reference)
+        check_positive(tau, "tau", zero=True, infinite=True)
+        if tau.ndim < 2:
+            return [tau] * self.k
+        if tau.ndim > 2 or tau.shape[1] != self.k:
+            raise InvalidInputError(
+                f"tau must be a number, (n,) or (n, {self.k}); an array of shape {tuple(tau.shape)} came."
+            )
+        return [tau[:, j] for j in range(self.k)]
+
+    def _coordinate(self, j: int) -> int:
+        if not -self.k <= j < self.k:
+            raise InvalidInputError(
+                f"This law has {self.k} coordinates, 0 to {self.k - 1}; coordinate {j} was asked for."
+            )
+        return j % self.k
+
+
+def _as_events(event: Array, time: Array) -> Array:
+    xp = namespace(time)
+    if is_torch(time):
+        event = xp.asarray(event, device=time.device)
+    else:
+        event = np.asarray(event)
+    event = event.reshape(-1, 1) if event.ndim == 1 and time.shape[1] == 1 else event
+    if tuple(event.shape) != tuple(time.shape):
+        raise InvalidInputError(
+            f"event must have the shape of time, {tuple(time.shape)}; {tuple(event.shape)} came."
+        )
+    return event != 0
+
+
+def in_one_library(laws: Sequence[Distribution], owner: str) -> list[Any]:
+    """The laws, those built from plain numbers brought to the library of the others."""
+    laws = list(laws)
+    if not laws:
+        raise InvalidInputError(f"{owner} needs at least one law; an empty list came.")
+    for law in laws:
+        if not isinstance(law, Univariate):
+            raise InvalidTypeError(
+                f"{owner} takes laws of one event time, such as Weibull(shape, scale); "
+                f"{type(law).__name__} came."
+            )
+    bound = [law for law in laws if not law._is_neutral]
+    one_namespace(**{f"law {i}": law._reference for i, law in enumerate(bound)})
+    if bound:
+        laws = [law.like(bound[0]._reference) if law._is_neutral else law for law in laws]
+    common_rows(**{f"law {j}": len(law) for j, law in enumerate(laws)})
+    return laws
+
+
+class First(Univariate):
+    r"""The law of :math:`\min_j T_j`: :math:`P(\min_j T_j>t)=P(T_1>t,\dots,T_k>t)`.
+
+    Made by ``joint.first()``. Its density is the sum over j of "event j at t, none of the others yet".
+    """
+
+    _laws: ClassVar[tuple[str, ...]] = ("_inner",)
+
+    def __init__(self, joint: Joint) -> None:
+        self._inner = [joint]
+
+    @property
+    def _joint(self) -> Joint:
+        return self._inner[0]
+
+    @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        """Whether every coordinate has a density."""
+        return self._joint.has_density
+
+    @property
+    def _degree(self) -> int | None:  # type: ignore[override]
+        """Functions of step functions are step functions; nothing else is kept."""
+        joint = self._joint
+        return 0 if all(joint.marginal(j)._degree == 0 for j in range(joint.k)) else None
+
+    def _diagonal(self, t: Array) -> Array:
+        return self._xp.broadcast_to(t[:, :, None], (*t.shape, self._joint.k))
+
+    def _logsf(self, t: Array) -> Array:
+        return self._joint._logsf(self._diagonal(t))
+
+    def _sf(self, t: Array) -> Array:
+        return self._xp.exp(self._logsf(t))
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._xp.exp(self._joint._logsf(self._diagonal(t), left=True))
+
+    def _cdf(self, t: Array) -> Array:
+        return -self._xp.expm1(self._logsf(t))
+
+    def _logpdf(self, t: Array) -> Array:
+        if not self.has_density:
+            return super()._logpdf(t)
+        xp, k = self._xp, self._joint.k
+        diagonal = self._diagonal(t)
+        only = convert(np.eye(k, dtype=bool), t)
+        terms = [
+            self._joint._log_likelihood(diagonal, xp.broadcast_to(only[j], diagonal.shape)) for j in range(k)
+        ]
+        return logsumexp(xp.stack(terms, axis=-1))
+
+    def _mass_at_infinity(self) -> Array:
+        return self._joint._mass_at_infinity()
+
+    def _tail_mass(self) -> Array:
+        """The mean is infinite where t P(T > t) does not fall between two tiny tails."""
+        xp, law = self._xp, self.detach()
+        tiny = float(xp.finfo(law._reference.dtype).tiny)
+        levels = convert(np.array([[tiny**0.25, tiny**0.5]]), law._reference)
+        rest = law._isf(levels) * levels
+        mass = self._mass_at_infinity()
+        heavy = xp.isfinite(rest[:, 1]) & (rest[:, 1] >= rest[:, 0] * (1 - 1e-6)) & (rest[:, 1] > 0)
+        return xp.where(
+            heavy & (mass == 0), xp.full_like(rest[:, 0], np.inf), mass + xp.zeros_like(rest[:, 0])
+        )
+
+    def _breaks(self) -> Array | None:
+        joint = self._joint
+        breaks = [b for j in range(joint.k) if (b := joint.marginal(j)._breaks()) is not None]
+        if not breaks:
+            return None
+        xp = self._xp
+        n = common_rows(**{f"coordinate {j}": b.shape[0] for j, b in enumerate(breaks)})
+        return xp.sort(xp.concat([xp.broadcast_to(b, (n, b.shape[1])) for b in breaks], axis=1), axis=1)
+
+
+def logsumexp(x: Array) -> Array:
+    """Log of the sum of exponentials over the last axis; -inf, with a zero gradient, where all are -inf."""
+    xp = namespace(x)
+    top = xp.max(x, axis=-1, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    top = detach(top)
+    total = xp.sum(xp.exp(x - top), axis=-1)
+    empty = total == 0
+    inner = safe_log(xp.where(empty, xp.ones_like(total), total)) + top[..., 0]
+    return xp.where(empty, xp.full_like(inner, -np.inf), inner)

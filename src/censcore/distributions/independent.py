@@ -1,0 +1,82 @@
+"""Several event times that know nothing of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from censcore._arrays import Array
+from censcore._numerics import safe_log
+from censcore.distributions._base import Univariate
+from censcore.distributions._joint import Joint, in_one_library
+
+__all__ = ["Independent"]
+
+
+class Independent(Joint):
+    r"""Joint law with independent coordinates, :math:`P(T>t)=\prod_j P(T_j>t_j)`.
+
+    As a law of C it says that every event time has a censoring time of its own (componentwise
+    censoring); one C shared by all coordinates is a law of one time instead.
+
+    Parameters
+    ----------
+    laws : list of laws of one time
+        The law of each coordinate, with one law per row or one for all rows.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> law = cs.Independent([cs.Exponential(rate=1.0), cs.Weibull(shape=2.0, scale=[1.0, 2.0])])
+    >>> law.shape
+    (2, 2)
+    >>> law.sf([[1.0, 1.0], [1.0, 1.0]]).round(3)
+    array([0.135, 0.287])
+    >>> law.first().sf(1.0).round(3)
+    array([0.135, 0.287])
+    """
+
+    _laws: ClassVar[tuple[str, ...]] = ("_marginals",)
+
+    def __init__(self, laws: Sequence[Univariate]) -> None:
+        self._marginals: list[Univariate] = in_one_library(laws, type(self).__name__)
+
+    @property
+    def k(self) -> int:
+        """Number of event times."""
+        return len(self._marginals)
+
+    def marginal(self, j: int) -> Univariate:
+        """The law of coordinate ``j``."""
+        return self._marginals[self._coordinate(j)]
+
+    def _join(self, logsf: list[Array]) -> Array:
+        """The joint log survival from those of the coordinates."""
+        return sum(logsf[1:], start=logsf[0])
+
+    def _logsf(self, t: Array, left: bool = False) -> Array:
+        if left:
+            return self._join([safe_log(law._sf_left(t[..., j])) for j, law in enumerate(self._marginals)])
+        return self._join([law._logsf(t[..., j]) for j, law in enumerate(self._marginals)])
+
+    def _mass_at_infinity(self) -> Array:
+        return self._xp.exp(self._join([safe_log(law._mass_at_infinity()) for law in self._marginals]))
+
+    def _log_likelihood(self, t: Array, event: Array) -> Array:
+        return self._join(
+            [law._log_likelihood(t[..., j], event[..., j]) for j, law in enumerate(self._marginals)]
+        )
+
+    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+        n = len(self)
+        return self._xp.stack([law._isf(self._uniforms((n, m), rng)) for law in self._marginals], axis=2)
+
+    def censor_at(self, tau: Array) -> Independent:
+        """The law of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
+        law = self._fitting(tau)
+        columns = law._columns_of(tau)
+        return Independent(
+            [part.censor_at(limit) for part, limit in zip(law._marginals, columns, strict=True)]
+        )
