@@ -8,8 +8,10 @@ Cox regression.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -30,10 +32,14 @@ TIMES = np.array([1.0, 2.0, 4.0])
 LEVELS = np.array([0.1, 0.25, 0.5])
 CURVE_TIMES = np.linspace(0.05, HORIZON, 100, endpoint=False)
 
+Score = Callable[[cs.RightCensored, cs.Distribution, cs.Distribution], np.ndarray]
 Losses = dict[str, dict[str, np.ndarray]]  # score -> model -> one row per woman
 
-#: The columns of each score, and the score: one loss per woman, or one per woman and column.
-SCORES: dict[str, tuple[list[str], Callable[..., np.ndarray]]] = {
+AT_TIMES = [f"{t:g} y" for t in TIMES]
+AT_LEVELS = [f"level {a:g}" for a in LEVELS]
+
+#: Each line of the table: its columns, and the score that fills them.
+SCORES: dict[str, tuple[list[str], Score]] = {
     "log score": ([""], lambda y, F, C: cs.log_score(y, F, C, horizon=HORIZON)),
     "CRPS": ([""], lambda y, F, C: cs.crps(y, F, C, horizon=HORIZON)),
     "energy score": ([""], lambda y, F, C: cs.energy_score(y, _ensemble(F), C, horizon=HORIZON)),
@@ -41,23 +47,19 @@ SCORES: dict[str, tuple[list[str], Callable[..., np.ndarray]]] = {
         [""],
         lambda y, F, C: cs.integrated_brier_score(y, F, C, scale="ipcw", normalize=True, horizon=HORIZON),
     ),
-    "Brier score": (
-        [f"{t:g} y" for t in TIMES],
-        lambda y, F, C: cs.brier_score(y, F, C, TIMES, horizon=HORIZON),
-    ),
+    "Brier score": (AT_TIMES, lambda y, F, C: cs.brier_score(y, F, C, TIMES, horizon=HORIZON)),
     "Brier score, IPCW": (
-        [f"{t:g} y" for t in TIMES],
+        AT_TIMES,
         lambda y, F, C: cs.brier_score(y, F, C, TIMES, scale="ipcw", horizon=HORIZON),
     ),
-    "binomial log score": (
-        [f"{t:g} y" for t in TIMES],
-        lambda y, F, C: cs.binomial_log_score(y, F, C, TIMES, horizon=HORIZON),
-    ),
-    "pinball score": (
-        [f"level {a:g}" for a in LEVELS],
-        lambda y, F, C: cs.pinball_score(y, F, C, LEVELS, horizon=HORIZON),
-    ),
+    "binomial log score": (AT_TIMES, lambda y, F, C: cs.binomial_log_score(y, F, C, TIMES, horizon=HORIZON)),
+    "pinball score": (AT_LEVELS, lambda y, F, C: cs.pinball_score(y, F, C, LEVELS, horizon=HORIZON)),
 }
+
+
+def brier_curve(y: cs.RightCensored, F: cs.Distribution, C: cs.Distribution) -> np.ndarray:
+    """Brier score over time, for the plot."""
+    return cs.brier_score(y, F, C, CURVE_TIMES, scale="ipcw", horizon=HORIZON)
 
 
 def _ensemble(forecast: cs.Distribution) -> cs.Ensemble:
@@ -69,21 +71,27 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("demo"),
 ) -> None:
     """Score three forecasts on the German Breast Cancer Study Group trial: a table and a plot."""
-    try:
-        import lifelines  # noqa: F401
-        from rich.console import Console
+    _require("lifelines", "matplotlib", "rich")
+    from rich.console import Console
 
-        from censcore.cli.demo_figure import draw
-    except ModuleNotFoundError as error:
-        raise SystemExit(f"The demo needs {error.name}: pip install 'censcore[demo]'.") from error
+    from censcore.cli.demo_figure import draw
 
     X, y = load_trial()
-    losses, curves = cross_fit(X, y)
+    scores = {name: score for name, (_, score) in SCORES.items()}
+    losses = cross_fit(X, y, {**scores, "curve": brier_curve})
     console = Console()
-    console.print(f"\n[bold]German Breast Cancer Study Group trial[/bold], time to recurrence in years: {y}")
+    console.print(f"\n[bold]German Breast Cancer Study Group trial[/bold], years to recurrence: {y}")
     console.print(score_table(losses))
     out.mkdir(parents=True, exist_ok=True)
-    console.print(f"plot: {draw(curves, CURVE_TIMES, out / 'brier.png')}")
+    console.print(f"plot: {draw(losses['curve'], CURVE_TIMES, out / 'brier.png')}")
+
+
+def _require(*packages: str) -> None:
+    try:
+        for package in packages:
+            import_module(package)
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"The demo needs {error.name}: pip install 'censcore[demo]'.") from error
 
 
 def load_trial() -> tuple[pd.DataFrame, cs.RightCensored]:
@@ -125,29 +133,20 @@ def fit_forecasts(X: pd.DataFrame, y: cs.RightCensored, X_new: pd.DataFrame) -> 
     }
 
 
-def cross_fit(X: pd.DataFrame, y: cs.RightCensored) -> tuple[Losses, dict[str, np.ndarray]]:
-    """Out-of-fold losses of every score and model, and the Brier score over time of every model."""
+def cross_fit(X: pd.DataFrame, y: cs.RightCensored, scores: dict[str, Score]) -> Losses:
+    """Out-of-fold losses of every score and model; the rows of all models are in the same order."""
     fold = np.random.default_rng(0).permutation(len(y)) % FOLDS
-    losses: Losses = {score: {} for score in SCORES}
-    curves: dict[str, np.ndarray] = {}
-    for held_out in range(FOLDS):
-        test = fold == held_out
+    parts: dict[str, dict[str, list[np.ndarray]]] = {name: {} for name in scores}
+    for test in (fold == held_out for held_out in range(FOLDS)):
         C = cs.Censoring(cs.KaplanMeier()).fit(None, y[~test]).predict_distribution(X[test])
         for model, F in fit_forecasts(X[~test], y[~test], X[test]).items():
-            for score, (_, evaluate) in SCORES.items():
-                _put(losses[score], model, test, lambda e=evaluate, F=F, C=C, test=test: e(y[test], F, C))
-            curve = cs.brier_score(y[test], F, C, CURVE_TIMES, scale="ipcw", horizon=HORIZON)
-            _put(curves, model, test, lambda curve=curve: curve)
-    return losses, curves
-
-
-def _put(table: dict[str, np.ndarray], model: str, rows: np.ndarray, evaluate: Callable[[], Any]) -> None:
-    """Write the losses of some rows; a law without a density leaves no log score."""
-    try:
-        values = evaluate().reshape(rows.sum(), -1)
-    except NoDensityError:
-        return
-    table.setdefault(model, np.full((len(rows), values.shape[1]), np.nan))[rows] = values
+            for name, score in scores.items():
+                with suppress(NoDensityError):  # a step law has no log score
+                    parts[name].setdefault(model, []).append(score(y[test], F, C).reshape(test.sum(), -1))
+    return {
+        name: {model: np.concatenate(losses) for model, losses in models.items()}
+        for name, models in parts.items()
+    }
 
 
 def score_table(losses: Losses) -> Table:
@@ -156,8 +155,10 @@ def score_table(losses: Losses) -> Table:
 
     models = list(losses["CRPS"])
     table = Table(title="Mean loss ± standard error, lower is better", title_justify="left")
-    for name, justify in [("score", "left"), ("at", "left"), *((model, "right") for model in models)]:
-        table.add_column(name, justify=justify)
+    table.add_column("score")
+    table.add_column("at")
+    for model in models:
+        table.add_column(model, justify="right")
     for score, (columns, _) in SCORES.items():
         for j, at in enumerate(columns):
             means = {model: _mean_and_error(values[:, j]) for model, values in losses[score].items()}

@@ -1,9 +1,9 @@
-"""The plot of ``censcore demo``: how good each forecast is over time, and by how much it beats the simplest."""
+"""The plot of ``censcore demo``: how good each forecast is over time, and its gain over the simplest."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,15 +14,31 @@ __all__ = ["draw"]
 
 COLOURS = {"Kaplan-Meier": "#6b7280", "Weibull": "#d97706", "Cox": "#0f766e"}
 INK, FAINT = "#1f2937", "#e5e7eb"
+TITLE: dict[str, Any] = {"loc": "left", "fontsize": 11, "pad": 10}
+STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#9ca3af",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": FAINT,
+    "figure.constrained_layout.w_pad": 0.12,
+    "figure.constrained_layout.h_pad": 0.1,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
 
 
 def draw(curves: dict[str, np.ndarray], times: np.ndarray, path: Path) -> Path:
-    """Brier scores (one row per woman, one column per time) over time, and paired gains over the first model.
+    """Draw Brier scores over time, and the paired gains over the first model, with 95 % bands.
 
     Parameters
     ----------
     curves : dict of array, (n, q)
-        Losses of each model; the first model is the reference.
+        Losses of each model, one row per woman and one column per time; the first is the reference.
     times : array, (q,)
         Years.
     path : Path
@@ -33,20 +49,55 @@ def draw(curves: dict[str, np.ndarray], times: np.ndarray, path: Path) -> Path:
     Path
         ``path``.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 4.8), dpi=160, layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    level, gain = figure.subplots(1, 2, sharex=True)
-    reference = next(iter(curves))
-    for model, losses in curves.items():
-        _band(level, times, losses, model)
-        if model != reference:
-            _band(gain, times, curves[reference] - losses, model)
-    gain.axhline(0, color=COLOURS[reference], lw=2)
-    _dress(level, "Brier score (IPCW), lower is better")
-    _dress(gain, f"Brier score saved against {reference}, higher is better")
-    figure.suptitle("Forecasts of breast-cancer recurrence, 686 women, five-fold out of sample", ...)
-    figure.savefig(path)
+    reference, *others = curves
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(11.5, 5.0), dpi=160, layout="constrained", facecolor="white")
+        level, gain = figure.subplots(1, 2)
+        for model, losses in curves.items():
+            _band(level, times, losses, COLOURS[model])
+        for model in others:
+            _band(gain, times, curves[reference] - curves[model], COLOURS[model])
+        gain.axhline(0, color=COLOURS[reference], lw=2.2)
+        _label_ends(level, times, {model: losses.mean(axis=0) for model, losses in curves.items()})
+        gains = {model: (curves[reference] - curves[model]).mean(axis=0) for model in others}
+        _label_ends(gain, times, {reference: np.zeros_like(times), **gains})
+        level.set_title("Brier score, IPCW scale (lower is better)", **TITLE)
+        gain.set_title(f"Brier score saved against {reference} (higher is better)", **TITLE)
+        for axes in (level, gain):
+            axes.set_xlabel("years of follow-up")
+            axes.set_xlim(0, np.ceil(times[-1]))
+            axes.margins(y=0.03)
+        level.set_ylim(bottom=0)
+        women = len(curves[reference])
+        figure.suptitle(
+            f"Forecasting breast-cancer recurrence: {women} women, out of sample, 95 % bands",
+            x=0.0115, ha="left", fontsize=13.5, fontweight="bold",
+        )  # fmt: skip
+        figure.savefig(path)
     return path
+
+
+def _band(axes: Axes, times: np.ndarray, losses: np.ndarray, colour: str) -> None:
+    """Mean over the rows with its pointwise 95 % interval."""
+    mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(len(losses))
+    low, high = mean - 1.96 * error, mean + 1.96 * error
+    axes.fill_between(times, low, high, color=colour, alpha=0.08, lw=0)
+    for edge in (low, high):
+        axes.plot(times, edge, color=colour, lw=0.8, alpha=0.45)
+    axes.plot(times, mean, color=colour, lw=2.2, solid_capstyle="round")
+
+
+def _label_ends(axes: Axes, times: np.ndarray, means: dict[str, np.ndarray]) -> None:
+    """Write each name at the end of its line, pushed apart where lines meet."""
+    low, high = axes.get_ylim()
+    gap, last = 0.05 * (high - low), -np.inf
+    for model in sorted(means, key=lambda model: means[model][-1]):
+        height = max(float(means[model][-1]), last + gap)
+        last = height
+        axes.annotate(
+            model, (np.ceil(times[-1]), height), xytext=(6, 0), textcoords="offset points", va="center",
+            color=COLOURS[model], fontweight="bold", annotation_clip=False,
+        )  # fmt: skip
