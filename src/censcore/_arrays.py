@@ -83,22 +83,25 @@ def _kind(value: Array) -> str:
 
 
 def as_float(value: Array, name: str, like: Array | None = None) -> Array:
-    """``value`` as a floating array in its own library, or in that of ``like`` when it is neutral.
+    """``value`` as a floating array in its own library, or in that and the dtype of ``like`` when it is neutral.
 
     Integers become float64 and half precision float32; other floating types are kept.
     """
     if like is not None and is_torch(like) and is_neutral(value):
         return sys.modules["torch"].as_tensor(value, dtype=like.dtype, device=like.device)
+    kind = like.dtype if like is not None and is_neutral(value) else None
     if is_torch(value):
         return _torch_float(value, name)
     array = np.asarray(value)
     if array.dtype.kind in "iub":
-        return array.astype(np.float64)
+        return array.astype(kind or np.float64)
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
     if array.dtype.kind != "f":
         raise InvalidTypeError(f"{name} must hold numbers; an array of dtype {array.dtype} came.")
-    return array.astype(np.float32) if array.dtype == np.float16 else array
+    if kind is None and array.dtype == np.float16:
+        kind = np.float32
+    return array if kind is None else array.astype(kind, copy=False)
 
 
 def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
@@ -178,26 +181,44 @@ def searchsorted(knots: Array, values: Array, side: str) -> Array:
 
 
 def _searchsorted_rows(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
-    """Bisection on all rows at once; J steps are never taken one by one."""
+    """A loop over rows where each has many values to place, else bisection on a block of rows at once."""
+    n, q = values.shape
+    found = np.empty((n, q), dtype=np.intp)
+    if q * int(knots.shape[1]).bit_length() >= _MANY_PASSES:
+        for row in range(n):
+            found[row] = np.searchsorted(knots[row], values[row], side=side)  # type: ignore[call-overload]
+        return found
+    step = max(1, _BLOCK_VALUES // max(1, q))
+    for start in range(0, n, step):
+        block = slice(start, start + step)
+        found[block] = _bisect(knots[block], values[block], side)
+    return found
+
+
+# q log2(J) from which one call per row costs less than bisection.
+_MANY_PASSES = 128
+# Values bisected at once: few enough for the cache.
+_BLOCK_VALUES = 20_000
+
+
+def _bisect(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
+    """How many knots lie below each value: add powers of two, largest first, while the knot there is passed."""
     n_knots = knots.shape[1]
-    low = np.zeros(values.shape, dtype=np.intp)
-    high = np.full(values.shape, n_knots, dtype=np.intp)
-    for _ in range(int(n_knots).bit_length()):
-        open_ = low < high
-        middle = (low + high) // 2
-        knot = np.take_along_axis(knots, np.minimum(middle, n_knots - 1), axis=1)
-        right = (knot <= values) if side == "right" else (knot < values)
-        low = np.where(open_ & right, middle + 1, low)
-        high = np.where(open_ & ~right, middle, high)
-    return low
+    passed = np.less_equal if side == "right" else np.less
+    index = np.zeros(values.shape, dtype=np.intp)
+    for power in range(int(n_knots).bit_length() - 1, -1, -1):
+        candidate = index + (1 << power)
+        knot = np.take_along_axis(knots, np.minimum(candidate, n_knots) - 1, axis=1)
+        np.copyto(index, candidate, where=(candidate <= n_knots) & passed(knot, values))
+    return index
 
 
 def take_along(array: Array, index: Array) -> Array:
     """``array`` (1 or n, J) read at ``index`` (n, q) along its second axis, one row serving all."""
     if array.shape[0] == 1:
         return array[0][index]
+    if index.shape[0] == 1:
+        return namespace(array).take(array, index[0], axis=1)
     if is_torch(array):
         return sys.modules["torch"].take_along_dim(array, index, dim=1)
-    if index.shape[0] == 1:
-        index = np.broadcast_to(index, (array.shape[0], index.shape[1]))
     return np.take_along_axis(array, index, axis=1)

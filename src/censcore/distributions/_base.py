@@ -61,6 +61,9 @@ class Distribution(ABC):
     #: Whether the law was built from Python numbers alone and so fits any array library.
     _neutral: bool = False
 
+    #: What :meth:`_remember` keeps.
+    _remembered: dict[str, Any]
+
     def _store(self, **arrays: Array) -> None:
         """Keep ``arrays`` (numbers, or arrays with the rows first) as ``_name`` in one array library."""
         xp = one_namespace(**arrays)
@@ -69,7 +72,7 @@ class Distribution(ABC):
         values = {name: as_float(value, name, like=reference) for name, value in arrays.items()}
         dtype = xp.result_type(*values.values())
         for name, value in values.items():
-            setattr(self, f"_{name}", xp.astype(value, dtype))
+            setattr(self, f"_{name}", xp.astype(value, dtype, copy=False))
         self._arrays = tuple(f"_{name}" for name in arrays)
 
     def _parts(self) -> list[Distribution]:
@@ -112,11 +115,22 @@ class Distribution(ABC):
     def _map(self, f: Callable[[Array], Array]) -> Self:
         """The same kind of law with ``f`` applied to every array it holds."""
         other = copy.copy(self)
+        other._remembered = {}
         for name in self._arrays:
             setattr(other, name, f(getattr(self, name)))
         for name in self._laws:
             setattr(other, name, [law._map(f) for law in getattr(self, name)])
         return other
+
+    def _remember(self, name: str, make: Callable[[], Any]) -> Any:
+        """What ``make`` derives from the arrays, made once; again each time where a gradient is recorded."""
+        kept = self.__dict__.setdefault("_remembered", {})
+        if name in kept:
+            return kept[name]
+        value = make()
+        if not self._requires_grad:
+            kept[name] = value
+        return value
 
     def take(self, rows: Any) -> Self:
         """The laws of some rows (indices, a slice or a mask); a law shared by all rows stays shared."""
@@ -262,6 +276,11 @@ class Univariate(Distribution):
     def _breaks(self) -> Array | None:
         """Times (1 or n, b), ascending, where the survival function jumps or bends; None if it never does."""
         return None
+
+    def _steps(self) -> tuple[Array, Array]:
+        """Where a law of degree 0 jumps, (1 or n, J) ascending, and the survival after each jump."""
+        times = self._breaks()
+        return times, self._sf(times)
 
     def _panel_edges(self) -> Array:
         """Ascending times (1 or n, p) between which the survival function is smooth; no gradient."""
