@@ -2,8 +2,9 @@
 
 from censcore.distributions._base import Distribution, Univariate
 from censcore.distributions.censored import Censored
+from censcore.distributions.copula import Copula
 from censcore.distributions.independent import Independent
 from censcore.distributions.point_mass import PointMass
 from censcore.distributions.weibull import Weibull
 
-__all__ = ["Censored", "Distribution", "Independent", "PointMass", "Univariate", "Weibull"]
+__all__ = ["Censored", "Copula", "Distribution", "Independent", "PointMass", "Univariate", "Weibull"]

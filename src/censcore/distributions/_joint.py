@@ -24,7 +24,7 @@ from censcore._validation import check_positive
 from censcore.distributions._base import Distribution, Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["First", "Joint", "in_one_library", "logsumexp"]
+__all__ = ["First", "FromMarginals", "Joint", "in_one_library", "logsumexp"]
 
 
 class Joint(Distribution):
@@ -122,6 +122,39 @@ class Joint(Distribution):
                 f"This law has {self.k} coordinates, 0 to {self.k - 1}; coordinate {j} was asked for."
             )
         return j % self.k
+
+
+class FromMarginals(Joint):
+    """A joint law made of the laws of its coordinates and a rule that joins their survival functions."""
+
+    _laws: ClassVar[tuple[str, ...]] = ("_marginals",)
+    _marginals: list[Univariate]
+
+    @property
+    def k(self) -> int:
+        """Number of event times."""
+        return len(self._marginals)
+
+    def marginal(self, j: int) -> Univariate:
+        """The law of coordinate ``j``."""
+        return self._marginals[self._coordinate(j)]
+
+    @abstractmethod
+    def _join(self, logsf: list[Array]) -> Array:
+        """The joint log survival from those of the coordinates."""
+
+    def _logsf(self, t: Array, left: bool = False) -> Array:
+        if left:
+            return self._join([safe_log(law._sf_left(t[..., j])) for j, law in enumerate(self._marginals)])
+        return self._join([law._logsf(t[..., j]) for j, law in enumerate(self._marginals)])
+
+    def _mass_at_infinity(self) -> Array:
+        logsf = self._join([safe_log(law._mass_at_infinity()[:, None]) for law in self._marginals])
+        return self._xp.exp(logsf)[:, 0]
+
+    def _censored_marginals(self, tau: Array) -> list[Univariate]:
+        columns = self._columns_of(tau)
+        return [law.censor_at(limit) for law, limit in zip(self._marginals, columns, strict=True)]
 
 
 def _as_events(event: Array, time: Array) -> Array:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._numerics import safe_log
 from censcore.distributions._base import Univariate
-from censcore.distributions._joint import Joint, in_one_library
+from censcore.distributions._joint import FromMarginals, in_one_library
 
 __all__ = ["Independent"]
 
 
-class Independent(Joint):
+class Independent(FromMarginals):
     r"""Joint law with independent coordinates, :math:`P(T>t)=\prod_j P(T_j>t_j)`.
 
     As a law of C it says that every event time has a censoring time of its own (componentwise
@@ -38,31 +36,11 @@ class Independent(Joint):
     array([0.135, 0.287])
     """
 
-    _laws: ClassVar[tuple[str, ...]] = ("_marginals",)
-
     def __init__(self, laws: Sequence[Univariate]) -> None:
-        self._marginals: list[Univariate] = in_one_library(laws, type(self).__name__)
-
-    @property
-    def k(self) -> int:
-        """Number of event times."""
-        return len(self._marginals)
-
-    def marginal(self, j: int) -> Univariate:
-        """The law of coordinate ``j``."""
-        return self._marginals[self._coordinate(j)]
+        self._marginals = in_one_library(laws, type(self).__name__)
 
     def _join(self, logsf: list[Array]) -> Array:
-        """The joint log survival from those of the coordinates."""
         return sum(logsf[1:], start=logsf[0])
-
-    def _logsf(self, t: Array, left: bool = False) -> Array:
-        if left:
-            return self._join([safe_log(law._sf_left(t[..., j])) for j, law in enumerate(self._marginals)])
-        return self._join([law._logsf(t[..., j]) for j, law in enumerate(self._marginals)])
-
-    def _mass_at_infinity(self) -> Array:
-        return self._xp.exp(self._join([safe_log(law._mass_at_infinity()) for law in self._marginals]))
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         return self._join(
@@ -75,8 +53,4 @@ class Independent(Joint):
 
     def censor_at(self, tau: Array) -> Independent:
         """The law of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
-        law = self._fitting(tau)
-        columns = law._columns_of(tau)
-        return Independent(
-            [part.censor_at(limit) for part, limit in zip(law._marginals, columns, strict=True)]
-        )
+        return Independent(self._fitting(tau)._censored_marginals(tau))
