@@ -17,6 +17,7 @@ __all__ = [
     "chunked_rows",
     "expm1",
     "integrate",
+    "integrate_panels",
     "invert_decreasing",
     "legendre",
     "log1p",
@@ -57,16 +58,21 @@ def integrate(f: Callable[[Array], Array], edges: Array, order: int = 16) -> Arr
     >>> float(integrate(np.exp, np.array([[0.0, 0.5, 1.0]]))[0] - np.expm1(1.0)) < 1e-14
     True
     """
-    xp = namespace(edges)
-    u, w = (convert(part, edges) for part in legendre(order))
-    a, b = edges[:, :-1, None], edges[:, 1:, None]
+    return namespace(edges).sum(integrate_panels(f, edges[:, :-1], edges[:, 1:], order), axis=1)
+
+
+def integrate_panels(f: Callable[[Array], Array], a: Array, b: Array, order: int = 16) -> Array:
+    r""":math:`\int_a^b f` for every entry of a and b (n, p), each as one panel of :func:`integrate`."""
+    xp = namespace(a)
+    u, w = (convert(part, a) for part in legendre(order))
+    a, b = a[..., None], b[..., None]
     logarithmic = (a > 0) & (b > 2 * a)
     ratio = xp.log(xp.where(logarithmic, b / xp.where(logarithmic, a, xp.ones_like(a)), xp.ones_like(a)))
     growing = a * xp.exp(u * ratio)
     t = xp.where(logarithmic, growing, a + (b - a) * u)
     weight = w * xp.where(logarithmic, growing * ratio, b - a)
-    values = xp.reshape(f(xp.reshape(t, (t.shape[0], -1))), t.shape)
-    return xp.sum(xp.sum(values * weight, axis=2), axis=1)
+    values = f(xp.reshape(t, (t.shape[0], -1)))
+    return xp.sum(xp.reshape(values, (values.shape[0], *t.shape[1:])) * weight, axis=-1)
 
 
 def invert_decreasing(f: Callable[[Array], Array], p: Array) -> Array:
@@ -101,7 +107,7 @@ def xlogy(x: Array, y: Array) -> Array:
     """``x * log(y)`` with 0 log 0 = 0, in value and in gradient."""
     xp = namespace(x)
     zero = (x == 0) & (y == 0)
-    product = x * xp.log(xp.where(zero, xp.ones_like(y), y))
+    product = x * safe_log(xp.where(zero, xp.ones_like(y), y))
     return xp.where(zero, xp.zeros_like(product), product)
 
 
@@ -138,20 +144,33 @@ def special(x: Array) -> Any:
     return scipy.special
 
 
-def chunked_rows(function: Callable[[slice], Array], rows: int, numbers_per_row: int, like: Array) -> Array:
+def chunked_rows(
+    function: Callable[[slice], Array],
+    rows: int,
+    numbers_per_row: int,
+    like: Array,
+    budget: int = CHUNK_NUMBERS,
+) -> Array:
     """Apply ``function`` to slices of rows and join the parts; the result does not depend on the slices.
 
-    NumPy chunks run in threads (the kernels release the GIL); torch runs them in order, whole when a
-    gradient is recorded.
+    One slice works on about ``budget`` numbers. NumPy slices run in threads (the kernels release the GIL);
+    torch runs them in order.
     """
-    step = max(1, CHUNK_NUMBERS // max(1, numbers_per_row))
+    step = max(1, budget // max(1, numbers_per_row))
     if rows <= step:
         return function(slice(0, rows))
     parts = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
-    xp = namespace(like)
-    return xp.concat(
-        [function(part) for part in parts] if is_torch(like) else run_threads(function, parts), axis=0
-    )
+    if is_torch(like):
+        return namespace(like).concat([function(part) for part in parts], axis=0)
+    first = function(parts[0])
+    joined = np.empty((rows, *first.shape[1:]), dtype=first.dtype)
+    joined[parts[0]] = first
+
+    def fill(part: slice) -> None:
+        joined[part] = function(part)
+
+    run_threads(fill, parts[1:])
+    return joined
 
 
 _pool: ThreadPoolExecutor | None = None
@@ -167,7 +186,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
-def run_threads(function: Callable[[Any], Array], items: list[Any]) -> list[Array]:
+def run_threads(function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
     """Map over ``items`` in the shared thread pool, in order.
 
     ``CENSCORE_THREADS`` sets the number of threads; the default is the number of usable cores.

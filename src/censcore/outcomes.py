@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -177,8 +178,13 @@ class RightCensored:
         """The outcome of some rows (indices, a slice or a boolean mask), in the order asked for."""
         if isinstance(rows, int | np.integer):
             rows = [int(rows)]
-        known = self.censoring_time
-        return RightCensored(self.time[rows], self.event[rows], None if known is None else known[rows])
+        other = copy.copy(self)  # rows of a valid outcome are valid, so they are not checked again
+        for name in ("time", "event", "censoring_time"):
+            values = getattr(self, name)
+            setattr(other, name, None if values is None else values[rows])
+        if not len(other):
+            raise InvalidInputError("An outcome needs at least one row; none was chosen.")
+        return other
 
     def marginal(self, j: int) -> RightCensored:
         """The outcome of coordinate ``j`` alone, (n,)."""

@@ -7,9 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, is_neutral, namespace, one_namespace, to_numpy
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    convert,
+    is_neutral,
+    namespace,
+    one_namespace,
+    to_numpy,
+)
 from censcore._validation import check_positive, name_rows
-from censcore.distributions import Distribution, Independent, PointMass
+from censcore.distributions import Distribution, PointMass, Univariate
+from censcore.distributions.independent import Independent
 from censcore.exceptions import (
     ContradictionError,
     InvalidInputError,
@@ -19,27 +29,41 @@ from censcore.exceptions import (
 )
 from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["Problem", "evaluation_times", "pose"]
+__all__ = ["Problem", "as_columns", "evaluation_times", "inverse_reach", "known_law", "pose", "refuse_infinite"]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An outcome y, a forecast F and a law C in one array library, horizon applied, checked against each other."""
+    """An outcome y of n rows, a forecast F and a law C in one array library, checked against each other."""
 
     y: RightCensored
     F: Any
     C: Any
-    n: int
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
 
     @property
     def xp(self) -> Any:
+        """The array namespace of all parts."""
         return namespace(self.y.time)
 
+    @property
+    def time(self) -> Array:
+        """Observed times as a column, (n, 1)."""
+        return self.y.time[:, None]
+
+    @property
+    def event(self) -> Array:
+        """Event indicators as a column, (n, 1)."""
+        return self.y.event[:, None]
+
     def take(self, rows: Any) -> Problem:
-        """Some rows of the problem; parts that serve all rows stay as they are."""
-        y, F, C = (part if len(part) == 1 else part.take(rows) for part in (self.y, self.F, self.C))
-        size = len(range(self.n)[rows]) if isinstance(rows, slice) else len(rows)
-        return Problem(y, F, C, size)
+        """Some rows of the problem; laws that serve all rows stay as they are."""
+        F, C = (law if len(law) == 1 else law.take(rows) for law in (self.F, self.C))
+        return Problem(self.y.take(rows), F, C)
 
 
 def pose(
@@ -58,22 +82,23 @@ def pose(
     """
     y = as_outcome(y)
     _check_kind(forecast, "forecast")
-    if censoring is None and not needs_law:
-        censoring = known_law(y) or PointMass(np.inf)
-    elif censoring is None:
-        censoring = _law_of_known_censoring(y)
+    given = censoring is not None
+    if not given:
+        censoring = _law_of_known_censoring(y) if needs_law else known_law(y) or PointMass(np.inf)
     _check_kind(censoring, "censoring")
     y, forecast, censoring = _one_library(y, forecast, censoring)
     n = common_rows(outcome=len(y), forecast=len(forecast), censoring=len(censoring))
+    if len(y) != n:
+        y = y.take(np.zeros(n, dtype=np.int64))
     _check_dimensions(y, forecast, censoring, joint)
-    if needs_law:
+    if given or needs_law:
         _refuse_contradictions(y, censoring)
     if horizon is not None:
         tau = check_horizon(horizon, y)
         y, censoring = y.censor_at(tau), censoring.censor_at(tau)
     if needs_law:
         _refuse_impossible_events(y, censoring)
-    return Problem(y, forecast, censoring, n)
+    return Problem(y, forecast, censoring)
 
 
 def known_law(y: RightCensored) -> Distribution | None:
@@ -87,11 +112,11 @@ def known_law(y: RightCensored) -> Distribution | None:
 def _law_of_known_censoring(y: RightCensored) -> Distribution:
     law = known_law(y)
     if law is None:
-        censored = int((~y.event).sum())
+        event = to_numpy(y.event)
         raise MissingCensoringError(
-            f"{censored} of {y.event.size if hasattr(y.event, 'size') else y.event.numel()} times are censored and "
-            "no law of C was given. Pass censoring=... : PointMass(c) if the censoring times are known (or give "
-            "them to RightCensored as censoring_time), a known law such as Uniform(0, 5), or an estimate such as "
+            f"{int((~event).sum())} of {event.size} times are censored and no law of C was given. Pass "
+            "censoring=... : PointMass(c) if the censoring times are known (or give them to RightCensored as "
+            "censoring_time), a known law such as Uniform(0, 5), or an estimate such as "
             "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
         )
     return law
@@ -107,20 +132,29 @@ def _check_kind(law: Any, name: str) -> None:
 
 
 def _one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[RightCensored, Any, Any]:
-    """Laws of plain numbers join the library of the others; real mixtures are refused."""
-    named = {"outcome": y.time}
-    named |= {
-        name: law._reference for name, law in (("forecast", F), ("censoring", C)) if not law._is_neutral
-    }
-    one_namespace(**named)
-    return y, (F.like(y.time) if F._is_neutral else F), (C.like(y.time) if C._is_neutral else C)
+    """All parts in one library; real mixtures are refused, laws of plain numbers join the others.
+
+    The forecast decides the precision, since it is the large part: y and C follow it.
+    """
+    laws = {"forecast": F, "censoring": C}
+    one_namespace(
+        outcome=y.time, **{name: law._reference for name, law in laws.items() if not law._is_neutral}
+    )
+    model = y.time if F._is_neutral else F._reference
+    if y.time.dtype != model.dtype:
+        y = y.like(model)
+    return y, *(law if _fits(law, model) else law.like(model) for law in (F, C))
+
+
+def _fits(law: Distribution, model: Array) -> bool:
+    return not law._is_neutral and law._reference.dtype == model.dtype
 
 
 def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint: bool) -> None:
-    if y.k > 1 and not joint:
+    if y.time.ndim > 1 and not joint:
         raise InvalidInputError(
-            f"This score is for one event time per row; the outcome has {y.k}. Score each coordinate, "
-            "score(y.marginal(j), forecast.marginal(j), ...), or the joint law by energy_score."
+            f"This score is for one event time per row, (n,); the outcome has shape {y.shape}. Score each "
+            "coordinate, score(y.marginal(j), forecast.marginal(j), ...), or the joint law by energy_score."
         )
     if F.k != y.k:
         raise InvalidInputError(
@@ -140,11 +174,16 @@ def check_horizon(horizon: Array, y: RightCensored) -> Array:
         raise InvalidInputError(
             f"horizon must be a time; {horizon!r} came. horizon='auto' is an option of compare()."
         )
+    if not is_neutral(horizon):
+        one_namespace(outcome=y.time, horizon=horizon)
     tau = as_float(horizon, "horizon", like=y.time)
     check_positive(tau, "horizon")
     if tau.ndim > 1:
         raise InvalidInputError(f"horizon must be a number or one per row; shape {tuple(tau.shape)} came.")
-    return tau if tau.ndim == 0 or len(y) == tau.shape[0] else tau.reshape(())
+    if tau.ndim == 0 or tau.shape[0] == 1:
+        return tau.reshape(())
+    common_rows(outcome=len(y), horizon=tau.shape[0])
+    return tau
 
 
 def _refuse_contradictions(y: RightCensored, C: Distribution) -> None:
@@ -181,16 +220,25 @@ def _refuse_impossible_events(y: RightCensored, C: Distribution) -> None:
         y_j = y if y.time.ndim == 1 else y.marginal(j) if C.k > 1 else _fully_observed(y)
         bad = np.nonzero(to_numpy(y_j.event & (law.sf_left(y_j.time) <= 0)))[0]
         if bad.size:
-            ends = to_numpy(law.isf(0.0)).reshape(-1)
-            end = float(ends.min() if ends.size == 1 else ends[bad].min())
-            earliest = float(to_numpy(y_j.time)[bad].min())
-            raise PositivityError(
-                f"The law of C gives no chance to follow-up as long as the event times of {name_rows(bad)} (the "
-                f"earliest is {earliest:g}), so their scores are undefined. Pass horizon={end:g} or less to score "
-                "the forecasts up to a time that the law supports, or a law of C with a longer support.",
-                rows=bad,
-                horizon=end,
-            )
+            _raise_impossible(bad, to_numpy(y_j.time)[bad], law)
+
+
+def _raise_impossible(bad: np.ndarray, times: np.ndarray, law: Univariate) -> None:
+    end = _largest_horizon(law if len(law) == 1 else law.take(bad), times)
+    raise PositivityError(
+        f"The law of C gives no chance to follow-up as long as the event times of {name_rows(bad)} (the "
+        f"earliest is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} or less to "
+        "score the forecasts up to a time that the law supports, or a law of C with a longer support.",
+        rows=bad,
+        horizon=end,
+    )
+
+
+def _largest_horizon(law: Univariate, times: np.ndarray) -> float:
+    """Where the law ends; just before it if an event sits on an end that C reaches with probability zero."""
+    ends = to_numpy(law.isf(0.0)).reshape(-1)
+    end = ends.min()
+    return float(np.nextafter(end, 0) if (times <= end).any() else end)
 
 
 def _fully_observed(y: RightCensored) -> RightCensored:
@@ -199,14 +247,34 @@ def _fully_observed(y: RightCensored) -> RightCensored:
     return RightCensored(xp.max(y.time, axis=1), xp.all(y.event, axis=1))
 
 
+def inverse_reach(problem: Problem) -> Array:
+    r""":math:`\delta/G(y-)`, (n, 1): how much an event stands for, given that C allowed it to be seen."""
+    xp, event = problem.xp, problem.event
+    reached = problem.C.sf_left(problem.time)
+    return xp.astype(event, reached.dtype) / xp.where(event, reached, xp.ones_like(reached))
+
+
+def refuse_infinite(loss: Array, problem: Problem) -> Array:
+    """``loss``, or an error that names the rows where it is infinite because follow-up never ends."""
+    bad = np.unique(np.nonzero(~np.isfinite(to_numpy(loss)))[0])
+    if bad.size:
+        latest = float(to_numpy(problem.y.time).max())
+        raise PositivityError(
+            f"The score is infinite in {name_rows(bad)}: the forecast has too heavy a tail, or mass at infinity, and "
+            "the law of C never ends follow-up. Score up to a finite time instead: pass horizon=tau, for instance "
+            f"the end of the study or the largest observed time, {latest:g}.",
+            rows=bad,
+            horizon=latest if latest > 0 else None,
+        )
+    return loss
+
+
 def evaluation_times(times: Array, y: RightCensored, horizon: Array) -> tuple[Array, bool]:
     """Times as (1, q) or (n, q), and whether a single number came."""
-    if not is_neutral(times):
-        one_namespace(outcome=y.time, times=times)
-    t = as_float(times, "times", like=y.time)
+    if times is None:
+        raise InvalidInputError("times=... is missing: the times, (q,) or (n, q), at which F is judged.")
+    t, single = as_columns(times, "times", y)
     check_positive(t, "times", zero=True)
-    if t.ndim > 2 or 0 in t.shape:
-        raise InvalidInputError(f"times must be a number, (q,) or (n, q); shape {tuple(t.shape)} came.")
     if horizon is not None:
         tau = check_horizon(horizon, y)
         limit = tau[:, None] if tau.ndim == 1 else tau
@@ -216,7 +284,18 @@ def evaluation_times(times: Array, y: RightCensored, horizon: Array) -> tuple[Ar
                 f"{float(to_numpy(t).max()):g} came. At the horizon everything is censored and the score is zero "
                 "for every forecast."
             )
-    single = t.ndim == 0
-    t = t.reshape(1, -1) if t.ndim < 2 else t
-    common_rows(outcome=len(y), times=t.shape[0])
     return t, single
+
+
+def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]:
+    """A number, (q,) or (n, q) as (1 or n, q) in the library of ``y``, and whether a number came."""
+    if not is_neutral(values):
+        one_namespace(outcome=y.time, **{name: values})
+    array = as_float(values, name, like=y.time)
+    if array.ndim > 2 or 0 in array.shape:
+        raise InvalidInputError(f"{name} must be a number, (q,) or (n, q); shape {tuple(array.shape)} came.")
+    if array.dtype != y.time.dtype:
+        array = convert(array, y.time)
+    columns = array.reshape(1, -1) if array.ndim < 2 else array
+    common_rows(outcome=len(y), **{name: columns.shape[0]})
+    return columns, array.ndim == 0

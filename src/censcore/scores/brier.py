@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from censcore._arrays import Array, to_numpy
+from censcore._numerics import chunked_rows
 from censcore._validation import name_rows
 from censcore.exceptions import InvalidInputError, PositivityError
-from censcore.scores._problem import Problem, evaluation_times, pose
+from censcore.scores._problem import Problem, evaluation_times, inverse_reach, pose
 
 __all__ = ["brier_score", "censoring_weights"]
+
+# A slice of rows this small stays in the cache through all steps of the formula.
+CACHED_NUMBERS = 32_768
 
 
 def brier_score(
@@ -60,42 +64,47 @@ def brier_score(
            [0.2784, 0.5091],
            [0.2784, 0.    ]])
     """
-    if scale not in ("localized", "ipcw"):
-        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; {scale!r} came.")
-    if times is None:
-        raise InvalidInputError("brier_score needs times=..., the times at which F is judged.")
+    check_scale(scale)
     problem = pose(y, forecast, censoring, horizon)
     t, single = evaluation_times(times, problem.y, horizon)
-    loss = _brier(problem, t)
     if scale == "ipcw":
-        loss = loss / _positive_survival(problem, t)
+        refuse_unreached(problem, t)
+
+    def part(rows: slice) -> Array:
+        return _brier(problem.take(rows), t if t.shape[0] == 1 else t[rows], scale)
+
+    loss = chunked_rows(part, problem.n, t.shape[1], like=problem.y.time, budget=CACHED_NUMBERS)
     return loss[:, 0] if single else loss
 
 
-def _brier(problem: Problem, t: Array) -> Array:
+def check_scale(scale: str) -> None:
+    """Refuse anything but the two scales."""
+    if scale not in ("localized", "ipcw"):
+        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; {scale!r} came.")
+
+
+def _brier(problem: Problem, t: Array, scale: str) -> Array:
     survival = problem.F.sf(t)
     alive, weight = censoring_weights(problem, t)
-    return problem.xp.where(alive, (1 - survival) ** 2, weight * survival**2)
+    loss = problem.xp.where(alive, (1 - survival) ** 2, weight * survival**2)
+    return loss / problem.C.sf(t) if scale == "ipcw" else loss
 
 
 def censoring_weights(problem: Problem, t: Array) -> tuple[Array, Array]:
     r"""Who is alive at t, (n, q), and :math:`\delta\,G(t)/G(y-)`, the weight of those who are not."""
-    xp, y, C = problem.xp, problem.y, problem.C
-    time, event = y.time.reshape(-1, 1), y.event.reshape(-1, 1)
-    reached = C.sf_left(xp.where(event, time, xp.zeros_like(time)))
-    weight = xp.astype(event, time.dtype) / xp.where(event, reached, xp.ones_like(reached))
-    return time > t, weight * C.sf(t)
+    return problem.time > t, inverse_reach(problem) * problem.C.sf(t)
 
 
-def _positive_survival(problem: Problem, t: Array) -> Array:
-    G = problem.C.sf(t)
-    bad = to_numpy(G) <= 0
+def refuse_unreached(problem: Problem, t: Array) -> None:
+    """The ipcw scale needs P(C > t) > 0 at every time and row."""
+    bad = to_numpy(problem.C.sf(t)) <= 0
     if bad.any():
         rows, columns = bad.nonzero()
-        first = float(to_numpy(t + 0 * G)[rows, columns].min())
+        named = range(problem.n) if bad.shape[0] == 1 else sorted(set(rows.tolist()))
+        first = float((to_numpy(t) + 0 * bad)[rows, columns].min())
         raise PositivityError(
-            f"scale='ipcw' divides by P(C > t), which is zero from t = {first:g} in {name_rows(sorted(set(rows)))}. "
+            f"scale='ipcw' divides by P(C > t), which is zero from t = {first:g} on in {name_rows(named)}. "
             "Evaluate at smaller times, or use scale='localized', which needs no such division.",
-            rows=sorted(set(rows.tolist())),
+            rows=named,
+            horizon=first,
         )
-    return G

@@ -1,0 +1,8 @@
+"""Proper scores of right-censored forecasts: one loss per row, lower is better."""
+
+from censcore.scores.binomial_log import binomial_log_score
+from censcore.scores.brier import brier_score
+from censcore.scores.log import log_score
+from censcore.scores.pinball import pinball_score
+
+__all__ = ["binomial_log_score", "brier_score", "log_score", "pinball_score"]

@@ -1,0 +1,66 @@
+"""Binomial log score at given times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from censcore._arrays import Array
+from censcore._numerics import xlogy
+from censcore.scores._problem import Problem, evaluation_times, pose
+from censcore.scores.brier import censoring_weights
+
+__all__ = ["binomial_log_score"]
+
+
+def binomial_log_score(
+    y: Any, forecast: Any, censoring: Any = None, times: Array = None, *, horizon: Array = None
+) -> Array:
+    r"""Logarithmic score of "the event happens by :math:`\tau`", at given times.
+
+    .. math::
+        -\mathbb 1\{y>\tau\}\log P(T>\tau)-\delta\,\mathbb 1\{y\le\tau\}\,\frac{G(\tau)}{G(y-)}\,\log F(\tau)
+
+    with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the Brier score with logarithms in place of squares, under
+    the same weights and the same assumption, C independent of T given the covariates and its law right.
+
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        The outcome, n rows.
+    forecast : Distribution
+        Law of T, one per row.
+    censoring : Distribution, optional
+        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time`` is given.
+    times : array or number
+        Evaluation times, (q,) or (n, q), in any order, below the horizon.
+    horizon : number or (n,) array, optional
+        End of follow-up for the score: C becomes min(C, horizon).
+
+    Returns
+    -------
+    array, (n, q), or (n,) for a single number
+        One loss per row and time; lower is better. Infinite where the forecast excluded what happened.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0], event=[1, 1, 0])
+    >>> cs.binomial_log_score(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), times=[1.5, 2.5]).round(4)
+    array([[0.5596, 0.2107],
+           [0.75  , 1.25  ],
+           [0.75  , 0.    ]])
+    """
+    problem = pose(y, forecast, censoring, horizon)
+    t, single = evaluation_times(times, problem.y, horizon)
+    loss = _binomial_log(problem, t)
+    return loss[:, 0] if single else loss
+
+
+def _binomial_log(problem: Problem, t: Array) -> Array:
+    xp, F = problem.xp, problem.F
+    alive, weight = censoring_weights(problem, t)
+    zero = xp.zeros_like(weight)
+    # each logarithm sees only the rows it is for, so that no gradient meets the infinity of the other
+    log_survival = F.logsf(xp.where(alive, t + zero, zero))
+    dead = xlogy(xp.where(alive, zero, weight), F.cdf(t) + zero)
+    return -xp.where(alive, log_survival, dead)

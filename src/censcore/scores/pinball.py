@@ -1,0 +1,77 @@
+"""Pinball score (quantile score) at given levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from censcore._arrays import Array
+from censcore._numerics import chunked_rows
+from censcore._validation import check_levels
+from censcore.exceptions import InvalidInputError
+from censcore.scores._problem import Problem, as_columns, inverse_reach, pose, refuse_infinite
+
+__all__ = ["pinball_score"]
+
+
+def pinball_score(
+    y: Any, forecast: Any, censoring: Any = None, levels: Array = None, *, horizon: Array = None
+) -> Array:
+    r"""Pinball (quantile) score of a right-censored event time at given levels.
+
+    .. math::
+        \alpha\,(y-q_\alpha)_+ +\delta\,\frac{1-\alpha}{G(y-)}\int_y^{q_\alpha\vee y}G(s)\,ds,
+        \qquad q_\alpha=\inf\{t: F(t)\ge\alpha\},
+
+    with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the pinball score of :math:`\min(T,C)` and of its quantile
+    :math:`\min(q_\alpha,C)`, averaged over the values of C that the observation allows. Consistent for the quantile
+    as far as follow-up reaches, if C is independent of T given the covariates and its law is right. Exact for
+    every forecast.
+
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        The outcome, n rows.
+    forecast : Distribution
+        Law of T, one per row.
+    censoring : Distribution, optional
+        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time`` is given.
+    levels : array or number
+        Quantile levels strictly between 0 and 1, (q,) or (n, q).
+    horizon : number or (n,) array, optional
+        End of follow-up for the score: C becomes min(C, horizon).
+
+    Returns
+    -------
+    array, (n, q), or (n,) for a single number
+        One loss per row and level; lower is better.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0], event=[1, 1, 0])
+    >>> cs.pinball_score(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), levels=[0.25, 0.5]).round(4)
+    array([[0.1062, 0.1841],
+           [0.6062, 0.8069],
+           [0.3562, 0.3069]])
+    """
+    if levels is None:
+        raise InvalidInputError("levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1).")
+    problem = pose(y, forecast, censoring, horizon)
+    alpha, single = as_columns(levels, "levels", problem.y)
+    check_levels(alpha)
+
+    def part(rows: slice) -> Array:
+        return _pinball(problem.take(rows), alpha if alpha.shape[0] == 1 else alpha[rows])
+
+    loss = chunked_rows(part, problem.n, 4 * alpha.shape[1], like=problem.y.time)
+    loss = refuse_infinite(loss, problem)
+    return loss[:, 0] if single else loss
+
+
+def _pinball(problem: Problem, alpha: Array) -> Array:
+    xp, C, y, delta = problem.xp, problem.C, problem.time, problem.event
+    q = problem.F.icdf(alpha)
+    y = y + xp.zeros_like(q)
+    above = C._integrated_sf(y, xp.where(delta & (q > y), q, y))
+    below = xp.where(y > q, y - q, xp.zeros_like(y))
+    return alpha * below + (1 - alpha) * inverse_reach(problem) * above
