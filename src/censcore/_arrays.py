@@ -83,7 +83,7 @@ def _kind(value: Array) -> str:
 
 
 def as_float(value: Array, name: str, like: Array | None = None) -> Array:
-    """``value`` as a floating array in its own library, or in that and the dtype of ``like`` when it is neutral.
+    """``value`` as a floating array in its own library, or if neutral in that and the dtype of ``like``.
 
     Integers become float64 and half precision float32; other floating types are kept.
     """
@@ -167,11 +167,12 @@ def searchsorted(knots: Array, values: Array, side: str) -> Array:
     """Row by row ``searchsorted``: knots (1 or n, J) ascending, values (n, q) -> indices (n, q)."""
     if is_torch(values):
         torch = sys.modules["torch"]
-        knots = detach(knots)
+        dtype = torch.promote_types(knots.dtype, values.dtype)
+        knots, values = detach(knots).to(dtype), detach(values).to(dtype)
         if knots.shape[0] == 1:
-            return torch.searchsorted(knots[0].contiguous(), detach(values).contiguous(), side=side)
+            return torch.searchsorted(knots[0].contiguous(), values.contiguous(), side=side)
         rows = values.shape[0] if values.shape[0] != 1 else knots.shape[0]
-        values = detach(values).expand(rows, values.shape[1]).contiguous()
+        values = values.expand(rows, values.shape[1]).contiguous()
         return torch.searchsorted(knots.contiguous(), values, side=side)
     if knots.shape[0] == 1:
         return np.searchsorted(knots[0], values, side=side)  # type: ignore[call-overload]
@@ -202,7 +203,7 @@ _BLOCK_VALUES = 20_000
 
 
 def _bisect(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
-    """How many knots lie below each value: add powers of two, largest first, while the knot there is passed."""
+    """How many knots each value passes: add powers of two, largest first, while the knot there is passed."""
     n_knots = knots.shape[1]
     passed = np.less_equal if side == "right" else np.less
     index = np.zeros(values.shape, dtype=np.intp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -173,6 +174,7 @@ def chunked_rows(
     return joined
 
 
+_POOL_NAME = "censcore"
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -189,14 +191,16 @@ if hasattr(os, "register_at_fork"):
 def run_threads(function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
     """Map over ``items`` in the shared thread pool, in order.
 
-    ``CENSCORE_THREADS`` sets the number of threads; the default is the number of usable cores.
+    ``CENSCORE_THREADS`` sets the number of threads; the default is the number of usable cores. A thread of
+    the pool does its own work alone: waiting for others of a full pool would never end.
     """
     global _pool
     threads = _thread_count()
-    if threads == 1 or len(items) == 1:
+    inside = threading.current_thread().name.startswith(_POOL_NAME)
+    if threads == 1 or len(items) == 1 or inside:
         return [function(item) for item in items]
     if _pool is None or _pool._max_workers != threads:
-        _pool = ThreadPoolExecutor(threads, thread_name_prefix="censcore")
+        _pool = ThreadPoolExecutor(threads, thread_name_prefix=_POOL_NAME)
     return list(_pool.map(function, items))
 
 

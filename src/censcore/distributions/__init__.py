@@ -3,8 +3,28 @@
 from censcore.distributions._base import Distribution, Univariate
 from censcore.distributions.censored import Censored
 from censcore.distributions.copula import Copula
+from censcore.distributions.ensemble import Ensemble
+from censcore.distributions.exponential import Exponential
+from censcore.distributions.grid import JointGrid
 from censcore.distributions.independent import Independent
+from censcore.distributions.lognormal import LogNormal
 from censcore.distributions.point_mass import PointMass
+from censcore.distributions.step import Step
+from censcore.distributions.uniform import Uniform
 from censcore.distributions.weibull import Weibull
 
-__all__ = ["Censored", "Copula", "Distribution", "Independent", "PointMass", "Univariate", "Weibull"]
+__all__ = [
+    "Censored",
+    "Copula",
+    "Distribution",
+    "Ensemble",
+    "Exponential",
+    "Independent",
+    "JointGrid",
+    "LogNormal",
+    "PointMass",
+    "Step",
+    "Uniform",
+    "Univariate",
+    "Weibull",
+]

@@ -1,0 +1,222 @@
+"""Laws given by a survival curve (or CDF) at certain times: storing, checking and searching it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    detach,
+    is_neutral,
+    is_torch,
+    namespace,
+    searchsorted,
+    take_along,
+    to_numpy,
+)
+from censcore._validation import check_not_nan, check_positive, check_probabilities, name_rows
+from censcore.distributions._base import Univariate
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["Curve"]
+
+# A curve may rise, or leave [0, 1], by this much before it counts as wrong: the size of rounding in sums
+# of probabilities. Such values are set to the nearest valid ones.
+_ROUNDING = {"float64": 1e-12, "float32": 1e-6}
+
+
+class Curve(Univariate):
+    """Knots (time, level) per row, before the first of which the survival is one.
+
+    Levels are kept as they came, survival or CDF, and levels asked for are compared with them as they
+    are: 1 - (1 - p) would miss the exact ones.
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("_times", "_levels")
+    _times: Array
+    _levels: Array
+    _falls: bool  # whether the levels are a survival function
+
+    def _set_curve(self, times: Array, sf: Array, cdf: Array) -> None:
+        """Check and keep what a user gave."""
+        if (sf is None) == (cdf is None):
+            came = "both" if sf is not None else "neither"
+            raise InvalidInputError(f"{type(self).__name__} takes exactly one of sf= and cdf=; {came} came.")
+        self._falls = cdf is None
+        name, levels = ("sf", sf) if self._falls else ("cdf", cdf)
+        levels = levels if is_neutral(levels) else as_float(levels, name)
+        tolerance = _ROUNDING[str(getattr(levels, "dtype", "float64")).removeprefix("torch.")]
+        self._store(times=times, levels=levels)
+        self._times, self._levels = _aligned(self._times, self._levels, name)
+        _check_times(self._times)
+        self._sort_times()
+        self._levels = _checked_levels(self._levels, name, self._falls, tolerance)
+
+    @classmethod
+    def _trusted(cls, times: Array, levels: Array, *, falls: bool) -> Self:
+        """From arrays (1 or n, J) that are known to be right; tied times are allowed here."""
+        law = cls.__new__(cls)
+        law._times, law._levels, law._falls = times, levels, falls
+        return law
+
+    def _sort_times(self) -> None:
+        xp, t = self._xp, self._times
+        if bool(xp.all(t[:, 1:] > t[:, :-1])):
+            return
+        order = xp.argsort(t, axis=1, stable=True)
+        self._times, self._levels = take_along(t, order), take_along(self._levels, order)
+        tied = to_numpy(self._times[:, 1:] == self._times[:, :-1])
+        if tied.any():
+            row, column = np.argwhere(tied)[0]
+            raise InvalidInputError(
+                f"times must be distinct; {float(self._times[row, column]):g} came more than once in "
+                f"{name_rows(np.unique(np.nonzero(tied)[0]))}. Keep the last level of each time."
+            )
+
+    # ---- reading the curve ---------------------------------------------------------------------
+
+    @property
+    def _start(self) -> float:
+        return 1.0 if self._falls else 0.0
+
+    def _as_sf(self, level: Array) -> Array:
+        return level if self._falls else 1 - level
+
+    def _as_cdf(self, level: Array) -> Array:
+        return 1 - level if self._falls else level
+
+    def _last_knot(self, array: Array, count: Array, start: float) -> Array:
+        """``array`` at the last of the first ``count`` knots, ``start`` where there is none yet."""
+        xp = self._xp
+        if array.shape[0] == 1:
+            return take_along(self._padded(array, start, front=True), count)
+        if count.shape[0] == 1 and bool(xp.all(count > 0)):
+            return take_along(array, count - 1)
+        value = take_along(array, xp.where(count > 0, count - 1, count))
+        return xp.where(count > 0, value, xp.full_like(value, start))
+
+    def _next_knot(self, array: Array, count: Array, end: float) -> Array:
+        """``array`` at the knot after the first ``count``, ``end`` where there is none left."""
+        xp = self._xp
+        if array.shape[0] == 1:
+            return take_along(self._padded(array, end, front=False), count)
+        last = array.shape[1] - 1
+        value = take_along(array, xp.where(count > last, last, count))
+        return xp.where(count > last, xp.full_like(value, end), value)
+
+    def _padded(self, array: Array, value: float, front: bool) -> Array:
+        edge = self._xp.full_like(array[:, :1], value)
+        return self._xp.concat([edge, array] if front else [array, edge], axis=1)
+
+    def _knots_passed(self, t: Array, side: str) -> Array:
+        """How many knots lie at or before t (``side="right"``) or before t (``"left"``)."""
+        return searchsorted(self._times, t, side)
+
+    def _knots_above(self, level: Array) -> Array:
+        """How many knots come before the first that reaches ``level``."""
+        if self._falls:
+            return searchsorted(-detach(self._levels), -level, "left")
+        return searchsorted(self._levels, level, "left")
+
+    # 1 - p may be off by half an eps, which must hide neither the level that was meant nor that p > 0.
+
+    def _level_of_sf(self, p: Array) -> Array:
+        """The level at which P(T > t) = p."""
+        if self._falls:
+            return p
+        limits = self._xp.finfo(p.dtype)
+        return self._xp.clip(1 - p - limits.eps / 2, min=limits.smallest_normal)
+
+    def _level_of_cdf(self, p: Array) -> Array:
+        """The level at which F = p."""
+        if not self._falls:
+            return p
+        eps = self._xp.finfo(p.dtype).eps
+        return self._xp.clip(1 - p + eps / 2, max=1 - eps / 2)
+
+    def _never(self, t: Array, level: Array) -> Array:
+        """P(T > inf) = 0: the level of t = inf is the last one there is."""
+        xp = self._xp
+        if not bool(xp.any(xp.isinf(t))):
+            return level
+        return xp.where(xp.isinf(t), xp.full_like(level, 1 - self._start), level)
+
+    def _mass_at_infinity(self) -> Array:
+        return self._sf_left(self._xp.full_like(self._reference[:1, :1], np.inf))[:, 0]
+
+    def _breaks(self) -> Array:
+        return self._times
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape=({len(self)},), times={self._times.shape[1]})"
+
+
+def _aligned(times: Array, levels: Array, name: str) -> tuple[Array, Array]:
+    """Both as (1 or n, J)."""
+    if times.ndim not in (1, 2) or levels.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"times and {name} must have shape (J,) or (n, J); "
+            f"{tuple(times.shape)} and {tuple(levels.shape)} came."
+        )
+    J = int(times.shape[-1])
+    if J == 0 or 0 in levels.shape:
+        raise InvalidInputError("A curve needs at least one time and one row; an empty array came.")
+    if levels.shape[-1] != J:
+        hint = ""
+        if levels.ndim == 2 and levels.shape[0] == J:
+            hint = f" It looks transposed: rows are subjects and columns times, so pass {name}.T."
+        raise InvalidInputError(
+            f"{name} must have one column for each of the {J} times; shape {tuple(levels.shape)} came.{hint}"
+        )
+    times, levels = times.reshape(-1, J), levels.reshape(-1, J)
+    common_rows(**{"times": times.shape[0], name: levels.shape[0]})
+    return times, levels
+
+
+def _check_times(times: Array) -> None:
+    xp, t = namespace(times), detach(times)
+    if not (float(xp.min(t)) >= 0 and float(xp.max(t)) < np.inf):
+        check_positive(t, "times", zero=True)
+
+
+def _checked_levels(levels: Array, name: str, falls: bool, tolerance: float) -> Array:
+    """The levels, in [0, 1] and monotone; what rounding broke is mended, anything larger refused."""
+    xp, seen = namespace(levels), detach(levels)
+    low, high = float(xp.min(seen)), float(xp.max(seen))
+    if not (low >= -tolerance and high <= 1 + tolerance):
+        check_not_nan(seen, name)
+        check_probabilities(seen, name)
+    if low < 0 or high > 1:
+        levels = xp.clip(levels, min=0.0, max=1.0)
+        seen = detach(levels)
+    before, after = seen[:, :-1], seen[:, 1:]
+    if not bool(xp.any(after > before if falls else after < before)):
+        return levels
+    wrong = (after - before if falls else before - after) > tolerance
+    if bool(xp.any(wrong)):
+        _refuse_turning(seen, to_numpy(wrong), name, falls)
+    return _running_extreme(levels, falls)
+
+
+def _refuse_turning(levels: Array, wrong: np.ndarray, name: str, falls: bool) -> None:
+    rows = np.unique(np.nonzero(wrong)[0])
+    row, column = np.argwhere(wrong)[0]
+    here, there = (float(levels[row, j]) for j in (column, column + 1))
+    down = to_numpy(levels[1:] - levels[:-1]) * (1 if falls else -1)
+    hint = " Down the rows it does: is the matrix transposed?" if len(down) and (down <= 0).all() else ""
+    raise InvalidInputError(
+        f"{name} must not {'increase' if falls else 'decrease'} with time; it goes from {here:.6g} to "
+        f"{there:.6g} after column {column}, and turns back in {name_rows(rows)}.{hint}"
+    )
+
+
+def _running_extreme(levels: Array, falls: bool) -> Array:
+    if is_torch(levels):
+        torch: Any = sys.modules["torch"]
+        return (torch.cummin if falls else torch.cummax)(levels, dim=1).values
+    return (np.minimum if falls else np.maximum).accumulate(levels, axis=1)

@@ -1,0 +1,253 @@
+"""Forecasts that are samples: the empirical law of an ensemble, of one event time or of several."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    detach,
+    is_neutral,
+    is_torch,
+    namespace,
+    searchsorted,
+    take_along,
+    to_numpy,
+)
+from censcore._numerics import CHUNK_NUMBERS, run_threads
+from censcore._validation import check_positive, name_rows
+from censcore.distributions._base import Univariate
+from censcore.distributions.step import Step
+from censcore.exceptions import InvalidInputError, NoDensityError
+
+__all__ = ["Ensemble"]
+
+
+class Ensemble(Univariate):
+    r"""The empirical law of m samples per row, of one event time or jointly of k.
+
+    .. math:: P(T\le t)=\sum_{i=1}^m w_i\,\mathbb 1\{x_i\le t\},\qquad w_i=1/m\text{ unless given.}
+
+    Quantiles are those of this step function (the inverted CDF, no interpolation). An ensemble of several
+    event times answers for one of them through ``marginal(j)`` and for the earliest through ``first()``.
+
+    Parameters
+    ----------
+    samples : array, (n, m) or (n, m, k)
+        Non-negative; infinity means that the event never comes. One row serves all when n = 1.
+    weights : array, (m,) or (n, m), optional
+        Non-negative weights of the members, scaled to sum to one.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> law = cs.Ensemble([[3.0, 1.0, 2.0, 2.0], [4.0, 8.0, 6.0, float("inf")]])
+    >>> law.cdf(2.0), law.icdf(0.5), law.mass_at_infinity()
+    (array([0.75, 0.  ]), array([2., 6.]), array([0.  , 0.25]))
+    >>> joint = cs.Ensemble([[[1.0, 5.0], [2.0, 1.5]]])
+    >>> joint.shape, joint.first().samples, joint.marginal(1).mean()
+    ((1, 2), array([[1. , 1.5]]), array([3.25]))
+    """
+
+    has_density: ClassVar[bool] = False
+    _degree: ClassVar[int | None] = 0
+    _samples: Array
+    _weights: Array
+
+    def __init__(self, samples: Array, weights: Array = None) -> None:
+        given = {"samples": samples} if weights is None else {"samples": samples, "weights": weights}
+        self._store(**given)
+        self._check_samples()
+        if weights is not None:
+            self._weights = _normalised(self._weights, self._samples)
+
+    def _check_samples(self) -> None:
+        x = detach(self._samples)
+        if x.ndim not in (2, 3) or 0 in x.shape:
+            raise InvalidInputError(
+                "samples must have shape (n, m), or (n, m, k) for k event times, with at least one member; "
+                f"{tuple(x.shape)} came. One ensemble for all rows is samples[None, :]."
+            )
+        if not float(self._xp.min(x)) >= 0:
+            check_positive(x, "samples", zero=True, infinite=True)
+
+    @property
+    def samples(self) -> Array:
+        """The members, (n, m) or (n, m, k), in the order given."""
+        return self._samples
+
+    @property
+    def weights(self) -> Array | None:
+        """Weights of the members, (1, m) or (n, m), summing to one; None where all are equal."""
+        return self._weights if "_weights" in self._arrays else None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n,), or (n, k) for several event times."""
+        return (len(self), int(self._samples.shape[2])) if self._samples.ndim == 3 else (len(self),)
+
+    @property
+    def m(self) -> int:
+        """Number of members."""
+        return int(self._samples.shape[1])
+
+    def _with(self, samples: Array) -> Ensemble:
+        """An ensemble of other samples with the same weights."""
+        other = self._map(lambda array: array)
+        other._samples = samples
+        return other
+
+    # ---- several event times -------------------------------------------------------------------
+
+    def marginal(self, j: int) -> Ensemble:
+        """The ensemble of event time ``j``."""
+        if self._samples.ndim == 2:
+            super().marginal(j)
+            return self
+        if not -self.k <= j < self.k:
+            raise InvalidInputError(f"The ensemble has {self.k} event times; number {j} was asked for.")
+        return self._with(self._samples[:, :, j])
+
+    def first(self) -> Ensemble:
+        """The ensemble of the earliest event time of each member."""
+        return self if self._samples.ndim == 2 else self._with(self._xp.min(self._samples, axis=2))
+
+    def censor_at(self, tau: Array) -> Ensemble:
+        """The ensemble of min(samples, tau): ``tau`` is a number, (n,), or (n, k) for one per event time."""
+        law = self._fitting(tau)
+        limit = as_float(tau, "tau", like=law._samples)
+        check_positive(limit, "tau", zero=True, infinite=True)
+        joint = law._samples.ndim == 3
+        if limit.ndim > 1 + joint or (limit.ndim == 2 and limit.shape[1] != law.k):
+            expected = f"(n,) or (n, {law.k})" if joint else "(n,)"
+            raise InvalidInputError(f"tau must be a number, {expected}; shape {tuple(limit.shape)} came.")
+        if limit.ndim == 2:
+            limit = limit[:, None, :]
+        else:
+            limit = limit.reshape((-1, 1, 1) if joint else (-1, 1))
+        common_rows(ensemble=len(law), tau=limit.shape[0])
+        cut = law._with(_minimum(law._samples, limit))
+        cut._neutral = law._neutral and is_neutral(tau)
+        return cut
+
+    def log_likelihood(self, time: Array, event: Array) -> Array:
+        """A :class:`~censcore.exceptions.NoDensityError`: an empirical law has no density."""
+        raise NoDensityError(
+            "An Ensemble has no density, so it has no likelihood and no log score. Score it by energy_score, "
+            "or its marginals by crps, brier_score or pinball_score."
+        )
+
+    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+        """Members drawn with replacement by their weights."""
+        xp = self._xp
+        u = self._uniforms((len(self), m), rng)
+        if self.weights is None:
+            index = xp.astype(u * self.m, xp.int64)
+        else:
+            index = searchsorted(_cumulative(detach(self._weights)), u, "right")
+        index = xp.clip(index, max=self.m - 1)
+        if self._samples.shape[0] == 1:
+            return self._samples[0][index]
+        rows = xp.arange(len(self), device=self._samples.device)[:, None]
+        return self._samples[rows, index]
+
+    # ---- one event time: a step law ------------------------------------------------------------
+
+    def _step(self) -> Step:
+        """The members in order as jumps."""
+        if self._samples.ndim == 3:
+            raise InvalidInputError(
+                f"This ensemble has {self.k} event times and the question is about one. Ask "
+                "ensemble.marginal(j) for one of them or ensemble.first() for the earliest."
+            )
+        return self._remember("step", self._sorted)
+
+    def _sorted(self) -> Step:
+        xp, m = self._xp, self.m
+        if self.weights is None:
+            steps = xp.arange(1, m + 1, dtype=self._samples.dtype, device=self._samples.device)
+            return Step._trusted(_sort_rows(self._samples), (steps / m)[None, :], falls=False)
+        n = len(self)
+        samples, weights = (xp.broadcast_to(part, (n, m)) for part in (self._samples, self._weights))
+        order = xp.argsort(detach(samples), axis=1, stable=True)
+        samples, weights = (take_along(part, order) for part in (samples, weights))
+        return Step._trusted(samples, _cumulative(weights), falls=False)
+
+    def _sf(self, t: Array) -> Array:
+        return self._step()._sf(t)
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._step()._sf_left(t)
+
+    def _cdf(self, t: Array) -> Array:
+        return self._step()._cdf(t)
+
+    def _isf(self, p: Array) -> Array:
+        return self._step()._isf(p)
+
+    def _icdf(self, p: Array) -> Array:
+        return self._step()._icdf(p)
+
+    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+        return self._step()._icdf_beyond(y, p)
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        return self._step()._integrated_sf(a, b)
+
+    def _mass_at_infinity(self) -> Array:
+        return self._step()._mass_at_infinity()
+
+    def _breaks(self) -> Array:
+        return self._step()._times
+
+    def _steps(self) -> tuple[Array, Array]:
+        return self._step()._steps()
+
+    def __repr__(self) -> str:
+        size = ", ".join(str(extent) for extent in self.shape) + ("," if len(self.shape) == 1 else "")
+        return f"Ensemble(shape=({size}), m={self.m}{'' if self.weights is None else ', weighted'})"
+
+
+def _normalised(weights: Array, samples: Array) -> Array:
+    """Weights (1 or n, m) that sum to one in every row."""
+    xp = namespace(weights)
+    n, m = int(samples.shape[0]), int(samples.shape[1])
+    weights = weights[None, :] if weights.ndim == 1 else weights
+    if weights.ndim != 2 or weights.shape[1] != m:
+        raise InvalidInputError(
+            f"weights must have shape ({m},) or ({n}, {m}), one per member; {tuple(weights.shape)} came."
+        )
+    common_rows(samples=n, weights=weights.shape[0])
+    check_positive(detach(weights), "weights", zero=True)
+    total = xp.sum(weights, axis=1, keepdims=True)
+    empty = np.nonzero(to_numpy(total[:, 0]) <= 0)[0]
+    if empty.size:
+        raise InvalidInputError(f"weights must not all be zero; they are in {name_rows(empty)}.")
+    return weights / total
+
+
+def _cumulative(weights: Array) -> Array:
+    """Cumulative weights whose last is exactly one, members of no weight after it included."""
+    total = namespace(weights).cumulative_sum(weights, axis=1)
+    return total / total[:, -1:]
+
+
+def _minimum(samples: Array, limit: Array) -> Array:
+    xp: Any = namespace(samples)
+    limit = xp.astype(limit, samples.dtype)
+    return xp.where(samples < limit, samples, limit)
+
+
+def _sort_rows(samples: Array) -> Array:
+    """Sorted along the members: one copy, sorted in place by blocks of rows in threads."""
+    if is_torch(samples):
+        return namespace(samples).sort(samples, axis=1)
+    ordered = np.array(samples, order="C")
+    step = max(1, CHUNK_NUMBERS // ordered.shape[1])
+    blocks = [ordered[start : start + step] for start in range(0, len(ordered), step)]
+    run_threads(lambda block: block.sort(axis=1), blocks)
+    return ordered

@@ -1,0 +1,128 @@
+"""Survival curves that are step functions."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from censcore._arrays import Array, as_float, is_neutral
+from censcore._validation import check_positive
+from censcore.distributions._base import Univariate
+from censcore.distributions._curve import Curve
+
+__all__ = ["Step"]
+
+
+class Step(Curve):
+    r"""The law with a right-continuous step function as its survival curve.
+
+    :math:`P(T>t)` is 1 before the first time, the level of the last time at or before t afterwards; what
+    is left after the last time sits at infinity. All mass sits in atoms, at times whose level drops.
+
+    Parameters
+    ----------
+    times : array, (J,) or (n, J)
+        Distinct, finite and non-negative; common to all rows or one set per row. In any order: columns are
+        sorted together with their times.
+    sf, cdf : array, (J,) or (n, J)
+        Exactly one of P(T > time) and P(T <= time), one row per subject or one for all.
+
+    Notes
+    -----
+    Levels outside [0, 1] or turning back are refused, except by rounding: up to 1e-12 (1e-6 in single
+    precision) they are set to the nearest valid level.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> law = cs.Step(times=[1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0]])
+    >>> law.sf(2.0), law.sf_left(2.0)
+    (array([0.5, 0.6]), array([0.8, 0.9]))
+    >>> law.icdf(0.5), law.mass_at_infinity()
+    (array([2., 4.]), array([0.5, 0. ]))
+    """
+
+    has_density: ClassVar[bool] = False
+    _degree: ClassVar[int | None] = 0
+
+    def __init__(self, times: Array, *, sf: Array = None, cdf: Array = None) -> None:
+        self._set_curve(times, sf, cdf)
+
+    def _after(self, count: Array) -> Array:
+        """The level after ``count`` jumps."""
+        return self._last_knot(self._levels, count, self._start)
+
+    def _sf(self, t: Array) -> Array:
+        return self._as_sf(self._never(t, self._after(self._knots_passed(t, "right"))))
+
+    def _cdf(self, t: Array) -> Array:
+        return self._as_cdf(self._never(t, self._after(self._knots_passed(t, "right"))))
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._as_sf(self._after(self._knots_passed(t, "left")))
+
+    def _steps(self) -> tuple[Array, Array]:
+        return self._times, self._as_sf(self._levels)
+
+    def _isf(self, p: Array) -> Array:
+        t = self._time_of(self._level_of_sf(p))
+        return self._xp.where(p < 1, t, self._xp.zeros_like(t))
+
+    def _icdf(self, p: Array) -> Array:
+        t = self._time_of(self._level_of_cdf(p))
+        return self._xp.where(p > 0, t, self._xp.zeros_like(t))
+
+    def _time_of(self, level: Array) -> Array:
+        return self._next_knot(self._times, self._knots_above(level), end=float("inf"))
+
+    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+        """The first jump from y on that leaves at most (1 - p) P(T >= y), up to the product's rounding."""
+        xp = self._xp
+        survivors = self._sf_left(y)
+        left = (1 - p) * survivors
+        slack = 4 * xp.finfo(left.dtype).eps
+        level = left * (1 + slack) if self._falls else 1 - left - slack
+        t = xp.maximum(self._time_of(level), y + xp.zeros_like(left))
+        return xp.where((survivors > 0) & (p > 0), t, y + xp.zeros_like(left))
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        whole_b, part_b = self._area_before(b)
+        if not bool(self._xp.any(a > 0)):
+            return whole_b + part_b
+        whole_a, part_a = self._area_before(a)
+        return (whole_b - whole_a) + (part_b - part_a)
+
+    def _area_before(self, t: Array) -> tuple[Array, Array]:
+        """The area under the curve up to the last jump before t, and from there to t."""
+        xp = self._xp
+        count = self._knots_passed(t, "left")
+        left = self._as_sf(self._after(count))
+        width = t - self._last_knot(self._times, count, 0.0)
+        part = left * xp.where(left > 0, width, xp.zeros_like(width))
+        return self._last_knot(self._remember("areas", self._areas), count, 0.0), part
+
+    def _areas(self) -> Array:
+        """The area under the curve up to each jump; what follows a jump at infinity is never read."""
+        xp = self._xp
+        times = xp.where(xp.isfinite(self._times), self._times, xp.zeros_like(self._times))
+        widths = xp.diff(self._padded(times, 0.0, front=True), axis=1)
+        heights = self._as_sf(self._padded(self._levels, self._start, front=True)[:, :-1])
+        return xp.cumulative_sum(widths * heights, axis=1)
+
+    def censor_at(self, tau: Array) -> Univariate:
+        """The law of min(T, tau); itself a step law where all rows share the times and ``tau``."""
+        law = self._fitting(tau)
+        end = as_float(tau, "tau", like=law._times)
+        check_positive(end, "tau", zero=True, infinite=True)
+        if law._times.shape[0] > 1 or end.reshape(-1).shape[0] > 1:
+            return super(Step, law).censor_at(end)
+        xp = law._xp
+        if bool(xp.isinf(end).all()):
+            return law
+        end = xp.astype(end.reshape(1, 1), law._times.dtype)
+        kept = int(law._knots_passed(end, "left")[0, 0])
+        times = xp.concat([law._times[:, :kept], end], axis=1)
+        all_gone = xp.full_like(law._levels[:, :1], 1 - law._start)
+        levels = xp.concat([law._levels[:, :kept], all_gone], axis=1)
+        other = Step._trusted(times, levels, falls=law._falls)
+        other._neutral = law._neutral and is_neutral(tau)
+        return other
