@@ -1,0 +1,319 @@
+"""Joint laws by the probabilities of the cells of a grid."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    convert,
+    is_neutral,
+    namespace,
+    searchsorted,
+    take_along,
+    to_numpy,
+)
+from censcore._validation import check_positive, check_probabilities, name_rows
+from censcore.distributions._base import Univariate
+from censcore.distributions._binned import Binned, log_or_never, place, tail_excess
+from censcore.distributions._censored_joint import CensoredJoint
+from censcore.distributions._joint import Joint, logsumexp
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["JointGrid"]
+
+
+class JointGrid(Joint):
+    r"""Joint law of k event times by the probabilities of the cells of a grid.
+
+    Every axis has the bins :math:`(b_i,b_{i+1}]` and one tail cell :math:`(b_B,\infty)`. Given its
+    cell, a time is uniform on its bin, or exponential beyond :math:`b_B` with the declared rate,
+    and the coordinates are independent. With one weight vector per coordinate (the density of the
+    bin of an event, the share of every bin that lies beyond a censored time) the likelihood is
+    :math:`\sum_{i_1,\dots,i_k}P_{i_1\dots i_k}a_{1,i_1}\cdots a_{k,i_k}`, summed in log space.
+
+    Parameters
+    ----------
+    edges : array (B + 1,), or list of k of them
+        Bin edges 0 = b_0 < ... < b_B, shared by all coordinates or one set per coordinate.
+    probabilities : array, (n, B_1 + 1, ..., B_k + 1)
+        Cell probabilities, the tail cell last on every axis; n = 1 serves all rows.
+    tail : number, array (k,) or (n, k), or "infinity"
+        Rate of the exponential tail beyond the last edge; ``"infinity"`` (a rate of zero) says that
+        what has not happened by the last edge never happens. There is no default, since the data
+        behind a grid say nothing of what lies beyond it.
+
+    Notes
+    -----
+    Work and memory grow as :math:`B^k` per row. Draws carry no gradient of the probabilities;
+    ``log_likelihood``, ``sf``, ``marginal`` and ``first`` do.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> p = [[[0.3, 0.1, 0.0], [0.1, 0.2, 0.1], [0.0, 0.1, 0.1]]]
+    >>> law = cs.JointGrid(edges=[0.0, 1.0, 3.0], probabilities=p, tail=0.5)
+    >>> law.sf([[1.0, 2.0]]).round(3)
+    array([0.35])
+    >>> law.marginal(0).sf([[1.0, 3.0, 5.0]]).round(3)
+    array([[0.6  , 0.2  , 0.074]])
+    >>> law.log_likelihood([[0.5, 2.0]], [[1, 0]]).round(3)
+    array([-2.996])
+    """
+
+    def __init__(self, edges: Sequence[Any] | Array, probabilities: Array, tail: Array | str) -> None:
+        values = as_float(probabilities, "probabilities")
+        self._set(edges, values, _log_of, tail)
+        self._neutral = is_neutral(probabilities)
+
+    def _set(self, edges: Any, values: Array, to_log: Callable[[Array], Array], tail: Array | str) -> None:
+        self._edge_names = _store_edges(self, edges, values)
+        self._check_shape(values)
+        self._log_p = to_log(values)
+        self._rate = _tail_rate(tail, values, self.k)
+        self._arrays = ("_log_p", "_rate", *self._edge_names)  # type: ignore[misc]
+        common_rows(probabilities=self._log_p.shape[0], tail=self._rate.shape[0])
+
+    @classmethod
+    def from_logits(cls, edges: Sequence[Any] | Array, logits: Array, tail: Array | str) -> JointGrid:
+        """The grid whose cell probabilities are the softmax of ``logits`` over all cells of a row.
+
+        Examples
+        --------
+        >>> import numpy as np, censcore as cs
+        >>> law = cs.JointGrid.from_logits([0.0, 1.0, 2.0], np.zeros((1, 3, 3)), tail="infinity")
+        >>> law.first().mass_at_infinity().round(3)
+        array([0.111])
+        """
+        law = cls.__new__(cls)
+        law._set(edges, as_float(logits, "logits"), _log_softmax, tail)
+        return law
+
+    @property
+    def _edges(self) -> list[Array]:
+        return [getattr(self, name) for name in self._edge_names]
+
+    @property
+    def k(self) -> int:
+        """Number of event times."""
+        return len(self._edge_names)
+
+    @property
+    def edges(self) -> list[Array]:
+        """Bin edges of every coordinate."""
+        return [edges[0] for edges in self._edges]
+
+    @property
+    def probabilities(self) -> Array:
+        """Cell probabilities, (n, B_1 + 1, ..., B_k + 1)."""
+        return self._xp.exp(self._log_p)
+
+    def _check_shape(self, values: Array) -> None:
+        expected = tuple(int(edges.shape[1]) for edges in self._edges)
+        if tuple(values.shape[1:]) != expected:
+            raise InvalidInputError(
+                f"Cell probabilities must have the shape (n, {', '.join(map(str, expected))}), on every axis "
+                f"one cell per bin and one for the tail; an array of shape {tuple(values.shape)} came."
+            )
+
+    def marginal(self, j: int) -> Univariate:
+        """The law of coordinate ``j``: the cells summed over the other axes."""
+        j = self._coordinate(j)
+        xp = self._xp
+        moved = xp.moveaxis(self._log_p, j + 1, 1)
+        log_p = logsumexp(xp.reshape(moved, (*moved.shape[:2], -1)))
+        return Binned(self._edges[j], log_p, self._rate[:, j : j + 1])
+
+    @property
+    def _log_upper(self) -> Array:
+        """Log of P(T_1 > b_{i_1}, ..., T_k > b_{i_k}) at the corners of the grid, flattened to (n, cells)."""
+        xp = self._xp
+
+        def make() -> Array:
+            table = self.probabilities
+            for axis in range(1, self.k + 1):
+                table = xp.flip(xp.cumsum(xp.flip(table, axis=axis), axis=axis), axis=axis)
+            return xp.reshape(log_or_never(table), (table.shape[0], -1))
+
+        return self._remember("log_upper", make)
+
+    def _logsf(self, t: Array, left: bool = False) -> Array:
+        """Multilinear between the corners around t: a sum over the 2^k of them."""
+        xp = self._xp
+        sides = [self._corner_sides(t[..., j], j) for j in range(self.k)]
+        terms = []
+        for corner in itertools.product((0, 1), repeat=self.k):
+            flat = 0
+            weight = 0.0
+            for j, side in enumerate(corner):
+                index, log_weight = sides[j][side]
+                flat = flat * self._edges[j].shape[1] + index
+                weight = weight + log_weight
+            terms.append(take_along(self._log_upper, flat) + weight)
+        return logsumexp(xp.stack(terms, axis=-1))
+
+    def _corner_sides(self, t: Array, j: int) -> list[tuple[Array, Array]]:
+        """The edges below and above t with their log weights; beyond the last edge the tail decays."""
+        xp = self._xp
+        bin_, width, rest = place(self._edges[j], t)
+        beyond, excess = tail_excess(self._edges[j], t)
+        decay = -self._decay(excess, j)
+        never = xp.full_like(rest, -np.inf)
+        low = xp.where(beyond, never, log_or_never(rest / width))
+        high = xp.where(beyond, decay, log_or_never(1 - rest / width))
+        return [(bin_, low), (bin_ + 1, high)]
+
+    def _decay(self, excess: Array, j: int) -> Array:
+        rate = self._rate[:, j : j + 1]
+        return rate * self._xp.where(rate > 0, excess, self._xp.zeros_like(excess))
+
+    def log_likelihood(self, time: Array, event: Array, density: bool = True) -> Array:
+        """Density in the coordinates with an event, survival in the censored ones, (n,).
+
+        ``density=False`` leaves the width of the bin out and takes the probability of the cell instead,
+        which is a likelihood too but not comparable with that of laws on a continuous scale.
+        """
+        if density:
+            return super().log_likelihood(time, event)
+        law, time = self._at(time, "time")
+        event = law._xp.asarray(event) != 0
+        return law._contract(time, event, density=False)
+
+    def _log_likelihood(self, t: Array, event: Array) -> Array:
+        event = self._xp.broadcast_to(event, t.shape)
+        columns = [self._contract(t[:, q], event[:, q]) for q in range(t.shape[1])]
+        return self._xp.stack(columns, axis=1)
+
+    def _contract(self, t: Array, event: Array, density: bool = True) -> Array:
+        """Sum the cells against one weight vector per coordinate, last axis first: (n, k) -> (n,)."""
+        xp = self._xp
+        value = self._log_p
+        for j in reversed(range(self.k)):
+            log_a = self._log_weights(t[:, j : j + 1], event[:, j : j + 1], j, density)
+            value = logsumexp(value + xp.reshape(log_a, (log_a.shape[0], *(1,) * j, -1)))
+        return value
+
+    def _log_weights(self, t: Array, event: Array, j: int, density: bool) -> Array:
+        """Log weights of the bins of one axis, (n, B + 1): density of an event, share beyond a censoring."""
+        xp = self._xp
+        edges = self._edges[j]
+        bin_, width, rest = place(edges, t)
+        beyond, excess = tail_excess(edges, t)
+        bin_ = xp.where(beyond, xp.full_like(bin_, edges.shape[1] - 1), bin_)
+        cells = xp.arange(edges.shape[1], device=edges.device)
+        never = xp.full_like(rest, -np.inf)
+        decay = -self._decay(excess, j)
+        tail_density = log_or_never(self._rate[:, j : j + 1]) + decay
+        at_event = xp.where(beyond, tail_density, -xp.log(width)) if density else xp.zeros_like(decay)
+        at_censoring = xp.where(beyond, decay, log_or_never(rest / width))
+        here = xp.where(event, at_event, at_censoring)
+        later = xp.where(event, never, xp.zeros_like(never))
+        return xp.where(cells == bin_, here, xp.where(cells > bin_, later, never))
+
+    def _mass_at_infinity(self) -> Array:
+        xp = self._xp
+        corner = xp.exp(xp.reshape(self._log_p, (self._log_p.shape[0], -1))[:, -1])
+        return xp.where(xp.any(self._rate > 0, axis=1), xp.zeros_like(corner), corner)
+
+    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+        """A cell by its probability, then a time within it on every axis."""
+        law = self.detach()
+        xp, n = law._xp, len(self)
+        flat = xp.astype(xp.reshape(law.probabilities, (law._log_p.shape[0], -1)), xp.float64)
+        cumulated = xp.cumsum(flat, axis=1)
+        u = convert(rng.random((n, m)), cumulated) * cumulated[:, -1:]
+        cell = xp.clip(searchsorted(cumulated, u, side="right"), 0, flat.shape[1] - 1)
+        times = []
+        for j in reversed(range(self.k)):
+            cells = law._edges[j].shape[1]
+            times.append(law._draw_within(cell % cells, j, rng))
+            cell = cell // cells
+        return xp.stack(times[::-1], axis=2)
+
+    def _draw_within(self, bin_: Array, j: int, rng: np.random.Generator) -> Array:
+        xp, edges, rate = self._xp, self._edges[j], self._rate[:, j : j + 1]
+        last = edges.shape[1] - 1
+        u = self._uniforms(tuple(bin_.shape), rng)
+        inside = xp.clip(bin_, 0, last - 1)
+        low, high = take_along(edges, inside), take_along(edges, inside + 1)
+        decays = rate > 0
+        excess = -xp.log1p(-u) / xp.where(decays, rate, xp.ones_like(rate))
+        tail = xp.where(decays, edges[:, -1:] + excess, xp.full_like(excess, np.inf))
+        return xp.where(bin_ == last, tail, low + (high - low) * u)
+
+    def censor_at(self, tau: Array) -> CensoredJoint:
+        """The law of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
+        return CensoredJoint(self, tau)
+
+
+def _store_edges(law: JointGrid, edges: Any, values: Array) -> tuple[str, ...]:
+    """Keep the edges of every coordinate as (1, B + 1) arrays named ``_edges_j``; return the names."""
+    shared = np.ndim(edges[0]) == 0
+    parts = [edges] * (values.ndim - 1) if shared else list(edges)
+    if not parts:
+        raise InvalidInputError(
+            "Cell probabilities need the rows first, then one axis per event time; "
+            f"shape {tuple(values.shape)} came."
+        )
+    for j, part in enumerate(parts):
+        setattr(law, f"_edges_{j}", convert(_check_edges(part, j), values)[None, :])
+    return tuple(f"_edges_{j}" for j in range(len(parts)))
+
+
+def _check_edges(edges: Array, j: int) -> np.ndarray:
+    array = to_numpy(as_float(edges, "edges"))
+    ascending = (
+        array.ndim == 1 and array.size >= 2 and np.isfinite(array).all() and (np.diff(array) > 0).all()
+    )
+    if not ascending or array[0] != 0:
+        raise InvalidInputError(
+            f"The edges of coordinate {j} must start at 0 and increase strictly, with at least one bin; "
+            f"{np.array2string(array.reshape(-1)[:6], precision=4)} of shape {array.shape} came."
+        )
+    return array
+
+
+def _log_softmax(logits: Array) -> Array:
+    xp = namespace(logits)
+    flat = xp.reshape(logits, (logits.shape[0], -1))
+    if bool(xp.any(xp.isnan(flat) | (flat == np.inf))):
+        raise InvalidInputError("logits must be finite (or -inf for impossible cells); NaN or inf came.")
+    return xp.reshape(flat - logsumexp(flat)[:, None], logits.shape)
+
+
+def _log_of(probabilities: Array) -> Array:
+    xp = namespace(probabilities)
+    check_probabilities(probabilities, "probabilities")
+    total = xp.sum(xp.reshape(probabilities, (probabilities.shape[0], -1)), axis=1)
+    tolerance = 1e-3 if total.dtype == xp.float32 else 1e-6
+    wrong = np.nonzero(np.abs(to_numpy(total) - 1) > tolerance)[0]
+    if wrong.size:
+        raise InvalidInputError(
+            "The cell probabilities of a row must sum to 1; they sum to "
+            f"{float(to_numpy(total)[wrong[0]]):.6g} in {name_rows(wrong)}. "
+            "Use JointGrid.from_logits for unnormalised values."
+        )
+    return log_or_never(probabilities) - xp.reshape(xp.log(total), (-1, *(1,) * (probabilities.ndim - 1)))
+
+
+def _tail_rate(tail: Array | str, like: Array, k: int) -> Array:
+    if isinstance(tail, str) and tail != "infinity":
+        raise InvalidInputError(
+            "tail must say what happens beyond the last edge: the rate of an exponential tail (a number or "
+            f"one per coordinate), or 'infinity' for events that never happen; {tail!r} came."
+        )
+    rate = as_float(0.0 if isinstance(tail, str) else tail, "tail", like=like)
+    check_positive(rate, "tail", zero=True)
+    xp = namespace(like)
+    if rate.ndim > 2 or (rate.ndim > 0 and rate.shape[-1] != k):
+        raise InvalidInputError(
+            f"tail must be a number, one per coordinate ({k},) or (n, {k}); shape {tuple(rate.shape)} came."
+        )
+    rate = rate if rate.ndim == 2 else xp.broadcast_to(rate, (k,)).reshape(1, k)
+    return xp.astype(rate, like.dtype)
