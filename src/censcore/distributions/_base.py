@@ -20,31 +20,12 @@ from censcore._arrays import (
     one_namespace,
     requires_grad,
 )
-from censcore._numerics import integrate, invert_decreasing, safe_log
+from censcore._numerics import invert_decreasing, log1p, safe_log
 from censcore._validation import check_not_nan, check_positive, check_probabilities
+from censcore.distributions._panels import integrated_survival, merge_edges, quantile_edges
 from censcore.exceptions import InvalidInputError, NoDensityError
 
 __all__ = ["Distribution", "Univariate"]
-
-# Levels whose quantiles split a smooth law into panels on which it is nearly a polynomial.
-_PANEL_CDF = (1e-14, 1e-11, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
-_PANEL_SF = (
-    0.05,
-    1e-2,
-    1e-3,
-    1e-4,
-    1e-6,
-    1e-8,
-    1e-10,
-    1e-13,
-    1e-16,
-    1e-20,
-    1e-30,
-    1e-50,
-    1e-100,
-    1e-200,
-    1e-300,
-)
 
 
 class Distribution(ABC):
@@ -73,7 +54,7 @@ class Distribution(ABC):
         dtype = xp.result_type(*values.values())
         for name, value in values.items():
             setattr(self, f"_{name}", xp.astype(value, dtype, copy=False))
-        self._arrays = tuple(f"_{name}" for name in arrays)
+        self._arrays = tuple(f"_{name}" for name in arrays)  # type: ignore[misc]
 
     def _parts(self) -> list[Distribution]:
         return [law for name in self._laws for law in getattr(self, name)]
@@ -182,7 +163,10 @@ class Distribution(ABC):
         """The law of min(T, tau), coordinate by coordinate."""
 
     def _uniforms(self, size: tuple[int, ...], rng: np.random.Generator) -> Array:
-        return convert(rng.random(size), self._reference)
+        """Levels strictly between 0 and 1 also after rounding to float32, so that no draw falls on an end."""
+        u = convert(rng.random(size), self._reference)
+        unit = float(self._xp.finfo(u.dtype).eps)
+        return self._xp.clip(u, unit / 4, 1 - unit / 2)
 
     def __repr__(self) -> str:
         size = ", ".join(str(extent) for extent in self.shape)
@@ -208,13 +192,22 @@ class Univariate(Distribution):
     def _sf(self, t: Array) -> Array: ...
 
     def _sf_left(self, t: Array) -> Array:
-        return self._sf(t)
+        """P(T >= t) of a law without finite atoms: only infinity can have mass."""
+        xp = namespace(t)
+        s = self._sf(t)
+        return xp.where(xp.isinf(t), self._mass_at_infinity()[:, None], s)
 
     def _cdf(self, t: Array) -> Array:
         return 1 - self._sf(t)
 
     def _logsf(self, t: Array) -> Array:
-        return safe_log(self._sf(t))
+        """From the smaller of the two probabilities, which has the digits."""
+        xp = namespace(t)
+        s, F = self._sf(t), self._cdf(t)
+        early = F < 0.5
+        return xp.where(
+            early, log1p(-xp.where(early, F, xp.zeros_like(F))), safe_log(xp.where(early, xp.ones_like(s), s))
+        )
 
     def _logpdf(self, t: Array) -> Array:
         raise NoDensityError(
@@ -223,14 +216,11 @@ class Univariate(Distribution):
         )
 
     def _isf(self, p: Array) -> Array:
-        return self._with_gradient(
-            invert_decreasing(lambda t: detach(self._sf(t)), detach(p)), self._sf, p, -1
-        )
+        return self._with_gradient(invert_decreasing(self.detach()._sf, detach(p)), self._sf, p, -1)
 
     def _icdf(self, p: Array) -> Array:
-        return self._with_gradient(
-            invert_decreasing(lambda t: -detach(self._cdf(t)), -detach(p)), self._cdf, p, 1
-        )
+        cdf = self.detach()._cdf
+        return self._with_gradient(invert_decreasing(lambda t: -cdf(t), -detach(p)), self._cdf, p, 1)
 
     def _with_gradient(self, t: Array, f: Callable[[Array], Array], p: Array, sign: int) -> Array:
         """One Newton step from the root leaves its value alone and gives it the gradient of the root."""
@@ -240,34 +230,13 @@ class Univariate(Distribution):
         finite = xp.isfinite(t)
         inside = xp.where(finite, t, xp.ones_like(t))
         density = xp.exp(detach(self._logpdf(inside)))
-        step = (p - f(inside)) / (sign * density)
-        return xp.where(finite & (density > 0), inside + (step - detach(step)), t)
+        movable = finite & (density > 0)
+        step = (p - f(inside)) / (sign * xp.where(movable, density, xp.ones_like(density)))
+        return xp.where(movable, inside + (step - detach(step)), t)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
-        """Quadrature between the law's own quantiles; a and b are (n, q)."""
-        xp = self._xp
-        inner = self._panel_edges()
-        columns = [
-            self._integrated_between(a[:, j : j + 1], b[:, j : j + 1], inner) for j in range(a.shape[1])
-        ]
-        return xp.stack(columns, axis=1)
-
-    def _integrated_between(self, a: Array, b: Array, inner: Array) -> Array:
-        xp = self._xp
-        n = common_rows(a=a.shape[0], law=inner.shape[0])
-        a, b = xp.broadcast_to(a, (n, 1)), xp.broadcast_to(b, (n, 1))
-        inner = xp.broadcast_to(inner, (n, inner.shape[1]))
-        top = xp.maximum(a, xp.minimum(b, inner[:, -1:]))
-        edges = xp.concat([a, xp.minimum(xp.maximum(inner, a), top), top], axis=1)
-        rest = (b - top)[:, 0]
-        mass = xp.broadcast_to(self._tail_mass(), rest.shape)
-        return integrate(self._sf, edges) + xp.where(
-            (rest > 0) & (mass > 0), xp.where(mass > 0, rest, xp.zeros_like(rest)) * mass, xp.zeros_like(rest)
-        )
-
-    def _tail_mass(self) -> Array:
-        """Mass at infinity, and infinity where the mean of the finite part is infinite: t P(T > t) must vanish."""
-        return self._mass_at_infinity()
+        """Quadrature between the law's own quantiles and breaks; a and b are (1 or n, q)."""
+        return integrated_survival(self, a, b)
 
     def _mass_at_infinity(self) -> Array:
         """P(T = inf), (n,) or (1,)."""
@@ -283,23 +252,16 @@ class Univariate(Distribution):
         return times, self._sf(times)
 
     def _panel_edges(self) -> Array:
-        """Ascending times (1 or n, p) between which the survival function is smooth; no gradient."""
-        law = self.detach()
-        xp = law._xp
-        ref = law._reference
-        levels_cdf = convert(np.array([_PANEL_CDF]), ref)
-        # float32 cannot tell the smallest levels from zero, and zero has no finite quantile
-        levels_sf = convert(np.array([[p for p in _PANEL_SF if p > float(xp.finfo(ref.dtype).tiny)]]), ref)
-        quantiles = xp.concat([law._icdf(levels_cdf), law._isf(levels_sf)], axis=1)
-        breaks = law._breaks()
-        if breaks is not None:
-            n = common_rows(quantiles=quantiles.shape[0], breaks=breaks.shape[0])
-            quantiles = xp.concat(
-                [xp.broadcast_to(part, (n, part.shape[1])) for part in (quantiles, breaks)], axis=1
-            )
-        largest = xp.where(xp.isfinite(quantiles), quantiles, xp.zeros_like(quantiles))
-        largest = xp.max(largest, axis=1)[:, None]
-        return xp.sort(xp.where(xp.isfinite(quantiles), quantiles, largest), axis=1)
+        """Ascending finite times (1 or n, p) between which the survival function is smooth; no gradient.
+
+        Scores integrate by Gauss-Legendre between them: ``integrate(f, merge_edges(F._panel_edges(),
+        C._panel_edges()))`` is right to 1e-8 and better for f made of the survival functions of F and C.
+        """
+        return self._remember("panel edges", self.detach()._make_panel_edges)
+
+    def _make_panel_edges(self) -> Array:
+        breaks = self._breaks()
+        return quantile_edges(self) if breaks is None else merge_edges(quantile_edges(self), breaks)
 
     # ---- the public words ----------------------------------------------------------------------
 
@@ -316,7 +278,7 @@ class Univariate(Distribution):
         return self._at_times("_sf_left", t, below=1.0)
 
     def logsf(self, t: Array) -> Array:
-        """log P(T > t)."""
+        """Logarithm of P(T > t)."""
         return self._at_times("_logsf", t, below=0.0)
 
     def logpdf(self, t: Array) -> Array:
@@ -334,15 +296,13 @@ class Univariate(Distribution):
     def integrated_sf(self, a: Array, b: Array) -> Array:
         r""":math:`\int_a^b P(T>s)\,ds` for 0 <= a <= b <= inf; infinite where the tail is too heavy."""
         law = self._fitting(a)._fitting(b)
-        a, restore_a = law._as_columns(a, "a")
-        b, restore_b = law._as_columns(b, "b")
+        (a, b), restore = law._as_columns(a=a, b=b)
         check_positive(a, "a", zero=True)
         check_positive(b, "b", zero=True, infinite=True)
         xp = law._xp
         if bool(xp.any(b < a)):
             raise InvalidInputError("integrated_sf(a, b) needs a <= b in every row.")
         wide = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
-        restore = restore_a if a.shape[1] > 1 or b.shape[1] == 1 else restore_b
         return restore(law._integrated_sf(xp.broadcast_to(a, wide), xp.broadcast_to(b, wide)))
 
     def mean(self) -> Array:
@@ -361,9 +321,9 @@ class Univariate(Distribution):
         and the answer is y.
         """
         law = self._fitting(y)._fitting(p)
-        p, restore = law._as_columns(p, "p")
+        (y, p), restore = law._as_columns(y=y, p=p)
+        check_positive(y, "y", zero=True)
         check_probabilities(p, "p")
-        y, _ = law._as_columns(y, "y")
         return restore(law._icdf_beyond(y, p))
 
     def _icdf_beyond(self, y: Array, p: Array) -> Array:
@@ -388,7 +348,8 @@ class Univariate(Distribution):
         """Log density where there is an event, log survival where the time is censored, (n,)."""
         law = self._fitting(time)
         xp = law._xp
-        time, _ = law._as_columns(time, "time")
+        (time,), _ = law._as_columns(time=time)
+        check_positive(time, "time", zero=True)
         return law._log_likelihood(time, xp.reshape(xp.asarray(event), (-1, 1)) != 0)[:, 0]
 
     def _log_likelihood(self, time: Array, event: Array) -> Array:
@@ -416,7 +377,7 @@ class Univariate(Distribution):
 
     def _at_times(self, formula: str, t: Array, below: float) -> Array:
         law = self._fitting(t)
-        t, restore = law._as_columns(t, "t")
+        (t,), restore = law._as_columns(t=t)
         check_not_nan(t, "t")
         xp = law._xp
         negative = t < 0
@@ -427,21 +388,20 @@ class Univariate(Distribution):
 
     def _at_levels(self, formula: str, p: Array) -> Array:
         law = self._fitting(p)
-        p, restore = law._as_columns(p, "p")
+        (p,), restore = law._as_columns(p=p)
         check_probabilities(p, "p")
         return restore(getattr(law, formula)(p))
 
-    def _as_columns(self, values: Array, name: str) -> tuple[Array, Callable[[Array], Array]]:
-        """``values`` as (rows, q), and how to give an answer of that shape back."""
-        one_namespace(**{name: values, "law": self._reference})
-        array = as_float(values, name, like=self._reference)
-        if array.ndim <= 1:
-            array = array.reshape(-1, 1)
-            common_rows(**{name: array.shape[0], "law": len(self)})
-            return array, lambda answer: answer[:, 0]
-        if array.ndim != 2:
-            raise InvalidInputError(
-                f"{name} must be a number, (n,) or (n, q); an array of shape {tuple(array.shape)} came."
-            )
-        common_rows(**{name: array.shape[0], "law": len(self)})
-        return array, lambda answer: answer
+    def _as_columns(self, **named: Array) -> tuple[list[Array], Callable[[Array], Array]]:
+        """Times or levels as (rows, q) each, and how to give an answer of their shape back."""
+        one_namespace(**named, law=self._reference)
+        arrays = {name: as_float(values, name, like=self._reference) for name, values in named.items()}
+        for name, array in arrays.items():
+            if array.ndim > 2:
+                raise InvalidInputError(
+                    f"{name} must be a number, (n,) or (n, q); an array of shape {tuple(array.shape)} came."
+                )
+        columns = {name: array if array.ndim == 2 else array.reshape(-1, 1) for name, array in arrays.items()}
+        common_rows(**{name: array.shape[0] for name, array in columns.items()}, law=len(self))
+        several = any(array.ndim == 2 for array in arrays.values())
+        return list(columns.values()), lambda answer: answer if several else answer[:, 0]

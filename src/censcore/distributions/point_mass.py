@@ -33,12 +33,14 @@ class PointMass(Univariate):
 
     has_density: ClassVar[bool] = False
     _degree: ClassVar[int | None] = 0
+    _location: Array
 
     def __init__(self, location: Array) -> None:
         self._store(location=location)
         if self._location.ndim > 1:
             raise InvalidInputError(
-                f"PointMass takes one location per row; an array of shape {tuple(self._location.shape)} came. "
+                f"PointMass takes one location per row; an array of shape {tuple(self._location.shape)} "
+                "came. "
                 "For one censoring time per coordinate use Independent([PointMass(c1), PointMass(c2), ...])."
             )
         check_positive(self._location, "location", zero=True, infinite=True)

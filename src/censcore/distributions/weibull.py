@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from censcore._arrays import Array
-from censcore._numerics import expm1, log1p, safe_log, special
+from censcore._numerics import safe_log, special, xlogy
+from censcore.distributions._hazard import ByHazard
 from censcore.distributions._parametric import Parametric
+from censcore.distributions._special import gammainc, gammaincc, power
 
 __all__ = ["Weibull"]
 
 
-class Weibull(Parametric):
+class Weibull(ByHazard, Parametric):
     r"""Weibull law, :math:`P(T>t)=\exp\{-(t/\lambda)^a\}`.
 
     Parameters
@@ -26,42 +28,31 @@ class Weibull(Parametric):
     >>> law.sf(1.0).round(3)
     array([0.368, 0.702])
     >>> law.icdf(0.5).round(3)
-    array([0.783, 1.567])
+    array([0.783, 1.566])
     """
 
+    _shape: Array
+    _scale: Array
+
     def __init__(self, shape: Array, scale: Array) -> None:
-        self._set_parameters({"shape": shape, "scale": scale})
+        self._set_parameters(shape=shape, scale=scale)
 
-    def _hazard(self, t: Array) -> Array:
-        return (t / self._scale) ** self._shape
+    def _cumulative_hazard(self, t: Array) -> Array:
+        return power(t / self._scale, self._shape)
 
-    def _logsf(self, t: Array) -> Array:
-        return -self._hazard(t)
+    def _inverse_hazard(self, h: Array) -> Array:
+        return self._scale * power(h, 1 / self._shape)
 
-    def _sf(self, t: Array) -> Array:
-        return self._xp.exp(-self._hazard(t))
-
-    def _cdf(self, t: Array) -> Array:
-        return -expm1(-self._hazard(t))
-
-    def _logpdf(self, t: Array) -> Array:
-        a, scale = self._shape, self._scale
-        power = special(t).xlogy(a - 1, t / scale)
-        return safe_log(a / scale) + power - self._hazard(t)
-
-    def _isf(self, p: Array) -> Array:
-        return self._scale * (-safe_log(p)) ** (1 / self._shape)
-
-    def _icdf(self, p: Array) -> Array:
-        return self._scale * (-log1p(-p)) ** (1 / self._shape)
+    def _log_hazard(self, t: Array) -> Array:
+        a, log_scale = self._shape, safe_log(self._scale)
+        return safe_log(a) - log_scale + xlogy(a - 1, t) - (a - 1) * log_scale
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
-        r"""With the substitution u = (t/lambda)^a: lambda Gamma(1 + 1/a) times a difference of gamma tails."""
+        r"""With u = H(t): :math:`\lambda\Gamma(1+1/a)` times a difference of the smaller gamma tails."""
+        xp = self._xp
         inverse = 1 / self._shape
-        gamma = special(a)
-        whole = self._scale * self._xp.exp(gamma.gammaln(1 + inverse))
-        low, high = self._hazard(a), self._hazard(b)
-        inverse = inverse + self._xp.zeros_like(low)
-        upper = gamma.gammaincc(inverse, low) - gamma.gammaincc(inverse, high)
-        lower = gamma.gammainc(inverse, high) - gamma.gammainc(inverse, low)
-        return whole * self._xp.where(low > inverse, upper, lower)
+        whole = self._scale * xp.exp(special(a).gammaln(1 + inverse))
+        low, high = self._hazard_at(a), self._hazard_at(b)
+        upper = gammaincc(inverse, low) - gammaincc(inverse, high)
+        lower = gammainc(inverse, high) - gammainc(inverse, low)
+        return whole * xp.where(low > inverse, upper, lower)

@@ -1,0 +1,91 @@
+"""Laws known by their cumulative hazard."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from censcore._arrays import Array, detach, namespace, requires_grad
+from censcore._numerics import expm1, log1p, safe_log
+from censcore.distributions._base import Univariate
+
+__all__ = ["ByHazard"]
+
+
+class ByHazard(Univariate):
+    r"""A continuous law given by its cumulative hazard :math:`H(t)=-\log P(T>t)`.
+
+    A subclass writes H on [0, inf], its inverse, and the logarithm of the hazard rate :math:`h=H'`; what
+    follows from them is written here once, accurate in both tails.
+    """
+
+    @abstractmethod
+    def _cumulative_hazard(self, t: Array) -> Array:
+        """H(t) for 0 <= t <= inf."""
+
+    @abstractmethod
+    def _inverse_hazard(self, h: Array) -> Array:
+        """The smallest t with H(t) >= h, for 0 <= h <= inf."""
+
+    @abstractmethod
+    def _log_hazard(self, t: Array) -> Array:
+        """Log h(t) for 0 <= t < inf."""
+
+    def _hazard_at(self, t: Array) -> Array:
+        """H(t), whose gradient stays finite where H or t is infinite and where t is zero.
+
+        There torch would multiply a zero gradient by an infinite slope, so these entries leave the graph.
+        """
+        hazard = self._cumulative_hazard(t)
+        if not requires_grad(hazard):
+            return hazard
+        xp = namespace(hazard)
+        ordinary = (t > 0) & xp.isfinite(t) & xp.isfinite(hazard)
+        if bool(xp.all(ordinary)):
+            return hazard
+        typical = self.detach()._inverse_hazard(self._reachable(detach(hazard)))
+        inner = self._cumulative_hazard(xp.where(ordinary, t, typical))
+        return xp.where(ordinary, inner, detach(hazard))
+
+    def _time_at(self, hazard: Array) -> Array:
+        """The smallest t with H(t) >= hazard, its gradient guarded in the same way."""
+        t = self._inverse_hazard(hazard)
+        if not requires_grad(t):
+            return t
+        xp = namespace(t)
+        ordinary = (hazard > 0) & xp.isfinite(hazard) & xp.isfinite(t)
+        if bool(xp.all(ordinary)):
+            return t
+        inner = self._inverse_hazard(xp.where(ordinary, hazard, self._reachable(detach(hazard))))
+        return xp.where(ordinary, inner, detach(t))
+
+    def _reachable(self, like: Array) -> Array:
+        """Levels that H reaches, for entries that only stand in for others."""
+        return namespace(like).ones_like(like)
+
+    def _logsf(self, t: Array) -> Array:
+        return 0.0 - self._hazard_at(t)
+
+    def _sf(self, t: Array) -> Array:
+        return self._xp.exp(-self._hazard_at(t))
+
+    def _cdf(self, t: Array) -> Array:
+        return 0.0 - expm1(-self._hazard_at(t))
+
+    def _logpdf(self, t: Array) -> Array:
+        xp = self._xp
+        endless = xp.isinf(t)
+        density = self._log_hazard(xp.where(endless, xp.ones_like(t), t)) - self._hazard_at(t)
+        return xp.where(endless, xp.full_like(density, -np.inf), density)
+
+    def _isf(self, p: Array) -> Array:
+        return self._time_at(0.0 - safe_log(p))
+
+    def _icdf(self, p: Array) -> Array:
+        return self._time_at(0.0 - log1p(-p))
+
+    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+        """Given T >= y the hazard that is spent before the event exceeds H(y) by a unit exponential."""
+        xp = self._xp
+        return xp.maximum(self._time_at(self._hazard_at(y) - log1p(-p)), y)

@@ -1,0 +1,120 @@
+"""Where the survival function of a law is smooth, and its integral by quadrature between such points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from censcore._arrays import Array, common_rows, convert, namespace, searchsorted, take_along
+from censcore._numerics import CHUNK_NUMBERS, integrate_panels
+from censcore.distributions._special import exp, relative_expm1
+
+if TYPE_CHECKING:
+    from censcore.distributions._base import Univariate
+
+__all__ = ["integrated_survival", "merge_edges", "quantile_edges"]
+
+# Levels whose quantiles split a smooth law into panels on which it is nearly a polynomial.
+_CDF_LEVELS = (1e-14, 1e-11, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
+_DEEP = (1e-100, 1e-200, 1e-300)
+_SF_LEVELS = (0.05, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-13, 1e-16, 1e-20, 1e-30, 1e-50, *_DEEP)
+
+_ORDER = 16
+
+
+def merge_edges(*parts: Array) -> Array:
+    """All times of ``parts``, each (1 or n, p), ascending by row; infinite ones become the largest finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore.distributions._panels import merge_edges
+    >>> merge_edges(np.array([[1.0, np.inf]]), np.array([[0.5], [2.0]]))
+    array([[0.5, 1. , 1. ],
+           [1. , 2. , 2. ]])
+    """
+    xp = namespace(parts[0])
+    n = common_rows(**{f"part {i}": part.shape[0] for i, part in enumerate(parts)})
+    edges = xp.concat([xp.broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
+    finite = xp.isfinite(edges)
+    largest = xp.max(xp.where(finite, edges, xp.zeros_like(edges)), axis=1, keepdims=True)
+    return xp.sort(xp.where(finite, edges, largest), axis=1)
+
+
+def quantile_edges(law: Univariate) -> Array:
+    """Quantiles of the finite part of ``law``, from far in its lower tail to far in its upper one."""
+    reference = law._reference
+    smallest = float(namespace(reference).finfo(reference.dtype).tiny)
+    low = convert(np.array([_CDF_LEVELS]), reference)
+    # a level that float32 cannot tell from zero has no finite quantile
+    high = convert(np.array([[level for level in _SF_LEVELS if level > smallest]]), reference)
+    mass = law._mass_at_infinity()[:, None]
+    return merge_edges(law._icdf(low * (1 - mass)), law._isf(mass + high * (1 - mass)))
+
+
+def integrated_survival(law: Univariate, a: Array, b: Array) -> Array:
+    r""":math:`\int_a^b P(T>s)\,ds` for a, b (1 or n, q): whole panels once per row, two cut ones per entry.
+
+    Beyond the last panel edge the finite part of the law goes on as a power of time, which tells whether
+    its mean is finite; mass at infinity contributes its share of the way.
+    """
+    xp = law._xp
+    edges = law._panel_edges()
+    n = common_rows(law=len(law), a=a.shape[0], b=b.shape[0], edges=edges.shape[0])
+    edges = edges if edges.shape[0] == n or len(law) == 1 else xp.broadcast_to(edges, (n, edges.shape[1]))
+    panels = integrate_panels(law._sf, edges[:, :-1], edges[:, 1:], _ORDER)
+    none = xp.zeros_like(panels[:, :1])
+    before = xp.concat([none, xp.cumulative_sum(panels, axis=1)], axis=1)
+    after = xp.flip(xp.concat([none, xp.cumulative_sum(xp.flip(panels, axis=1), axis=1)], axis=1), axis=1)
+    columns = max(1, CHUNK_NUMBERS // (n * _ORDER))
+    a, b = xp.broadcast_to(a, (n, a.shape[1])), xp.broadcast_to(b, (n, b.shape[1]))
+    parts = [
+        _between(law, a[:, j : j + columns], b[:, j : j + columns], edges, before, after)
+        for j in range(0, a.shape[1], columns)
+    ]
+    return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
+
+
+def _between(law: Univariate, a: Array, b: Array, edges: Array, before: Array, after: Array) -> Array:
+    xp = law._xp
+    top = edges[:, -1:]
+    lower, upper = xp.minimum(a, top), xp.minimum(b, top)
+    first = searchsorted(edges, lower, side="left")
+    last = searchsorted(edges, upper, side="right") - 1
+    apart = first <= last  # else both lie inside one panel
+    last_edge = xp.where(last < 0, xp.zeros_like(last), last)
+    start, stop = take_along(edges, first), take_along(edges, last_edge)
+    # the smaller of the two running sums has the smaller rounding error
+    from_left = take_along(before, last_edge) - take_along(before, first)
+    from_right = take_along(after, first) - take_along(after, last_edge)
+    whole = xp.where(take_along(before, last_edge) < take_along(after, first), from_left, from_right)
+    head = integrate_panels(law._sf, lower, xp.where(apart, start, upper), _ORDER)
+    end = integrate_panels(law._sf, xp.where(apart, stop, upper), upper, _ORDER)
+    inner = head + end + xp.where(apart, whole, xp.zeros_like(whole))
+    return inner + _beyond(law, a, b, top) if bool(xp.any(b > top)) else inner
+
+
+def _beyond(law: Univariate, a: Array, b: Array, top: Array) -> Array:
+    r"""The part of the integral above ``top``, where :math:`P(t<T<\infty)` falls like :math:`t^{-1-c}`."""
+    xp = law._xp
+    mass = law._mass_at_infinity()[:, None]
+    start, stop = xp.maximum(a, top), xp.maximum(b, top)
+    endless = xp.isinf(stop)
+    width = xp.where(endless, xp.zeros_like(stop), stop) - xp.where(endless, xp.zeros_like(stop), start)
+    never = mass * xp.where(endless & (mass > 0), xp.full_like(width, np.inf), width)
+
+    left, left_half = law._sf(top) - mass, law._sf(top / 2) - mass
+    some = (left > 0) & (left_half > 0)
+    one = xp.ones_like(left)
+    c = (xp.log(xp.where(some, left_half, one)) - xp.log(xp.where(some, left, one))) / np.log(2) - 1
+    finite_mean = c > float(xp.finfo(top.dtype).eps) ** 0.5
+    begin = xp.where(some, start, xp.ones_like(start))
+    height = left * top * exp(-c * xp.log(begin / xp.where(some, top, one)))
+    way = xp.log(1 + width / begin)
+    rest = xp.where(
+        endless,
+        xp.where(finite_mean, 1 / xp.where(finite_mean, c, one), xp.full_like(c, np.inf)),
+        way * relative_expm1(c * way),
+    )
+    return never + xp.where(some & (stop > start), xp.where(some, height, one) * rest, xp.zeros_like(rest))

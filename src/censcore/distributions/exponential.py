@@ -1,0 +1,51 @@
+"""The exponential law."""
+
+from __future__ import annotations
+
+from censcore._arrays import Array
+from censcore._numerics import safe_log
+from censcore.distributions._hazard import ByHazard
+from censcore.distributions._parametric import Parametric
+from censcore.distributions._special import relative_expm1
+
+__all__ = ["Exponential"]
+
+
+class Exponential(ByHazard, Parametric):
+    r"""Exponential law, :math:`P(T>t)=e^{-rt}`.
+
+    Parameters
+    ----------
+    rate : array or number
+        r > 0, one value per row or one for all; the mean is 1 / r.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> law = cs.Exponential(rate=[1.0, 0.5])
+    >>> law.sf(2.0).round(3)
+    array([0.135, 0.368])
+    >>> law.mean()
+    array([1., 2.])
+    """
+
+    _rate: Array
+
+    def __init__(self, rate: Array) -> None:
+        self._set_parameters(rate=rate)
+
+    def _cumulative_hazard(self, t: Array) -> Array:
+        return self._rate * t
+
+    def _inverse_hazard(self, h: Array) -> Array:
+        return h / self._rate
+
+    def _log_hazard(self, t: Array) -> Array:
+        return safe_log(self._rate)
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        r""":math:`e^{-ra}(1-e^{-r(b-a)})/r`."""
+        xp = self._xp
+        endless = xp.isinf(b)
+        width = xp.where(endless, xp.zeros_like(b), b - a)
+        return self._sf(a) * xp.where(endless, 1 / self._rate, width * relative_expm1(self._rate * width))
