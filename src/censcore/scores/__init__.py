@@ -2,7 +2,16 @@
 
 from censcore.scores.binomial_log import binomial_log_score
 from censcore.scores.brier import brier_score
+from censcore.scores.crps import crps
+from censcore.scores.integrated_brier import integrated_brier_score
 from censcore.scores.log import log_score
 from censcore.scores.pinball import pinball_score
 
-__all__ = ["binomial_log_score", "brier_score", "log_score", "pinball_score"]
+__all__ = [
+    "binomial_log_score",
+    "brier_score",
+    "crps",
+    "integrated_brier_score",
+    "log_score",
+    "pinball_score",
+]

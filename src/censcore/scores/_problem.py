@@ -29,7 +29,18 @@ from censcore.exceptions import (
 )
 from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["Problem", "as_columns", "evaluation_times", "inverse_reach", "known_law", "pose", "refuse_infinite"]
+__all__ = [
+    "Problem",
+    "as_columns",
+    "check_horizon",
+    "check_scale",
+    "evaluation_times",
+    "inverse_reach",
+    "known_law",
+    "pose",
+    "refuse_infinite",
+    "refuse_unreached",
+]
 
 
 @dataclass(frozen=True)
@@ -125,9 +136,9 @@ def _law_of_known_censoring(y: RightCensored) -> Distribution:
 def _check_kind(law: Any, name: str) -> None:
     if not isinstance(law, Distribution):
         raise InvalidTypeError(
-            f"{name} must be a censcore Distribution; {type(law).__name__} came. Wrap it: Step(times, sf=matrix) for "
-            "survival curves, Ensemble(samples), Quantiles(levels, values), or a parametric law such as "
-            "Weibull(shape, scale)."
+            f"{name} must be a censcore Distribution; {type(law).__name__} came. Wrap it: "
+            "Step(times, sf=matrix) for survival curves, Ensemble(samples), Quantiles(levels, values), or a "
+            "parametric law such as Weibull(shape, scale)."
         )
 
 
@@ -143,11 +154,12 @@ def _one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Ri
     model = y.time if F._is_neutral else F._reference
     if y.time.dtype != model.dtype:
         y = y.like(model)
-    return y, *(law if _fits(law, model) else law.like(model) for law in (F, C))
+    return y, _fitted(F, model), _fitted(C, model)
 
 
-def _fits(law: Distribution, model: Array) -> bool:
-    return not law._is_neutral and law._reference.dtype == model.dtype
+def _fitted(law: Distribution, model: Array) -> Distribution:
+    fits = not law._is_neutral and law._reference.dtype == model.dtype
+    return law if fits else law.like(model)
 
 
 def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint: bool) -> None:
@@ -205,9 +217,10 @@ def _refuse_other_censoring_times(y: RightCensored, law: PointMass) -> None:
     wrong = np.unique(np.nonzero(to_numpy(~y.event & (y.time != c)))[0])
     if wrong.size:
         raise ContradictionError(
-            f"{name_rows(wrong)} are censored at a time that the law of C excludes (PointMass says C = c exactly, "
-            "PointMass(inf) that nothing is censored). Scoring them so would be improper: pass the law that "
-            "censored them, for instance Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
+            f"{name_rows(wrong)} are censored at a time that the law of C excludes (PointMass says C = c "
+            "exactly, PointMass(inf) that nothing is censored). Scoring them so would be improper: pass the "
+            "law that censored them, for instance "
+            "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
         )
 
 
@@ -227,9 +240,9 @@ def _raise_impossible(bad: np.ndarray, times: np.ndarray, law: Univariate) -> No
     end = _largest_horizon(law if len(law) == 1 else law.take(bad), times)
     raise PositivityError(
         f"The law of C gives no chance to follow-up as long as the event times of {name_rows(bad)} (the "
-        f"earliest is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} or less to "
-        "score the forecasts up to a time that the law supports, or a law of C with a longer support.",
-        rows=bad,
+        f"earliest is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} or less "
+        "to score the forecasts up to a time that the law supports, or a law of C with a longer support.",
+        rows=bad.tolist(),
         horizon=end,
     )
 
@@ -254,16 +267,39 @@ def inverse_reach(problem: Problem) -> Array:
     return xp.astype(event, reached.dtype) / xp.where(event, reached, xp.ones_like(reached))
 
 
+def check_scale(scale: str) -> None:
+    """Refuse anything but the two scales."""
+    if scale not in ("localized", "ipcw"):
+        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; {scale!r} came.")
+
+
+def refuse_unreached(problem: Problem, t: Array) -> None:
+    """ipcw scores divide by P(C > t): at t (n or 1, q), or at all times before t (n,). None may be 0."""
+    G = problem.C.sf_left(t) if t.ndim == 1 else problem.C.sf(t)
+    bad = to_numpy(G) <= 0
+    if bad.any():
+        t, bad = np.broadcast_arrays(to_numpy(t), bad)
+        rows = np.unique(np.nonzero(bad)[0]) if bad.shape[0] == problem.n else np.arange(problem.n)
+        first = float(t[bad].min())
+        raise PositivityError(
+            f"scale='ipcw' divides by P(C > t), which is zero from t = {first:g} on in {name_rows(rows)}. "
+            "Stop earlier (smaller times, a smaller horizon), or use scale='localized', which needs no such "
+            "division.",
+            rows=rows.tolist(),
+            horizon=first,
+        )
+
+
 def refuse_infinite(loss: Array, problem: Problem) -> Array:
     """``loss``, or an error that names the rows where it is infinite because follow-up never ends."""
     bad = np.unique(np.nonzero(~np.isfinite(to_numpy(loss)))[0])
     if bad.size:
         latest = float(to_numpy(problem.y.time).max())
         raise PositivityError(
-            f"The score is infinite in {name_rows(bad)}: the forecast has too heavy a tail, or mass at infinity, and "
-            "the law of C never ends follow-up. Score up to a finite time instead: pass horizon=tau, for instance "
-            f"the end of the study or the largest observed time, {latest:g}.",
-            rows=bad,
+            f"The score is infinite in {name_rows(bad)}: the forecast has too heavy a tail, or mass at "
+            "infinity, and the law of C never ends follow-up. Score up to a finite time instead: pass "
+            f"horizon=tau, for instance the end of the study or the largest observed time, {latest:g}.",
+            rows=bad.tolist(),
             horizon=latest if latest > 0 else None,
         )
     return loss
@@ -281,8 +317,8 @@ def evaluation_times(times: Array, y: RightCensored, horizon: Array) -> tuple[Ar
         if bool((t >= limit).any()):
             raise InvalidInputError(
                 f"Evaluation times must lie below the horizon ({float(to_numpy(tau).min()):g}); "
-                f"{float(to_numpy(t).max()):g} came. At the horizon everything is censored and the score is zero "
-                "for every forecast."
+                f"{float(to_numpy(t).max()):g} came. At the horizon everything is censored and the score is "
+                "zero for every forecast."
             )
     return t, single
 

@@ -20,8 +20,9 @@ def binomial_log_score(
     .. math::
         -\mathbb 1\{y>\tau\}\log P(T>\tau)-\delta\,\mathbb 1\{y\le\tau\}\,\frac{G(\tau)}{G(y-)}\,\log F(\tau)
 
-    with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the Brier score with logarithms in place of squares, under
-    the same weights and the same assumption, C independent of T given the covariates and its law right.
+    with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the Brier score with logarithms in place of
+    squares, under the same weights and the same assumption, C independent of T given the covariates and
+    its law right.
 
     Parameters
     ----------
@@ -30,7 +31,8 @@ def binomial_log_score(
     forecast : Distribution
         Law of T, one per row.
     censoring : Distribution, optional
-        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time`` is given.
+        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
+        is given.
     times : array or number
         Evaluation times, (q,) or (n, q), in any order, below the horizon.
     horizon : number or (n,) array, optional

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array
 from censcore._numerics import chunked_rows
-from censcore._validation import name_rows
-from censcore.exceptions import InvalidInputError, PositivityError
-from censcore.scores._problem import Problem, evaluation_times, inverse_reach, pose
+from censcore.scores._problem import (
+    Problem,
+    check_scale,
+    evaluation_times,
+    inverse_reach,
+    pose,
+    refuse_unreached,
+)
 
 __all__ = ["brier_score", "censoring_weights"]
 
@@ -30,9 +35,10 @@ def brier_score(
     .. math::
         \mathbb 1\{y>\tau\}\,F(\tau)^2+\delta\,\mathbb 1\{y\le\tau\}\,\frac{G(\tau)}{G(y-)}\,(1-F(\tau))^2
 
-    with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the Brier score of :math:`\min(T,C)`, averaged over
-    the values of C that the observation allows. Proper for :math:`F(\tau)` wherever :math:`G(\tau)>0`, if C is
-    independent of T given the covariates and its law is right; the law must not be fitted to the forecast.
+    with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the Brier score of :math:`\min(T,C)`, averaged
+    over the values of C that the observation allows. Proper for :math:`F(\tau)` wherever
+    :math:`G(\tau)>0`, if C is independent of T given the covariates and its law is right; the law must
+    not be fitted to the forecast.
 
     Parameters
     ----------
@@ -41,12 +47,14 @@ def brier_score(
     forecast : Distribution
         Law of T, one per row.
     censoring : Distribution, optional
-        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time`` is given.
+        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
+        is given.
     times : array or number
         Evaluation times, (q,) or (n, q), in any order, below the horizon.
     scale : {"localized", "ipcw"}
-        ``"ipcw"`` divides by :math:`G(\tau)`, the classical inverse-probability-of-censoring-weighted score, whose
-        mean estimates the uncensored Brier score; it refuses times where any row has :math:`G(\tau)=0`.
+        ``"ipcw"`` divides by :math:`G(\tau)`, the classical inverse-probability-of-censoring-weighted
+        score, whose mean estimates the uncensored Brier score; it refuses times where any row has
+        :math:`G(\tau)=0`.
     horizon : number or (n,) array, optional
         End of follow-up for the score: C becomes min(C, horizon).
 
@@ -77,12 +85,6 @@ def brier_score(
     return loss[:, 0] if single else loss
 
 
-def check_scale(scale: str) -> None:
-    """Refuse anything but the two scales."""
-    if scale not in ("localized", "ipcw"):
-        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; {scale!r} came.")
-
-
 def _brier(problem: Problem, t: Array, scale: str) -> Array:
     survival = problem.F.sf(t)
     alive, weight = censoring_weights(problem, t)
@@ -93,18 +95,3 @@ def _brier(problem: Problem, t: Array, scale: str) -> Array:
 def censoring_weights(problem: Problem, t: Array) -> tuple[Array, Array]:
     r"""Who is alive at t, (n, q), and :math:`\delta\,G(t)/G(y-)`, the weight of those who are not."""
     return problem.time > t, inverse_reach(problem) * problem.C.sf(t)
-
-
-def refuse_unreached(problem: Problem, t: Array) -> None:
-    """The ipcw scale needs P(C > t) > 0 at every time and row."""
-    bad = to_numpy(problem.C.sf(t)) <= 0
-    if bad.any():
-        rows, columns = bad.nonzero()
-        named = range(problem.n) if bad.shape[0] == 1 else sorted(set(rows.tolist()))
-        first = float((to_numpy(t) + 0 * bad)[rows, columns].min())
-        raise PositivityError(
-            f"scale='ipcw' divides by P(C > t), which is zero from t = {first:g} on in {name_rows(named)}. "
-            "Evaluate at smaller times, or use scale='localized', which needs no such division.",
-            rows=named,
-            horizon=first,
-        )

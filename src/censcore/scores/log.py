@@ -16,9 +16,9 @@ def log_score(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = 
 
     .. math:: -\delta\log f(y)-(1-\delta)\log P(T>y)
 
-    For several event times the density is taken in the coordinates with an event and the survival function in
-    the censored ones. Strictly proper on what was observable, if C is independent of T given the covariates; the
-    law of C drops out, since it adds the same amount to every forecast.
+    For several event times the density is taken in the coordinates with an event and the survival
+    function in the censored ones. Strictly proper on what was observable, if C is independent of T given
+    the covariates; the law of C drops out, since it adds the same amount to every forecast.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ def log_score(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = 
         Law of T, one per row, with a density. A law without one raises
         :class:`~censcore.exceptions.NoDensityError`.
     censoring : Distribution, optional
-        Law of C. It does not change the score; it is accepted so that all scores are called alike, and refused
-        where it contradicts the data.
+        Law of C. It does not change the score; it is accepted so that all scores are called alike, and
+        refused where it contradicts the data.
     horizon : number or (n,) array, optional
         End of follow-up for the score: later times count as censored there.
 
@@ -49,7 +49,8 @@ def log_score(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = 
     F = problem.F
     if not F.has_density:
         raise NoDensityError(
-            f"{type(F).__name__} has no density, so it has no log score. Score it by crps, brier_score, pinball_score "
-            "or energy_score, or give the forecast a density (PiecewiseLinear, PiecewiseExponential, ...)."
+            f"{type(F).__name__} has no density, so it has no log score. Score it by crps, brier_score, "
+            "pinball_score or energy_score, or give the forecast a density (PiecewiseLinear, "
+            "PiecewiseExponential, ...)."
         )
     return -F.log_likelihood(problem.y.time, problem.y.event)

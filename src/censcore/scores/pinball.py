@@ -22,10 +22,10 @@ def pinball_score(
         \alpha\,(y-q_\alpha)_+ +\delta\,\frac{1-\alpha}{G(y-)}\int_y^{q_\alpha\vee y}G(s)\,ds,
         \qquad q_\alpha=\inf\{t: F(t)\ge\alpha\},
 
-    with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the pinball score of :math:`\min(T,C)` and of its quantile
-    :math:`\min(q_\alpha,C)`, averaged over the values of C that the observation allows. Consistent for the quantile
-    as far as follow-up reaches, if C is independent of T given the covariates and its law is right. Exact for
-    every forecast.
+    with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the pinball score of :math:`\min(T,C)` and of
+    its quantile :math:`\min(q_\alpha,C)`, averaged over the values of C that the observation allows.
+    Consistent for the quantile as far as follow-up reaches, if C is independent of T given the covariates
+    and its law is right. Exact for every forecast.
 
     Parameters
     ----------
@@ -34,7 +34,8 @@ def pinball_score(
     forecast : Distribution
         Law of T, one per row.
     censoring : Distribution, optional
-        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time`` is given.
+        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
+        is given.
     levels : array or number
         Quantile levels strictly between 0 and 1, (q,) or (n, q).
     horizon : number or (n,) array, optional
@@ -55,7 +56,9 @@ def pinball_score(
            [0.3562, 0.3069]])
     """
     if levels is None:
-        raise InvalidInputError("levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1).")
+        raise InvalidInputError(
+            "levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1)."
+        )
     problem = pose(y, forecast, censoring, horizon)
     alpha, single = as_columns(levels, "levels", problem.y)
     check_levels(alpha)

@@ -1,0 +1,102 @@
+"""Integrated Brier score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array
+from censcore._numerics import chunked_rows
+from censcore.distributions import PointMass
+from censcore.exceptions import InvalidInputError
+from censcore.scores._problem import (
+    Problem,
+    check_horizon,
+    check_scale,
+    pose,
+    refuse_infinite,
+    refuse_unreached,
+)
+from censcore.scores._squares import numbers_per_row, square_below
+from censcore.scores.crps import add_to_events, crps_of
+
+__all__ = ["integrated_brier_score"]
+
+
+def integrated_brier_score(
+    y: Any,
+    forecast: Any,
+    censoring: Any = None,
+    *,
+    scale: str = "localized",
+    normalize: bool = False,
+    horizon: Array = None,
+) -> Array:
+    r"""Brier score integrated over all times, exactly: no grid of times is involved.
+
+    On the localized scale it is the CRPS (:func:`crps`). On the classical scale,
+
+    .. math::
+        \int_0^{y\wedge h}\frac{F(s)^2}{G(s)}\,ds+\delta\,\frac{1}{G(y-)}\int_y^h(1-F(s))^2\,ds,
+
+    with :math:`G(t)=P(C>t)`, :math:`G(t-)=P(C\ge t)` and the second term only for :math:`y\le h`: the
+    mean estimates the integrated Brier score of uncensored data on [0, h]. Both are proper up to the
+    horizon, if C is independent of T given the covariates and its law is right; late times weigh more on
+    the classical scale, and are noisier.
+
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        The outcome, n rows.
+    forecast : Distribution
+        Law of T, one per row.
+    censoring : Distribution, optional
+        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
+        is given.
+    scale : {"localized", "ipcw"}
+        ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C > t)
+        > 0 for all t that a row is followed to.
+    normalize : bool
+        Divide by the horizon, which makes it a mean over [0, h].
+    horizon : number or (n,) array, optional
+        h, the end of the integral; without it the integral has no end.
+
+    Returns
+    -------
+    array, (n,)
+        One loss per row; lower is better.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0], event=[1, 1, 0])
+    >>> F, C = cs.Exponential(0.5), cs.Uniform(0.0, 5.0)
+    >>> cs.integrated_brier_score(y, F, C).round(4)
+    array([0.3547, 0.9616, 0.3362])
+    >>> cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=4.0, normalize=True).round(4)
+    array([0.1227, 0.3914, 0.1211])
+    """
+    check_scale(scale)
+    if normalize and horizon is None:
+        raise InvalidInputError(
+            "normalize=True divides by the horizon: pass horizon=..., the end of the integral."
+        )
+    problem = pose(y, forecast, censoring, horizon)
+    end = PointMass(np.inf).like(problem.y.time)
+    if horizon is not None:
+        end = PointMass(check_horizon(horizon, problem.y).reshape(-1))
+    loss = crps_of(problem) if scale == "localized" else _ipcw(problem, end)
+    return loss / end.location if normalize else loss
+
+
+def _ipcw(problem: Problem, end: PointMass) -> Array:
+    refuse_unreached(problem, problem.y.time)
+
+    def part(rows: slice) -> Array:
+        some = problem.take(rows)
+        loss = square_below(some.F, some.time, some.C)
+        return add_to_events(loss, some, end if len(end) == 1 else end.take(rows))
+
+    numbers = 2 * numbers_per_row(problem.F, problem.C)
+    return refuse_infinite(chunked_rows(part, problem.n, numbers, like=problem.y.time), problem)
