@@ -238,3 +238,16 @@ def test_errors_name_the_mistake():
         JointGrid([EDGES, OTHER], P, tail=[1.0, 2.0, 3.0])
     with pytest.raises(InvalidInputError, match="NaN"):
         JointGrid.from_logits([EDGES, OTHER], P * np.nan, tail=1.0)
+
+
+def test_mass_at_infinity_is_reached_from_the_left_only():
+    law = JointGrid([EDGES, OTHER], P, tail="infinity")
+    first, marginal = law.first(), law.marginal(0)
+    never = P[:, -1, -1]
+    np.testing.assert_allclose(first.mass_at_infinity(), never)
+    np.testing.assert_allclose(first.sf_left(np.inf), never)
+    np.testing.assert_allclose(marginal.sf_left(np.inf), P[:, -1].sum(axis=1))
+    for word in (first.sf, marginal.sf):
+        np.testing.assert_array_equal(word(np.inf), np.zeros(3))
+    np.testing.assert_allclose(marginal.cdf(np.inf), 1.0, rtol=1e-14)
+    np.testing.assert_array_equal(LAW.sf([[np.inf, 0.0]]), np.zeros(3))

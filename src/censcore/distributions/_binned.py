@@ -10,7 +10,7 @@ import numpy as np
 from censcore._arrays import Array, namespace, searchsorted, take_along
 from censcore.distributions._base import Univariate
 
-__all__ = ["Binned", "log_or_never", "place", "tail_excess"]
+__all__ = ["Binned", "decay", "log_or_never", "place", "tail_excess"]
 
 
 class Binned(Univariate):
@@ -63,9 +63,7 @@ class Binned(Univariate):
         return bin_, xp.where(beyond, xp.zeros_like(rest), rest / width), excess, beyond
 
     def _tail(self, excess: Array) -> Array:
-        """exp(-r x), one for r = 0 and finite x."""
-        xp = self._xp
-        return xp.exp(-_times(self._rate, excess))
+        return self._xp.exp(-decay(self._rate, excess))
 
     def _sf(self, t: Array) -> Array:
         xp = self._xp
@@ -77,20 +75,20 @@ class Binned(Univariate):
         xp = self._xp
         bin_, rest, excess, beyond = self._located(t)
         inside = take_along(self._lower, bin_) + take_along(self._p, bin_) * (1 - rest)
-        tail = self._lower[:, -1:] - self._p[:, -1:] * xp.expm1(-_times(self._rate, excess))
+        tail = self._lower[:, -1:] - self._p[:, -1:] * xp.expm1(-decay(self._rate, excess))
         return xp.where(beyond, tail, inside)
 
     def _logsf(self, t: Array) -> Array:
         xp = self._xp
         bin_, rest, excess, beyond = self._located(t)
         inside = take_along(self._upper, bin_ + 1) + take_along(self._p, bin_) * rest
-        return xp.where(beyond, self._log_p[:, -1:] - _times(self._rate, excess), log_or_never(inside))
+        return xp.where(beyond, self._log_p[:, -1:] - decay(self._rate, excess), log_or_never(inside))
 
     def _logpdf(self, t: Array) -> Array:
         xp = self._xp
         bin_, width, _ = place(self._edges, t)
         beyond, excess = tail_excess(self._edges, t)
-        tail = self._log_p[:, -1:] + log_or_never(self._rate) - _times(self._rate, excess)
+        tail = self._log_p[:, -1:] + log_or_never(self._rate) - decay(self._rate, excess)
         return xp.where(beyond, tail, take_along(self._log_p, bin_) - xp.log(width))
 
     def _isf(self, p: Array) -> Array:
@@ -210,7 +208,8 @@ def log_or_never(x: Array) -> Array:
     return xp.where(some, value, xp.full_like(value, -np.inf))
 
 
-def _times(rate: Array, excess: Array) -> Array:
-    """The product r x with 0 inf = 0, since no rate leaves the mass where it is."""
+def decay(rate: Array, excess: Array, left: bool = False) -> Array:
+    """The exponent r x of the tail; with r = 0 all mass stays until infinity, or from the left at it."""
     xp = namespace(excess)
-    return rate * xp.where(rate > 0, excess, xp.zeros_like(excess))
+    product = rate * xp.where(rate > 0, excess, xp.zeros_like(excess))
+    return product if left else xp.where(xp.isinf(excess), xp.full_like(product, np.inf), product)

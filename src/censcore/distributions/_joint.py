@@ -22,6 +22,7 @@ from censcore._arrays import (
 from censcore._numerics import safe_log
 from censcore._validation import check_positive
 from censcore.distributions._base import Distribution, Univariate
+from censcore.distributions._panels import merge_edges
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["First", "FromMarginals", "Joint", "in_one_library", "logsumexp"]
@@ -245,26 +246,10 @@ class First(Univariate):
     def _mass_at_infinity(self) -> Array:
         return self._joint._mass_at_infinity()
 
-    def _tail_mass(self) -> Array:
-        """The mean is infinite where t P(T > t) does not fall between two tiny tails."""
-        xp, law = self._xp, self.detach()
-        tiny = float(xp.finfo(law._reference.dtype).tiny)
-        levels = convert(np.array([[tiny**0.25, tiny**0.5]]), law._reference)
-        rest = law._isf(levels) * levels
-        mass = self._mass_at_infinity()
-        heavy = xp.isfinite(rest[:, 1]) & (rest[:, 1] >= rest[:, 0] * (1 - 1e-6)) & (rest[:, 1] > 0)
-        return xp.where(
-            heavy & (mass == 0), xp.full_like(rest[:, 0], np.inf), mass + xp.zeros_like(rest[:, 0])
-        )
-
     def _breaks(self) -> Array | None:
         joint = self._joint
         breaks = [b for j in range(joint.k) if (b := joint.marginal(j)._breaks()) is not None]
-        if not breaks:
-            return None
-        xp = self._xp
-        n = common_rows(**{f"coordinate {j}": b.shape[0] for j, b in enumerate(breaks)})
-        return xp.sort(xp.concat([xp.broadcast_to(b, (n, b.shape[1])) for b in breaks], axis=1), axis=1)
+        return merge_edges(*breaks) if breaks else None
 
 
 def logsumexp(x: Array) -> Array:

@@ -21,7 +21,7 @@ from censcore._arrays import (
 )
 from censcore._validation import check_positive, check_probabilities, name_rows
 from censcore.distributions._base import Univariate
-from censcore.distributions._binned import Binned, log_or_never, place, tail_excess
+from censcore.distributions._binned import Binned, decay, log_or_never, place, tail_excess
 from censcore.distributions._censored_joint import CensoredJoint
 from censcore.distributions._joint import Joint, logsumexp
 from censcore.exceptions import InvalidInputError
@@ -146,7 +146,7 @@ class JointGrid(Joint):
     def _logsf(self, t: Array, left: bool = False) -> Array:
         """Multilinear between the corners around t: a sum over the 2^k of them."""
         xp = self._xp
-        sides = [self._corner_sides(t[..., j], j) for j in range(self.k)]
+        sides = [self._corner_sides(t[..., j], j, left) for j in range(self.k)]
         terms = []
         for corner in itertools.product((0, 1), repeat=self.k):
             flat = 0
@@ -158,20 +158,17 @@ class JointGrid(Joint):
             terms.append(take_along(self._log_upper, flat) + weight)
         return logsumexp(xp.stack(terms, axis=-1))
 
-    def _corner_sides(self, t: Array, j: int) -> list[tuple[Array, Array]]:
+    def _corner_sides(self, t: Array, j: int, left: bool) -> list[tuple[Array, Array]]:
         """The edges below and above t with their log weights; beyond the last edge the tail decays."""
         xp = self._xp
         bin_, width, rest = place(self._edges[j], t)
         beyond, excess = tail_excess(self._edges[j], t)
-        decay = -self._decay(excess, j)
         never = xp.full_like(rest, -np.inf)
         low = xp.where(beyond, never, log_or_never(rest / width))
-        high = xp.where(beyond, decay, log_or_never(1 - rest / width))
+        high = xp.where(
+            beyond, -decay(self._rate[:, j : j + 1], excess, left), log_or_never(1 - rest / width)
+        )
         return [(bin_, low), (bin_ + 1, high)]
-
-    def _decay(self, excess: Array, j: int) -> Array:
-        rate = self._rate[:, j : j + 1]
-        return rate * self._xp.where(rate > 0, excess, self._xp.zeros_like(excess))
 
     def log_likelihood(self, time: Array, event: Array, density: bool = True) -> Array:
         """Density in the coordinates with an event, survival in the censored ones, (n,).
@@ -208,10 +205,11 @@ class JointGrid(Joint):
         bin_ = xp.where(beyond, xp.full_like(bin_, edges.shape[1] - 1), bin_)
         cells = xp.arange(edges.shape[1], device=edges.device)
         never = xp.full_like(rest, -np.inf)
-        decay = -self._decay(excess, j)
-        tail_density = log_or_never(self._rate[:, j : j + 1]) + decay
-        at_event = xp.where(beyond, tail_density, -xp.log(width)) if density else xp.zeros_like(decay)
-        at_censoring = xp.where(beyond, decay, log_or_never(rest / width))
+        rate = self._rate[:, j : j + 1]
+        log_tail = -decay(rate, excess)
+        log_density = xp.where(beyond, log_or_never(rate) + log_tail, -xp.log(width))
+        at_event = log_density if density else xp.zeros_like(log_density)
+        at_censoring = xp.where(beyond, log_tail, log_or_never(rest / width))
         here = xp.where(event, at_event, at_censoring)
         later = xp.where(event, never, xp.zeros_like(never))
         return xp.where(cells == bin_, here, xp.where(cells > bin_, later, never))
