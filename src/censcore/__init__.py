@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.scores import energy_score as energy_score
     from censcore.scores import integrated_brier_score as integrated_brier_score
     from censcore.scores import log_score as log_score
+    from censcore.scores import mean_loss as mean_loss
     from censcore.scores import pinball_score as pinball_score
 
     __version__: str
@@ -74,6 +75,7 @@ _EXPORTS = {
         "binomial_log_score",
         "pinball_score",
         "energy_score",
+        "mean_loss",
     ],
     "estimators": ["KaplanMeier", "Censoring"],
 }

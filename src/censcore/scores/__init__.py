@@ -5,13 +5,16 @@ from censcore.scores.brier import brier_score
 from censcore.scores.crps import crps
 from censcore.scores.integrated_brier import integrated_brier_score
 from censcore.scores.log import log_score
+from censcore.scores.mean import MeanLoss, mean_loss
 from censcore.scores.pinball import pinball_score
 
 __all__ = [
+    "MeanLoss",
     "binomial_log_score",
     "brier_score",
     "crps",
     "integrated_brier_score",
     "log_score",
+    "mean_loss",
     "pinball_score",
 ]

@@ -274,7 +274,7 @@ def check_scale(scale: str) -> None:
 
 
 def refuse_unreached(problem: Problem, t: Array) -> None:
-    """ipcw scores divide by P(C > t): at t (n or 1, q), or at all times before t (n,). None may be 0."""
+    """Scores on the ipcw scale divide by P(C > t): at t (n or 1, q), or at all times before t (n,)."""
     G = problem.C.sf_left(t) if t.ndim == 1 else problem.C.sf(t)
     bad = to_numpy(G) <= 0
     if bad.any():

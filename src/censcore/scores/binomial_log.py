@@ -48,7 +48,7 @@ def binomial_log_score(
     >>> import censcore as cs
     >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0], event=[1, 1, 0])
     >>> cs.binomial_log_score(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), times=[1.5, 2.5]).round(4)
-    array([[0.5596, 0.2107],
+    array([[0.5594, 0.211 ],
            [0.75  , 1.25  ],
            [0.75  , 0.    ]])
     """

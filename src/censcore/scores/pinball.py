@@ -51,7 +51,7 @@ def pinball_score(
     >>> import censcore as cs
     >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0], event=[1, 1, 0])
     >>> cs.pinball_score(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), levels=[0.25, 0.5]).round(4)
-    array([[0.1062, 0.1841],
+    array([[0.1062, 0.1838],
            [0.6062, 0.8069],
            [0.3562, 0.3069]])
     """
