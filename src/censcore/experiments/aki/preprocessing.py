@@ -1,0 +1,105 @@
+"""Imputation, standardisation and the time scale, fitted on the training rows and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censcore.exceptions import InvalidInputError
+from censcore.experiments.aki.engine import Engine, Say, quoted
+from censcore.experiments.aki.rows import FEATURES
+from censcore.experiments.aki.stages import Stage, content_key, run_stage, write_json
+
+__all__ = ["Preprocessing", "fit_preprocessing"]
+
+_ZERO_WHEN_MISSING = frozenset(name for name in FEATURES if name.endswith(("_count", "_slope")))
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """Fill missing values, then standardize: x -> (x or its fill, less the mean) / scale.
+
+    Parameters
+    ----------
+    features : sequence of str
+        Column order.
+    fill : sequence of float
+        Zero for counts and slopes, the training median for everything else.
+    mean, scale : sequence of float
+        Training mean and standard deviation after filling; the scale of a constant column is 1.
+    time_scale : float
+        log(1 + q95), q95 the 95th percentile of the training censoring times in hours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> step = Preprocessing(("a",), (3.0,), (1.0,), (2.0,), time_scale=np.log(101.0))
+    >>> step.transform(np.array([[5.0], [np.nan]])).ravel().tolist()
+    [2.0, 1.0]
+    >>> float(step.to_hours(step.scaled(np.array(100.0))).round(6))
+    100.0
+    """
+
+    features: Sequence[str]
+    fill: Sequence[float]
+    mean: Sequence[float]
+    scale: Sequence[float]
+    time_scale: float
+
+    def transform(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """Standardized features; ``X`` has the columns of ``features`` with NaN where a value is missing."""
+        filled = np.where(np.isnan(X), np.asarray(self.fill), X)
+        return ((filled - np.asarray(self.mean)) / np.asarray(self.scale)).astype(np.float32)
+
+    def scaled(self, hours: NDArray[Any]) -> NDArray[Any]:
+        """Hours to the scale of training, log(1 + t) / log(1 + q95)."""
+        return np.log1p(hours) / self.time_scale
+
+    def to_hours(self, scaled: NDArray[Any]) -> NDArray[Any]:
+        """The inverse of :meth:`scaled`."""
+        return np.expm1(scaled * self.time_scale)
+
+
+def fit_preprocessing(engine: Engine, rows: Sequence[Stage], split: Stage, out: Path, say: Say) -> Stage:
+    """Write ``preprocessing/preprocessing.json`` from the training rows."""
+
+    def make(folder: Path) -> dict[str, Any]:
+        files = ", ".join(quoted(stage.folder / "rows.parquet") for stage in rows)
+        engine.parquet("split", split.folder / "split.parquet")
+        engine.run(
+            f"CREATE OR REPLACE TEMP VIEW training AS SELECT * FROM read_parquet([{files}]) "
+            "WHERE stay_id IN (SELECT stay_id FROM split WHERE split = 'train')"
+        )
+        count, horizon = engine.rows("SELECT count(*), quantile_cont(censoring_time, 0.95) FROM training")[0]
+        if count == 0:
+            raise InvalidInputError(
+                "The training side has no prediction row; use more data or another split."
+            )
+        columns = [_fit_column(engine, name) for name in FEATURES]
+        fill, mean, scale = zip(*columns, strict=True)
+        fitted = Preprocessing(FEATURES, fill, mean, scale, float(np.log1p(horizon)))
+        write_json(folder / "preprocessing.json", asdict(fitted))
+        return {"training_rows": count, "q95_hours": horizon}
+
+    key = content_key([stage.key for stage in rows], split.key, FEATURES, sorted(_ZERO_WHEN_MISSING))
+    return run_stage(out, "preprocessing", key, make, say)
+
+
+def _fit_column(engine: Engine, name: str) -> tuple[float, float, float]:
+    fill = (
+        0.0
+        if name in _ZERO_WHEN_MISSING
+        else engine.value(f"SELECT median(CAST({name} AS DOUBLE)) FROM training")
+    )
+    if fill is None:
+        fill = 0.0  # the value is missing in every training row; its indicator says so
+    filled = f"SELECT coalesce(CAST({name} AS DOUBLE), $fill) AS x FROM training"
+    moments = engine.rows(f"SELECT avg(x), stddev_pop(x) FROM ({filled})", {"fill": fill})[0]
+    # Ten digits: the order in which threads add does not show.
+    mean, scale = (float(f"{moment:.10g}") for moment in moments)
+    return float(fill), mean, scale or 1.0

@@ -1,0 +1,1 @@
+SELECT DISTINCT hadm_id FROM kept
