@@ -6,8 +6,10 @@ from censcore.distributions.copula import Copula
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.exponential import Exponential
 from censcore.distributions.grid import JointGrid
+from censcore.distributions.grouped import Grouped
 from censcore.distributions.independent import Independent
 from censcore.distributions.lognormal import LogNormal
+from censcore.distributions.mixture import Mixture
 from censcore.distributions.point_mass import PointMass
 from censcore.distributions.step import Step
 from censcore.distributions.uniform import Uniform
@@ -19,9 +21,11 @@ __all__ = [
     "Distribution",
     "Ensemble",
     "Exponential",
+    "Grouped",
     "Independent",
     "JointGrid",
     "LogNormal",
+    "Mixture",
     "PointMass",
     "Step",
     "Uniform",

@@ -222,16 +222,25 @@ class Univariate(Distribution):
         cdf = self.detach()._cdf
         return self._with_gradient(invert_decreasing(lambda t: -cdf(t), -detach(p)), self._cdf, p, 1)
 
+    def _log_slope(self, t: Array) -> Array | None:
+        """Log density of the continuous part, along which quantiles move; None where there is none."""
+        return self._logpdf(t) if self.has_density else None
+
     def _with_gradient(self, t: Array, f: Callable[[Array], Array], p: Array, sign: int) -> Array:
         """One Newton step from the root leaves its value alone and gives it the gradient of the root."""
-        if not (self.has_density and (self._requires_grad or requires_grad(p))):
+        if not (self._requires_grad or requires_grad(p)):
             return t
-        xp = namespace(t)
+        xp, law = namespace(t), self.detach()
         finite = xp.isfinite(t)
         inside = xp.where(finite, t, xp.ones_like(t))
-        density = xp.exp(detach(self._logpdf(inside)))
-        movable = finite & (density > 0)
-        step = (p - f(inside)) / (sign * xp.where(movable, density, xp.ones_like(density)))
+        log_slope = law._log_slope(inside)
+        if log_slope is None:
+            return t
+        movable = finite & xp.isfinite(log_slope)
+        if not self.has_density:  # an atom stays where it is
+            movable = movable & (law._sf_left(inside) == law._sf(inside))
+        slope = sign * xp.exp(xp.where(movable, log_slope, xp.zeros_like(log_slope)))
+        step = (p - f(inside)) / slope
         return xp.where(movable, inside + (step - detach(step)), t)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:

@@ -19,7 +19,6 @@ __all__ = [
     "gammainccinv",
     "gammaincinv",
     "interior",
-    "logsumexp",
     "ndtr",
     "power",
     "relative_expm1",
@@ -71,16 +70,6 @@ def relative_expm1(x: Array) -> Array:
     far = xp.where(small | endless, xp.ones_like(x), x)
     quotient = xp.where(small, 1 - near / 2 + near**2 / 6, -expm1(-far) / far)
     return xp.where(endless, xp.zeros_like(x), quotient)
-
-
-def logsumexp(terms: Array) -> Array:
-    """``log(sum(exp(terms)))`` over the last axis; -inf, with gradient zero, where every term is -inf."""
-    xp = namespace(terms)
-    largest = detach(xp.max(terms, axis=-1, keepdims=True))
-    some = largest > -np.inf
-    shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
-    total = xp.sum(xp.exp(xp.where(some, terms, xp.zeros_like(terms)) - shift), axis=-1)
-    return xp.where(some[..., 0], xp.log(total) + shift[..., 0], xp.full_like(total, -np.inf))
 
 
 # ---- functions of SciPy, for tensors too ---------------------------------------------------------------

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from censcore._arrays import Array, as_float, common_rows, is_neutral
+import numpy as np
+
+from censcore._arrays import Array, as_float, common_rows, is_neutral, one_namespace
 from censcore._validation import check_positive
 from censcore.distributions._base import Univariate
+from censcore.distributions._panels import merge_edges
+from censcore.exceptions import InvalidInputError
 
 __all__ = ["Censored"]
 
@@ -31,13 +35,18 @@ class Censored(Univariate):
     _laws: ClassVar[tuple[str, ...]] = ("_inner",)
 
     def __init__(self, law: Univariate, tau: Array) -> None:
+        law = law._fitting(tau)
+        one_namespace(tau=tau, law=law._reference)
+        self._neutral = law._is_neutral and is_neutral(tau)
         tau = as_float(tau, "tau", like=law._reference)
         check_positive(tau, "tau", zero=True, infinite=True)
-        law = law._fitting(tau)
+        if tau.ndim > 1:
+            raise InvalidInputError(
+                f"tau must be a number or one per row, (n,); an array of shape {tuple(tau.shape)} came."
+            )
         common_rows(law=len(law), tau=tau.reshape(-1).shape[0])
-        self._tau = law._xp.astype(tau.reshape(-1, 1), law._reference.dtype)
+        self._tau: Array = law._xp.astype(tau.reshape(-1, 1), law._reference.dtype, copy=False)
         self._inner = [law]
-        self._neutral = law._is_neutral and is_neutral(tau)
 
     @property
     def _law(self) -> Univariate:
@@ -47,15 +56,20 @@ class Censored(Univariate):
     def _degree(self) -> int | None:  # type: ignore[override]
         return self._law._degree
 
+    def _until_tau(self, kept: Array, values: Array, after: float) -> Array:
+        return self._xp.where(kept, values, self._xp.full_like(values, after))
+
     def _sf(self, t: Array) -> Array:
-        xp = self._xp
-        s = self._law._sf(t)
-        return xp.where(t < self._tau, s, xp.zeros_like(s))
+        return self._until_tau(t < self._tau, self._law._sf(t), 0.0)
 
     def _sf_left(self, t: Array) -> Array:
-        xp = self._xp
-        s = self._law._sf_left(t)
-        return xp.where(t <= self._tau, s, xp.zeros_like(s))
+        return self._until_tau(t <= self._tau, self._law._sf_left(t), 0.0)
+
+    def _cdf(self, t: Array) -> Array:
+        return self._until_tau(t < self._tau, self._law._cdf(t), 1.0)
+
+    def _logsf(self, t: Array) -> Array:
+        return self._until_tau(t < self._tau, self._law._logsf(t), -np.inf)
 
     def _isf(self, p: Array) -> Array:
         return self._cut(self._law._isf(p))
@@ -63,24 +77,33 @@ class Censored(Univariate):
     def _icdf(self, p: Array) -> Array:
         return self._cut(self._law._icdf(p))
 
+    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+        xp = self._xp
+        return xp.maximum(self._cut(self._law._icdf_beyond(y, p)), y)
+
     def _integrated_sf(self, a: Array, b: Array) -> Array:
         return self._law._integrated_sf(self._cut(a), self._cut(b))
 
     def _cut(self, t: Array) -> Array:
-        return self._xp.minimum(t, self._tau + self._xp.zeros_like(t))
+        return self._xp.minimum(t, self._tau)
 
     def _mass_at_infinity(self) -> Array:
-        xp = self._xp
         mass = self._law._mass_at_infinity()
-        unlimited = xp.isinf(self._tau[:, 0])
-        return xp.where(unlimited, mass, xp.zeros_like(self._tau[:, 0]))
+        return self._until_tau(self._xp.isinf(self._tau[:, 0]), mass, 0.0)
 
     def _breaks(self) -> Array:
         """Break points of the law below tau, and tau itself."""
-        xp = self._xp
         inner = self._law._breaks()
-        if inner is None:
-            return self._tau
-        n = common_rows(law=inner.shape[0], tau=self._tau.shape[0])
-        inner = self._cut(xp.broadcast_to(inner, (n, inner.shape[1])))
-        return xp.concat([inner, xp.broadcast_to(self._tau, (n, 1))], axis=1)
+        return merge_edges(self._tau) if inner is None else merge_edges(self._cut(inner), self._tau)
+
+    def _make_panel_edges(self) -> Array:
+        """Those of the law, cut: beyond tau there is nothing to integrate."""
+        return merge_edges(self._cut(self._law._panel_edges()), self._tau)
+
+    def censor_at(self, tau: Array) -> Univariate:
+        """The law of min(T, tau, tau'), censored once."""
+        law = self._fitting(tau)
+        end = Censored(law, tau)._tau
+        both = Censored(law._law, law._xp.minimum(law._tau, end)[:, 0])
+        both._neutral = law._neutral and is_neutral(tau)
+        return both

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
+
 from censcore._arrays import Array, as_float
 from censcore._validation import check_positive
 from censcore.distributions._base import Univariate
@@ -31,7 +33,6 @@ class PointMass(Univariate):
     (array([0., 1.]), array([1., 1.]))
     """
 
-    has_density: ClassVar[bool] = False
     _degree: ClassVar[int | None] = 0
     _location: Array
 
@@ -47,6 +48,11 @@ class PointMass(Univariate):
         self._location = self._location.reshape(-1, 1)
 
     @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        """Whether all mass sits at infinity: then the density is zero at every time."""
+        return bool(self._xp.all(self._xp.isinf(self._location)))
+
+    @property
     def location(self) -> Array:
         """Where the mass sits, (n,) or (1,)."""
         return self._location[:, 0]
@@ -59,6 +65,11 @@ class PointMass(Univariate):
 
     def _sf_left(self, t: Array) -> Array:
         return self._indicator(t <= self._location)
+
+    def _logpdf(self, t: Array) -> Array:
+        if not self.has_density:
+            return super()._logpdf(t)
+        return self._xp.full_like(t + self._indicator(t < self._location), -np.inf)
 
     def _isf(self, p: Array) -> Array:
         return self._xp.where(p < 1, self._location, self._xp.zeros_like(p + self._location))

@@ -1,0 +1,182 @@
+"""Mixtures of laws, cure fractions among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    convert,
+    is_neutral,
+    one_namespace,
+    to_numpy,
+)
+from censcore._validation import check_positive, name_rows
+from censcore.distributions._base import Univariate
+from censcore.distributions._joint import in_one_library, logsumexp
+from censcore.distributions._panels import merge_edges
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["Mixture"]
+
+
+class Mixture(Univariate):
+    r"""Mixture of laws, :math:`P(T>t)=\sum_j w_j\,P(T_j>t)`.
+
+    Parameters
+    ----------
+    components : sequence of laws
+        Laws of one event time of any kind, each with n rows or one. ``PointMass(inf)`` as a component is a
+        cure fraction: the share of subjects who never have the event.
+    weights : array, (J,) or (n, J)
+        Probabilities of the J components, non-negative, summing to one (to rounding, which is divided out).
+
+    Notes
+    -----
+    The mixture has a density where every component has one; a component at infinity does no harm, since it
+    has no mass at any finite time. Gradients reach weights and components through every formula and through
+    quantiles and samples, except that a quantile on an atom has none.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> cured = cs.Mixture([cs.Exponential(rate=1.0), cs.PointMass(float("inf"))], weights=[0.7, 0.3])
+    >>> cured.sf([0.0, 1.0, 50.0]).round(3), cured.mass_at_infinity()
+    (array([1.   , 0.558, 0.3  ]), array([0.3]))
+    >>> cured.icdf([0.35, 0.9]).round(3)
+    array([0.693,   inf])
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("_weights",)
+    _laws: ClassVar[tuple[str, ...]] = ("_components",)
+    _components: list[Univariate]
+
+    def __init__(self, components: Sequence[Univariate], weights: Array) -> None:
+        laws = in_one_library(components, "Mixture")
+        for law in laws:
+            if law.k > 1:
+                raise InvalidInputError(
+                    f"Mixture takes laws of one event time; a component has {law.k}. Mix its law.marginal(j)."
+                )
+        neutral = all(law._is_neutral for law in laws)
+        if neutral and not is_neutral(weights):
+            laws = [law.like(as_float(weights, "weights")) for law in laws]
+        one_namespace(weights=weights, components=laws[0]._reference)
+        self._neutral = neutral and is_neutral(weights)
+        self._components = laws
+        self._weights = self._checked(as_float(weights, "weights", like=laws[0]._reference))
+
+    def _checked(self, weights: Array) -> Array:
+        weights = weights.reshape(1, -1) if weights.ndim < 2 else weights
+        count = len(self._components)
+        if weights.ndim != 2 or weights.shape[1] != count:
+            raise InvalidInputError(
+                f"weights must be ({count},) or (n, {count}), one per component; "
+                f"an array of shape {tuple(weights.shape)} came."
+            )
+        check_positive(weights, "weights", zero=True)
+        common_rows(weights=weights.shape[0], components=max(len(law) for law in self._components))
+        xp = one_namespace(weights=weights)
+        total = xp.sum(weights, axis=1, keepdims=True)
+        off = np.nonzero(np.abs(to_numpy(total)[:, 0] - 1) > 1e-5)[0]
+        if off.size:
+            raise InvalidInputError(
+                f"weights must sum to 1; they sum to {float(to_numpy(total)[off[0], 0]):g} in "
+                f"{name_rows(off)}. Divide by the sum, or use softmax."
+            )
+        return weights / total
+
+    @property
+    def components(self) -> list[Univariate]:
+        """The laws that are mixed."""
+        return list(self._components)
+
+    @property
+    def weights(self) -> Array:
+        """Their probabilities, (1, J) or (n, J)."""
+        return self._weights
+
+    @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        """Whether every component has a density."""
+        return all(law.has_density for law in self._components)
+
+    @property
+    def _degree(self) -> int | None:  # type: ignore[override]
+        degrees = [law._degree for law in self._components]
+        known = [degree for degree in degrees if degree is not None]
+        return max(known) if len(known) == len(degrees) else None
+
+    def _sum(self, formula: Callable[[Univariate], Array]) -> Array:
+        """Weighted sum over the components, where a weight of zero silences also an infinite value."""
+        xp = self._xp
+        total: Array = 0.0
+        for j, law in enumerate(self._components):
+            w, value = self._weights[:, j : j + 1], formula(law)
+            used = xp.where(w > 0, value, xp.zeros_like(value))
+            total = total + w * used
+        return total
+
+    def _log_sum(self, values: dict[int, Array]) -> Array:
+        """Log of the weighted sum of exponentials of what is known of some components, by their number."""
+        xp = self._xp
+        terms = []
+        for j, value in values.items():
+            w = self._weights[:, j : j + 1]
+            log_w = xp.log(xp.where(w > 0, w, xp.ones_like(w)))
+            terms.append(xp.where(w > 0, log_w + value, xp.full_like(value, -np.inf)))
+        return logsumexp(xp.stack(xp.broadcast_arrays(*terms), axis=-1))
+
+    def _sf(self, t: Array) -> Array:
+        return self._sum(lambda law: law._sf(t))
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._sum(lambda law: law._sf_left(t))
+
+    def _cdf(self, t: Array) -> Array:
+        return self._sum(lambda law: law._cdf(t))
+
+    def _logsf(self, t: Array) -> Array:
+        return self._log_sum({j: law._logsf(t) for j, law in enumerate(self._components)})
+
+    def _logpdf(self, t: Array) -> Array:
+        if not self.has_density:
+            return super()._logpdf(t)
+        return self._log_sum({j: law._logpdf(t) for j, law in enumerate(self._components)})
+
+    def _log_slope(self, t: Array) -> Array | None:
+        slopes = {j: law._log_slope(t) for j, law in enumerate(self._components)}
+        smooth = {j: slope for j, slope in slopes.items() if slope is not None}
+        return self._log_sum(smooth) if smooth else None
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        return self._sum(lambda law: law._integrated_sf(a, b))
+
+    def _mass_at_infinity(self) -> Array:
+        return self._sum(lambda law: law._mass_at_infinity()[:, None])[:, 0]
+
+    def _breaks(self) -> Array | None:
+        breaks = [b for law in self._components if (b := law._breaks()) is not None]
+        return merge_edges(*breaks) if breaks else None
+
+    def _make_panel_edges(self) -> Array:
+        return merge_edges(*(law._panel_edges() for law in self._components))
+
+    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+        """Draw the component, then from it; the gradient is that of a quantile at the level drawn."""
+        xp, law = self._xp, self.detach()
+        size = (len(self), m)
+        chosen = convert(rng.random(size), self._reference)[..., None]
+        chosen = xp.sum(
+            xp.astype(chosen >= xp.cumulative_sum(law._weights, axis=1)[:, None, :-1], xp.int64), axis=2
+        )
+        level = self._uniforms(size, rng)
+        t = xp.zeros_like(level)
+        for j, component in enumerate(law._components):
+            t = xp.where(chosen == j, component._isf(level), t)
+        return self._with_gradient(t, self._sf, law._sf(t), -1)
