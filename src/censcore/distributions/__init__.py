@@ -11,6 +11,7 @@ from censcore.distributions.independent import Independent
 from censcore.distributions.lognormal import LogNormal
 from censcore.distributions.mixture import Mixture
 from censcore.distributions.point_mass import PointMass
+from censcore.distributions.proportional_hazards import ProportionalHazards
 from censcore.distributions.step import Step
 from censcore.distributions.uniform import Uniform
 from censcore.distributions.weibull import Weibull
@@ -27,6 +28,7 @@ __all__ = [
     "LogNormal",
     "Mixture",
     "PointMass",
+    "ProportionalHazards",
     "Step",
     "Uniform",
     "Univariate",

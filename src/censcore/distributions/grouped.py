@@ -1,0 +1,169 @@
+"""Rows that follow the laws of several groups, each stored once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from censcore._arrays import Array, is_torch, one_namespace, to_numpy
+from censcore.distributions._base import Univariate
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["Grouped"]
+
+
+class Grouped(Univariate):
+    """One law per row, taken from the laws of a few groups: strata, or folds of a cross-validation.
+
+    A law that serves a whole group (a Kaplan-Meier curve) is stored once, however many rows follow it.
+
+    Parameters
+    ----------
+    laws : list of laws of one time
+        The law of each group, with one law for the group or one per row of it.
+    group : array of int, (n,)
+        The group of each row. The i-th row of a group has the i-th law of a group with one law per row.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.distributions import Grouped
+    >>> law = Grouped([cs.Exponential(1.0), cs.Weibull(2.0, [3.0, 6.0])], group=[1, 0, 1, 0])
+    >>> law.icdf(0.5).round(3)
+    array([2.498, 0.693, 4.995, 0.693])
+    """
+
+    _laws: ClassVar[tuple[str, ...]] = ("_members",)
+
+    def __init__(self, laws: Sequence[Univariate], group: Any) -> None:
+        bound = [law for law in laws if not law._is_neutral]
+        one_namespace(**{f"law {i}": law._reference for i, law in enumerate(bound)})
+        self._members = [law.like(bound[0]._reference) if bound and law._is_neutral else law for law in laws]
+        self._group = np.asarray(to_numpy(group), dtype=np.intp)
+        self._check()
+        self._position = np.zeros(len(self._group), dtype=np.intp)
+        for number in range(len(self._members)):
+            rows = self._group == number
+            self._position[rows] = np.arange(rows.sum())
+
+    def _check(self) -> None:
+        if self._group.ndim != 1 or not len(self._group):
+            raise InvalidInputError(
+                f"group must have shape (n,) with n >= 1; an array of shape {self._group.shape} came."
+            )
+        if self._group.min() < 0 or self._group.max() >= len(self._members):
+            raise InvalidInputError(
+                f"group must number the {len(self._members)} laws from 0; {self._group.min()} to "
+                f"{self._group.max()} came."
+            )
+        for number, law in enumerate(self._members):
+            rows = int((self._group == number).sum())
+            if len(law) not in (1, rows):
+                raise InvalidInputError(f"Group {number} has {rows} rows, but its law has {len(law)}.")
+
+    @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        """Whether every group's law has one."""
+        return all(law.has_density for law in self._members)
+
+    @property
+    def _degree(self) -> int | None:  # type: ignore[override]
+        degrees = [law._degree for law in self._members]
+        return None if None in degrees else max(degrees)  # type: ignore[type-var]
+
+    def __len__(self) -> int:
+        return len(self._group)
+
+    def take(self, rows: Any) -> Self:
+        """The laws of some rows (indices, a slice or a mask)."""
+        if isinstance(rows, int | np.integer):
+            rows = [int(rows)]
+        rows = to_numpy(rows) if is_torch(rows) else rows
+        other = self._map(lambda array: array)
+        other._group, other._position = self._group[rows], self._position[rows]
+        return other
+
+    def _groups(self) -> list[tuple[np.ndarray, Univariate]]:
+        """The rows of each group that has any, and their law: one for all of them, or one each."""
+        present = [(np.nonzero(self._group == i)[0], law) for i, law in enumerate(self._members)]
+        return [
+            (rows, law if len(law) == 1 else law.take(self._position[rows]))
+            for rows, law in present
+            if rows.size
+        ]
+
+    def _by_group(self, formula: str, *arrays: Array) -> Array:
+        """Each group's formula on its rows of ``arrays`` (1 or n, q), the rows back in order."""
+        xp = self._xp
+        parts = []
+        for rows, law in self._groups():
+            part = getattr(law, formula)(*(array if array.shape[0] == 1 else array[rows] for array in arrays))
+            parts.append(xp.broadcast_to(part, (len(rows), *part.shape[1:])))
+        return self._in_row_order(parts)
+
+    def _in_row_order(self, parts: list[Array]) -> Array:
+        back = np.argsort(np.concatenate([rows for rows, _ in self._groups()]))
+        return self._xp.concat(parts, axis=0)[back]
+
+    def _sf(self, t: Array) -> Array:
+        return self._by_group("_sf", t)
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._by_group("_sf_left", t)
+
+    def _cdf(self, t: Array) -> Array:
+        return self._by_group("_cdf", t)
+
+    def _logsf(self, t: Array) -> Array:
+        return self._by_group("_logsf", t)
+
+    def _logpdf(self, t: Array) -> Array:
+        return self._by_group("_logpdf", t)
+
+    def _isf(self, p: Array) -> Array:
+        return self._by_group("_isf", p)
+
+    def _icdf(self, p: Array) -> Array:
+        return self._by_group("_icdf", p)
+
+    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+        return self._by_group("_icdf_beyond", y, p)
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        return self._by_group("_integrated_sf", a, b)
+
+    def _mass_at_infinity(self) -> Array:
+        return self._by_group("_mass_at_infinity")
+
+    def _breaks(self) -> Array | None:
+        """The break points of all groups, so that they need not be repeated for every row."""
+        xp = self._xp
+        parts = [breaks for _, law in self._groups() if (breaks := law._breaks()) is not None]
+        if not parts:
+            return None
+        if all(part.shape[0] == 1 for part in parts):
+            return xp.sort(xp.concat(parts, axis=1), axis=1)
+        return self._side_by_side([law._breaks() for _, law in self._groups()])
+
+    def _steps(self) -> tuple[Array, Array]:
+        """Jumps per row, shorter curves filled up by repeating their last."""
+        steps = [law._steps() for _, law in self._groups()]
+        return self._side_by_side([times for times, _ in steps]), self._side_by_side([sf for _, sf in steps])
+
+    def _side_by_side(self, parts: list[Array | None]) -> Array:
+        """Arrays (1 or rows, J) of the groups as one (n, largest J)."""
+        xp = self._xp
+        empty = xp.zeros_like(self._reference[:1, :1])
+        filled = [empty if part is None else part for part in parts]
+        width = max(part.shape[1] for part in filled)
+        wide = []
+        for (rows, _), part in zip(self._groups(), filled, strict=True):
+            end = xp.broadcast_to(part[:, -1:], (part.shape[0], width - part.shape[1]))
+            wide.append(xp.broadcast_to(xp.concat([part, end], axis=1), (len(rows), width)))
+        return self._in_row_order(wide)
+
+    def __repr__(self) -> str:
+        kinds = sorted({type(law).__name__ for law in self._members})
+        return f"Grouped(shape=({len(self)},), {len(self._members)} laws: {', '.join(kinds)})"

@@ -1,0 +1,47 @@
+"""What every estimator of event times is: ``fit(X, y)`` and ``predict_distribution(X)``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+
+from censcore.distributions import Distribution
+from censcore.exceptions import InvalidInputError, NotFittedError
+from censcore.outcomes import RightCensored, as_outcome
+
+__all__ = ["SurvivalEstimator", "one_event_time"]
+
+
+class SurvivalEstimator(BaseEstimator, ABC):
+    """An estimator of the law of an event time given covariates.
+
+    A subclass keeps the arguments of its ``__init__`` unchanged under their own names, as scikit-learn
+    asks, and ends what it learns in an underscore; ``get_params``, ``set_params`` and
+    ``sklearn.base.clone`` then work. The same estimator serves events and, through
+    :class:`~censcore.Censoring`, censoring times.
+    """
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from covariates X (n rows, or None) and an outcome y."""
+
+    @abstractmethod
+    def predict_distribution(self, X: Any = None) -> Distribution:
+        """The law of the event time of each row of X; one law for all rows where X plays no part."""
+
+    def _check_fitted(self) -> None:
+        if not any(name.endswith("_") and not name.startswith("_") for name in vars(self)):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
+
+
+def one_event_time(y: Any, estimator: str) -> RightCensored:
+    """``y`` as an outcome of one event time per row."""
+    y = as_outcome(y)
+    if y.time.ndim > 1:
+        raise InvalidInputError(
+            f"{estimator} estimates the law of one event time; the outcome has {y.k} per row. Fit it to "
+            "y.marginal(j) for each j, or to y.first()."
+        )
+    return y

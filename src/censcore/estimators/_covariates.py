@@ -1,0 +1,69 @@
+"""Rows and columns of X, whatever kind of table it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore._validation import check_positive
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = ["check_rows", "check_weights", "column_of", "take_rows"]
+
+
+def check_rows(X: Any, n: int) -> None:
+    """Refuse covariates that have not one row per row of the outcome."""
+    if X is None:
+        return
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if rows != n:
+        raise InvalidInputError(f"X has {rows} rows and y has {n}; each row of X belongs to a row of y.")
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Some rows of X in its own kind of table."""
+    if X is None:
+        return None
+    if hasattr(X, "columns"):
+        import narwhals as nw
+
+        return nw.to_native(nw.from_native(X, eager_only=True)[rows])
+    return (X if hasattr(X, "shape") else np.asarray(X))[rows]
+
+
+def column_of(X: Any, column: str | int) -> np.ndarray:
+    """One column of X, by its name (frames) or its number."""
+    if X is None:
+        raise InvalidInputError(f"X is needed for its column {column!r}; None came.")
+    if hasattr(X, "columns"):
+        import narwhals as nw
+
+        frame = nw.from_native(X, eager_only=True)
+        name = frame.columns[column] if isinstance(column, int) else column
+        if name not in frame.columns:
+            raise InvalidInputError(f"X has no column {column!r}; it has {list(frame.columns)[:20]}.")
+        return frame[name].to_numpy()
+    if isinstance(column, str):
+        raise InvalidTypeError(
+            f"The column {column!r} was asked for by name, but X is {type(X).__name__}. Pass a data frame, "
+            "or the number of the column."
+        )
+    array = to_numpy(X)
+    if array.ndim != 2 or not -array.shape[1] <= column < array.shape[1]:
+        raise InvalidInputError(f"X of shape {array.shape} has no column number {column}.")
+    return array[:, column]
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Weights of n rows, ones where none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = to_numpy(sample_weight).astype(np.float64)
+    if weights.shape != (n,):
+        raise InvalidInputError(f"sample_weight must have shape ({n},); {weights.shape} came.")
+    check_positive(weights, "sample_weight", zero=True)
+    if not weights.sum() > 0:
+        raise InvalidInputError("sample_weight must not be zero in every row.")
+    return weights

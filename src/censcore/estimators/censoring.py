@@ -1,0 +1,151 @@
+"""The law of C, estimated by any estimator of event times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from censcore._arrays import to_numpy
+from censcore._validation import name_rows
+from censcore.distributions import Distribution, Grouped, Independent, Univariate
+from censcore.estimators._base import SurvivalEstimator
+from censcore.estimators._covariates import check_rows, check_weights, take_rows
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored, as_outcome
+
+__all__ = ["Censoring"]
+
+
+class Censoring(SurvivalEstimator):
+    r"""The law of the censoring time C, by any estimator of event times on the flipped problem.
+
+    Censoring becomes the event and the event censors it. Since :math:`\Delta=\mathbb 1\{T\le C\}` events
+    come first at ties: whoever has an event at y is at risk of censoring only before y (see
+    :meth:`RightCensored.flip`). The estimate is as good as the estimator: a pooled Kaplan-Meier curve is
+    right only where C does not depend on the covariates.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Anything with ``fit(X, y)`` and ``predict_distribution(X)``; it is cloned, not changed.
+    cv : int, splitter or iterable of (train, test), optional
+        Folds of :meth:`fit_predict_distribution`, so that no row's law is fitted to that row.
+    shared : bool, optional
+        Outcomes of several event times: one C per row for all of them (a law of one time), or one C per
+        event time (``Independent`` laws). Without it, shared where the data allow it.
+    random_state : int
+        Seed of the folds where ``cv`` is a number.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        The fitted one, or one for each event time.
+    shared_ : bool
+        Whether one C per row was estimated.
+    fold_ : array of int, (n,)
+        After :meth:`fit_predict_distribution` with ``cv``: the fold of each row.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored(time=[1.0, 2.0, 2.0, 3.0, 4.0], event=[1, 1, 0, 1, 0])
+    >>> C = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
+    >>> C.sf_left([[2.0, 4.0]]).round(3), C.sf([[2.0, 4.0]]).round(3)
+    (array([[1.   , 0.667]]), array([[0.667, 0.   ]]))
+    """
+
+    def __init__(
+        self, estimator: Any, cv: Any = None, shared: bool | None = None, random_state: int | None = 0
+    ) -> None:
+        self.estimator = estimator
+        self.cv = cv
+        self.shared = shared
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the law of C to all rows that say something of it."""
+        y = as_outcome(y)
+        check_rows(X, len(y))
+        sample_weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+        self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
+        parts = [y] if self.shared_ else [y.marginal(j) for j in range(y.k)]
+        self.estimators_ = [self._fit_flipped(X, part, sample_weight) for part in parts]
+        return self
+
+    def _fit_flipped(self, X: Any, y: RightCensored, sample_weight: Any) -> Any:
+        rows = np.nonzero(to_numpy(y.informs_censoring))[0]
+        if not rows.size:
+            raise InvalidInputError(
+                "Every row has its event at time zero, so nothing is known of the censoring time."
+            )
+        given = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
+        return clone(self.estimator).fit(take_rows(X, rows), y.flip(), **given)
+
+    def predict_distribution(self, X: Any = None) -> Distribution:
+        """The law of C for each row of X, or one for all rows where X plays no part."""
+        self._check_fitted()
+        laws = [estimator.predict_distribution(X) for estimator in self.estimators_]
+        return laws[0] if self.shared_ else Independent(laws)
+
+    def fit_predict_distribution(
+        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
+    ) -> Distribution:
+        """The law of C for each row, fitted without the row's own fold where ``cv`` is given.
+
+        The estimator itself is fitted to all rows, ready for new ones. Rows of one value of ``groups``
+        stay in one fold.
+        """
+        y = as_outcome(y)
+        self.fit(X, y, sample_weight)
+        if self.cv is None:
+            return self.predict_distribution(X)
+        folds = self._folds(y, groups)
+        laws = [self._law_of_fold(X, y, sample_weight, *fold) for fold in folds]
+        self.fold_ = np.zeros(len(y), dtype=np.intp)
+        for number, (_, test) in enumerate(folds):
+            self.fold_[test] = number
+        if self.shared_:
+            return Grouped(laws, self.fold_)
+        marginals = [[law.marginal(j) for law in laws] for j in range(y.k)]
+        return Independent([Grouped(marginal, self.fold_) for marginal in marginals])
+
+    def _law_of_fold(
+        self, X: Any, y: RightCensored, sample_weight: Any, train: np.ndarray, test: np.ndarray
+    ) -> Univariate:
+        weight = None if sample_weight is None else check_weights(sample_weight, len(y))[train]
+        fold = clone(self).set_params(cv=None, shared=self.shared_)
+        fold.fit(take_rows(X, train), y.take(train), weight)
+        return fold.predict_distribution(take_rows(X, test))
+
+    def _folds(self, y: RightCensored, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows to train on and rows to predict, both ascending; every row is predicted once."""
+        n = len(y)
+        if isinstance(self.cv, Iterable):
+            splits = self.cv
+        else:
+            events = to_numpy(y.event).reshape(n, -1).all(axis=1)
+            splits = self._splitter(groups is not None).split(np.zeros((n, 1)), events, groups)
+        rows = np.arange(n)
+        folds = [(rows[train], np.sort(rows[test])) for train, test in splits]
+        times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n)
+        if (times != 1).any():
+            raise InvalidInputError(
+                "The test sets of cv must hold every row exactly once; that is not so for "
+                f"{name_rows(np.nonzero(times != 1)[0])}."
+            )
+        for train, test in folds:
+            if np.intersect1d(train, test).size:
+                raise InvalidInputError("The training and test sets of cv overlap; no row may see itself.")
+        return folds
+
+    def _splitter(self, grouped: bool) -> Any:
+        from sklearn.model_selection import GroupKFold, KFold
+
+        if not isinstance(self.cv, int):
+            return self.cv
+        if self.cv < 2:
+            raise InvalidInputError(f"cv, the number of folds, must be at least 2; {self.cv} came.")
+        return (GroupKFold if grouped else KFold)(self.cv, shuffle=True, random_state=self.random_state)

@@ -1,0 +1,244 @@
+"""The law of C: events first at ties, several event times, folds that never see their rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
+
+import censcore as cs
+from censcore.distributions import Grouped, Independent, Step
+from censcore.estimators import SurvivalEstimator
+from censcore.exceptions import InvalidInputError, NotFittedError
+
+
+def law_of_c(y, **options):
+    return cs.Censoring(cs.KaplanMeier(), **options).fit(None, y).predict_distribution()
+
+
+def counted(time, event, c):
+    """P(C > c) by counting: at risk of censoring at s are those with a later time or censored there."""
+    curve = 1.0
+    for s in np.unique(time[~event & (time <= c)]):
+        censored = (~event & (time == s)).sum()
+        curve *= 1 - censored / (censored + (time > s).sum())
+    return curve
+
+
+def test_events_come_first_at_ties(rng):
+    time, event = rng.integers(0, 8, 300).astype(float), rng.random(300) < 0.5
+    law = law_of_c(cs.RightCensored(time, event))
+    for c in range(8):
+        assert law.sf(float(c))[0] == pytest.approx(counted(time, event, c), abs=1e-13)
+
+
+class Recorder(SurvivalEstimator):
+    """Keeps what it was given; its law of row i is a point mass at the first covariate."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.X_, self.y_, self.weight_ = X, y, sample_weight
+        return self
+
+    def predict_distribution(self, X=None):
+        return cs.PointMass(np.asarray(X)[:, 0] + 100.0 * len(self.y_))
+
+
+def test_rows_that_say_nothing_of_c_are_left_out_with_their_covariates():
+    y = cs.RightCensored([0.0, 2.0, 3.0, 0.0], [1, 1, 0, 0])
+    X = np.arange(8.0).reshape(4, 2)
+    model = cs.Censoring(Recorder()).fit(X, y, sample_weight=[1, 2, 3, 4]).estimators_[0]
+    np.testing.assert_array_equal(model.X_, X[1:])
+    np.testing.assert_array_equal(model.y_.event, [False, True, True])
+    np.testing.assert_array_equal(model.weight_, [2, 3, 4])
+
+
+def test_no_censoring_puts_all_mass_at_infinity():
+    law = law_of_c(cs.RightCensored([1.0, 2.0], [1, 1]))
+    assert law.mass_at_infinity() == 1.0
+    assert law.sf_left(1e9) == 1.0
+
+
+def test_all_censored_gives_their_empirical_law():
+    law = law_of_c(cs.RightCensored([1.0, 2.0, 2.0, 5.0], [0, 0, 0, 0]))
+    np.testing.assert_allclose(law.sf([[1.0, 2.0, 5.0]]), [[0.75, 0.25, 0.0]])
+
+
+def test_only_events_at_zero_are_refused():
+    with pytest.raises(InvalidInputError, match="nothing is known of the censoring time"):
+        law_of_c(cs.RightCensored([0.0, 0.0], [1, 1]))
+
+
+# ---- several event times -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared(rng):
+    T, C = rng.exponential(1.0, (80, 2)), rng.exponential(1.0, (80, 1))
+    return cs.RightCensored(np.minimum(T, C), T <= C)
+
+
+@pytest.fixture
+def componentwise(rng):
+    T, C = rng.exponential(1.0, (80, 2)), rng.exponential(1.0, (80, 2))
+    return cs.RightCensored(np.minimum(T, C), T <= C)
+
+
+def test_one_shared_c(shared):
+    law = law_of_c(shared)
+    assert law.k == 1
+    y = shared.time.max(axis=1)
+    seen = ~shared.event.all(axis=1)
+    for c in np.quantile(y, [0.2, 0.5, 0.9]):
+        assert law.sf(c)[0] == pytest.approx(counted(y, ~seen, c), abs=1e-13)
+
+
+@pytest.mark.parametrize("which", ["shared", "componentwise"])
+def test_one_c_per_event_time(which, request):
+    y = request.getfixturevalue(which)
+    law = law_of_c(y, shared=False)
+    assert isinstance(law, Independent)
+    for j in range(2):
+        alone = law_of_c(y.marginal(j))
+        np.testing.assert_array_equal(law.marginal(j).sf(0.7), alone.sf(0.7))
+
+
+def test_data_decide_where_nothing_is_said(componentwise):
+    assert law_of_c(componentwise).k == 2
+    with pytest.raises(InvalidInputError, match="one censoring time per row"):
+        law_of_c(componentwise, shared=True)
+
+
+# ---- folds ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def one(rng):
+    T, C = rng.integers(1, 20, 60).astype(float), rng.integers(1, 20, 60).astype(float)
+    return cs.RightCensored(np.minimum(T, C), T <= C)
+
+
+def check_out_of_fold(law, y, fold):
+    for number in np.unique(fold):
+        rows = fold == number
+        without = law_of_c(y.take(~rows))
+        np.testing.assert_array_equal(law.take(rows).sf(y.time[rows]), without.sf(y.time[rows]))
+
+
+@pytest.mark.parametrize("cv", [5, KFold(4), StratifiedKFold(3), list(KFold(3).split(np.zeros(60)))])
+def test_no_row_sees_itself(one, cv):
+    model = cs.Censoring(cs.KaplanMeier(), cv=cv)
+    law = model.fit_predict_distribution(None, one)
+    assert isinstance(law, Grouped)
+    check_out_of_fold(law, one, model.fold_)
+    assert all(isinstance(part, Step) and len(part) == 1 for part in law._members)
+    np.testing.assert_array_equal(model.predict_distribution().sf(5.0), law_of_c(one).sf(5.0))
+
+
+def test_groups_stay_together(one):
+    groups = np.repeat(np.arange(20), 3)
+    model = cs.Censoring(cs.KaplanMeier(), cv=4)
+    law = model.fit_predict_distribution(None, one, groups=groups)
+    assert all(len(np.unique(model.fold_[groups == g])) == 1 for g in range(20))
+    check_out_of_fold(law, one, model.fold_)
+
+
+def test_the_seed_makes_the_folds(one):
+    def folds(seed):
+        model = cs.Censoring(cs.KaplanMeier(), cv=5, random_state=seed)
+        model.fit_predict_distribution(None, one)
+        return model.fold_
+
+    np.testing.assert_array_equal(folds(1), folds(1))
+    assert (folds(1) != folds(2)).any()
+
+
+def test_rows_keep_their_own_covariates(one):
+    X = np.arange(60.0)[:, None]
+    law = cs.Censoring(Recorder(), cv=5).fit_predict_distribution(X, one)
+    np.testing.assert_array_equal(law.mean() % 100, X[:, 0])
+
+
+def test_folds_of_several_event_times(componentwise):
+    model = cs.Censoring(cs.KaplanMeier(), cv=3)
+    law = model.fit_predict_distribution(None, componentwise)
+    assert isinstance(law, Independent)
+    for j in range(2):
+        check_out_of_fold(law.marginal(j), componentwise.marginal(j), model.fold_)
+
+
+def test_without_folds_the_law_is_the_fitted_one(one):
+    law = cs.Censoring(cs.KaplanMeier()).fit_predict_distribution(None, one)
+    np.testing.assert_array_equal(law.sf(5.0), law_of_c(one).sf(5.0))
+
+
+def test_frames_are_split_as_frames(one):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"arm": np.tile(["a", "b"], 30)}, index=np.arange(60)[::-1])
+    law = cs.Censoring(cs.KaplanMeier("arm"), cv=3).fit_predict_distribution(X, one)
+    assert law.shape == (60,)
+    assert ((law.sf(3.0) >= 0) & (law.sf(3.0) <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (1, "at least 2"),
+        (ShuffleSplit(2, random_state=0), "every row exactly once"),
+        ([(np.arange(60), np.arange(30)), (np.arange(60), np.arange(30, 60))], "overlap"),
+    ],
+)
+def test_bad_folds(one, cv, message):
+    with pytest.raises(InvalidInputError, match=message):
+        cs.Censoring(cs.KaplanMeier(), cv=cv).fit_predict_distribution(None, one)
+
+
+# ---- estimator manners ---------------------------------------------------------------------------
+
+
+def test_parameters_reach_the_inner_estimator():
+    model = cs.Censoring(cs.KaplanMeier(stratify="arm"), cv=5)
+    assert clone(model).get_params()["estimator__stratify"] == "arm"
+    assert model.set_params(estimator__stratify=None).estimator.stratify is None
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        cs.Censoring(cs.KaplanMeier()).predict_distribution()
+
+
+def test_structured_arrays_and_frames_are_outcomes_too():
+    y = np.array([(True, 2.0), (False, 5.0)], dtype=[("event", bool), ("time", float)])
+    np.testing.assert_array_equal(law_of_c(y).sf_left(5.0), [1.0])
+
+
+def test_torch(one):
+    torch = pytest.importorskip("torch")
+    y = one.like(torch.zeros(1, dtype=torch.float64))
+    law = cs.Censoring(cs.KaplanMeier(), cv=3).fit_predict_distribution(None, y)
+    twin = cs.Censoring(cs.KaplanMeier(), cv=3).fit_predict_distribution(None, one)
+    np.testing.assert_array_equal(law.sf(y.time).numpy(), twin.sf(one.time))
+
+
+# ---- what it is for ------------------------------------------------------------------------------
+
+
+def tied_data(rng, n=2000, p=0.15, last=10):
+    """T and C geometric with many ties; C capped."""
+    T, C = rng.geometric(p, n), np.minimum(rng.geometric(p, n), last)
+    return cs.RightCensored(np.minimum(T, C).astype(float), T <= C)
+
+
+def test_ipcw_brier_score_is_unbiased_on_tied_data():
+    """The mean over 200 data sets equals the uncensored Brier score of the true law, S(1 - S)."""
+    rng = np.random.default_rng(2024)
+    times = np.array([2.0, 4.0, 6.0])
+    support = np.arange(1.0, 200.0)
+    truth = Step(support, sf=0.85**support)
+    means = []
+    for _ in range(200):
+        y = tied_data(rng)
+        means.append(cs.brier_score(y, truth, law_of_c(y), times, scale="ipcw").mean(axis=0))
+    population = 0.85**times * (1 - 0.85**times)
+    relative = np.mean(means, axis=0) / population - 1
+    assert np.abs(relative).max() < 0.005
