@@ -7,7 +7,10 @@ import typer
 from censcore.cli.demo import demo
 
 app = typer.Typer(
-    help="Proper scores for right-censored forecasts.", no_args_is_help=True, add_completion=False
+    help="Proper scores for right-censored forecasts.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
 )
 app.command()(demo)
 

@@ -23,16 +23,19 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
+    from censcore.distributions import Univariate
+    from censcore.scores import MeanLoss
+
 __all__ = ["demo"]
 
 HORIZON = 5.0  # years
 FOLDS = 5
-DRAWS = 1000
+MEMBERS = 1000
 TIMES = np.array([1.0, 2.0, 4.0])
 LEVELS = np.array([0.1, 0.25, 0.5])
 CURVE_TIMES = np.linspace(0.05, HORIZON, 100, endpoint=False)
 
-Score = Callable[[cs.RightCensored, cs.Distribution, cs.Distribution], np.ndarray]
+Score = Callable[[cs.RightCensored, "Univariate", cs.Distribution], np.ndarray]
 Losses = dict[str, dict[str, np.ndarray]]  # score -> model -> one row per woman
 
 AT_TIMES = [f"{t:g} y" for t in TIMES]
@@ -57,14 +60,15 @@ SCORES: dict[str, tuple[list[str], Score]] = {
 }
 
 
-def brier_curve(y: cs.RightCensored, F: cs.Distribution, C: cs.Distribution) -> np.ndarray:
+def brier_curve(y: cs.RightCensored, F: Univariate, C: cs.Distribution) -> np.ndarray:
     """Brier score over time, for the plot."""
     return cs.brier_score(y, F, C, CURVE_TIMES, scale="ipcw", horizon=HORIZON)
 
 
-def _ensemble(forecast: cs.Distribution) -> cs.Ensemble:
-    """Draws of the forecast: what a generative model would hand over."""
-    return cs.Ensemble(forecast.censor_at(HORIZON).sample(DRAWS, seed=0))
+def _ensemble(forecast: Univariate) -> cs.Ensemble:
+    """Equally likely members in place of the law: what a generative model would hand over."""
+    levels = (np.arange(MEMBERS) + 0.5) / MEMBERS
+    return cs.Ensemble(forecast.censor_at(HORIZON).icdf(levels[None, :]))
 
 
 def demo(
@@ -80,7 +84,8 @@ def demo(
     scores = {name: score for name, (_, score) in SCORES.items()}
     losses = cross_fit(X, y, {**scores, "curve": brier_curve})
     console = Console()
-    console.print(f"\n[bold]German Breast Cancer Study Group trial[/bold], years to recurrence: {y}")
+    console.print("\n[bold]German Breast Cancer Study Group trial[/bold]: years to recurrence or death")
+    console.print(f"{len(y)} women, {y.event.sum()} events; each scored by models that never saw her\n")
     console.print(score_table(losses))
     out.mkdir(parents=True, exist_ok=True)
     console.print(f"plot: {draw(losses['curve'], CURVE_TIMES, out / 'brier.png')}")
@@ -116,7 +121,7 @@ def load_trial() -> tuple[pd.DataFrame, cs.RightCensored]:
     return X.astype(float), cs.RightCensored(trial.time.to_numpy() / 365.25, trial.cens.to_numpy())
 
 
-def fit_forecasts(X: pd.DataFrame, y: cs.RightCensored, X_new: pd.DataFrame) -> dict[str, cs.Distribution]:
+def fit_forecasts(X: pd.DataFrame, y: cs.RightCensored, X_new: pd.DataFrame) -> dict[str, Univariate]:
     """Fit the models on (X, y); forecast the law of T for every row of X_new."""
     from lifelines import CoxPHFitter, WeibullAFTFitter
 
@@ -142,9 +147,10 @@ def cross_fit(X: pd.DataFrame, y: cs.RightCensored, scores: dict[str, Score]) ->
         for model, F in fit_forecasts(X[~test], y[~test], X[test]).items():
             for name, score in scores.items():
                 with suppress(NoDensityError):  # a step law has no log score
-                    parts[name].setdefault(model, []).append(score(y[test], F, C).reshape(test.sum(), -1))
+                    losses = score(y[test], F, C).reshape(test.sum(), -1)
+                    parts[name].setdefault(model, []).append(losses)
     return {
-        name: {model: np.concatenate(losses) for model, losses in models.items()}
+        name: {model: np.concatenate(folds) for model, folds in models.items()}
         for name, models in parts.items()
     }
 
@@ -154,26 +160,27 @@ def score_table(losses: Losses) -> Table:
     from rich.table import Table
 
     models = list(losses["CRPS"])
-    table = Table(title="Mean loss ± standard error, lower is better", title_justify="left")
+    table = Table(
+        title=f"Mean loss ± standard error over {HORIZON:g} years, lower is better",
+        caption="IPCW: divided by P(C > t), the chance of being followed that long",
+        title_justify="left",
+        caption_justify="left",
+    )
     table.add_column("score")
     table.add_column("at")
     for model in models:
         table.add_column(model, justify="right")
     for score, (columns, _) in SCORES.items():
         for j, at in enumerate(columns):
-            means = {model: _mean_and_error(values[:, j]) for model, values in losses[score].items()}
-            best = min(means, key=lambda model: means[model][0])
+            means = {model: cs.mean_loss(values[:, j]) for model, values in losses[score].items()}
+            best = min(means, key=lambda model: means[model].mean)
             cells = [_cell(means.get(model), model == best and len(means) > 1) for model in models]
             table.add_row(score if j == 0 else "", at, *cells, end_section=j == len(columns) - 1)
     return table
 
 
-def _mean_and_error(loss: np.ndarray) -> tuple[float, float]:
-    return float(loss.mean()), float(loss.std(ddof=1) / np.sqrt(len(loss)))
-
-
-def _cell(mean: tuple[float, float] | None, best: bool) -> str:
-    if mean is None:
+def _cell(loss: MeanLoss | None, best: bool) -> str:
+    if loss is None:
         return "[dim]no density[/dim]"
-    text = f"{mean[0]:.4f} ± {mean[1]:.4f}"
+    text = f"{loss.mean:.4f} ± {loss.standard_error:.4f}"
     return f"[bold green]{text}[/bold green]" if best else text

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import censcore as cs
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -82,7 +84,7 @@ def draw(curves: dict[str, np.ndarray], times: np.ndarray, path: Path) -> Path:
 
 def _band(axes: Axes, times: np.ndarray, losses: np.ndarray, colour: str) -> None:
     """Mean over the rows with its pointwise 95 % interval."""
-    mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(len(losses))
+    mean, error = cs.mean_loss(losses)
     low, high = mean - 1.96 * error, mean + 1.96 * error
     axes.fill_between(times, low, high, color=colour, alpha=0.08, lw=0)
     for edge in (low, high):
