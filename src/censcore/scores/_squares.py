@@ -20,9 +20,9 @@ import numpy as np
 
 from censcore._arrays import Array, common_rows, convert, detach, namespace, searchsorted, take_along
 from censcore._numerics import legendre
-from censcore.distributions import Univariate
+from censcore.distributions import Step, Univariate
 
-__all__ = ["numbers_per_row", "square_below", "square_beyond"]
+__all__ = ["as_steps", "numbers_per_row", "square_below", "square_beyond"]
 
 ORDER = 16  # nodes per panel of a smooth integrand
 FEW_JUMPS = 32  # up to here the jumps of a step law are panel edges like any other
@@ -58,18 +58,25 @@ def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
 
 def numbers_per_row(F: Univariate, C: Univariate) -> int:
     """How many numbers one row needs at a time, for chunking."""
-    laws = [law for law in (F, C) if law._degree is None]
-    widths = [breaks.shape[1] for law in (F, C) if (breaks := law._breaks()) is not None]
     if F._degree == 0:
-        return 2 * widths[0]
-    return (60 * len(laws) + sum(widths)) * (ORDER if laws and not _is_long(C) else 4)
+        return 4 * _jumps(F)
+    smooth = [law for law in (F, C) if law._degree is None]
+    return (60 * len(smooth) + _jumps(F) + _jumps(C)) * (ORDER if smooth and not _is_long(C) else 4)
+
+
+def _jumps(law: Univariate) -> int:
+    """How many break points one row has."""
+    breaks = law.take(slice(0, 1))._breaks()
+    return 0 if breaks is None else int(breaks.shape[1])
 
 
 def _is_long(C: Univariate) -> bool:
-    if C._degree != 0:
-        return False
-    breaks = C._breaks()
-    return breaks is not None and breaks.shape[1] > FEW_JUMPS
+    return C._degree == 0 and _jumps(C) > FEW_JUMPS
+
+
+def as_steps(law: Univariate) -> Step:
+    """A law of degree 0 as its jumps, found (and sorted) once."""
+    return law if isinstance(law, Step) else Step._trusted(*law._steps(), falls=True)
 
 
 def _inverse(G: Array) -> Array:

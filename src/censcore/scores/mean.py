@@ -24,12 +24,13 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     r"""Weighted mean of losses and its standard error.
 
     .. math::
-        \bar\ell=\frac{\sum_i w_i\ell_i}{\sum_i w_i},\qquad
-        \mathrm{se}^2=\tfrac{g}{g-1}\sum_{j=1}^g\big(\sum_{i\in j}\tfrac{w_i(\ell_i-\bar\ell)}{\sum_k w_k}\big)^2
+        \bar\ell=\sum_i w_i\ell_i,\qquad
+        \mathrm{se}^2=\frac{g}{g-1}\sum_{j=1}^g\Bigl(\sum_{i\in j}w_i(\ell_i-\bar\ell)\Bigr)^2
 
-    over g groups, or over g = n rows without them: the delta-method error of a ratio of sums, which for equal
-    weights is the usual :math:`s/\sqrt n`. Rows of one group may depend on each other in any way; different
-    groups must be independent. The error does not cover the estimation of the law of C.
+    with weights that sum to one, over g groups or, without them, over g = n rows: the delta-method error
+    of a ratio of sums, which for equal weights is the usual :math:`s/\sqrt n`. Rows of one group may
+    depend on each other in any way; different groups must be independent. The error does not cover the
+    estimation of the law of C.
 
     Parameters
     ----------
