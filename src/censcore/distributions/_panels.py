@@ -13,7 +13,7 @@ from censcore.distributions._special import exp, relative_expm1
 if TYPE_CHECKING:
     from censcore.distributions._base import Univariate
 
-__all__ = ["integrated_survival", "merge_edges", "quantile_edges"]
+__all__ = ["RunningSums", "integrated_survival", "merge_edges", "quantile_edges"]
 
 # Levels whose quantiles split a smooth law into panels on which it is nearly a polynomial.
 _CDF_LEVELS = (1e-14, 1e-11, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
@@ -42,6 +42,24 @@ def merge_edges(*parts: Array) -> Array:
     return xp.sort(xp.where(finite, edges, largest), axis=1)
 
 
+class RunningSums:
+    """Sums of consecutive panels (1 or n, p), from either end, so that the smaller rounding error is had."""
+
+    def __init__(self, panels: Array) -> None:
+        xp = namespace(panels)
+        none = xp.zeros_like(panels[:, :1])
+        self._before = xp.concat([none, xp.cumulative_sum(panels, axis=1)], axis=1)
+        reversed_ = xp.cumulative_sum(xp.flip(panels, axis=1), axis=1)
+        self._after = xp.flip(xp.concat([none, reversed_], axis=1), axis=1)
+
+    def between(self, first: Array, last: Array) -> Array:
+        """The sum of panels first, ..., last - 1, for index arrays (n, q)."""
+        left, right = take_along(self._before, last), take_along(self._after, first)
+        from_left = left - take_along(self._before, first)
+        from_right = right - take_along(self._after, last)
+        return namespace(left).where(left < right, from_left, from_right)
+
+
 def quantile_edges(law: Univariate) -> Array:
     """Quantiles of the finite part of ``law``, from far in its lower tail to far in its upper one."""
     reference = law._reference
@@ -63,20 +81,17 @@ def integrated_survival(law: Univariate, a: Array, b: Array) -> Array:
     edges = law._panel_edges()
     n = common_rows(law=len(law), a=a.shape[0], b=b.shape[0], edges=edges.shape[0])
     edges = edges if edges.shape[0] == n or len(law) == 1 else xp.broadcast_to(edges, (n, edges.shape[1]))
-    panels = integrate_panels(law._sf, edges[:, :-1], edges[:, 1:], _ORDER)
-    none = xp.zeros_like(panels[:, :1])
-    before = xp.concat([none, xp.cumulative_sum(panels, axis=1)], axis=1)
-    after = xp.flip(xp.concat([none, xp.cumulative_sum(xp.flip(panels, axis=1), axis=1)], axis=1), axis=1)
+    sums = RunningSums(integrate_panels(law._sf, edges[:, :-1], edges[:, 1:], _ORDER))
     columns = max(1, CHUNK_NUMBERS // (n * _ORDER))
     a, b = xp.broadcast_to(a, (n, a.shape[1])), xp.broadcast_to(b, (n, b.shape[1]))
     parts = [
-        _between(law, a[:, j : j + columns], b[:, j : j + columns], edges, before, after)
+        _between(law, a[:, j : j + columns], b[:, j : j + columns], edges, sums)
         for j in range(0, a.shape[1], columns)
     ]
     return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
 
 
-def _between(law: Univariate, a: Array, b: Array, edges: Array, before: Array, after: Array) -> Array:
+def _between(law: Univariate, a: Array, b: Array, edges: Array, sums: RunningSums) -> Array:
     xp = law._xp
     top = edges[:, -1:]
     lower, upper = xp.minimum(a, top), xp.minimum(b, top)
@@ -85,10 +100,7 @@ def _between(law: Univariate, a: Array, b: Array, edges: Array, before: Array, a
     apart = first <= last  # else both lie inside one panel
     last_edge = xp.where(last < 0, xp.zeros_like(last), last)
     start, stop = take_along(edges, first), take_along(edges, last_edge)
-    # the smaller of the two running sums has the smaller rounding error
-    from_left = take_along(before, last_edge) - take_along(before, first)
-    from_right = take_along(after, first) - take_along(after, last_edge)
-    whole = xp.where(take_along(before, last_edge) < take_along(after, first), from_left, from_right)
+    whole = sums.between(first, last_edge)
     head = integrate_panels(law._sf, lower, xp.where(apart, start, upper), _ORDER)
     end = integrate_panels(law._sf, xp.where(apart, stop, upper), upper, _ORDER)
     inner = head + end + xp.where(apart, whole, xp.zeros_like(whole))

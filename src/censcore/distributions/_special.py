@@ -12,6 +12,7 @@ from censcore._arrays import Array, convert, detach, is_torch, namespace, requir
 from censcore._numerics import expm1, special
 
 __all__ = [
+    "decaying_area",
     "exp",
     "expint_scaled",
     "gammainc",
@@ -19,6 +20,7 @@ __all__ = [
     "gammainccinv",
     "gammaincinv",
     "interior",
+    "log_gammaincc",
     "ndtr",
     "power",
     "relative_expm1",
@@ -72,6 +74,19 @@ def relative_expm1(x: Array) -> Array:
     return xp.where(endless, xp.zeros_like(x), quotient)
 
 
+def decaying_area(height: Array, rate: Array, width: Array) -> Array:
+    r""":math:`\int_0^w ge^{-rs}\,ds=g(1-e^{-rw})/r` for g, r >= 0 and 0 <= w <= inf; gw where r = 0."""
+    xp = namespace(width)
+    endless = xp.isinf(width)
+    w = xp.where(endless, xp.zeros_like(width), width)
+    decays = rate > 0
+    forever = xp.where(decays, 1 / xp.where(decays, rate, xp.ones_like(rate)), xp.full_like(rate, np.inf))
+    area = xp.where(endless, forever, w * relative_expm1(rate * w))
+    return xp.where(height > 0, height, xp.ones_like(height)) * xp.where(
+        height > 0, area, xp.zeros_like(area)
+    )
+
+
 # ---- functions of SciPy, for tensors too ---------------------------------------------------------------
 #
 # torch has no inverse of the incomplete gamma functions, no exponential integral, no derivative in the
@@ -92,6 +107,11 @@ def gammaincc(k: Array, x: Array) -> Array:
 
     partials = (lambda k, x: -_shape_derivative(k, x), lambda k, x: -_gamma_density(k, x))
     return _by_scipy(f, partials, k, x)
+
+
+def log_gammaincc(k: Array, x: Array) -> Array:
+    """Logarithm of Q(k, x), also where Q itself is zero to machine precision."""
+    return _by_scipy(_log_gammaincc, (_log_shape_derivative, _log_slope_of_gammaincc), k, x)
 
 
 def gammaincinv(k: Array, p: Array) -> Array:
@@ -131,32 +151,71 @@ def _gamma_density(k: np.ndarray, x: np.ndarray) -> np.ndarray:
         return np.where(np.isfinite(x), np.exp(xlogy(k - 1, finite) - finite - gammaln(k)), 0.0)
 
 
+def _log_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """From P where Q is near one, from Q, and from the continued fraction of Q where Q underflows."""
+    from scipy.special import gammainc, gammaincc, gammaln
+
+    q = gammaincc(k, x)
+    gone = (q < 1e18 * np.finfo(q.dtype).tiny) & np.isfinite(x)
+    logq = np.where(q > 0.9, np.log1p(-np.minimum(gammainc(k, x), 0.5)), np.log(np.where(q > 0, q, 1.0)))
+    if not gone.any():
+        return np.where(np.isinf(x), -np.inf, logq)
+    far = np.where(gone, x, k + 1.0)
+    fraction = np.zeros_like(q)
+    for j in range(100, 0, -1):
+        fraction = j * (j - k) / (far + 2 * j + 1 - k - fraction)
+    tail = k * np.log(far) - far - gammaln(k) - np.log(far + 1 - k - fraction)
+    return np.where(np.isinf(x), -np.inf, np.where(gone, tail, logq))
+
+
 # Central differences of order eight, f'(k) h ~ sum_j w_j (f(k + jh) - f(k - jh)).
 _STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 
 
-def _shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Derivative of P(k, x) in k, to eleven digits or so.
+def _log_slope_of_smaller(k: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Derivative in k of log P(k, x) where x < k, of log Q(k, x) elsewhere, to eleven digits or so.
 
-    The logarithm of the smaller of P and Q varies on the scale min(k, sqrt(k)) of k whatever x is, so
-    differences with steps of a fiftieth of that leave an error near 1e-12.
+    Either varies on the scale min(k, sqrt(k)) of k whatever x is, so differences with steps of a fiftieth of
+    that leave an error near 1e-12.
     """
-    from scipy.special import gammainc, gammaincc
+    from scipy.special import gammainc
 
     k, x = np.broadcast_arrays(k, x)
     lower = x < k
+    matters = (~lower | (gammainc(k, x) > 1e-290)) & np.isfinite(x)
+    inner = np.where(matters, x, k)
 
-    def smaller(k: np.ndarray) -> np.ndarray:
-        return np.where(lower, gammainc(k, x), gammaincc(k, x))
+    def log_smaller(k: np.ndarray) -> np.ndarray:
+        small = np.where(lower & matters, inner, k)
+        return np.where(lower, np.log(gammainc(k, small)), _log_gammaincc(k, np.where(lower, k, inner)))
 
-    value = smaller(k)
-    matters = value > 1e-290
     h = 0.02 * np.minimum(k, np.sqrt(k))
-    slope = np.zeros_like(value)
-    for j, w in enumerate(_STENCIL, start=1):
-        above, below = (np.where(matters, smaller(k + sign * j * h), 1.0) for sign in (1, -1))
-        slope += w * (np.log(above) - np.log(below))
-    return np.where(lower, 1.0, -1.0) * np.where(matters, value, 0.0) * slope / h
+    steps = enumerate(_STENCIL, start=1)
+    slope = sum(w * (log_smaller(k + j * h) - log_smaller(k - j * h)) for j, w in steps) / h
+    return np.where(matters, slope, 0.0)
+
+
+def _shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Derivative of P(k, x) in k."""
+    from scipy.special import gammainc, gammaincc
+
+    return np.where(x < k, gammainc(k, x), -gammaincc(k, x)) * _log_slope_of_smaller(k, x)
+
+
+def _log_shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Derivative of log Q(k, x) in k."""
+    early = x < k
+    odds = np.expm1(-_log_gammaincc(k, np.where(early, x, k)))  # P / Q
+    return np.where(early, -odds, 1.0) * _log_slope_of_smaller(k, x)
+
+
+def _log_slope_of_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Derivative of log Q(k, x) in x."""
+    from scipy.special import gammaln, xlogy
+
+    finite = np.where(np.isfinite(x), x, 1.0)
+    slope = -np.exp(xlogy(k - 1, finite) - finite - gammaln(k) - _log_gammaincc(k, finite))
+    return np.where(np.isfinite(x), slope, -1.0)
 
 
 def _by_scipy(

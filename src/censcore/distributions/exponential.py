@@ -6,7 +6,7 @@ from censcore._arrays import Array
 from censcore._numerics import safe_log
 from censcore.distributions._hazard import ByHazard
 from censcore.distributions._parametric import Parametric
-from censcore.distributions._special import relative_expm1
+from censcore.distributions._special import decaying_area
 
 __all__ = ["Exponential"]
 
@@ -44,8 +44,4 @@ class Exponential(ByHazard, Parametric):
         return safe_log(self._rate)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
-        r""":math:`e^{-ra}(1-e^{-r(b-a)})/r`."""
-        xp = self._xp
-        endless = xp.isinf(b)
-        width = xp.where(endless, xp.zeros_like(b), b - a)
-        return self._sf(a) * xp.where(endless, 1 / self._rate, width * relative_expm1(self._rate * width))
+        return decaying_area(self._sf(a), self._rate, b - a)

@@ -1,0 +1,58 @@
+"""The Gompertz law."""
+
+from __future__ import annotations
+
+from censcore._arrays import Array
+from censcore._numerics import expm1, safe_log
+from censcore.distributions._hazard import ByHazard
+from censcore.distributions._parametric import Parametric
+from censcore.distributions._special import expint_scaled
+
+__all__ = ["Gompertz"]
+
+
+class Gompertz(ByHazard, Parametric):
+    r"""Gompertz law, :math:`P(T>t)=\exp\{-(r/b)(e^{bt}-1)\}`: the hazard :math:`re^{bt}` grows exponentially.
+
+    Parameters
+    ----------
+    shape : array or number
+        b > 0, one value per row or one for all: the growth of the log hazard per unit of time. A falling
+        hazard (b < 0) would leave mass at infinity; say so with ``Mixture([..., PointMass(inf)], ...)``.
+        The limit b = 0 is ``Exponential(rate)``.
+    rate : array or number
+        r > 0, the hazard at time zero.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> law = cs.Gompertz(shape=0.1, rate=[0.01, 0.001])
+    >>> law.icdf(0.5).round(2)
+    array([20.71, 42.53])
+    >>> law.mean().round(2)
+    array([20.15, 40.79])
+    """
+
+    _shape: Array
+    _rate: Array
+
+    def __init__(self, shape: Array, rate: Array) -> None:
+        self._set_parameters(shape=shape, rate=rate)
+
+    def _cumulative_hazard(self, t: Array) -> Array:
+        return self._rate / self._shape * expm1(self._shape * t)
+
+    def _inverse_hazard(self, h: Array) -> Array:
+        return self._xp.log1p(h * self._shape / self._rate) / self._shape
+
+    def _log_hazard(self, t: Array) -> Array:
+        return safe_log(self._rate) + self._shape * t
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        r"""From :math:`\int_t^\infty P(T>s)\,ds=P(T>t)\,e^xE_1(x)/b` with :math:`x=(r/b)e^{bt}`."""
+
+        def tail(t: Array) -> Array:
+            x = self._rate / self._shape + self._hazard_at(t)
+            return self._sf(t) * expint_scaled(x) / self._shape
+
+        return tail(a) - tail(b)

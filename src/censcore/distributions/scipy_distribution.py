@@ -1,0 +1,131 @@
+"""Laws of SciPy."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from censcore._arrays import Array, common_rows, is_torch
+from censcore.distributions._base import Univariate
+from censcore.distributions._special import interior
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = ["ScipyDistribution"]
+
+
+class ScipyDistribution(Univariate):
+    r"""A frozen continuous distribution of :mod:`scipy.stats` on [0, inf), with one law per row.
+
+    Parameters
+    ----------
+    frozen : frozen distribution
+        For instance ``scipy.stats.burr12(c, d, scale=scale)``. Its parameters are numbers or have one value
+        per row (n,); its support must not reach below zero.
+
+    Notes
+    -----
+    NumPy only: SciPy computes no gradients. Accuracy and speed are those of SciPy's own methods, so prefer
+    the laws of this package where they exist. Discrete distributions are refused, since their atoms matter:
+    use ``Step(times, cdf=frozen.cdf(times))``.
+
+    Examples
+    --------
+    >>> import censcore as cs, scipy.stats
+    >>> from censcore.distributions import ScipyDistribution
+    >>> law = ScipyDistribution(scipy.stats.burr12(2.0, 1.5, scale=[1.0, 3.0]))
+    >>> law.sf(1.0).round(3)
+    array([0.354, 0.854])
+    """
+
+    def __init__(self, frozen: Any) -> None:
+        self._dist = _continuous(frozen)
+        positional = {f"argument_{i}": value for i, value in enumerate(frozen.args)}
+        self._store(**positional, **frozen.kwds, **({} if positional or frozen.kwds else {"loc": 0.0}))
+        self._positional = tuple(f"_{name}" for name in positional)
+        for name in self._arrays:
+            value = getattr(self, name)
+            if value.ndim > 1:
+                raise InvalidInputError(
+                    f"A frozen distribution needs parameters that are numbers or one value per row (n,); "
+                    f"{name.lstrip('_')} has the shape {tuple(value.shape)}."
+                )
+            setattr(self, name, value.reshape(-1, 1))
+        common_rows(**{name.lstrip("_"): getattr(self, name).shape[0] for name in self._arrays})
+        self._check_support()
+
+    def _check_support(self) -> None:
+        low = np.asarray(self._call("support")[0])
+        if np.isnan(low).any():
+            raise InvalidInputError(
+                f"SciPy finds parameters of {self._dist.name} outside their range: {self._parameters()}."
+            )
+        if (low < 0).any():
+            raise InvalidInputError(
+                f"The support of {self._dist.name} starts at {low.min():g}; laws of event times live on "
+                "[0, inf). Truncate it (scipy.stats.truncate, truncnorm) or shift it with loc."
+            )
+
+    def _parameters(self) -> dict[str, list[float]]:
+        return {name.lstrip("_"): getattr(self, name)[:3, 0].tolist() for name in self._arrays}
+
+    def _call(self, method: str, *x: Array) -> Any:
+        """A method of the SciPy distribution at the parameters of all rows."""
+        args = [getattr(self, name) for name in self._positional]
+        kwds = {name[1:]: getattr(self, name) for name in self._arrays if name not in self._positional}
+        with np.errstate(all="ignore"):
+            return getattr(self._dist, method)(*x, *args, **kwds)
+
+    def _values(self, method: str, x: Array) -> Array:
+        values = np.asarray(self._call(method, x), dtype=np.result_type(x, self._reference))
+        if np.isnan(values).any():
+            raise InvalidInputError(f"scipy.stats.{self._dist.name}.{method} returned NaN for valid input.")
+        return values
+
+    def like(self, array: Array) -> Self:
+        """The same laws in the dtype of ``array``, a NumPy array."""
+        if is_torch(array):
+            raise InvalidTypeError(
+                f"ScipyDistribution({self._dist.name}) computes in NumPy only and met a torch tensor. Use a "
+                "law of censcore (Weibull, LogNormal, Gamma, ...), or convert the outcome to NumPy."
+            )
+        return super().like(array)
+
+    def _sf(self, t: Array) -> Array:
+        return interior(lambda t: self._values("sf", t), t, 1.0, 0.0)
+
+    def _cdf(self, t: Array) -> Array:
+        return interior(lambda t: self._values("cdf", t), t, 0.0, 1.0)
+
+    def _logsf(self, t: Array) -> Array:
+        return interior(lambda t: self._values("logsf", t), t, 0.0, -np.inf)
+
+    def _logpdf(self, t: Array) -> Array:
+        endless = np.isinf(t)
+        density = self._values("logpdf", np.where(endless, 1.0, t))
+        return np.where(endless, np.asarray(-np.inf, density.dtype), density)
+
+    def _isf(self, p: Array) -> Array:
+        t = self._values("isf", p)
+        return np.where(p < 1, t, np.zeros_like(t))
+
+    def _icdf(self, p: Array) -> Array:
+        t = self._values("ppf", p)
+        return np.where(p > 0, t, np.zeros_like(t))
+
+
+def _continuous(frozen: Any) -> Any:
+    from scipy.stats import rv_continuous, rv_discrete
+
+    dist = getattr(frozen, "dist", None)
+    if isinstance(dist, rv_discrete):
+        raise InvalidTypeError(
+            f"The discrete distribution {dist.name} came; its atoms matter, so give them: "
+            "Step(times, cdf=frozen.cdf(times)) with every time that has mass."
+        )
+    if not isinstance(dist, rv_continuous):
+        raise InvalidTypeError(
+            f"A frozen continuous distribution of scipy.stats was expected, such as burr12(2.0, 1.5); "
+            f"{type(frozen).__name__} came."
+        )
+    return dist
