@@ -217,7 +217,8 @@ def _by_jumps(f: Function, edges: Array, F: Univariate, times: Array, values: Ar
     gained = Q[:, 1:] - Q[:, :-1]
     weights = xp.concat([xp.ones_like(values[:, :1]), values], axis=1)
     # an infinite weight counts only where there is a way to go: 1/G where follow-up has ended
-    return xp.sum(xp.where(stops[:, 1:] > stops[:, :-1], weights * gained, xp.zeros_like(gained)), axis=1)
+    moves = stops[:, 1:] > stops[:, :-1]
+    return xp.sum(xp.where(moves, weights, xp.zeros_like(weights)) * gained, axis=1)
 
 
 def _antiderivative(f: Function, edges: Array, order: int, at: Array) -> Array:
