@@ -1,0 +1,82 @@
+"""Questions about several event times, to be asked of samples: either, all, first, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from censcore._arrays import Array, namespace
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["JointEvent", "all_before", "either_before", "first_is", "in_order"]
+
+#: Maps times (..., k) to booleans (...).
+JointEvent = Callable[[Array], Array]
+
+
+def either_before(t: float, coordinates: list[int] | None = None) -> JointEvent:
+    """At least one of the event times is at or before ``t``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore.distributions.joint_events import either_before
+    >>> either_before(24.0)(np.array([[10.0, 90.0], [30.0, 40.0]]))
+    array([ True, False])
+    """
+    return lambda times: namespace(times).any(_chosen(times, coordinates) <= t, axis=-1)
+
+
+def all_before(t: float, coordinates: list[int] | None = None) -> JointEvent:
+    """All of the event times are at or before ``t``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore.distributions.joint_events import all_before
+    >>> all_before(50.0)(np.array([[10.0, 90.0], [30.0, 40.0]]))
+    array([False,  True])
+    """
+    return lambda times: namespace(times).all(_chosen(times, coordinates) <= t, axis=-1)
+
+
+def first_is(j: int) -> JointEvent:
+    """Coordinate ``j`` comes first, strictly before all others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore.distributions.joint_events import first_is
+    >>> first_is(1)(np.array([[10.0, 90.0], [60.0, 40.0]]))
+    array([False,  True])
+    """
+
+    def event(times: Array) -> Array:
+        others = [i for i in range(times.shape[-1]) if i != j % times.shape[-1]]
+        return namespace(times).all(times[..., j : j + 1 or None] < times[..., others], axis=-1)
+
+    return event
+
+
+def in_order(*coordinates: int) -> JointEvent:
+    """The named coordinates happen in this order, strictly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore.distributions.joint_events import in_order
+    >>> in_order(1, 0)(np.array([[10.0, 90.0], [60.0, 40.0]]))
+    array([False,  True])
+    """
+    if len(coordinates) < 2:
+        raise InvalidInputError("in_order needs at least two coordinates.")
+
+    def event(times: Array) -> Array:
+        ordered = times[..., list(coordinates)]
+        return namespace(times).all(ordered[..., :-1] < ordered[..., 1:], axis=-1)
+
+    return event
+
+
+def _chosen(times: Array, coordinates: list[int] | None) -> Any:
+    return times if coordinates is None else times[..., coordinates]

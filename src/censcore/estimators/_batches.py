@@ -1,0 +1,67 @@
+"""Minibatches: every row once an epoch, no group twice in a batch, the same for the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["Batches"]
+
+
+class Batches:
+    """The order in which rows are visited.
+
+    Parameters
+    ----------
+    n_rows, batch_size : int
+        Rows and rows per batch.
+    groups : array, (n_rows,), optional
+        No two rows of one group meet in a batch; the rows of a group are spread over the epoch. Batch sizes
+        then vary a little; groups larger than the number of batches raise that number.
+
+    Notes
+    -----
+    ``epoch(seed, e)`` is a pure function, so that a resumed run visits what an uninterrupted one would.
+    """
+
+    def __init__(self, n_rows: int, batch_size: int, groups: np.ndarray | None = None) -> None:
+        if batch_size < 1:
+            raise InvalidInputError(f"batch_size must be at least 1; {batch_size} came.")
+        self.n_rows = n_rows
+        self.count = max(1, round(n_rows / batch_size))
+        self._groups: np.ndarray | None = None
+        if groups is not None:
+            if len(groups) != n_rows:
+                raise InvalidInputError(f"groups must have one value per row ({n_rows}); {len(groups)} came.")
+            self._groups, sizes = np.unique(groups, return_inverse=True, return_counts=True)[1:]
+            self._sizes = sizes
+            self.count = max(self.count, int(sizes.max()))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def epoch(self, seed: int, epoch: int) -> Iterator[np.ndarray]:
+        """The batches of one epoch, each an array of row numbers."""
+        rng = np.random.default_rng([seed, epoch])
+        order = rng.permutation(self.n_rows)
+        if self._groups is None:
+            yield from np.array_split(order, self.count)
+            return
+        batch = self._spread(order, rng)
+        by_batch = order[np.argsort(batch, kind="stable")]
+        ends = np.cumsum(np.bincount(batch, minlength=self.count))
+        yield from (part for part in np.split(by_batch, ends[:-1]) if len(part))
+
+    def _spread(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A batch for each row of ``order``: the rows of a group go to distinct, evenly spaced batches."""
+        assert self._groups is not None
+        group = self._groups[order]
+        start = rng.integers(self.count, size=len(self._sizes))
+        by_group = np.argsort(group, kind="stable")
+        rank = np.empty(len(order), dtype=np.int64)
+        first = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
+        rank[by_group] = np.arange(len(order)) - np.repeat(first, self._sizes)
+        return (start[group] + rank * self.count // self._sizes[group]) % self.count

@@ -1,0 +1,139 @@
+"""The generator g(x, eps): covariates and noise in, event times out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["ACTIVATIONS", "OUTPUTS", "Generator"]
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "relu": nn.ReLU,
+    "silu": nn.SiLU,
+    "gelu": nn.GELU,
+    "elu": nn.ELU,
+    "tanh": nn.Tanh,
+    "softplus": nn.Softplus,
+}
+
+
+def _tame_exp(u: Tensor) -> Tensor:
+    """exp(u) up to u = 4, its tangent line beyond: tails stay finite and gradients bounded."""
+    return torch.exp(u.clamp(max=4.0)) * (1 + (u - 4.0).clamp(min=0.0))
+
+
+OUTPUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "softplus": nn.functional.softplus,
+    "exp": _tame_exp,
+    "relu": torch.relu,
+    "square": torch.square,
+}
+
+
+class Generator(nn.Module):
+    r"""A noise-conditioned multilayer perceptron, :math:`g(x,\varepsilon)`, :math:`\varepsilon\sim N(0,I)`.
+
+    Parameters
+    ----------
+    n_features, k : int
+        Covariates and event times.
+    width, depth : int
+        Units per hidden layer and number of hidden layers.
+    noise_dim : int
+        Dimension of the noise that enters beside x.
+    noise_everywhere : bool
+        Fresh noise of the same dimension also enters every later hidden layer.
+    activation : str
+        A key of ``ACTIVATIONS``.
+    residual : bool
+        Hidden layers after the first add to their input instead of replacing it.
+    layer_norm : bool
+        Normalise what every hidden layer after the first computes.
+    skip : bool
+        A linear map of x, zero at first, is added to the output before it is made positive.
+    dropout : float
+        Share of hidden units left out at random in training.
+    output : str
+        A key of ``OUTPUTS``: what makes the times positive.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        k: int,
+        *,
+        width: int = 128,
+        depth: int = 3,
+        noise_dim: int = 64,
+        noise_everywhere: bool = False,
+        activation: str = "silu",
+        residual: bool = True,
+        layer_norm: bool = True,
+        skip: bool = True,
+        dropout: float = 0.0,
+        output: str = "exp",
+    ) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise InvalidInputError(f"activation must be one of {sorted(ACTIVATIONS)}; {activation!r} came.")
+        if output not in OUTPUTS:
+            raise InvalidInputError(f"output must be one of {sorted(OUTPUTS)}; {output!r} came.")
+        if min(depth, width, noise_dim, k) < 1:
+            raise InvalidInputError(
+                f"depth, width, noise_dim and k must be at least 1; {(depth, width, noise_dim, k)} came."
+            )
+        self.noise_dim = noise_dim
+        self.noise_layers = depth if noise_everywhere else 1
+        self.residual = residual
+        self.from_x = nn.Linear(n_features, width)
+        self.from_noise = nn.ModuleList(
+            nn.Linear(noise_dim, width, bias=False) for _ in range(self.noise_layers)
+        )
+        self.hidden = nn.ModuleList(nn.Linear(width, width) for _ in range(depth - 1))
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(width) if layer_norm else nn.Identity() for _ in range(depth - 1)
+        )
+        self.activation = ACTIVATIONS[activation]()
+        self.dropout = nn.Dropout(dropout)
+        self.last = nn.Linear(width, k)
+        self.skip = nn.Linear(n_features, k, bias=False) if skip else None
+        self.positive = OUTPUTS[output]
+        self._initialise(n_features + noise_dim)
+
+    @torch.no_grad()
+    def _initialise(self, fan_in: int) -> None:
+        """Start as one layer on (x, noise) together would, and with outputs around the centre."""
+        bound = fan_in**-0.5
+        for parameter in (self.from_x.weight, self.from_x.bias, self.from_noise[0].weight):
+            nn.init.uniform_(parameter, -bound, bound)
+        nn.init.zeros_(self.last.bias)
+        if self.skip is not None:
+            nn.init.zeros_(self.skip.weight)
+
+    def undecayed(self) -> list[nn.Parameter]:
+        """Parameters that weight decay should leave alone: biases, norms and the linear skip."""
+        return [p for name, p in self.named_parameters() if p.ndim != 2 or name.startswith("skip")]
+
+    @property
+    def noise_size(self) -> int:
+        """Random numbers that one sample of one row needs."""
+        return self.noise_dim * self.noise_layers
+
+    def forward(self, x: Tensor, noise: Tensor) -> Tensor:
+        """Samples (n, m, k) from covariates (n, d) and noise (n, m, noise_size)."""
+        layer_noise = noise.split(self.noise_dim, dim=-1)
+        h = self.from_noise[0](layer_noise[0]) + self.from_x(x)[:, None]
+        for i, (layer, norm) in enumerate(zip(self.hidden, self.norms, strict=True), start=1):
+            inner = layer(self.dropout(self.activation(h)))
+            if i < self.noise_layers:
+                inner = inner + self.from_noise[i](layer_noise[i])
+            inner = norm(inner)
+            h = h + inner if self.residual else inner
+        out = self.last(self.dropout(self.activation(h)))
+        if self.skip is not None:
+            out = out + self.skip(x)[:, None]
+        return self.positive(out.float())

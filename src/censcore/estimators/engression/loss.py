@@ -1,0 +1,95 @@
+"""What censored engression minimises: the fair energy score after censoring, at compatible draws of C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from censcore._arrays import to_numpy
+from censcore.estimators.training import Rows
+from censcore.outcomes import RightCensored
+from censcore.scores._compatible import compatible_times, known_rows
+from censcore.scores._pairs import energy_loss
+
+__all__ = ["EngressionTask", "censoring_table"]
+
+# Quantiles of C kept per row; the draws of a step pick among them.
+_TABLE = 64
+_TABLE_ROWS = 65_536
+
+
+def censoring_table(y: RightCensored, C: Any) -> np.ndarray:
+    """Quantiles of C given the observation, (n, Q, 1) or (n, Q, k): Q = 1 where C is known for every row."""
+    if known_rows(y, C).all():
+        return to_numpy(compatible_times(y, C, np.full((len(y), 1, C.k), 0.5)))
+    levels = ((np.arange(_TABLE) + 0.5) / _TABLE)[None, :, None]
+    parts = []
+    for start in range(0, len(y), _TABLE_ROWS):
+        rows = slice(start, min(start + _TABLE_ROWS, len(y)))
+        size = rows.stop - rows.start
+        law = C if len(C) == 1 else C.take(rows)
+        part = compatible_times(y.take(rows), law, np.broadcast_to(levels, (size, _TABLE, C.k)))
+        parts.append(to_numpy(part).astype(np.float32))
+    return np.concatenate(parts)
+
+
+class EngressionTask:
+    r"""The generator and its loss, one value per row.
+
+    Each of the m samples of a row is compared at its own compatible draw of C. The draws lie at m
+    equidistant levels with one random offset, so that every one is a draw of C given the observation and
+    together they are stratified; censoring then costs two minima per distance and nothing else.
+
+    Parameters
+    ----------
+    network : Generator
+        Gives samples in units of ``scale``.
+    scale : tensor, (k,)
+        Unit of the generator's output per coordinate, relative to the unit of the times.
+    samples : int
+        m, the samples per row and step.
+    beta : float
+        Exponent of the energy score.
+    """
+
+    def __init__(
+        self, network: nn.Module, scale: Tensor, samples: int, beta: float, mixed: bool = False
+    ) -> None:
+        self.network, self.scale, self.samples, self.beta, self.mixed = network, scale, samples, beta, mixed
+
+    def draw(self, n: int, generator: torch.Generator, device: torch.device) -> dict[str, Tensor]:
+        """Noise, and the offsets and orders of the levels of C."""
+        size = self.network.noise_size
+        return {
+            "noise": torch.randn(n, self.samples, size, generator=generator, device=device),
+            "offset": torch.rand(n, len(self.scale), generator=generator, device=device),
+            "order": torch.rand(n, self.samples, len(self.scale), generator=generator, device=device),
+        }
+
+    def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
+        """Energy score of the censored samples against the censored outcome."""
+        z = self.generate(network, rows["x"], random["noise"])
+        c = self._censoring_times(rows["c"], random)
+        return energy_loss(z, rows["y"], c[:, None], mask=rows.get("mask"), beta=self.beta)
+
+    def generate(self, network: nn.Module, x: Tensor, noise: Tensor) -> Tensor:
+        """Samples in the unit of the times, (n, m, k), in float32 whatever the network computes in."""
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.mixed):
+            z = network(x, noise)
+        return z.float() * self.scale.to(z.device)
+
+    def _censoring_times(self, table: Tensor, random: Rows) -> Tensor:
+        """(n, m, 1 or k): one draw for every sample."""
+        q, k = table.shape[1], table.shape[2]
+        if q == 1:
+            return table
+        m = self.samples
+        # coordinates with censoring times of their own need independent draws: their strata are shuffled
+        stratum = torch.arange(m, device=table.device)[None, :, None]
+        if k > 1:
+            stratum = random["order"][:, :, :k].argsort(dim=1)
+        level = (stratum / m + random["offset"][:, None, :k]) % 1.0
+        return table.gather(1, (level * q).long().clamp(max=q - 1))

@@ -1,0 +1,193 @@
+"""Networks whose outputs are the parameters of a law, trained by the censored log score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution
+from censcore.estimators.neural import NeuralEstimator, pick_device
+from censcore.estimators.training import Callback, Rows
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored, as_outcome
+
+__all__ = ["LikelihoodEstimator", "ParameterNetwork"]
+
+
+class ParameterNetwork(nn.Module):
+    """Covariates to raw parameters: linear, or a perceptron; some parameters are the same for all rows.
+
+    Parameters
+    ----------
+    n_features : int
+        Covariates.
+    conditional, constant : int
+        Number of outputs that depend on x, and of those that do not.
+    hidden : sequence of int
+        Widths of hidden layers; none for a linear map.
+    """
+
+    def __init__(self, n_features: int, conditional: int, constant: int, hidden: Sequence[int]) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        width = n_features
+        for units in hidden:
+            layers += [nn.Linear(width, units), nn.SiLU()]
+            width = units
+        last = nn.Linear(width, conditional)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.body = nn.Sequential(*layers, last)
+        self.constant = nn.Parameter(torch.zeros(1, constant))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, d) -> (n, conditional + constant)."""
+        return torch.cat([self.body(x), self.constant.expand(len(x), -1)], dim=1)
+
+    def undecayed(self) -> list[nn.Parameter]:
+        """Weight decay concerns the matrices only."""
+        return [p for name, p in self.named_parameters() if p.ndim != 2 or name == "constant"]
+
+
+class LikelihoodTask:
+    """The censored log score of the law that a network's outputs describe."""
+
+    def __init__(self, network: nn.Module, law: Any) -> None:
+        self.network, self.law = network, law
+
+    def draw(self, n: int, generator: torch.Generator, device: torch.device) -> dict[str, Tensor]:
+        """A likelihood needs no random numbers."""
+        return {}
+
+    def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
+        """Minus the log-likelihood: density in the coordinates with an event, survival in the others."""
+        return -self.law(network(rows["x"])).log_likelihood(rows["time"], rows["event"])
+
+
+class LikelihoodEstimator(NeuralEstimator):
+    """Base of estimators trained by the censored log score; a subclass turns raw outputs into a law."""
+
+    @abstractmethod
+    def _new_network(self) -> ParameterNetwork:
+        """An untrained network for the fitted shape."""
+
+    @abstractmethod
+    def _law(self, raw: Tensor, unit: float) -> Distribution:
+        """The joint law with parameters from ``raw``, in times of ``unit``."""
+
+    def _fit_units(self, y: RightCensored) -> None:
+        """Learn what the law needs to know of the training times besides their mean."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        eval_set: tuple[Any, Any] | None = None,
+        groups: Any = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Train by the censored log score; the law of C plays no part in it.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome, (n,) or (n, k).
+        sample_weight : array, (n,), optional
+            Weights of the rows.
+        eval_set : (X, y), optional
+            Validation rows for early stopping; otherwise ``validation_fraction`` of the rows is held out.
+        groups : array, (n,), optional
+            Rows of one group never share a minibatch, nor are they split by the validation set.
+        callbacks : sequence of callables
+            Called after every epoch with ``(epoch, network)``; True stops the training.
+        """
+        self.__dict__.pop("_drawn_seed", None)
+        outcome = self._check_outcome(y)
+        X = self._check_X(X, len(outcome), reset=True)
+        groups = None if groups is None else np.asarray(groups)
+        rows, held_out = (
+            (np.arange(len(X)), np.empty(0, dtype=int))
+            if eval_set is not None
+            else self._split(len(X), groups)
+        )
+        self._fit_scaling(X[rows])
+        self._unit = _unit(outcome.take(rows))
+        self._fit_units(outcome.take(rows))
+        everything = self._tensors(X, outcome, sample_weight)
+        training = {name: value[rows] for name, value in everything.items()}
+        validation = {name: value[held_out] for name, value in everything.items()} if held_out.size else None
+        if eval_set is not None:
+            held_out_y = as_outcome(eval_set[1])
+            validation = self._tensors(
+                self._check_X(eval_set[0], len(held_out_y), reset=False), held_out_y, None
+            )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._seed)
+            self._network = self._new_network()
+        task = LikelihoodTask(self._network, lambda raw: self._law(raw, 1.0))
+        self.history_ = self._train(
+            task, training, validation, None if groups is None else groups[rows], callbacks
+        )
+        return self
+
+    def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor]:
+        time = to_numpy(y.time).reshape(len(y), -1)
+        event = to_numpy(y.event).reshape(len(y), -1)
+        if ((time == 0) & event).any():
+            raise InvalidInputError(
+                f"{int(((time == 0) & event).any(axis=1).sum())} rows have an event at time zero, where the "
+                "density of the model is zero or infinite. Shift those times, or leave the rows out."
+            )
+        rows = {
+            "x": self._standardised(X),
+            "time": torch.from_numpy((time / self._unit).astype(np.float32)),
+            "event": torch.from_numpy(np.ascontiguousarray(event)),
+        }
+        if weight is not None:
+            weight = np.asarray(weight, dtype=np.float32)
+            if weight.shape != (len(y),) or not np.isfinite(weight).all() or (weight < 0).any():
+                raise InvalidInputError(f"sample_weight must be {len(y)} non-negative finite numbers.")
+            rows["weight"] = torch.from_numpy(weight)
+        return rows
+
+    @torch.no_grad()
+    def predict_distribution(self, X: Any = None) -> Distribution:
+        """The joint law of T given each row of ``X``, in closed form; (n,) outcomes get a law of one time."""
+        self._check_fitted()
+        X = self._check_X(X, None if X is not None or self.n_features_in_ else 1, reset=False)
+        network = self._network.cpu().eval()
+        law = self._law(network(self._standardised(X)).double(), self._unit).like(
+            np.empty(0, dtype=np.float64)
+        )
+        self._network.to(pick_device(self.device))
+        return law if self._joint else law.marginal(0)
+
+    def _networks(self) -> list[nn.Module]:
+        return [self._network]
+
+    def _build_networks(self) -> list[nn.Module]:
+        self._network = self._new_network()
+        return [self._network]
+
+    def _fitted_settings(self) -> dict[str, Any]:
+        return {"unit": self._unit}
+
+    def _restore_settings(self, settings: dict[str, Any]) -> None:
+        self._unit = settings["unit"]
+
+
+def _unit(y: RightCensored) -> float:
+    time = to_numpy(y.time)
+    if not (time > 0).any():
+        raise InvalidInputError("All times are zero; there is nothing to learn.")
+    return float(time[time > 0].mean())

@@ -1,0 +1,103 @@
+"""Model files: tensors in safetensors, everything else in its JSON header; nothing in them can run code."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from censcore.exceptions import MissingDependencyError, ModelFileError
+
+__all__ = ["read_model_file", "write_model_file"]
+
+FORMAT = "censcore-model"
+VERSION = 1
+
+
+def write_model_file(
+    path: str | os.PathLike[str], kind: str, tensors: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    """Write tensors and plain JSON settings in one piece: the file is complete or not there.
+
+    Parameters
+    ----------
+    path : path
+        Where to write; an existing file is replaced only by a complete new one.
+    kind : str
+        What the file holds; :func:`read_model_file` refuses another kind.
+    tensors : dict of torch tensors
+        Weights and other arrays.
+    settings : dict
+        JSON values: numbers, strings, lists, dicts, None.
+    """
+    save = _safetensors("save")
+    header = {"format": FORMAT, "version": str(VERSION), "kind": kind, "settings": json.dumps(settings)}
+    data = save(
+        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata=header
+    )
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tensors and settings of a file that :func:`write_model_file` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        The file is missing, truncated, corrupted, of a newer version, of another kind or not a model of
+        censcore.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ModelFileError(f"There is no model file at {path}.")
+    data = path.read_bytes()
+    header = _header(data, path)
+    if header.get("format") != FORMAT:
+        raise ModelFileError(f"{path} is a safetensors file, but not a model of censcore.")
+    if int(header["version"]) > VERSION:
+        raise ModelFileError(
+            f"{path} has format version {header['version']}; this censcore reads {VERSION}. Update it."
+        )
+    if header["kind"] != kind:
+        raise ModelFileError(f"{path} holds a {header['kind']}; a {kind} was expected.")
+    try:
+        return _safetensors("load")(data), json.loads(header["settings"])
+    except Exception as error:
+        raise ModelFileError(f"{path} is corrupted or truncated ({error}). Save the model again.") from error
+
+
+def _header(data: bytes, path: Path) -> dict[str, str]:
+    """The JSON header that a safetensors file begins with, preceded by its length in eight bytes."""
+    try:
+        length = int.from_bytes(data[:8], "little")
+        if not 0 < length <= len(data) - 8:
+            raise ValueError("the header is cut off")
+        header = json.loads(data[8 : 8 + length])
+        return dict(header.get("__metadata__", {}))
+    except (ValueError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path} is not a model file, or it is corrupted or truncated ({error}). Save the model again."
+        ) from error
+
+
+def _safetensors(name: str) -> Any:
+    try:
+        import safetensors.torch as module
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Model files need safetensors: pip install 'censcore[torch]'."
+        ) from error
+    return getattr(module, name)

@@ -1,0 +1,235 @@
+"""What all neural estimators share: covariates in, a validation split, the training loop, model files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from censcore.estimators._base import SurvivalEstimator
+from censcore.estimators.model_files import read_model_file, write_model_file
+from censcore.estimators.training import Callback, History, Recipe, Rows, Task, train
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored, as_outcome
+
+__all__ = ["NeuralEstimator", "pick_device"]
+
+
+def pick_device(device: str) -> torch.device:
+    """``"auto"`` is the GPU where there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(device)
+
+
+class NeuralEstimator(SurvivalEstimator):
+    """Base of estimators that are networks; a subclass says what is trained and what the network means.
+
+    Parameters with the same names mean the same in every subclass: ``epochs``, ``batch_size``,
+    ``learning_rate``, ``weight_decay``, ``schedule``, ``warmup``, ``clip``, ``averaging``, ``patience``,
+    ``validate_every``, ``tolerance``, ``validation_fraction``, ``random_state``, ``device``, ``progress``,
+    ``checkpoint``.
+    """
+
+    _kind: ClassVar[str]
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    schedule: str
+    warmup: float
+    clip: float | None
+    averaging: float | None
+    patience: int | None
+    validate_every: int
+    tolerance: float
+    validation_fraction: float
+    random_state: Any
+    device: str
+    progress: bool
+    checkpoint: str | os.PathLike[str] | None
+
+    # ---- data ----------------------------------------------------------------------------------
+
+    def _check_X(self, X: Any, n: int | None, *, reset: bool) -> np.ndarray:
+        """Covariates as a float32 matrix; none at all where X is None."""
+        from sklearn.utils.validation import validate_data
+
+        if X is None:
+            if n is None:
+                raise InvalidInputError(
+                    "Without covariates the number of rows is unknown; pass X with n rows and no columns."
+                )
+            X = np.empty((n, 0))
+        elif hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0:
+            X = np.empty((len(X), 0))
+        if X.shape[1:] == (0,):
+            if reset:
+                self.n_features_in_ = 0
+            elif self.n_features_in_ != 0:
+                raise InvalidInputError(
+                    f"The model was fitted with {self.n_features_in_} covariates; none came."
+                )
+            return X.astype(np.float32)
+        X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
+        if n is not None and len(X) != n:
+            raise InvalidInputError(f"X has {len(X)} rows and y has {n}; they must agree.")
+        return np.asarray(X)
+
+    def _fit_scaling(self, X: np.ndarray) -> None:
+        self._center = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+        spread = X.std(axis=0, dtype=np.float64).astype(np.float32)
+        self._spread = np.where(spread > 0, spread, 1.0).astype(np.float32)
+
+    def _standardised(self, X: np.ndarray) -> Tensor:
+        return torch.from_numpy(((X - self._center) / self._spread).astype(np.float32))
+
+    def _check_outcome(self, y: Any) -> RightCensored:
+        """The outcome, and whether it came as (n,) or (n, k)."""
+        outcome = as_outcome(y)
+        self.k_ = outcome.k
+        self._joint = outcome.time.ndim == 2
+        return outcome
+
+    def _split(self, n: int, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Rows for training and for validation; a group stays on one side."""
+        share = self.validation_fraction
+        if not 0 <= share < 1:
+            raise InvalidInputError(f"validation_fraction must lie in [0, 1); {share} came.")
+        if share == 0 or n < 10:
+            return np.arange(n), np.empty(0, dtype=int)
+        rng = np.random.default_rng(self._seed)
+        units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+        order = rng.permutation(units.max() + 1)
+        held_out = np.isin(units, order[: max(1, round(share * len(order)))])
+        return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+    @property
+    def _seed(self) -> int:
+        """An integer seed, drawn once per fit where the random state is none or a generator."""
+        state = self.random_state
+        if isinstance(state, int | np.integer):
+            return int(state)
+        if not hasattr(self, "_drawn_seed"):
+            from sklearn.utils import check_random_state
+
+            self._drawn_seed = int(check_random_state(state).randint(2**31 - 1))
+        return self._drawn_seed
+
+    # ---- training ------------------------------------------------------------------------------
+
+    def _recipe(self) -> Recipe:
+        return Recipe(
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            schedule=self.schedule,
+            warmup=self.warmup,
+            clip=self.clip,
+            averaging=self.averaging,
+            patience=self.patience,
+            validate_every=self.validate_every,
+            tolerance=self.tolerance,
+        )
+
+    def _train(
+        self,
+        task: Task,
+        rows: Rows,
+        validation: Rows | None,
+        groups: np.ndarray | None = None,
+        callbacks: Sequence[Callback] = (),
+        seed: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> History:
+        return train(
+            task,
+            rows,
+            validation,
+            self._recipe(),
+            seed=self._seed if seed is None else seed,
+            device=pick_device(self.device),
+            groups=groups,
+            callbacks=callbacks,
+            checkpoint=checkpoint or self.checkpoint,
+            progress=self.progress,
+        )
+
+    # ---- model files ---------------------------------------------------------------------------
+
+    def _networks(self) -> list[nn.Module]:
+        """The trained networks, in the order in which they are saved."""
+        raise NotImplementedError
+
+    def _build_networks(self) -> list[nn.Module]:
+        """Untrained networks of the fitted shape, to be filled from a file."""
+        raise NotImplementedError
+
+    def _fitted_settings(self) -> dict[str, Any]:
+        """What a subclass must keep besides weights and parameters, as JSON values."""
+        return {}
+
+    def _restore_settings(self, settings: dict[str, Any]) -> None:
+        """Take back what ``_fitted_settings`` gave."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a safetensors file with a JSON header; see :meth:`load`."""
+        self._check_fitted()
+        tensors = {
+            f"{i}.{name}": value
+            for i, net in enumerate(self._networks())
+            for name, value in net.state_dict().items()
+        }
+        tensors |= {"center": torch.from_numpy(self._center), "spread": torch.from_numpy(self._spread)}
+        names = getattr(self, "feature_names_in_", None)
+        settings = {
+            "parameters": self._plain_parameters(),
+            "n_features": self.n_features_in_,
+            "feature_names": None if names is None else [str(name) for name in names],
+            "k": self.k_,
+            "joint": self._joint,
+            "seed": self._seed,
+            "fitted": self._fitted_settings(),
+        }
+        write_model_file(path, self._kind, tensors, settings)
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        parameters = self.get_params(deep=False)
+        parameters["random_state"] = self._seed
+        parameters["checkpoint"] = None
+        return {name: _as_json(value) for name, value in parameters.items()}
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
+        """Read a model that :meth:`save` wrote; a damaged or foreign file is refused."""
+        tensors, settings = read_model_file(path, cls._kind)
+        model = cls(**(settings["parameters"] | {"device": device}))
+        model.n_features_in_, model.k_, model._joint = (
+            settings["n_features"],
+            settings["k"],
+            settings["joint"],
+        )
+        if settings["feature_names"] is not None:
+            model.feature_names_in_ = np.array(settings["feature_names"], dtype=object)
+        model._center, model._spread = tensors["center"].numpy(), tensors["spread"].numpy()
+        model._restore_settings(settings["fitted"])
+        for i, network in enumerate(model._build_networks()):
+            prefix = f"{i}."
+            network.load_state_dict(
+                {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+            )
+            network.to(pick_device(device)).eval()
+        model.history_ = History()
+        return model
+
+
+def _as_json(value: Any) -> Any:
+    return (
+        value.item() if isinstance(value, np.generic) else list(value) if isinstance(value, tuple) else value
+    )

@@ -1,0 +1,487 @@
+"""One training loop for every neural model: seeded, resumable, interruptible, on one process or several."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from censcore.estimators._batches import Batches
+from censcore.estimators.model_files import read_model_file, write_model_file
+from censcore.exceptions import InvalidInputError, ModelFileError
+
+__all__ = ["Epoch", "History", "Recipe", "Rows", "Task", "mix_seed", "train"]
+
+Rows = Mapping[str, Tensor]
+
+
+class Task(Protocol):
+    """What is trained: a network, the randomness that one batch needs, and a loss per row."""
+
+    network: nn.Module
+
+    def draw(self, n: int, generator: torch.Generator, device: torch.device) -> dict[str, Tensor]:
+        """The random numbers of a batch of n rows; the rows are the first axis of each."""
+
+    def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
+        """One loss per row of the batch."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train.
+
+    Attributes
+    ----------
+    epochs : int
+        Most epochs.
+    batch_size : int
+        Rows per step, over all processes together.
+    learning_rate, weight_decay : float
+        AdamW.
+    schedule : {"cosine", "constant"}
+        Learning rate over the epochs, after a linear warm-up.
+    warmup : float
+        Share of all steps spent warming up.
+    clip : float or None
+        Largest norm of the gradient.
+    averaging : float or None
+        Decay of the exponential moving average of the weights that is validated and kept; None keeps the
+        weights.
+    patience : int or None
+        Epochs without a better validation loss before training stops.
+    validate_every : int
+        Epochs between validations.
+    tolerance : float
+        The latest weights are kept whose validation loss exceeds the best one by no more than this many
+        standard errors of the paired difference; 0 keeps the best.
+    validation_batch : int
+        Rows per validation batch.
+    """
+
+    epochs: int = 200
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    schedule: str = "cosine"
+    warmup: float = 0.05
+    clip: float | None = 1.0
+    averaging: float | None = 0.99
+    patience: int | None = 30
+    validate_every: int = 1
+    tolerance: float = 0.0
+    validation_batch: int = 4096
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise InvalidInputError(f"epochs must be at least 1; {self.epochs} came.")
+        if self.schedule not in ("cosine", "constant"):
+            raise InvalidInputError(f"schedule must be 'cosine' or 'constant'; {self.schedule!r} came.")
+        if not self.learning_rate > 0:
+            raise InvalidInputError(f"learning_rate must be positive; {self.learning_rate} came.")
+
+    def rate(self, step: int, steps: int) -> float:
+        """The learning rate of one step."""
+        warm = max(1, round(self.warmup * steps))
+        if step < warm:
+            return self.learning_rate * (step + 1) / warm
+        if self.schedule == "constant":
+            return self.learning_rate
+        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is known after an epoch."""
+
+    epoch: int
+    train_loss: float
+    validation_loss: float | None
+    learning_rate: float
+    best: bool
+
+
+@dataclass
+class History:
+    """The course of a training run.
+
+    Attributes
+    ----------
+    epochs : list of Epoch
+        One entry per epoch.
+    best_epoch : int
+        The epoch with the smallest validation loss.
+    kept_epoch : int
+        The epoch whose weights were kept.
+    interrupted : bool
+        Whether Ctrl-C ended the run; the best weights so far were kept all the same.
+    """
+
+    epochs: list[Epoch] = field(default_factory=list)
+    best_epoch: int = -1
+    kept_epoch: int = -1
+    interrupted: bool = False
+
+    def frame(self) -> Any:
+        """A pandas frame with one row per epoch."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(epoch) for epoch in self.epochs]).set_index("epoch")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Training and validation loss over the epochs, with the epoch that was kept."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(figsize=(6, 3.5), layout="constrained")[1] if ax is None else ax
+        number = [e.epoch for e in self.epochs]
+        ax.plot(number, [e.train_loss for e in self.epochs], color="#9aa5b1", label="training")
+        validated = [e for e in self.epochs if e.validation_loss is not None]
+        if validated:
+            losses = [e.validation_loss for e in validated]
+            ax.plot([e.epoch for e in validated], losses, color="#1f4e79", label="validation")
+            ax.axvline(self.kept_epoch, color="#c0504d", lw=1, ls=":", label=f"kept: epoch {self.kept_epoch}")
+        ax.set(xlabel="epoch", ylabel="loss")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False)
+        return ax
+
+
+Callback = Callable[[Epoch, nn.Module], Any]
+
+
+def train(
+    task: Task,
+    rows: Rows,
+    validation: Rows | None,
+    recipe: Recipe,
+    *,
+    seed: int,
+    device: torch.device,
+    groups: np.ndarray | None = None,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+) -> History:
+    """Train ``task.network`` in place and leave it with the best weights.
+
+    Parameters
+    ----------
+    task : Task
+        What is trained.
+    rows, validation : mappings of tensors with the rows first
+        Data. An entry ``"weight"`` weighs rows. They may stay in CPU memory: batches travel to the device.
+    recipe : Recipe
+        How.
+    seed : int
+        Order of rows, noise and everything else random follow from it, epoch by epoch.
+    device : torch.device
+        Where to compute.
+    groups : array, optional
+        No two rows of one group share a batch.
+    callbacks : sequence of callables
+        Called after every epoch with ``(epoch, network)``; one that returns True stops the training.
+    checkpoint : path, optional
+        State after every epoch. If the file exists, training goes on from it and ends where an uninterrupted
+        run would have ended.
+    progress : bool
+        Show a progress bar.
+    """
+    run = _Run(task, rows, validation, recipe, seed, device, groups)
+    if checkpoint is not None and Path(checkpoint).exists():
+        run.resume(checkpoint)
+    with _bar(recipe.epochs, run.next_epoch, progress and run.rank == 0) as advance:
+        try:
+            while not run.finished:
+                epoch = run.epoch()
+                if checkpoint is not None and run.rank == 0:
+                    run.save(checkpoint)
+                advance(epoch)
+                if sum(callback(epoch, run.averaged) is True for callback in callbacks):
+                    break
+        except KeyboardInterrupt:
+            run.history.interrupted = True
+    run.keep_best()
+    return run.history
+
+
+class _Run:
+    """The state of one training run: everything a checkpoint must hold."""
+
+    def __init__(
+        self,
+        task: Task,
+        rows: Rows,
+        validation: Rows | None,
+        recipe: Recipe,
+        seed: int,
+        device: torch.device,
+        groups: np.ndarray | None,
+    ) -> None:
+        self.task, self.rows, self.validation, self.recipe = task, rows, validation, recipe
+        self.seed, self.device = seed, device
+        self.rank, self.world = _rank_and_world()
+        n = len(next(iter(rows.values())))
+        self.batches = Batches(n, recipe.batch_size, groups)
+        self.network = task.network.to(device)
+        self.parallel = nn.parallel.DistributedDataParallel(self.network) if self.world > 1 else self.network
+        self.optimizer = _optimizer(self.network, recipe)
+        self.averaged = _clone(self.network)
+        self.best = _clone(self.network)
+        self.history = History()
+        self.best_losses: Tensor | None = None
+        self.steps = 0
+
+    @property
+    def next_epoch(self) -> int:
+        return len(self.history.epochs)
+
+    @property
+    def finished(self) -> bool:
+        waited = self.next_epoch - 1 - self.history.best_epoch
+        out_of_patience = (
+            self.validation is not None
+            and self.recipe.patience is not None
+            and waited >= self.recipe.patience
+        )
+        return self.next_epoch >= self.recipe.epochs or (self.next_epoch > 0 and out_of_patience)
+
+    def epoch(self) -> Epoch:
+        number = self.next_epoch
+        generator = torch.Generator(self.device).manual_seed(mix_seed(self.seed, number))
+        total, weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
+        self.network.train()
+        for index in self.batches.epoch(self.seed, number):
+            loss, size = self.step(index, generator)
+            total, weight = total + loss.detach() * size, weight + size
+        rate = self.optimizer.param_groups[0]["lr"]
+        epoch = Epoch(
+            number, float(total / weight), self._validated(number), rate, self.history.best_epoch == number
+        )
+        if not math.isfinite(epoch.train_loss):
+            raise InvalidInputError(
+                f"The training loss became {epoch.train_loss} in epoch {number}. Lower learning_rate, or "
+                "look for extreme values among the covariates and times."
+            )
+        self.history.epochs.append(epoch)
+        return epoch
+
+    def _validated(self, number: int) -> float | None:
+        """The validation loss, if it is due; keeps the weights where they are worth it."""
+        last = number + 1 == self.recipe.epochs
+        if self.validation is None:
+            # without validation rows the last weights are the ones to keep
+            self._keep(number)
+            self.history.best_epoch = number
+            return None
+        if (number + 1) % self.recipe.validate_every and not last:
+            return None
+        losses = self.validate()
+        if self.best_losses is None or float(losses.mean()) < float(self.best_losses.mean()):
+            self.best_losses, self.history.best_epoch = losses, number
+        worse = losses - self.best_losses
+        error = float(worse.std()) / math.sqrt(len(worse)) if len(worse) > 1 else 0.0
+        if float(worse.mean()) <= self.recipe.tolerance * error:
+            self._keep(number)
+        return float(losses.mean())
+
+    def _keep(self, number: int) -> None:
+        _copy(self.averaged, self.best)
+        self.history.kept_epoch = number
+
+    def step(self, index: np.ndarray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """One update; every process draws for the whole batch and works on its share of the rows."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.rate(self.steps, self.recipe.epochs * len(self.batches))
+        batch = _gather(self.rows, index, self.device)
+        random = self.task.draw(len(index), generator, self.device)
+        weight = batch.get("weight", torch.ones(len(index), device=self.device))
+        size = weight.sum()
+        share = slice(self.rank, None, self.world)
+        losses = self.task.loss(
+            self.parallel, {n: v[share] for n, v in batch.items()}, {n: v[share] for n, v in random.items()}
+        )
+        loss = (losses * weight[share]).sum() / size
+        self.optimizer.zero_grad(set_to_none=True)
+        # DistributedDataParallel averages gradients over processes; the loss of the whole batch is their sum
+        (loss * self.world).backward()
+        if self.recipe.clip is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
+        self.optimizer.step()
+        self.steps += 1
+        _average(self.averaged, self.network, self.recipe.averaging, self.steps)
+        return _sum_over_processes(loss.detach(), self.world), size
+
+    @torch.no_grad()
+    def validate(self) -> Tensor:
+        """Validation losses of the averaged weights, weighted, with the same noise every time."""
+        assert self.validation is not None
+        generator = torch.Generator(self.device).manual_seed(mix_seed(self.seed, -1))
+        self.averaged.eval()
+        n = len(next(iter(self.validation.values())))
+        losses = []
+        for start in range(0, n, self.recipe.validation_batch):
+            index = np.arange(start, min(n, start + self.recipe.validation_batch))
+            batch = _gather(self.validation, index, self.device)
+            loss = self.task.loss(self.averaged, batch, self.task.draw(len(index), generator, self.device))
+            losses.append(loss * batch["weight"] if "weight" in batch else loss)
+        weighted = torch.cat(losses).double().cpu()
+        return (
+            weighted * n / float(self.validation["weight"].sum()) if "weight" in self.validation else weighted
+        )
+
+    def keep_best(self) -> None:
+        _copy(self.best, self.network)
+        self.network.eval()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        tensors = {f"network.{n}": v for n, v in self.network.state_dict().items()}
+        tensors |= {f"averaged.{n}": v for n, v in self.averaged.state_dict().items()}
+        tensors |= {f"best.{n}": v for n, v in self.best.state_dict().items()}
+        for i, state in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{i}.{n}": v for n, v in state.items()}
+        if self.best_losses is not None:
+            tensors["best_losses"] = self.best_losses
+        settings = {
+            "history": asdict(self.history),
+            "steps": self.steps,
+            "identity": self._identity(),
+        }
+        write_model_file(path, "training checkpoint", tensors, settings)
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        tensors, settings = read_model_file(path, "training checkpoint")
+        if settings["identity"] != self._identity():
+            raise ModelFileError(
+                f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another "
+                "path, or delete it."
+            )
+        for name, module in (("network", self.network), ("averaged", self.averaged), ("best", self.best)):
+            prefix = f"{name}."
+            module.load_state_dict(
+                {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+            )
+        self._resume_optimizer(tensors)
+        history = settings["history"]
+        epochs = [Epoch(**epoch) for epoch in history["epochs"]]
+        self.history = History(epochs, history["best_epoch"], history["kept_epoch"])
+        self.best_losses = tensors.get("best_losses")
+        self.steps = settings["steps"]
+
+    def _resume_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.items():
+            if name.startswith("optimizer."):
+                _, i, entry = name.split(".")
+                state.setdefault(int(i), {})[entry] = value
+        self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
+
+    def _identity(self) -> dict[str, Any]:
+        """What must be equal for a checkpoint to be continued; patience may change."""
+        sums = {name: float(value.double().sum()) for name, value in self.rows.items()}
+        recipe = asdict(replace(self.recipe, patience=None))
+        return {"seed": self.seed, "rows": self.batches.n_rows, "sums": sums, "recipe": recipe}
+
+
+def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+    """AdamW; a network may name parameters that weight decay leaves alone."""
+    spared = {id(p) for p in network.undecayed()} if hasattr(network, "undecayed") else set()
+    groups = [
+        {
+            "params": [p for p in network.parameters() if id(p) not in spared],
+            "weight_decay": recipe.weight_decay,
+        },
+        {"params": [p for p in network.parameters() if id(p) in spared], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW([g for g in groups if g["params"]], lr=recipe.learning_rate, foreach=True)
+
+
+def _gather(rows: Rows, index: np.ndarray, device: torch.device) -> dict[str, Tensor]:
+    position = torch.from_numpy(index)
+    return {
+        name: value[position.to(value.device)].to(device, non_blocking=True) for name, value in rows.items()
+    }
+
+
+def _clone(module: nn.Module) -> nn.Module:
+    import copy
+
+    return copy.deepcopy(module).requires_grad_(False)
+
+
+@torch.no_grad()
+def _copy(source: nn.Module, target: nn.Module) -> None:
+    target.load_state_dict(source.state_dict())
+
+
+@torch.no_grad()
+def _average(averaged: nn.Module, network: nn.Module, decay: float | None, step: int) -> None:
+    """Exponential moving average whose memory grows with the run, so that the start is forgotten."""
+    weight = 1.0 if decay is None else 1 - min(decay, (1 + step) / (10 + step))
+    torch._foreach_lerp_(list(averaged.parameters()), list(network.parameters()), weight)
+    for old, new in zip(averaged.buffers(), network.buffers(), strict=True):
+        old.copy_(new)
+
+
+def mix_seed(seed: int, part: int) -> int:
+    """A seed for the noise of one part of a run, from the seed of the whole and the number of the part."""
+    return int(np.random.SeedSequence([seed, part + 1]).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _rank_and_world() -> tuple[int, int]:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return 0, 1
+
+
+def _sum_over_processes(value: Tensor, world: int) -> Tensor:
+    if world > 1:
+        torch.distributed.all_reduce(value)
+    return value
+
+
+class _bar:
+    """A progress bar where rich is installed and one was asked for; silence otherwise."""
+
+    def __init__(self, total: int, done: int, show: bool) -> None:
+        self._progress: Any = None
+        if show:
+            try:
+                from rich.progress import (
+                    BarColumn,
+                    MofNCompleteColumn,
+                    Progress,
+                    TextColumn,
+                    TimeRemainingColumn,
+                )
+            except ImportError:
+                return
+            self._progress = Progress(
+                TextColumn("training"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.description}"),
+                TimeRemainingColumn(),
+                transient=True,
+            )
+            self._task = self._progress.add_task("", total=total, completed=done)
+
+    def __enter__(self) -> Callable[[Epoch], None]:
+        if self._progress is not None:
+            self._progress.start()
+        return self._advance
+
+    def _advance(self, epoch: Epoch) -> None:
+        if self._progress is not None:
+            loss = epoch.train_loss if epoch.validation_loss is None else epoch.validation_loss
+            self._progress.update(self._task, advance=1, description=f"loss {loss:.4f}")
+
+    def __exit__(self, *_: Any) -> None:
+        if self._progress is not None:
+            self._progress.stop()

@@ -1,0 +1,28 @@
+"""Published scores that the proper ones are compared with; each says what is known of it."""
+
+from censcore.rivals.administrative import administrative_brier
+from censcore.rivals.avati import survival_crps
+from censcore.rivals.calibration import DCalibration, d_calibration
+from censcore.rivals.ipcw import CONVENTIONS, ipcw_binomial_log, ipcw_brier
+from censcore.rivals.yanagisawa import (
+    yanagisawa_brier,
+    yanagisawa_log,
+    yanagisawa_multiclass_brier,
+    yanagisawa_pinball,
+    yanagisawa_rps,
+)
+
+__all__ = [
+    "CONVENTIONS",
+    "DCalibration",
+    "administrative_brier",
+    "d_calibration",
+    "ipcw_binomial_log",
+    "ipcw_brier",
+    "survival_crps",
+    "yanagisawa_brier",
+    "yanagisawa_log",
+    "yanagisawa_multiclass_brier",
+    "yanagisawa_pinball",
+    "yanagisawa_rps",
+]

@@ -1,0 +1,56 @@
+"""The administrative Brier score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, to_numpy
+from censcore.distributions import PointMass
+from censcore.exceptions import InvalidInputError, MissingCensoringError
+from censcore.scores._problem import evaluation_times, pose
+
+__all__ = ["administrative_brier"]
+
+
+def administrative_brier(y: Any, forecast: Any, censoring: Any = None, times: Array = None) -> Array:
+    r"""Brier score among those whose follow-up reaches t, for known censoring times, (n, q).
+
+    .. math::
+        \frac{n}{\#\{C_i\ge t\}}
+        \Bigl[S(t)^2\,\mathbb 1\{y\le t,\delta=1,C\ge t\}+(1-S(t))^2\,\mathbb 1\{y\ge t\}\Bigr]
+
+    Rows are scaled so that their plain mean is the average over the rows with :math:`C_i\ge t`. The
+    numerator is the localized Brier score up to the boundary :math:`y=t`; it is proper when C is independent
+    of T given the covariates. C must be known for every row: ``y.censoring_time``, or ``PointMass(c)`` as
+    ``censoring``.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.rivals import administrative_brier
+    >>> y = cs.RightCensored([1.0, 3.0, 2.0], [1, 1, 0], censoring_time=[4.0, 5.0, 2.0])
+    >>> administrative_brier(y, cs.Exponential(0.5), times=[2.5]).round(4)
+    array([[0.1231],
+           [0.7636],
+           [0.    ]])
+    """
+    if times is None:
+        raise InvalidInputError("administrative_brier needs times=..., the times at which F is judged.")
+    problem = pose(y, forecast, censoring)
+    if not isinstance(problem.C, PointMass):
+        raise MissingCensoringError(
+            "The administrative Brier score needs the censoring time of every row: give RightCensored a "
+            "censoring_time, or pass censoring=PointMass(c)."
+        )
+    t, _ = evaluation_times(times, problem.y, None)
+    t, S = to_numpy(t), to_numpy(problem.F.sf(t))
+    time, event = to_numpy(problem.y.time)[:, None], to_numpy(problem.y.event)[:, None]
+    reached = np.broadcast_to(to_numpy(problem.C.location)[:, None] >= t, (problem.n, t.shape[1]))
+    if not reached.any(axis=0).all():
+        raise InvalidInputError(
+            "No row is followed up to the last evaluation time; evaluate at earlier times."
+        )
+    loss = S**2 * ((time <= t) & event & reached) + (1 - S) ** 2 * (time >= t)
+    return loss * problem.n / reached.sum(axis=0)

@@ -1,0 +1,54 @@
+"""The Survival-CRPS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array
+from censcore.distributions import PointMass
+from censcore.outcomes import RightCensored
+from censcore.scores import crps
+from censcore.scores._problem import pose
+
+__all__ = ["survival_crps"]
+
+
+def survival_crps(y: Any, forecast: Any, censoring: Any = None, *, upper: Array = None) -> Array:
+    r"""Survival-CRPS, :math:`\int_0^y F^2+\delta\int_y^\infty(1-F)^2`, (n,); **not proper**.
+
+    It is the marginalized CRPS with :math:`G(s)/G(y-)` replaced by 1, so early events weigh too much. Its
+    expected value is minimised by :math:`F^*(s)=I(s)/\{I(s)+P(Y>s)\}` with :math:`I(s)=P(Y\le s,\Delta=1)`;
+    for T and C both Exp(1) that is :math:`\tanh s` instead of :math:`1-e^{-s}`.
+
+    Parameters
+    ----------
+    y, forecast : outcome and Distribution
+        As for every score; ``censoring`` is accepted and ignored.
+    upper : array or number, optional
+        A known upper bound U on T turns censored rows into intervals: :math:`(1-\delta)\int_U^\infty(1-F)^2`
+        is added.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.rivals import survival_crps
+    >>> y = cs.RightCensored([1.0, 1.0], [1, 0])
+    >>> survival_crps(y, cs.Exponential(1.0)).round(4)
+    array([0.2358, 0.1681])
+    """
+    problem = pose(y, forecast, None, needs_law=False)
+    time, event, F = problem.y.time, problem.y.event, problem.F
+    xp = problem.xp
+    uncensored = PointMass(xp.asarray([np.inf], dtype=time.dtype))
+    as_event = crps(RightCensored(time, xp.ones_like(event)), F, uncensored)
+    below = crps(RightCensored(time, xp.zeros_like(event)), F, PointMass(time))
+    loss = xp.where(event, as_event, below)
+    if upper is None:
+        return loss
+    U = xp.broadcast_to(xp.asarray(upper, dtype=time.dtype), time.shape)
+    beyond = crps(RightCensored(U, xp.ones_like(event)), F, uncensored) - crps(
+        RightCensored(U, xp.zeros_like(event)), F, PointMass(U)
+    )
+    return loss + xp.where(event, xp.zeros_like(loss), beyond)

@@ -1,0 +1,126 @@
+"""Weibull event times under four censoring regimes: where scoring rules are put to the test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from censcore.distributions import Distribution, Mixture, PiecewiseLinear, PointMass, Uniform, Weibull
+from censcore.exceptions import InvalidInputError
+from censcore.simulation.world import World
+
+__all__ = ["TargetedWorld", "WeibullWorld"]
+
+Z_MAX = 20.5471
+SHAPE = 1.5
+
+
+@dataclass(frozen=True)
+class WeibullWorld(World):
+    r"""Weibull event times with three covariates, under a choice of censoring.
+
+    .. math:: T\mid x\sim\text{Weibull}(1.5,\lambda(x)),\quad
+              \log\lambda(x)=0.3+0.8x_1-0.5x_2+0.3x_3,\quad X\sim N(0,I_3).
+
+    Parameters
+    ----------
+    censoring : {"administrative", "uniform", "conditional", "none"}
+        C fixed at ``c_admin``; C uniform on [0, ``c_max``]; C Weibull with shape 1.5 and
+        :math:`\log\mu_C(x)=0.2-0.3x_1+0.4x_3`; no censoring.
+    c_admin : float
+        The administrative end of follow-up; 0.9833 is close to the median of T.
+    c_max : float
+        Upper end of uniform censoring, 0.4 times ``z_max`` by default.
+    severity : float
+        Divides every censoring time: above 1 censoring is heavier, below 1 lighter.
+
+    Examples
+    --------
+    >>> from censcore.simulation import WeibullWorld
+    >>> data = WeibullWorld("conditional").sample(2000, seed=1)
+    >>> round(float(data.y.event.mean()), 2)
+    0.49
+    """
+
+    censoring: str = "uniform"
+    c_admin: float = 0.9833
+    c_max: float = 0.4 * Z_MAX
+    severity: float = 1.0
+
+    n_covariates = 3
+
+    def __post_init__(self) -> None:
+        kinds = ("administrative", "uniform", "conditional", "none")
+        if self.censoring not in kinds:
+            raise InvalidInputError(f"censoring must be one of {kinds}; {self.censoring!r} came.")
+
+    def scale(self, X: np.ndarray) -> np.ndarray:
+        """lambda(x)."""
+        return np.exp(0.3 + X @ np.array([0.8, -0.5, 0.3]))
+
+    def event_law(self, X: np.ndarray) -> Weibull:
+        """Weibull(1.5, lambda(x))."""
+        return Weibull(SHAPE, self.scale(X))
+
+    def censoring_law(self, X: np.ndarray) -> Distribution:
+        """The law of C given x in the chosen regime."""
+        if self.censoring == "administrative":
+            return PointMass(np.array([self.c_admin / self.severity]))
+        if self.censoring == "uniform":
+            return Uniform(np.array([0.0]), np.array([self.c_max / self.severity]))
+        if self.censoring == "conditional":
+            return Weibull(SHAPE, np.exp(0.2 + X @ np.array([-0.3, 0.0, 0.4])) / self.severity)
+        return PointMass(np.array([np.inf]))
+
+
+@dataclass(frozen=True)
+class TargetedWorld(World):
+    r"""A trap for scores whose weights come from the forecast itself.
+
+    Half of the events fall into the second half of one interior bin, half into the last bin; with
+    probability 0.6 censoring strikes in the first quarter of that interior bin, just before the interior
+    events, and otherwise never. A forecast that moves its mass to the last bin explains the censored rows
+    away. Covariates play no role.
+
+    Parameters
+    ----------
+    z_max, bins : float, int
+        The grid 0, z_max/bins, ..., z_max.
+    early : float
+        Probability of the early censoring.
+    """
+
+    z_max: float = Z_MAX
+    bins: int = 50
+    early: float = 0.6
+
+    n_covariates = 3
+
+    @property
+    def grid(self) -> np.ndarray:
+        """Bin edges, (bins + 1,)."""
+        return np.linspace(0.0, self.z_max, self.bins + 1)
+
+    @property
+    def interior(self) -> tuple[float, float, float, float]:
+        """Bin j = bins // 2: its edges and the points a quarter and half way through."""
+        low, high = self.grid[self.bins // 2 - 1], self.grid[self.bins // 2]
+        return low, low + 0.25 * (high - low), low + 0.5 * (high - low), high
+
+    def two_blocks(self, interior_mass: float) -> PiecewiseLinear:
+        """The law with ``interior_mass`` on the second half of bin j and the rest on the last bin."""
+        _, _, start, end = self.interior
+        times = np.array([start, end, self.grid[-2], self.grid[-1]])
+        return PiecewiseLinear(times, cdf=np.array([[0.0, interior_mass, interior_mass, 1.0]]))
+
+    def event_law(self, X: np.ndarray) -> PiecewiseLinear:
+        """Half the mass in the interior bin, half in the last one."""
+        return self.two_blocks(0.5)
+
+    def censoring_law(self, X: np.ndarray) -> Mixture:
+        """Uniform on the first quarter of bin j with probability ``early``, otherwise never."""
+        low, quarter, _, _ = self.interior
+        early: list[Any] = [Uniform(np.array([low]), np.array([quarter])), PointMass(np.array([np.inf]))]
+        return Mixture(early, np.array([[self.early, 1 - self.early]]))

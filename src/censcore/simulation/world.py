@@ -1,0 +1,104 @@
+"""A world is a law of covariates, a law of T given x and a law of C given x; data follow from them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from censcore.distributions import Distribution, PointMass
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+
+__all__ = ["Sample", "World"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Data from a world, with what an analyst would never see beside them.
+
+    Attributes
+    ----------
+    X : array, (n, d)
+        Covariates.
+    T : array, (n,) or (n, k)
+        Latent event times.
+    C : array, (n,) or (n, k)
+        Censoring times: one per row where all coordinates share it.
+    """
+
+    X: np.ndarray
+    T: np.ndarray
+    C: np.ndarray
+
+    @property
+    def y(self) -> RightCensored:
+        """What the analyst sees: Y = min(T, C) and Delta = 1{T <= C}."""
+        c = self.C[:, None] if self.C.ndim < self.T.ndim else self.C
+        return RightCensored(np.minimum(self.T, c), c >= self.T)
+
+    @property
+    def y_known(self) -> RightCensored:
+        """The same with C known for every row."""
+        return RightCensored(self.y.time, self.y.event, censoring_time=self.C)
+
+    @property
+    def latent(self) -> RightCensored:
+        """The event times themselves, uncensored."""
+        return RightCensored(self.T, np.ones(self.T.shape, dtype=bool))
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, rows: Any) -> Sample:
+        return Sample(self.X[rows], self.T[rows], self.C[rows])
+
+
+class World(ABC):
+    """Where the laws of T and C given x are known, so that theorems can be tested.
+
+    A subclass gives the covariates and the two laws; T and C are drawn independently given x.
+
+    Examples
+    --------
+    >>> from censcore.simulation import WeibullWorld
+    >>> world = WeibullWorld("uniform")
+    >>> data = world.sample(1000, seed=0)
+    >>> data.X.shape, data.y
+    ((1000, 3), RightCensored(n=1000, events=790 (79.0 %), time 0.000881606 to 8.1391))
+    >>> world.event_law(data.X).shape, world.censoring_law(data.X).shape
+    ((1000,), (1,))
+    """
+
+    n_covariates: int
+
+    def covariates(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Standard normal covariates, (n, d)."""
+        return rng.standard_normal((n, self.n_covariates))
+
+    @abstractmethod
+    def event_law(self, X: np.ndarray) -> Distribution:
+        """The law of T given each row of ``X``."""
+
+    @abstractmethod
+    def censoring_law(self, X: np.ndarray) -> Distribution:
+        """The law of C given each row of ``X``."""
+
+    def sample(self, n: int, seed: Any = None) -> Sample:
+        """``n`` rows of covariates, event times and censoring times."""
+        if n < 1:
+            raise InvalidInputError(f"n must be at least 1; {n} came.")
+        rng = np.random.default_rng(seed)
+        X = self.covariates(n, rng)
+        return Sample(X, _one_draw(self.event_law(X), n, rng), _one_draw(self.censoring_law(X), n, rng))
+
+
+def _one_draw(law: Distribution, n: int, rng: np.random.Generator) -> np.ndarray:
+    """One draw per row, also where one law serves all rows."""
+    if isinstance(law, PointMass):
+        return np.broadcast_to(law.location, (n,)).copy()
+    if len(law) == n:
+        return np.asarray(law.sample(1, rng))[:, 0]
+    return np.asarray(law.sample(n, rng))[0]
