@@ -1,0 +1,202 @@
+"""Step laws that share one baseline hazard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from censcore._arrays import Array, as_float, detach, is_neutral, requires_grad, searchsorted, take_along
+from censcore._numerics import chunked_rows, log1p, safe_log
+from censcore._validation import check_positive
+from censcore.distributions._base import Univariate
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["ProportionalHazards"]
+
+
+class ProportionalHazards(Univariate):
+    r"""Step laws with proportional cumulative hazards, :math:`P(T>t\mid x)=\exp\{-r(x)\Lambda_0(t)\}`.
+
+    The baseline is stored once and each row adds one number, so that the forecasts of a Cox model for
+    20,000 rows with 20,000 jumps take 40,000 numbers and not 400 million. What the last jump leaves sits
+    at infinity.
+
+    Parameters
+    ----------
+    times : array, (J,)
+        Jumps of the baseline: finite, non-negative, strictly increasing.
+    cumulative_hazard : array, (J,)
+        Lambda_0 after each jump: non-negative and not decreasing.
+    risk : array or number
+        r > 0, one per row.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.distributions import ProportionalHazards
+    >>> law = ProportionalHazards([1.0, 2.0], [0.1, 0.5], risk=[1.0, 3.0])
+    >>> law.sf(2.0).round(3), law.sf_left(2.0).round(3)
+    (array([0.607, 0.223]), array([0.905, 0.741]))
+    >>> law.icdf(0.3)
+    array([2., 2.])
+    """
+
+    has_density: ClassVar[bool] = False
+    _degree: ClassVar[int | None] = 0
+    _times: Array
+    _hazard: Array
+    _risk: Array
+
+    def __init__(self, times: Array, cumulative_hazard: Array, risk: Array) -> None:
+        self._store(times=times, hazard=cumulative_hazard, risk=risk)
+        if self._times.ndim != 1 or tuple(self._hazard.shape) != tuple(self._times.shape):
+            raise InvalidInputError(
+                "times and cumulative_hazard must be one-dimensional and equally long; shapes "
+                f"{tuple(self._times.shape)} and {tuple(self._hazard.shape)} came."
+            )
+        self._check_baseline()
+        if self._risk.ndim > 1:
+            raise InvalidInputError(
+                f"risk must be a number or one per row; an array of shape {tuple(self._risk.shape)} came."
+            )
+        check_positive(self._risk, "risk")
+        self._times, self._hazard = self._times[None, :], self._hazard[None, :]
+        self._risk = self._risk.reshape(-1, 1)
+
+    def _check_baseline(self) -> None:
+        xp, t, H = self._xp, detach(self._times), detach(self._hazard)
+        check_positive(t, "times", zero=True)
+        check_positive(H, "cumulative_hazard", zero=True, infinite=True)
+        if t.shape[0] == 0 or bool(xp.any(t[1:] <= t[:-1])) or bool(xp.any(H[1:] < H[:-1])):
+            raise InvalidInputError(
+                "times must increase strictly and cumulative_hazard not decrease, with at least one jump."
+            )
+
+    @property
+    def risk(self) -> Array:
+        """Hazard of every row relative to the baseline, (n,) or (1,)."""
+        return self._risk[:, 0]
+
+    def _padded(self) -> Array:
+        """The baseline hazard after 0, 1, ..., J jumps."""
+        return self._remember(
+            "padded",
+            lambda: self._xp.concat([self._xp.zeros_like(self._hazard[:, :1]), self._hazard], axis=1),
+        )
+
+    def _after(self, count: Array) -> Array:
+        """The cumulative hazard of each row after ``count`` jumps."""
+        return self._risk * take_along(self._padded(), count)
+
+    def _passed(self, t: Array, side: str = "right") -> Array:
+        return searchsorted(self._times, t, side)
+
+    def _logsf(self, t: Array) -> Array:
+        xp = self._xp
+        value = -self._after(self._passed(t))
+        return xp.where(xp.isinf(t), xp.full_like(value, -np.inf), value)
+
+    def _sf(self, t: Array) -> Array:
+        return self._xp.exp(self._logsf(t))
+
+    def _cdf(self, t: Array) -> Array:
+        return -self._xp.expm1(self._logsf(t))
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._xp.exp(-self._after(self._passed(t, "left")))
+
+    def _steps(self) -> tuple[Array, Array]:
+        """The curves of all rows, (1, J) and (n, J): ask for few rows at a time."""
+        return self._times, self._xp.exp(-self._risk * self._hazard)
+
+    def _isf(self, p: Array) -> Array:
+        return self._first_jump(-safe_log(p), lambda H: self._xp.exp(-H) <= p, p < 1)
+
+    def _icdf(self, p: Array) -> Array:
+        xp = self._xp
+        half_unit = float(xp.finfo(p.dtype).eps) / 4  # from here on F rounds to p, if p is a half or more
+        level = xp.where(p < 0.5, -log1p(-xp.clip(p, 0.0, 0.5)), -xp.log(1 - p + half_unit))
+        return self._first_jump(level, lambda H: -xp.expm1(-H) >= p, p > 0)
+
+    def _first_jump(self, level: Array, reached: Callable[[Array], Array], later: Array) -> Array:
+        """The first jump whose cumulative hazard reaches ``level``, as the probabilities themselves see it.
+
+        Rounding of the logarithm may miss by one jump to either side, so both neighbours are tried.
+        """
+        xp = self._xp
+        n_jumps = self._times.shape[1]
+        count = searchsorted(self._hazard, level / self._risk, "left")
+        count = xp.where((count > 0) & reached(detach(self._after(count))), count - 1, count)
+        in_time = xp.clip(count, 0, n_jumps - 1)
+        count = xp.where(reached(detach(self._after(in_time + 1))) | (count == n_jumps), count, count + 1)
+        ends = xp.concat([self._times, xp.full_like(self._times[:, :1], np.inf)], axis=1)
+        t = take_along(ends, count)
+        return xp.where(later, t, xp.zeros_like(t))
+
+    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+        """The hazard still to go is -log(1 - p), on top of that before y."""
+        xp = self._xp
+        before = self._after(self._passed(y, "left"))
+        level = before - log1p(-p)
+        slack = 4 * float(xp.finfo(level.dtype).eps)  # of both logarithms, which must not skip a jump
+        count = searchsorted(self._hazard, (level * (1 - slack) - slack) / self._risk, "left")
+        ends = xp.concat([self._times, xp.full_like(self._times[:, :1], np.inf)], axis=1)
+        t = xp.maximum(take_along(ends, count), y + xp.zeros_like(level))
+        return xp.where((p > 0) & xp.isfinite(before), t, y + xp.zeros_like(level))
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        """Exact: the area of the steps, by chunks of rows since every row has its own curve."""
+        rows = max(len(self), a.shape[0])
+
+        def part(some: slice) -> Array:
+            law = self.take(some) if len(self) > 1 else self
+            low, high = (t if t.shape[0] == 1 else t[some] for t in (a, b))
+            return law._area(low, high)
+
+        if requires_grad(self._risk) or requires_grad(self._hazard):
+            return part(slice(0, rows))
+        return chunked_rows(part, rows, 4 * self._times.shape[1], self._risk)
+
+    def _area(self, a: Array, b: Array) -> Array:
+        xp = self._xp
+        times, sf = self._steps()
+        heights = xp.concat([xp.ones_like(sf[:, :1]), sf], axis=1)
+        starts = xp.concat([xp.zeros_like(times[:, :1]), times], axis=1)
+        areas = xp.cumulative_sum(xp.diff(starts, axis=1) * heights[:, :-1], axis=1)
+        before = xp.concat([xp.zeros_like(areas[:, :1]), areas], axis=1)
+
+        def up_to(t: Array) -> tuple[Array, Array]:
+            count = searchsorted(times, t, "left")
+            height, width = take_along(heights, count), t - take_along(starts, count)
+            return take_along(before, count), height * xp.where(height > 0, width, xp.zeros_like(width))
+
+        (whole_a, rest_a), (whole_b, rest_b) = up_to(a), up_to(b)
+        return (whole_b - whole_a) + (rest_b - rest_a)
+
+    def _mass_at_infinity(self) -> Array:
+        return self._xp.exp(-self._risk * self._hazard[:, -1:])[:, 0]
+
+    def _breaks(self) -> Array:
+        return self._times
+
+    def _make_panel_edges(self) -> Array:
+        """Between its jumps the law is constant, so no quantiles are needed."""
+        return self._times
+
+    def censor_at(self, tau: Array) -> Univariate:
+        """The law of min(T, tau); of the same kind where ``tau`` is one number."""
+        law = self._fitting(tau)
+        end = as_float(tau, "tau", like=law._times)
+        check_positive(end, "tau", zero=True, infinite=True)
+        xp = law._xp
+        if end.reshape(-1).shape[0] > 1 or bool(xp.isinf(end).any()):
+            return super(ProportionalHazards, law).censor_at(end)
+        end = xp.astype(end.reshape(1, 1), law._times.dtype)
+        kept = int(law._passed(end, "left")[0, 0])
+        other = law._map(lambda array: array)
+        other._times = xp.concat([law._times[:, :kept], end], axis=1)
+        other._hazard = xp.concat([law._hazard[:, :kept], xp.full_like(end, np.inf)], axis=1)
+        other._neutral = law._neutral and is_neutral(tau)
+        return other
