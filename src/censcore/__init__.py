@@ -32,7 +32,9 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.distributions import Uniform as Uniform
     from censcore.distributions import Weibull as Weibull
     from censcore.estimators import Censoring as Censoring
+    from censcore.estimators import CoxRegression as CoxRegression
     from censcore.estimators import KaplanMeier as KaplanMeier
+    from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.outcomes import RightCensored as RightCensored
     from censcore.scores import binomial_log_score as binomial_log_score
     from censcore.scores import brier_score as brier_score
@@ -77,7 +79,7 @@ _EXPORTS = {
         "energy_score",
         "mean_loss",
     ],
-    "estimators": ["KaplanMeier", "Censoring"],
+    "estimators": ["KaplanMeier", "WeibullRegression", "CoxRegression", "Censoring"],
 }
 _SUBMODULES = [*_EXPORTS, "exceptions"]
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}

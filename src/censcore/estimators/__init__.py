@@ -2,6 +2,8 @@
 
 from censcore.estimators._base import SurvivalEstimator
 from censcore.estimators.censoring import Censoring
+from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.weibull import WeibullRegression
 
-__all__ = ["Censoring", "KaplanMeier", "SurvivalEstimator"]
+__all__ = ["Censoring", "CoxRegression", "KaplanMeier", "SurvivalEstimator", "WeibullRegression"]
