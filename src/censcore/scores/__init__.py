@@ -3,6 +3,7 @@
 from censcore.scores.binomial_log import binomial_log_score
 from censcore.scores.brier import brier_score
 from censcore.scores.crps import crps
+from censcore.scores.energy import energy_score
 from censcore.scores.integrated_brier import integrated_brier_score
 from censcore.scores.log import log_score
 from censcore.scores.mean import MeanLoss, mean_loss
@@ -13,6 +14,7 @@ __all__ = [
     "binomial_log_score",
     "brier_score",
     "crps",
+    "energy_score",
     "integrated_brier_score",
     "log_score",
     "mean_loss",

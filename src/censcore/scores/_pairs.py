@@ -1,0 +1,175 @@
+"""Energy score of an ensemble at given censoring times: distances to the outcome, and between members.
+
+All pairs of m members are the pairs (i, i + lag) for the lags 1 to m/2, so exact pairs and a few random lags
+are one mechanism. Members keep one array per coordinate, (n, D, m) for n rows and D censoring times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+from censcore._arrays import Array, is_torch, namespace, requires_grad
+from censcore._numerics import CHUNK_NUMBERS
+
+__all__ = ["Terms", "chunk_numbers", "energy_loss", "energy_terms", "fastest_terms"]
+
+# Below this many distances the array formula ends before a compiler has been loaded.
+_WORTH_COMPILING = 1_000_000
+
+Terms = Callable[[Array, Array, Array, Array, float, Array], tuple[Array, Array]]
+
+
+def energy_loss(
+    samples: Array,
+    y: Array,
+    c: Array = None,
+    *,
+    weights: Array = None,
+    mask: Array = None,
+    beta: float = 1.0,
+    fair: bool = True,
+    lags: Array = None,
+    terms: Terms | None = None,
+) -> Array:
+    r"""Energy score of ensembles censored at given times, averaged over those times.
+
+    .. math::
+        \frac1D\sum_d\Big[\sum_i w_i\|\psi_{c_d}(z_i)-y\|^\beta
+        -\tfrac12\sum_{i,j}w_iw_j\|\psi_{c_d}(z_i)-\psi_{c_d}(z_j)\|^\beta\Big],\qquad \psi_c(z)=\min(z,c).
+
+    Nothing is checked here: :func:`~censcore.energy_score` does that and calls this, and so does a training
+    loss. Gradients flow to ``samples``; members beyond c, and coinciding members, give zero.
+
+    Parameters
+    ----------
+    samples : array, (n or 1, m, k)
+        Members z.
+    y : array, (n, k)
+        Observed times.
+    c : array, (n or 1, D, k or 1) or (n or 1, D, m, k or 1), optional
+        Censoring times compatible with the observation, one for all coordinates or one for each. With the
+        axis m every member brings its own: :math:`\|\psi_{c_i}(z_i)-y\|` and
+        :math:`\|\psi_{c_i}(z_i)-\psi_{c_i}(z_j)\|`, which has the same mean over draws of C and gives
+        training m draws for the cost of one. Infinite, which censors nothing, by default.
+    weights : array, (n or 1, m), optional
+        Member weights that sum to one; equal by default.
+    mask : array of bool, (n, k), optional
+        False leaves a coordinate out.
+    beta : float
+        Exponent, between 0 and 2.
+    fair : bool
+        Leave out the pairs of a member with itself (a U-statistic: members are a sample from the forecast).
+    lags : array of int, (n or 1, L), optional
+        Pair each member only with the one ``lag`` places further: lag d for censoring time d (L = D), or
+        several lags for one censoring time (D = 1). All pairs by default.
+    terms : callable, optional
+        What computes the two sums, see :func:`fastest_terms`.
+
+    Returns
+    -------
+    array, (n,)
+    """
+    xp = namespace(samples)
+    if mask is not None:  # coordinates that are zero on both sides add nothing to a distance
+        samples = xp.where(mask[:, None, :], samples, xp.zeros_like(samples))
+        y = xp.where(mask, y, xp.zeros_like(y))
+    if c is None:
+        c = xp.full_like(y[:1, :1], xp.inf)[None]
+    accuracy, spread = (terms or energy_terms)(samples, weights, y, c, beta, lags)
+    if fair:
+        same = 1 / samples.shape[1] if weights is None else xp.sum(weights**2, axis=1)
+        spread = spread / (1 - same)
+    return accuracy - spread / 2
+
+
+def fastest_terms(samples: Array, weights: Array, distances: float) -> Terms:
+    """What computes ``distances`` distances of these members fastest; all answers agree up to rounding."""
+    if is_torch(samples):
+        learning = requires_grad(samples) or requires_grad(weights)
+        if samples.is_cuda and not learning and find_spec("triton") is not None:
+            from censcore.scores._pairs_triton import energy_terms as on_gpu
+
+            return on_gpu
+    elif distances >= _WORTH_COMPILING and find_spec("numba") is not None:
+        from censcore.scores._pairs_numba import energy_terms as compiled
+
+        return compiled
+    return energy_terms
+
+
+def energy_terms(
+    z: Array, w: Array, y: Array, c: Array, beta: float, lags: Array = None
+) -> tuple[Array, Array]:
+    """The two sums of the energy score, averaged over the D censoring times: (n,) and (n,)."""
+    xp = namespace(z)
+    m, k = z.shape[1:]
+    w = None if w is None else w[:, None, :]
+    members = [z[:, None, :, j] for j in range(k)]
+    limits = [c[..., j if c.shape[-1] > 1 else 0] for j in range(k)]
+    limits = limits if c.ndim == 4 else [limit[:, :, None] for limit in limits]
+    psi = _censor(members, limits)
+    accuracy = _mean(_distance(psi, [y[:, None, None, j] for j in range(k)], beta), w)
+
+    def spread(partner: Callable[[Array], Array]) -> Array:
+        """The sum over the m pairs of a member and its partner, (n, D)."""
+        if c.ndim == 4:  # partners meet at the censoring time of the member, not at their own
+            others = _censor([partner(a) for a in members], limits)
+        else:
+            others = [partner(a) for a in psi]
+        distance = _distance(psi, others, beta)
+        return _mean(distance, w) / m if w is None else _mean(partner(w) * distance, w)
+
+    if m == 1:
+        between = xp.zeros_like(accuracy)
+    elif lags is None:
+        between = _all_pairs(spread, m)
+    else:
+        index = (xp.arange(m, device=lags.device) + lags[:, :, None]) % m
+        between = (m - 1) * spread(lambda a: _take(a, index))
+    return xp.mean(accuracy, axis=1), xp.mean(between, axis=1)
+
+
+def _mean(values: Array, w: Array) -> Array:
+    """Weighted mean over the members."""
+    xp = namespace(values)
+    return xp.mean(values, axis=2) if w is None else xp.sum(w * values, axis=2)
+
+
+def _all_pairs(spread: Callable[[Callable[[Array], Array]], Array], m: int) -> Any:
+    """Sum over all ordered pairs: every lag up to m/2 stands for its mirror image too."""
+    lags = range(1, m // 2 + 1)
+    return sum((1 if 2 * lag == m else 2) * spread(partial(_roll, lag=lag)) for lag in lags)
+
+
+def _censor(z: list[Array], c: list[Array]) -> list[Array]:
+    """min(z, c), whose gradient is zero from c on."""
+    xp = namespace(z[0])
+    return [xp.where(a < limit, a, limit) for a, limit in zip(z, c, strict=True)]
+
+
+def _distance(p: list[Array], q: list[Array], beta: float) -> Array:
+    """||p - q||^beta over the coordinates; zero distances have zero gradient."""
+    squared: Any = sum((a - b) ** 2 for a, b in zip(p, q, strict=True))
+    xp = namespace(squared)
+    apart = squared > 0
+    inside = xp.where(apart, squared, xp.ones_like(squared))
+    power = xp.sqrt(inside) if beta == 1 else inside ** (beta / 2)
+    return xp.where(apart, power, xp.zeros_like(power))
+
+
+def _roll(a: Array, lag: int) -> Array:
+    """Member i + lag in the place of member i, counted round."""
+    return namespace(a).concat([a[:, :, lag:], a[:, :, :lag]], axis=2)
+
+
+def _take(a: Array, index: Array) -> Array:
+    xp = namespace(a)
+    return a.take_along_dim(index, dim=2) if is_torch(a) else xp.take_along_axis(a, index, axis=2)
+
+
+def chunk_numbers(array: Array) -> int:
+    """How many numbers to work on at once: a graphics processor earns its start only by large pieces."""
+    return CHUNK_NUMBERS * (32 if is_torch(array) and array.is_cuda else 1)

@@ -1,0 +1,332 @@
+"""Energy score of joint event times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad
+from censcore._numerics import chunked_rows
+from censcore.distributions import Ensemble
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored, as_outcome
+from censcore.scores._compatible import RandomNumbers, check_componentwise, compatible_times, known_rows
+from censcore.scores._pairs import chunk_numbers, energy_loss, fastest_terms
+from censcore.scores._problem import Problem, _law_of_known_censoring, inverse_reach, pose, refuse_infinite
+from censcore.scores.crps import crps
+
+__all__ = ["energy_score"]
+
+# Up to this many members all pairs cost little more than the draws of C that they are averaged over.
+_FEW_MEMBERS = 64
+
+# Laws that are no ensemble are sampled in blocks of this many rows, each with a seed of its own.
+_SAMPLED_ROWS = 256
+
+
+def energy_score(
+    y: Any,
+    forecast: Any,
+    censoring: Any = None,
+    *,
+    beta: float = 1.0,
+    pairs: str = "auto",
+    fair: bool = False,
+    draws: int = 32,
+    seed: int = 0,
+    mask: Array = None,
+    horizon: Array = None,
+    members: int = 1024,
+) -> Array:
+    r"""Energy score of right-censored event times, joint over their k coordinates.
+
+    .. math::
+        \mathbb E\Big[\,\mathbb E\|\psi_C(Z)-y\|^\beta-\tfrac12\mathbb E\|\psi_C(Z)-\psi_C(Z')\|^\beta
+        \;\Big|\;C\text{ compatible with the observation}\Big],\qquad \psi_c(z)=\min(z,c),
+
+    with :math:`Z,Z'` independent draws from the forecast: the energy score of :math:`\min(T,C)`, averaged
+    over the values of C that the observation allows. One C shared by all coordinates is known where any
+    coordinate is censored, and elsewhere has its law given :math:`C\ge\max_j y_j`; with one C per coordinate
+    (``Independent``) this holds coordinate by coordinate. Proper if C is independent of T given the
+    covariates and its law is right. For k = 1 and :math:`\beta=1` it is :func:`crps`.
+
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        The outcome, n rows of k times.
+    forecast : Distribution
+        Joint law of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another law ``members`` draws
+        are scored as a fair sample (for k = 1 and beta = 1 the law itself is scored, exactly).
+    censoring : Distribution, optional
+        Law of C, one time shared by all coordinates or ``Independent`` ones. It may be left out only where it
+        is known: nothing is censored, or ``y.censoring_time`` is given.
+    beta : float
+        Exponent, 0 < beta < 2.
+    pairs : {"auto", "all", "lagged"}
+        Which pairs of members enter. ``"all"`` takes all of them for every draw of C. ``"lagged"`` takes for
+        every draw the m pairs at one random lag of the shuffled ensemble: m distances instead of m²/2, and an
+        error far below that of the ensemble itself. ``"auto"`` takes all pairs where C is known or members
+        are few.
+    fair : bool
+        False scores the ensemble as the empirical law that it is; True as a sample from a law, without the
+        pairs of a member with itself, which is unbiased for the score of that law.
+    draws : int
+        Number of compatible values of C per row, at stratified random levels of its conditional law (a
+        randomized quasi-Monte Carlo net for one C per coordinate). Rows where C is known use that one.
+    seed : int
+        Seed of draws and lags. The same seed gives the same numbers, however the work is split.
+    mask : array of bool, (n, k), optional
+        False leaves a coordinate of a row out, from distances and from what is known of C. A row without any
+        coordinate scores zero.
+    horizon : number or (n,) array, optional
+        End of follow-up for the score: C becomes min(C, horizon).
+    members : int
+        Sample size for forecasts that are no ensemble.
+
+    Returns
+    -------
+    array, (n,)
+        One loss per row; lower is better.
+
+    Notes
+    -----
+    Draws and lags make the score of rows with an unknown C random; its mean over seeds is the exact value.
+    Rows are drawn independently, so that averages over rows are hardly affected.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> samples = np.random.default_rng(0).exponential(size=(3, 200, 2))
+    >>> y = cs.RightCensored([[0.5, 2.0], [1.0, 1.0], [0.3, 0.2]], [[1, 0], [0, 0], [1, 1]])
+    >>> cs.energy_score(y, cs.Ensemble(samples), cs.Uniform(0.0, 3.0)).round(2)
+    array([0.75, 0.32, 0.43])
+    """
+    _check_options(beta, pairs, draws, seed, members)
+    if mask is not None:
+        y, censoring, mask = _leave_out(as_outcome(y), censoring, mask)
+    problem = pose(y, forecast, censoring, horizon, joint=True)
+    check_componentwise(problem.C)
+    xp = problem.xp
+    mask = None if mask is None else xp.broadcast_to(mask, (problem.n, problem.y.k))
+    random = RandomNumbers(np.random.SeedSequence(seed), int(draws))
+    method = _Method(float(beta), pairs, bool(fair), random)
+    if problem.y.k == 1 and beta == 1 and (pairs != "lagged" or not isinstance(problem.F, Ensemble)):
+        loss = _of_one_time(problem, fair)
+    elif isinstance(problem.F, Ensemble):
+        loss = _of_ensemble(problem, mask, method)
+    else:
+        loss = _of_law(problem, mask, method, members)
+    return loss if mask is None else xp.where(xp.any(mask, axis=1), loss, xp.zeros_like(loss))
+
+
+@dataclass(frozen=True)
+class _Method:
+    """How the score is computed: the options that concern every row alike."""
+
+    beta: float
+    pairs: str
+    fair: bool
+    random: RandomNumbers
+
+
+def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int) -> None:
+    if not 0 < beta < 2:
+        raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; {beta} came.")
+    if pairs not in ("auto", "all", "lagged"):
+        raise InvalidInputError(f"pairs must be 'auto', 'all' or 'lagged'; {pairs!r} came.")
+    for name, value, least in (("draws", draws, 1), ("members", members, 2), ("seed", seed, 0)):
+        if not isinstance(value, int | np.integer) or value < least:
+            raise InvalidInputError(f"{name} must be a whole number of at least {least}; {value!r} came.")
+
+
+def _leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:
+    """The outcome with an event at time zero, which says nothing of C, wherever the mask is False."""
+    if censoring is None:
+        censoring = _law_of_known_censoring(y)
+    xp = namespace(y.time)
+    kept = convert(mask, y.time) if is_torch(y.time) else np.asarray(mask)
+    if kept.dtype != xp.bool:
+        raise InvalidInputError(f"mask must be boolean, True where a time counts; dtype {kept.dtype} came.")
+    kept = kept.reshape(-1, 1) if kept.ndim == 1 and y.k == 1 else kept
+    if tuple(kept.shape) != (len(y), y.k):
+        raise InvalidInputError(
+            f"mask must have one entry per row and coordinate, {(len(y), y.k)}; {tuple(kept.shape)} came."
+        )
+    seen = kept.reshape(y.shape)
+    return (
+        RightCensored(xp.where(seen, y.time, xp.zeros_like(y.time)), y.event | ~seen, y.censoring_time),
+        censoring,
+        kept,
+    )
+
+
+def _of_one_time(problem: Problem, fair: bool) -> Array:
+    """The CRPS; a fair one gives the spread the weight that pairs of different members have."""
+    if problem.y.time.ndim == 2:
+        problem = Problem(problem.y.marginal(0), problem.F.marginal(0), problem.C.marginal(0))
+    loss = crps(problem.y, problem.F, problem.C)
+    if not (fair and isinstance(problem.F, Ensemble)):
+        return loss
+    same = problem.xp.sum(_check_fair(_weights(problem.F)) ** 2, axis=1)
+    accuracy = chunked_rows(
+        lambda rows: _accuracy(problem.take(rows)), problem.n, 4 * problem.F.m, problem.y.time
+    )
+    return loss - (accuracy - loss) * same / (1 - same)
+
+
+def _accuracy(problem: Problem) -> Array:
+    r""":math:`\mathbb E|\min(Z,C)-y|`: what lies beyond y counts as far as C reaches."""
+    xp, y, z = problem.xp, problem.time, problem.F.samples
+    later = xp.where(z > y, z, y)
+    beyond = problem.C.integrated_sf(y, later) * inverse_reach(problem)
+    return xp.sum(_weights(problem.F) * (later - z + beyond), axis=1)
+
+
+def _check_fair(w: Array) -> Array:
+    if not bool((namespace(w).sum(w**2, axis=1) < 1).all()):
+        raise InvalidInputError(
+            "fair=True compares different members, so it needs at least two of positive weight; one came. "
+            "Use fair=False, which scores the ensemble as the law it is."
+        )
+    return w
+
+
+def _members(ensemble: Ensemble) -> Array:
+    """Samples (n or 1, m, k)."""
+    return ensemble.samples if ensemble.samples.ndim == 3 else ensemble.samples[:, :, None]
+
+
+def _weights(ensemble: Ensemble) -> Array:
+    """Weights (n or 1, m), equal ones too."""
+    z, w = ensemble.samples, ensemble.weights
+    return namespace(z).full_like(_members(ensemble)[:1, :, 0], 1 / ensemble.m) if w is None else w
+
+
+def _of_law(problem: Problem, mask: Array, method: _Method, members: int) -> Array:
+    """Fair score of samples from each law, block by block of rows."""
+    starts = range(0, problem.n, _SAMPLED_ROWS)
+    seeds = method.random.seed.spawn(len(starts))
+    losses = []
+    for start, seed in zip(starts, seeds, strict=True):
+        rows = slice(start, min(start + _SAMPLED_ROWS, problem.n))
+        block = problem.take(rows)
+        block = replace(block, F=Ensemble(_samples(block, members, seed)))
+        sampled = replace(method, fair=True, random=replace(method.random, seed=seed))
+        losses.append(_of_ensemble(block, None if mask is None else mask[rows], sampled))
+    return problem.xp.concat(losses)
+
+
+def _samples(block: Problem, members: int, seed: np.random.SeedSequence) -> Array:
+    """(n, members, k) samples, of every row its own even where one law serves all rows."""
+    copies = block.n if len(block.F) == 1 else 1
+    return block.F.sample(copies * members, seed).reshape(block.n, members, block.y.k)
+
+
+def _of_ensemble(problem: Problem, mask: Array, method: _Method) -> Array:
+    """Rows with a known C at that C, the others at draws of it."""
+    z = _members(problem.F)
+    if method.fair:
+        _check_fair(_weights(problem.F))
+    _refuse_endless(problem, z, mask)
+    unit = _unit(z, problem.y.time, method.beta)
+    known = known_rows(problem.y, problem.C)
+    exact = z.shape[1] == 1 or method.pairs == "all"
+    few = method.pairs == "auto" and z.shape[1] <= _FEW_MEMBERS
+    sets = [
+        _Rows(np.flatnonzero(known), True, 1, exact or method.pairs == "auto"),
+        _Rows(np.flatnonzero(~known), False, method.random.draws, exact or few),
+    ]
+    losses = [_of_rows(problem, mask, method, unit, rows) for rows in sets if rows.index.size]
+    back = convert(np.argsort(np.concatenate([rows.index for rows in sets])), problem.y.time)
+    return problem.xp.concat(losses)[back] * unit**method.beta
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that are scored alike: at so many values of C, by all pairs or by one lag for each draw."""
+
+    index: np.ndarray
+    known: bool
+    draws: int
+    all_pairs: bool
+
+
+def _refuse_endless(problem: Problem, z: Array, mask: Array) -> None:
+    """Members that never have the event need a C that ends follow-up."""
+    xp, y, C = problem.xp, problem.y, problem.C
+    if np.isfinite(float(xp.max(detach(z)))):
+        return
+    never = xp.any(xp.isinf(z), axis=1)
+    never = never if mask is None else never & mask
+    event = y.event.reshape(problem.n, -1)
+    event = event if C.k > 1 else xp.all(event, axis=1)[:, None]
+    endless = xp.stack([C.marginal(j).mass_at_infinity() > 0 for j in range(C.k)], axis=1)
+    infinite = xp.any(never & event & endless, axis=1)
+    refuse_infinite(xp.where(infinite, np.inf, xp.zeros_like(y.time.reshape(problem.n, -1)[:, 0])), problem)
+
+
+def _unit(z: Array, time: Array, beta: float) -> float:
+    """A power of two to divide times by, so that their squares neither overflow nor vanish; mostly one."""
+    xp, z = namespace(z), detach(z)
+    largest = float(xp.max(z))
+    if largest == np.inf:
+        largest = float(xp.max(xp.where(xp.isinf(z), xp.zeros_like(z), z)))
+    largest = max(largest, float(xp.max(time)))
+    limit = float(xp.finfo(z.dtype).max)
+    if largest > limit ** min(1, 1 / beta) / 4:
+        raise InvalidInputError(
+            f"Times up to {largest:g} to the power beta={beta:g} exceed {z.dtype}; use a larger unit of time."
+        )
+    return 1.0 if largest == 0 or limit**-0.25 < largest < limit**0.25 else 2.0 ** np.floor(np.log2(largest))
+
+
+def _of_rows(problem: Problem, mask: Array, method: _Method, unit: float, rows: _Rows) -> Array:
+    """Losses chunk by chunk; random numbers belong to the place of a row among ``rows``."""
+    z, w = _members(problem.F), problem.F.weights
+    m, k = z.shape[1:]
+    lags_per_row = 0 if rows.all_pairs else method.random.draws
+    order = method.random.order(m)
+    pairs = m * lags_per_row or m * (m - 1) // 2 * rows.draws
+    terms = fastest_terms(z, w, (m * rows.draws + pairs) * rows.index.size)
+
+    def losses(part: slice) -> Array:
+        index, place = rows.index[part], range(rows.index.size)[part]
+        some = problem.take(index)
+        z, w = _members(some.F), some.F.weights
+        y = some.y.time.reshape(some.n, -1)
+        middle = namespace(y).full_like(y[:, None, : some.C.k], 0.5)
+        levels = middle if rows.known else method.random.levels(place, some.C.k, like=y)
+        c = compatible_times(some.y, some.C, levels)
+        lags = None
+        if not rows.all_pairs:
+            z, w = z[:, order], None if w is None else w[:, order]
+            lags = convert(method.random.lags(place, m), y)
+        if unit != 1:
+            z, y, c = z / unit, y / unit, c / unit
+        return energy_loss(
+            z,
+            y,
+            c,
+            weights=w,
+            mask=None if mask is None else mask[index],
+            beta=method.beta,
+            fair=method.fair,
+            lags=lags,
+            terms=terms,
+        )
+
+    numbers = max(m * max(rows.draws, lags_per_row, k), pairs // 10)
+    large = requires_grad(z) and numbers * rows.index.size > chunk_numbers(z)
+    return chunked_rows(
+        _recomputed(losses) if large else losses, rows.index.size, numbers, z, chunk_numbers(z)
+    )
+
+
+def _recomputed(losses: Callable[[slice], Array]) -> Callable[[slice], Array]:
+    """The same function, whose gradient computes a chunk anew instead of keeping all of its pairs."""
+    from torch.utils.checkpoint import checkpoint
+
+    return lambda part: checkpoint(losses, part, use_reentrant=False, preserve_rng_state=False)
