@@ -14,8 +14,10 @@ from censcore.distributions.loglogistic import LogLogistic
 from censcore.distributions.lognormal import LogNormal
 from censcore.distributions.mixture import Mixture
 from censcore.distributions.piecewise_exponential import PiecewiseExponential
+from censcore.distributions.piecewise_linear import PiecewiseLinear
 from censcore.distributions.point_mass import PointMass
 from censcore.distributions.proportional_hazards import ProportionalHazards
+from censcore.distributions.quantiles import Quantiles
 from censcore.distributions.scipy_distribution import ScipyDistribution
 from censcore.distributions.step import Step
 from censcore.distributions.uniform import Uniform
@@ -36,7 +38,9 @@ __all__ = [
     "LogNormal",
     "Mixture",
     "PiecewiseExponential",
+    "PiecewiseLinear",
     "PointMass",
+    "Quantiles",
     "ProportionalHazards",
     "ScipyDistribution",
     "Step",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -145,6 +146,19 @@ class Curve(Univariate):
         if not bool(xp.any(xp.isinf(t))):
             return level
         return xp.where(xp.isinf(t), xp.full_like(level, 1 - self._start), level)
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        xp = self._xp
+        whole, part = self._area_before(b)
+        if bool(xp.any(a > 0)):
+            whole_a, part_a = self._area_before(a)
+            return (whole - whole_a) + (part - part_a)
+        total = whole + part
+        return xp.broadcast_to(total, np.broadcast_shapes(tuple(total.shape), tuple(a.shape)))
+
+    @abstractmethod
+    def _area_before(self, t: Array) -> tuple[Array, Array]:
+        """The area under the survival curve up to the last knot before t, and from there to t."""
 
     def _mass_at_infinity(self) -> Array:
         return self._sf_left(self._xp.full_like(self._reference[:1, :1], np.inf))[:, 0]

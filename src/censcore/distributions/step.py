@@ -84,15 +84,7 @@ class Step(Curve):
         t = xp.maximum(self._time_of(level), y + xp.zeros_like(left))
         return xp.where((survivors > 0) & (p > 0), t, y + xp.zeros_like(left))
 
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        whole_b, part_b = self._area_before(b)
-        if not bool(self._xp.any(a > 0)):
-            return whole_b + part_b
-        whole_a, part_a = self._area_before(a)
-        return (whole_b - whole_a) + (part_b - part_a)
-
     def _area_before(self, t: Array) -> tuple[Array, Array]:
-        """The area under the curve up to the last jump before t, and from there to t."""
         xp = self._xp
         count = self._knots_passed(t, "left")
         left = self._as_sf(self._after(count))

@@ -86,8 +86,8 @@ class KaplanMeier(SurvivalEstimator):
         unknown = [value for value in values.tolist() if value not in number]
         if unknown:
             raise InvalidInputError(
-                f"Column {self.stratify!r} has values that were not seen in fitting: {unknown[:5]}; the strata "
-                f"are {self.strata_[:10].tolist()}."
+                f"Column {self.stratify!r} has values that were not seen in fitting: {unknown[:5]}; the "
+                f"strata are {self.strata_[:10].tolist()}."
             )
         return Grouped([self.laws_[number[value]] for value in values.tolist()], row_value)
 
