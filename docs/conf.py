@@ -33,3 +33,12 @@ html_static_path = ["_static"]
 html_css_files = ["censcore.css"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+
+def _skip_what_scikit_learn_documents(app, what, name, obj, skip, options):
+    """Its inherited methods refer to pages of its own manual."""
+    return skip or str(getattr(obj, "__module__", "")).startswith("sklearn.")
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", _skip_what_scikit_learn_documents)
