@@ -199,7 +199,7 @@ def test_preprocessing_is_fitted_on_training_rows_only(world, tmp_path, query):
         f"JOIN '{tmp_path}/split/split.parquet' USING (stay_id) WHERE split = 'train'"
     ).fetchnumpy()
     raw = np.column_stack([np.ma.filled(columns[name].astype(float), np.nan) for name in FEATURES])
-    filled = np.where(np.isnan(raw), 0.0, raw)
+    filled = np.where(np.isnan(raw), 0.0, raw)  # counts and slopes
     for j, name in enumerate(FEATURES):
         if not name.endswith(("_count", "_slope")):
             filled[:, j] = np.where(np.isnan(raw[:, j]), np.nanmedian(raw[:, j]), raw[:, j])

@@ -2,7 +2,7 @@
 
 from censcore.experiments.aki.build import BuildResult, build
 from censcore.experiments.aki.engine import Resources
-from censcore.experiments.aki.rows import ENDPOINTS, FEATURES
+from censcore.experiments.aki.features import ENDPOINTS, FEATURES
 from censcore.experiments.aki.settings import (
     AkiSettings,
     CohortSettings,

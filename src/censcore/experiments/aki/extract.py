@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def extract(
             out,
             f"extract/{wanted.name}",
             _key(wanted, source, parameters),
-            lambda folder, wanted=wanted: _extract(engine, source, wanted, parameters, folder),  # type: ignore[misc]
+            partial(_extract, engine, source, wanted, parameters),
             say,
         )
         for wanted in _extractions(settings)

@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
 from censcore.experiments.aki.engine import Engine, Say, quoted
-from censcore.experiments.aki.rows import FEATURES
+from censcore.experiments.aki.features import FEATURES
 from censcore.experiments.aki.stages import Stage, content_key, run_stage, write_json
 
 __all__ = ["Preprocessing", "fit_preprocessing"]
 
-_ZERO_WHEN_MISSING = frozenset(name for name in FEATURES if name.endswith(("_count", "_slope")))
+# Counts and slopes are zero when missing; what is not named here is never missing.
+_MEDIAN_WHEN_MISSING = frozenset(
+    name for name in FEATURES if name.endswith(("_mean", "_min", "_max", "_last"))
+) | {"weight", "baseline_creatinine"}
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Preprocessing:
     features : sequence of str
         Column order.
     fill : sequence of float
-        Zero for counts and slopes, the training median for everything else.
+        The training median for measured values; zero for counts and slopes.
     mean, scale : sequence of float
         Training mean and standard deviation after filling; the scale of a constant column is 1.
     time_scale : float
@@ -80,26 +83,29 @@ def fit_preprocessing(engine: Engine, rows: Sequence[Stage], split: Stage, out: 
             raise InvalidInputError(
                 "The training side has no prediction row; use more data or another split."
             )
-        columns = [_fit_column(engine, name) for name in FEATURES]
-        fill, mean, scale = zip(*columns, strict=True)
+        fill = [_fill(engine, name) for name in FEATURES]
+        mean, scale = _moments(engine, fill)
         fitted = Preprocessing(FEATURES, fill, mean, scale, float(np.log1p(horizon)))
         write_json(folder / "preprocessing.json", asdict(fitted))
         return {"training_rows": count, "q95_hours": horizon}
 
-    key = content_key([stage.key for stage in rows], split.key, FEATURES, sorted(_ZERO_WHEN_MISSING))
+    key = content_key([stage.key for stage in rows], split.key, FEATURES, sorted(_MEDIAN_WHEN_MISSING))
     return run_stage(out, "preprocessing", key, make, say)
 
 
-def _fit_column(engine: Engine, name: str) -> tuple[float, float, float]:
-    fill = (
-        0.0
-        if name in _ZERO_WHEN_MISSING
-        else engine.value(f"SELECT median(CAST({name} AS DOUBLE)) FROM training")
-    )
-    if fill is None:
-        fill = 0.0  # the value is missing in every training row; its indicator says so
-    filled = f"SELECT coalesce(CAST({name} AS DOUBLE), $fill) AS x FROM training"
-    moments = engine.rows(f"SELECT avg(x), stddev_pop(x) FROM ({filled})", {"fill": fill})[0]
+def _fill(engine: Engine, name: str) -> float:
+    if name not in _MEDIAN_WHEN_MISSING:
+        return 0.0
+    # One column at a time: a median keeps all its values in memory.
+    median = engine.value(f"SELECT median(CAST({name} AS DOUBLE)) FROM training")
+    return 0.0 if median is None else float(median)  # missing in every training row: its indicator says so
+
+
+def _moments(engine: Engine, fill: Sequence[float]) -> tuple[list[float], list[float]]:
+    filled = [
+        f"coalesce(CAST({name} AS DOUBLE), {value!r})" for name, value in zip(FEATURES, fill, strict=True)
+    ]
+    columns = ", ".join(f"avg({column}), stddev_pop({column})" for column in filled)
     # Ten digits: the order in which threads add does not show.
-    mean, scale = (float(f"{moment:.10g}") for moment in moments)
-    return float(fill), mean, scale or 1.0
+    moments = [float(f"{moment:.10g}") for moment in engine.rows(f"SELECT {columns} FROM training")[0]]
+    return moments[::2], [scale or 1.0 for scale in moments[1::2]]
