@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
-    from censcore.distributions import Univariate
+    from censcore.estimators import SurvivalEstimator
     from censcore.scores import MeanLoss
 
 __all__ = ["demo"]
@@ -35,7 +35,7 @@ TIMES = np.array([1.0, 2.0, 4.0])
 LEVELS = np.array([0.1, 0.25, 0.5])
 CURVE_TIMES = np.linspace(0.05, HORIZON, 100, endpoint=False)
 
-Score = Callable[[cs.RightCensored, "Univariate", cs.Distribution], np.ndarray]
+Score = Callable[["cs.RightCensored", "cs.Distribution", "cs.Distribution"], np.ndarray]
 Losses = dict[str, dict[str, np.ndarray]]  # score -> model -> one row per woman
 
 AT_TIMES = [f"{t:g} y" for t in TIMES]
@@ -60,15 +60,15 @@ SCORES: dict[str, tuple[list[str], Score]] = {
 }
 
 
-def brier_curve(y: cs.RightCensored, F: Univariate, C: cs.Distribution) -> np.ndarray:
+def brier_curve(y: cs.RightCensored, F: cs.Distribution, C: cs.Distribution) -> np.ndarray:
     """Brier score over time, for the plot."""
     return cs.brier_score(y, F, C, CURVE_TIMES, scale="ipcw", horizon=HORIZON)
 
 
-def _ensemble(forecast: Univariate) -> cs.Ensemble:
+def _ensemble(forecast: cs.Distribution) -> cs.Ensemble:
     """Equally likely members in place of the law: what a generative model would hand over."""
     levels = (np.arange(MEMBERS) + 0.5) / MEMBERS
-    return cs.Ensemble(forecast.censor_at(HORIZON).icdf(levels[None, :]))
+    return cs.Ensemble(forecast.marginal(0).censor_at(HORIZON).icdf(levels[None, :]))
 
 
 def demo(
@@ -121,21 +121,9 @@ def load_trial() -> tuple[pd.DataFrame, cs.RightCensored]:
     return X.astype(float), cs.RightCensored(trial.time.to_numpy() / 365.25, trial.cens.to_numpy())
 
 
-def fit_forecasts(X: pd.DataFrame, y: cs.RightCensored, X_new: pd.DataFrame) -> dict[str, Univariate]:
-    """Fit the models on (X, y); forecast the law of T for every row of X_new."""
-    from lifelines import CoxPHFitter, WeibullAFTFitter
-
-    frame = X.assign(time=y.time, event=y.event)
-    cox = CoxPHFitter().fit(frame, "time", "event")
-    survival = cox.predict_survival_function(X_new)
-    weibull = WeibullAFTFitter().fit(frame, "time", "event").params_
-    slopes = weibull["lambda_"].drop("Intercept")
-    log_scale = weibull["lambda_", "Intercept"] + X_new[slopes.index] @ slopes
-    return {
-        "Kaplan-Meier": cs.KaplanMeier().fit(None, y).predict_distribution(X_new),
-        "Weibull": cs.Weibull(np.exp(weibull["rho_", "Intercept"]), np.exp(log_scale.to_numpy())),
-        "Cox": cs.Step(survival.index.to_numpy(), sf=survival.to_numpy().T),
-    }
+def models() -> dict[str, SurvivalEstimator]:
+    """The forecasters that are compared, the simplest first."""
+    return {"Kaplan-Meier": cs.KaplanMeier(), "Weibull": cs.WeibullRegression(), "Cox": cs.CoxRegression()}
 
 
 def cross_fit(X: pd.DataFrame, y: cs.RightCensored, scores: dict[str, Score]) -> Losses:
@@ -143,15 +131,16 @@ def cross_fit(X: pd.DataFrame, y: cs.RightCensored, scores: dict[str, Score]) ->
     fold = np.random.default_rng(0).permutation(len(y)) % FOLDS
     parts: dict[str, dict[str, list[np.ndarray]]] = {name: {} for name in scores}
     for test in (fold == held_out for held_out in range(FOLDS)):
-        C = cs.Censoring(cs.KaplanMeier()).fit(None, y[~test]).predict_distribution(X[test])
-        for model, F in fit_forecasts(X[~test], y[~test], X[test]).items():
+        C = cs.Censoring(cs.KaplanMeier()).fit(X[~test], y[~test]).predict_distribution(X[test])
+        for model, estimator in models().items():
+            F = estimator.fit(X[~test], y[~test]).predict_distribution(X[test])
             for name, score in scores.items():
                 with suppress(NoDensityError):  # a step law has no log score
                     losses = score(y[test], F, C).reshape(test.sum(), -1)
                     parts[name].setdefault(model, []).append(losses)
     return {
-        name: {model: np.concatenate(folds) for model, folds in models.items()}
-        for name, models in parts.items()
+        name: {model: np.concatenate(folds) for model, folds in by_model.items()}
+        for name, by_model in parts.items()
     }
 
 
