@@ -1,4 +1,4 @@
-"""The CRPS of step forecasts under step laws of C, compiled for NumPy arrays; equal to ``_squares`` up to rounding.
+"""The CRPS of step forecasts under step laws of C, compiled for NumPy; equal to ``_squares`` up to rounding.
 
 The kernel holds no lock and starts no threads: callers run it on chunks of rows in a thread pool.
 """

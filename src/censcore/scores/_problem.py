@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,11 @@ class Problem:
         """Some rows of the problem; laws that serve all rows stay as they are."""
         F, C = (law if len(law) == 1 else law.take(rows) for law in (self.F, self.C))
         return Problem(self.y.take(rows), F, C)
+
+    def in_groups(self, score: Callable[[Problem], Array]) -> Array:
+        """A score of each group of rows under the group's own law of C, the rows back in order."""
+        parts = [score(replace(self.take(rows), C=law)) for rows, law in self.C._groups()]
+        return self.C._in_row_order(parts)
 
 
 def pose(

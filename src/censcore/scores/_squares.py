@@ -24,9 +24,10 @@ from censcore.distributions import Step, Univariate
 
 __all__ = ["as_steps", "numbers_per_row", "square_below", "square_beyond"]
 
-ORDER = 16  # nodes per panel of a smooth integrand
+ORDER = 12  # nodes per panel of a smooth integrand
 FEW_JUMPS = 32  # up to here the jumps of a step law are panel edges like any other
 CLOSE = (0.6, 0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # shares of what a law has left on the far side of y
+FAR = (0.1, 1e-3, 1e-6, 1e-10)  # cuts of a panel that begins many decades below its end
 
 Function = Callable[[Array], Array]
 
@@ -128,8 +129,8 @@ def _edges_below(laws: list[Univariate], y: Array) -> Array:
     """Panel edges (n, p) from 0 to y."""
     xp = namespace(y)
     parts = [part for law in laws for part in (_own_edges(law), _close_below(law, y)) if part is not None]
-    inner = xp.sort(_side_by_side([xp.zeros_like(y), y, *parts]), axis=1)
-    return xp.where(inner < y, inner, y)
+    edges = _side_by_side([xp.zeros_like(y), y, *parts, *_far(laws, y)])
+    return xp.sort(xp.where(edges < y, edges, y), axis=1)
 
 
 def _edges_beyond(laws: list[Univariate], y: Array) -> Array:
@@ -138,7 +139,14 @@ def _edges_beyond(laws: list[Univariate], y: Array) -> Array:
     parts = [part for law in laws for part in (_own_edges(law), _close_beyond(law, y)) if part is not None]
     edges = _side_by_side([y, *parts])
     edges = xp.where((edges > y) & xp.isfinite(edges), edges, y)
-    return xp.sort(edges, axis=1)
+    first = xp.min(xp.where(edges > y, edges, xp.max(edges, axis=1, keepdims=True)), axis=1, keepdims=True)
+    edges = _side_by_side([edges, *_far(laws, first)])
+    return xp.sort(xp.where(edges > y, edges, y), axis=1)
+
+
+def _far(laws: list[Univariate], end: Array) -> list[Array]:
+    smooth = any(law._degree is None for law in laws)
+    return [end * convert(np.array([FAR]), end)] if smooth else []
 
 
 def _side_by_side(parts: list[Array]) -> Array:

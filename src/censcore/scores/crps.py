@@ -9,13 +9,13 @@ import numpy as np
 
 from censcore._arrays import Array, is_torch, to_numpy
 from censcore._numerics import chunked_rows
-from censcore.distributions import Univariate
+from censcore.distributions import Grouped, Univariate
 from censcore.scores._problem import Problem, inverse_reach, pose, refuse_infinite
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond
 
 __all__ = ["add_to_events", "crps", "crps_of"]
 
-CACHED_NUMBERS = 500_000  # a chunk of a step forecast that stays in the cache
+CACHED_NUMBERS = 500_000  # a chunk of rows that stays in the cache
 WORTH_COMPILING = 500_000  # below this many numbers the formulas are faster than loading a compiler
 
 
@@ -65,16 +65,21 @@ def crps(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = None)
 
 def crps_of(problem: Problem) -> Array:
     """The score of a posed problem."""
+    return refuse_infinite(_finite_or_not(problem), problem)
+
+
+def _finite_or_not(problem: Problem) -> Array:
+    if isinstance(problem.C, Grouped):
+        return problem.in_groups(_finite_or_not)
     if problem.F._degree == 0:
-        return refuse_infinite(_of_steps(problem), problem)
+        return _of_steps(problem)
 
     def part(rows: slice) -> Array:
         some = problem.take(rows)
         return add_to_events(square_below(some.F, some.time), some, some.C)
 
     numbers = numbers_per_row(problem.F, problem.C)
-    loss = chunked_rows(part, problem.n, numbers, like=problem.y.time)
-    return refuse_infinite(loss, problem)
+    return chunked_rows(part, problem.n, numbers, like=problem.y.time, budget=CACHED_NUMBERS)
 
 
 def _of_steps(problem: Problem) -> Array:
