@@ -97,6 +97,14 @@ def test_censored(law):
     np.testing.assert_array_equal(cut.sf(times), sf)
 
 
+def test_censored_at_one_time_stays_grouped(law):
+    cut, reference = law.censor_at(1.5), Censored(law, 1.5)
+    assert isinstance(cut, Grouped)
+    np.testing.assert_array_equal(cut.sf(T), reference.sf(T))
+    np.testing.assert_allclose(cut.mean(), reference.mean())
+    np.testing.assert_allclose(cut.take([3, 1]).mean(), reference.mean()[[3, 1]])
+
+
 def test_samples(law):
     draws = law.sample(20_000, seed=0)
     np.testing.assert_allclose((draws > 1.0).mean(axis=1), law.sf(1.0), atol=0.015)

@@ -167,6 +167,29 @@ def test_folds_of_several_event_times(componentwise):
         check_out_of_fold(law.marginal(j), componentwise.marginal(j), model.fold_)
 
 
+@pytest.mark.parametrize("horizon", [None, 12.0])
+@pytest.mark.parametrize("score", ["crps", "brier", "pinball", "integrated_brier"])
+def test_scores_under_out_of_fold_laws_are_those_of_each_fold(one, score, horizon, rng):
+    """Every fold scored by itself, under its own curve, gives the same rows."""
+    one = one.censor_at(15.0)
+    model = cs.Censoring(cs.KaplanMeier(), cv=4)
+    law = model.fit_predict_distribution(None, one)
+    F = cs.Ensemble(rng.weibull(1.5, (60, 21)) * 10)
+    words = {
+        "crps": lambda y, F, C: cs.crps(y, F, C, horizon=horizon),
+        "brier": lambda y, F, C: cs.brier_score(y, F, C, [3.0, 7.0], horizon=horizon),
+        "pinball": lambda y, F, C: cs.pinball_score(y, F, C, [0.2, 0.7], horizon=horizon),
+        "integrated_brier": lambda y, F, C: cs.integrated_brier_score(
+            y, cs.Weibull(1.5, 9.0), C, horizon=horizon
+        ),
+    }
+    got = words[score](one, F, law)
+    for number in range(4):
+        rows = np.nonzero(model.fold_ == number)[0]
+        alone = words[score](one.take(rows), F.take(rows), law._members[number])
+        np.testing.assert_allclose(got[rows], alone, rtol=1e-10)
+
+
 def test_without_folds_the_law_is_the_fitted_one(one):
     law = cs.Censoring(cs.KaplanMeier()).fit_predict_distribution(None, one)
     np.testing.assert_array_equal(law.sf(5.0), law_of_c(one).sf(5.0))

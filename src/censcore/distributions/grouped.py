@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import Array, is_torch, one_namespace, to_numpy
+from censcore._arrays import Array, as_float, is_torch, one_namespace, to_numpy
 from censcore.distributions._base import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -83,6 +83,16 @@ class Grouped(Univariate):
         rows = to_numpy(rows) if is_torch(rows) else rows
         other = self._map(lambda array: array)
         other._group, other._position = self._group[rows], self._position[rows]
+        return other
+
+    def censor_at(self, tau: Array) -> Univariate:
+        """The law of min(T, tau); still one law per group where ``tau`` is the same for all rows."""
+        law = self._fitting(tau)
+        end = as_float(tau, "tau", like=law._reference)
+        if end.reshape(-1).shape[0] > 1:
+            return super(Grouped, law).censor_at(tau)
+        other = law._map(lambda array: array)
+        other._members = [member.censor_at(tau) for member in law._members]
         return other
 
     def _groups(self) -> list[tuple[np.ndarray, Univariate]]:
