@@ -34,7 +34,7 @@ def test_equals_scikit_survival(ties, alpha):
     peer.fit(X, structured(y))
     np.testing.assert_allclose(model.coef_, peer.coef_, rtol=1e-8)
     times = np.unique(y.time)
-    # its survival functions are powers of the rounded survival of a row of zeros; the hazards keep their digits
+    # its survival functions are powers of a rounded baseline survival; the hazards keep their digits
     hazard = peer.predict_cumulative_hazard_function(X[:20], return_array=True)
     np.testing.assert_array_equal(peer.unique_times_, times)
     law = model.predict_distribution(X[:20])

@@ -9,8 +9,9 @@ import numpy as np
 
 from censcore._arrays import Array, namespace, searchsorted, take_along
 from censcore.distributions._base import Univariate
+from censcore.distributions._joint import log_or_never
 
-__all__ = ["Binned", "decay", "log_or_never", "place", "tail_excess"]
+__all__ = ["Binned", "decay", "place", "tail_excess"]
 
 
 class Binned(Univariate):
@@ -55,34 +56,32 @@ class Binned(Univariate):
 
         return self._remember("lower", make)
 
-    def _located(self, t: Array) -> tuple[Array, Array, Array, Array]:
-        """For every time: its bin, the share of the bin beyond it, its excess over b_B, if it has any."""
-        xp = self._xp
-        bin_, width, rest = place(self._edges, t)
-        beyond, excess = tail_excess(self._edges, t)
-        return bin_, xp.where(beyond, xp.zeros_like(rest), rest / width), excess, beyond
-
     def _tail(self, excess: Array) -> Array:
         return self._xp.exp(-decay(self._rate, excess))
 
+    def _inside_sf(self, t: Array) -> Array:
+        bin_, width, rest = place(self._edges, t)
+        return take_along(self._upper, bin_ + 1) + take_along(self._p, bin_) * (rest / width)
+
     def _sf(self, t: Array) -> Array:
-        xp = self._xp
-        bin_, rest, excess, beyond = self._located(t)
-        inside = take_along(self._upper, bin_ + 1) + take_along(self._p, bin_) * rest
-        return xp.where(beyond, self._p[:, -1:] * self._tail(excess), inside)
+        beyond, excess = tail_excess(self._edges, t)
+        return self._xp.where(beyond, self._p[:, -1:] * self._tail(excess), self._inside_sf(t))
 
     def _cdf(self, t: Array) -> Array:
         xp = self._xp
-        bin_, rest, excess, beyond = self._located(t)
-        inside = take_along(self._lower, bin_) + take_along(self._p, bin_) * (1 - rest)
+        bin_, width, _ = place(self._edges, t)
+        beyond, excess = tail_excess(self._edges, t)
+        passed = xp.where(beyond, width, t) - xp.where(
+            beyond, xp.zeros_like(t), take_along(self._edges, bin_)
+        )
+        inside = take_along(self._lower, bin_) + take_along(self._p, bin_) * (passed / width)
         tail = self._lower[:, -1:] - self._p[:, -1:] * xp.expm1(-decay(self._rate, excess))
-        return xp.where(beyond, tail, inside)
+        return xp.where(xp.isinf(t), xp.ones_like(tail), xp.where(beyond, tail, inside))
 
     def _logsf(self, t: Array) -> Array:
-        xp = self._xp
-        bin_, rest, excess, beyond = self._located(t)
-        inside = take_along(self._upper, bin_ + 1) + take_along(self._p, bin_) * rest
-        return xp.where(beyond, self._log_p[:, -1:] - decay(self._rate, excess), log_or_never(inside))
+        beyond, excess = tail_excess(self._edges, t)
+        log_tail = self._log_p[:, -1:] - decay(self._rate, excess)
+        return self._xp.where(beyond, log_tail, log_or_never(self._inside_sf(t)))
 
     def _logpdf(self, t: Array) -> Array:
         xp = self._xp
@@ -108,7 +107,8 @@ class Binned(Univariate):
         in_tail = (p > lower[:, -1:]) & (tail_mass > 0)
         left = xp.where(in_tail, tail_mass - (p - lower[:, -1:]), tail_mass)
         left = xp.where(left > 0, left, xp.zeros_like(left))
-        return xp.where(in_tail, self._in_tail(left), inside)
+        t = xp.where(in_tail, self._in_tail(left), inside)
+        return xp.where(p < 1, t, self._isf(xp.zeros_like(p)))
 
     def _inside(self, index: Array, mass: Callable[[Array], Array], backwards: bool) -> Array:
         """The time in the bin that ends at edge ``index`` which leaves ``mass`` on one side of it."""
@@ -200,16 +200,10 @@ def tail_excess(edges: Array, t: Array) -> tuple[Array, Array]:
     return beyond, xp.where(beyond, t - edges[:, -1:], xp.zeros_like(t))
 
 
-def log_or_never(x: Array) -> Array:
-    """log(x); at zero it is -inf and has no gradient."""
-    xp = namespace(x)
-    some = x > 0
-    value = xp.log(xp.where(some, x, xp.ones_like(x)))
-    return xp.where(some, value, xp.full_like(value, -np.inf))
-
-
 def decay(rate: Array, excess: Array, left: bool = False) -> Array:
     """The exponent r x of the tail; with r = 0 all mass stays until infinity, or from the left at it."""
     xp = namespace(excess)
-    product = rate * xp.where(rate > 0, excess, xp.zeros_like(excess))
-    return product if left else xp.where(xp.isinf(excess), xp.full_like(product, np.inf), product)
+    endless = xp.isinf(excess)
+    product = rate * xp.where(endless, xp.zeros_like(excess), excess)
+    gone = endless & ((rate > 0) | (not left))
+    return xp.where(gone, xp.full_like(product, np.inf), product)

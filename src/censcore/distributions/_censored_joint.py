@@ -53,6 +53,9 @@ class CensoredJoint(Joint):
         unlimited = xp.all(xp.isinf(self._tau), axis=1)
         return xp.where(unlimited, mass, xp.zeros_like(mass))
 
+    def _end_of_first(self) -> Array:
+        return self._xp.minimum(self._law._end_of_first(), self._xp.min(self._tau, axis=1))
+
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         if bool(self._xp.any(event)):
             raise NoDensityError(

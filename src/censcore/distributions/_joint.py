@@ -19,13 +19,12 @@ from censcore._arrays import (
     namespace,
     one_namespace,
 )
-from censcore._numerics import safe_log
 from censcore._validation import check_positive
 from censcore.distributions._base import Distribution, Univariate
 from censcore.distributions._panels import merge_edges
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["First", "FromMarginals", "Joint", "in_one_library", "logsumexp"]
+__all__ = ["First", "FromMarginals", "Joint", "in_one_library", "log_or_never", "logsumexp"]
 
 
 class Joint(Distribution):
@@ -61,6 +60,14 @@ class Joint(Distribution):
     @abstractmethod
     def _mass_at_infinity(self) -> Array:
         """P(T_j = inf for all j), (n,) or (1,)."""
+
+    def _end_of_first(self) -> Array:
+        """The end of the support of the first event, (n,) or (1,)."""
+        xp = self._xp
+        ends = [
+            law._isf(xp.zeros_like(law._reference[:1, :1]))[:, 0] for law in map(self.marginal, range(self.k))
+        ]
+        return xp.min(xp.stack(xp.broadcast_arrays(*ends), axis=1), axis=1)
 
     def sf(self, t: Array) -> Array:
         """P(T_1 > t_1, ..., T_k > t_k) at times (n, k), or (1, k) for all rows: (n,)."""
@@ -146,11 +153,13 @@ class FromMarginals(Joint):
 
     def _logsf(self, t: Array, left: bool = False) -> Array:
         if left:
-            return self._join([safe_log(law._sf_left(t[..., j])) for j, law in enumerate(self._marginals)])
+            return self._join(
+                [log_or_never(law._sf_left(t[..., j])) for j, law in enumerate(self._marginals)]
+            )
         return self._join([law._logsf(t[..., j]) for j, law in enumerate(self._marginals)])
 
     def _mass_at_infinity(self) -> Array:
-        logsf = self._join([safe_log(law._mass_at_infinity()[:, None]) for law in self._marginals])
+        logsf = self._join([log_or_never(law._mass_at_infinity()[:, None]) for law in self._marginals])
         return self._xp.exp(logsf)[:, 0]
 
     def _censored_marginals(self, tau: Array) -> list[Univariate]:
@@ -232,6 +241,13 @@ class First(Univariate):
     def _cdf(self, t: Array) -> Array:
         return -self._xp.expm1(self._logsf(t))
 
+    def _isf(self, p: Array) -> Array:
+        """No survival is left only at the end of the support, though floats run out of digits before."""
+        return self._xp.where(p > 0, super()._isf(p), self._joint._end_of_first()[:, None])
+
+    def _icdf(self, p: Array) -> Array:
+        return self._xp.where(p < 1, super()._icdf(p), self._joint._end_of_first()[:, None])
+
     def _logpdf(self, t: Array) -> Array:
         if not self.has_density:
             return super()._logpdf(t)
@@ -260,5 +276,13 @@ def logsumexp(x: Array) -> Array:
     top = detach(top)
     total = xp.sum(xp.exp(x - top), axis=-1)
     empty = total == 0
-    inner = safe_log(xp.where(empty, xp.ones_like(total), total)) + top[..., 0]
+    inner = xp.log(xp.where(empty, xp.ones_like(total), total)) + top[..., 0]
     return xp.where(empty, xp.full_like(inner, -np.inf), inner)
+
+
+def log_or_never(x: Array) -> Array:
+    """Logarithm; at zero it is -inf and has no gradient."""
+    xp = namespace(x)
+    some = x > 0
+    value = xp.log(xp.where(some, x, xp.ones_like(x)))
+    return xp.where(some, value, xp.full_like(value, -np.inf))

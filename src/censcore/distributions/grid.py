@@ -21,9 +21,9 @@ from censcore._arrays import (
 )
 from censcore._validation import check_positive, check_probabilities, name_rows
 from censcore.distributions._base import Univariate
-from censcore.distributions._binned import Binned, decay, log_or_never, place, tail_excess
+from censcore.distributions._binned import Binned, decay, place, tail_excess
 from censcore.distributions._censored_joint import CensoredJoint
-from censcore.distributions._joint import Joint, logsumexp
+from censcore.distributions._joint import Joint, log_or_never, logsumexp
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["JointGrid"]
@@ -218,6 +218,16 @@ class JointGrid(Joint):
         xp = self._xp
         corner = xp.exp(xp.reshape(self._log_p, (self._log_p.shape[0], -1))[:, -1])
         return xp.where(xp.any(self._rate > 0, axis=1), xp.zeros_like(corner), corner)
+
+    def _end_of_first(self) -> Array:
+        """The latest first event that any possible cell allows."""
+        xp = self._xp
+        end: Array = xp.full_like(self._log_p[:1], np.inf)
+        for j, edges in enumerate(self._edges):
+            upper = xp.concat([edges[0, 1:], xp.full_like(edges[0, :1], np.inf)], axis=0)
+            end = xp.minimum(end, xp.reshape(upper, (1, *(1,) * j, -1, *(1,) * (self.k - 1 - j))))
+        possible = xp.where(self._log_p > -np.inf, end, xp.zeros_like(end))
+        return xp.max(xp.reshape(possible, (possible.shape[0], -1)), axis=1)
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:
         """A cell by its probability, then a time within it on every axis."""

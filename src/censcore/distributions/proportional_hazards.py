@@ -88,7 +88,14 @@ class ProportionalHazards(Univariate):
 
     def _after(self, count: Array) -> Array:
         """The cumulative hazard of each row after ``count`` jumps."""
-        return self._risk * take_along(self._padded(), count)
+        return self._scaled(take_along(self._padded(), count))
+
+    def _scaled(self, hazard: Array) -> Array:
+        """Risk times hazard; an infinite one, after which nothing is left, has no gradient."""
+        xp = self._xp
+        endless = xp.isinf(hazard)
+        product = self._risk * xp.where(endless, xp.zeros_like(hazard), hazard)
+        return xp.where(endless, xp.full_like(product, np.inf), product)
 
     def _passed(self, t: Array, side: str = "right") -> Array:
         return searchsorted(self._times, t, side)
@@ -109,7 +116,7 @@ class ProportionalHazards(Univariate):
 
     def _steps(self) -> tuple[Array, Array]:
         """The curves of all rows, (1, J) and (n, J): ask for few rows at a time."""
-        return self._times, self._xp.exp(-self._risk * self._hazard)
+        return self._times, self._xp.exp(-self._scaled(self._hazard))
 
     def _isf(self, p: Array) -> Array:
         return self._first_jump(-safe_log(p), lambda H: self._xp.exp(-H) <= p, p < 1)
@@ -118,7 +125,8 @@ class ProportionalHazards(Univariate):
         xp = self._xp
         half_unit = float(xp.finfo(p.dtype).eps) / 4  # from here on F rounds to p, if p is a half or more
         level = xp.where(p < 0.5, -log1p(-xp.clip(p, 0.0, 0.5)), -xp.log(1 - p + half_unit))
-        return self._first_jump(level, lambda H: -xp.expm1(-H) >= p, p > 0)
+        t = self._first_jump(level, lambda H: -xp.expm1(-H) >= p, p > 0)
+        return xp.where(p < 1, t, self._isf(xp.zeros_like(p)))
 
     def _first_jump(self, level: Array, reached: Callable[[Array], Array], later: Array) -> Array:
         """The first jump whose cumulative hazard reaches ``level``, as the probabilities themselves see it.
@@ -176,7 +184,7 @@ class ProportionalHazards(Univariate):
         return (whole_b - whole_a) + (rest_b - rest_a)
 
     def _mass_at_infinity(self) -> Array:
-        return self._xp.exp(-self._risk * self._hazard[:, -1:])[:, 0]
+        return self._xp.exp(-self._scaled(self._hazard[:, -1:]))[:, 0]
 
     def _breaks(self) -> Array:
         return self._times
