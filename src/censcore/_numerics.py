@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, is_torch, namespace
+from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad
 
 __all__ = [
     "chunked_rows",
@@ -113,7 +113,10 @@ def xlogy(x: Array, y: Array) -> Array:
 
 
 def safe_log(x: Array) -> Array:
-    """``log(x)`` that gives -inf at zero without a warning."""
+    """``log(x)`` that gives -inf at zero, without a warning and with gradient zero."""
+    if requires_grad(x):
+        xp, positive = namespace(x), x > 0
+        return xp.where(positive, xp.log(xp.where(positive, x, xp.ones_like(x))), xp.log(detach(x)))
     if is_torch(x):
         return namespace(x).log(x)
     with np.errstate(divide="ignore"):

@@ -23,6 +23,7 @@ from censcore._arrays import (
 from censcore._numerics import invert_decreasing, log1p, safe_log
 from censcore._validation import check_not_nan, check_positive, check_probabilities
 from censcore.distributions._panels import integrated_survival, merge_edges, quantile_edges
+from censcore.distributions._special import exp
 from censcore.exceptions import InvalidInputError, NoDensityError
 
 __all__ = ["Distribution", "Univariate"]
@@ -219,8 +220,11 @@ class Univariate(Distribution):
         return self._with_gradient(invert_decreasing(self.detach()._sf, detach(p)), self._sf, p, -1)
 
     def _icdf(self, p: Array) -> Array:
-        cdf = self.detach()._cdf
-        return self._with_gradient(invert_decreasing(lambda t: -cdf(t), -detach(p)), self._cdf, p, 1)
+        xp, law = self._xp, self.detach()
+        t = invert_decreasing(lambda t: -law._cdf(t), -detach(p))
+        if bool(xp.any(p == 1)):  # F reaches 1 by rounding long before the support ends
+            t = xp.where(p == 1, law._isf(xp.zeros_like(p)), t)
+        return self._with_gradient(t, self._cdf, p, 1)
 
     def _log_slope(self, t: Array) -> Array | None:
         """Log density of the continuous part, along which quantiles move; None where there is none."""
@@ -236,11 +240,11 @@ class Univariate(Distribution):
         log_slope = law._log_slope(inside)
         if log_slope is None:
             return t
-        movable = finite & xp.isfinite(log_slope)
+        slope = exp(log_slope)
+        movable = finite & (slope > 0) & xp.isfinite(slope)
         if not self.has_density:  # an atom stays where it is
             movable = movable & (law._sf_left(inside) == law._sf(inside))
-        slope = sign * xp.exp(xp.where(movable, log_slope, xp.zeros_like(log_slope)))
-        step = (p - f(inside)) / slope
+        step = (p - f(inside)) / (sign * xp.where(movable, slope, xp.ones_like(slope)))
         return xp.where(movable, inside + (step - detach(step)), t)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
@@ -336,10 +340,15 @@ class Univariate(Distribution):
         return restore(law._icdf_beyond(y, p))
 
     def _icdf_beyond(self, y: Array, p: Array) -> Array:
+        """By the level left over, or by the level passed while that is smaller and so more exact."""
         xp = self._xp
-        survivors = self._sf_left(y)
-        t = xp.maximum(self._isf((1 - p) * survivors), y + 0 * p)
-        return xp.where(survivors > 0, t, y + 0 * p)
+        alive = self._sf_left(y)
+        gone = xp.where(alive == self._sf(y), self._cdf(y), 1 - alive)
+        left, passed = (1 - p) * alive, gone + p * alive
+        early = passed < 0.5
+        half = xp.full_like(left, 0.5)
+        t = xp.where(early, self._icdf(xp.where(early, passed, half)), self._isf(xp.where(early, half, left)))
+        return xp.where((alive > 0) & (p > 0), xp.maximum(t, y), y)
 
     def marginal(self, j: int) -> Univariate:
         """The law itself: it has one coordinate."""

@@ -47,7 +47,7 @@ class RunningSums:
 
     def __init__(self, panels: Array) -> None:
         xp = namespace(panels)
-        none = xp.zeros_like(panels[:, :1])
+        none = xp.sum(panels[:, :0], axis=1, keepdims=True)
         self._before = xp.concat([none, xp.cumulative_sum(panels, axis=1)], axis=1)
         reversed_ = xp.cumulative_sum(xp.flip(panels, axis=1), axis=1)
         self._after = xp.flip(xp.concat([none, reversed_], axis=1), axis=1)

@@ -154,6 +154,22 @@ class Mixture(Univariate):
         smooth = {j: slope for j, slope in slopes.items() if slope is not None}
         return self._log_sum(smooth) if smooth else None
 
+    def _isf(self, p: Array) -> Array:
+        return self._up_to_the_end(super()._isf(p), p == 0)
+
+    def _icdf(self, p: Array) -> Array:
+        return self._up_to_the_end(super()._icdf(p), p == 1)
+
+    def _up_to_the_end(self, t: Array, last: Array) -> Array:
+        """The end of the support, the latest of the components': rounding would stop the search early."""
+        xp = self._xp
+        if not bool(xp.any(last)):
+            return t
+        nothing = xp.zeros_like(self._weights[:, :1])
+        ends = [law._isf(nothing) for law in self._components]
+        used = [xp.where(self._weights[:, j : j + 1] > 0, end, nothing) for j, end in enumerate(ends)]
+        return xp.where(last, xp.max(xp.stack(xp.broadcast_arrays(*used), axis=-1), axis=-1), t)
+
     def _integrated_sf(self, a: Array, b: Array) -> Array:
         return self._sum(lambda law: law._integrated_sf(a, b))
 

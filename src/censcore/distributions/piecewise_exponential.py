@@ -77,7 +77,8 @@ class PiecewiseExponential(ByHazard):
         """H at the starts of the intervals, (1 or n, J)."""
         xp = self._xp
         spent = self._rates[:, :-1] * xp.diff(self._starts, axis=1)
-        return xp.concat([xp.zeros_like(self._rates[:, :1]), xp.cumulative_sum(spent, axis=1)], axis=1)
+        nothing = xp.sum(spent[:, :0], axis=1, keepdims=True)
+        return xp.concat([nothing, xp.cumulative_sum(spent, axis=1)], axis=1)
 
     def _interval(self, t: Array) -> Array:
         return searchsorted(self._times, t, side="right")
@@ -118,9 +119,10 @@ class PiecewiseExponential(ByHazard):
         inner = xp.where(first < last, first + 1, last)
         whole = RunningSums(decaying_area(survival[:, :-1], rates[:, :-1], xp.diff(starts, axis=1)))
         stop = xp.where(first < last, take_along(starts, inner), b)
-        start = xp.where(first < last, take_along(starts, last), stop)
         head = decaying_area(self._sf(a), take_along(rates, first), stop - a)
-        rest = decaying_area(take_along(survival, last), take_along(rates, last), b - start)
+        over = b - take_along(starts, last)
+        over = xp.where(first < last, over, xp.zeros_like(over))
+        rest = decaying_area(take_along(survival, last), take_along(rates, last), over)
         return head + whole.between(inner, last) + rest
 
     def _mass_at_infinity(self) -> Array:

@@ -191,8 +191,10 @@ class Quantiles(Polyline):
 
     def _beyond(self, there: Array, log_sf: Array, t: Array) -> Array:
         xp = self._xp
-        fall = xp.where(there, safe_log(self._left) - log_sf, xp.zeros_like(t))
-        return xp.where(there, self._last + fall / self._rate(), t)
+        endless = xp.isinf(log_sf)  # infinity stays out of the gradient
+        fall = xp.where(there & ~endless, safe_log(self._left) - log_sf, xp.zeros_like(t))
+        t = xp.where(there, self._last + fall / self._rate(), t)
+        return xp.where(there & endless, xp.full_like(t, np.inf), t)
 
     def _area_before(self, t: Array) -> tuple[Array, Array]:
         if self.tail != "exponential":

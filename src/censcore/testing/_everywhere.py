@@ -1,0 +1,161 @@
+"""Rules for every law, of one event time or of several."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import is_torch, to_numpy
+from censcore.distributions import Distribution
+from censcore.exceptions import InvalidTypeError
+from censcore.testing._subject import Rule, Subject, close
+
+__all__ = ["RULES"]
+
+
+def _answers(s: Subject, law: Any) -> dict[str, np.ndarray]:
+    """What tells one law from another: survival of the law, or of its coordinates and its first event."""
+    laws = {"": law} if law.k == 1 else {f"marginal({j}).": law.marginal(j) for j in range(law.k)}
+    if law.k > 1:
+        laws["first()."] = law.first()
+    times = s.own(_grid(s))
+    return {
+        f"{name}{word}": np.asarray(to_numpy(getattr(part, word)(times)), dtype=np.float64)
+        for name, part in laws.items()
+        for word in ("sf", "sf_left", "logsf")
+    }
+
+
+def _grid(s: Subject) -> np.ndarray:
+    """Times (1, q) spread over what the law draws."""
+    seen = s.draws[np.isfinite(s.draws)]
+    return s.rounded(np.quantile(seen, np.linspace(0.02, 0.98, 7)) if seen.size else np.ones(7))[None, :]
+
+
+def _same(s: Subject, law: Any, what: str, rtol: float = 0.0, rows: Any = slice(None)) -> None:
+    expected, got = _answers(s, s.law), _answers(s, law)
+    for word, values in expected.items():
+        close(got[word], values[rows] if len(values) == s.n else values, rtol, f"{what}: {word}", scale=1.0)
+
+
+def rows(s: Subject) -> None:
+    """len, shape, take and [] follow the rows; a law shared by all rows stays shared."""
+    law = s.law
+    assert len(law) == law.shape[0], f"len is {len(law)} but the shape is {law.shape}."
+    assert law.shape[1:] == (() if law.k == 1 else (law.k,)), f"The shape is {law.shape} for k = {law.k}."
+    if s.n == 1:
+        assert len(law.take([0, 0, 0])) == 1, "take repeats a law that serves all rows."
+        _same(s, law.take([0, 0, 0]), "take of a shared law")
+        return
+    order = np.arange(s.n)[::-1]
+    _same(s, law.take(order), "take(indices)", 8 * s.eps, order)
+    _same(s, law[order.tolist()], "[list]", 8 * s.eps, order)
+    _same(s, law[1:], "[slice]", 8 * s.eps, slice(1, None))
+    _same(s, law[np.arange(s.n) % 2 == 1], "[mask]", 8 * s.eps, np.arange(s.n) % 2 == 1)
+    _same(s, law[s.n - 1], "[int]", 8 * s.eps, [s.n - 1])
+
+
+def copies(s: Subject) -> None:
+    """A law can be copied, pickled and printed."""
+    for what, twin in (("deepcopy", copy.deepcopy(s.law)), ("pickle", pickle.loads(pickle.dumps(s.law)))):
+        _same(s, twin, what)
+    assert type(s.law).__name__ in repr(s.law), f"repr does not name the class: {s.law!r}."
+
+
+def seeds(s: Subject) -> None:
+    """sample(m, seed) has the shape (n, m) or (n, m, k) and depends on the seed alone."""
+    expected = (s.n, 5) if s.law.k == 1 else (s.n, 5, s.law.k)
+    first, again = s.ask("sample", 5, 7), s.ask("sample", 5, 7)
+    assert first.shape == expected, f"sample(5) has shape {first.shape}, not {expected}."
+    assert (first == again).all(), "The same seed gives other draws."
+    if (s.draws[:, :1] != s.draws).any():
+        other = s.ask("sample", 50, 8)
+        assert (other != s.ask("sample", 50, 7)).any(), "Another seed gives the same draws."
+
+
+def libraries(s: Subject) -> None:
+    """In torch a law gives the same numbers, in torch; NumPy laws that cannot follow say so."""
+    torch = _torch()
+    if torch is None or is_torch(s.law._reference):
+        return
+    if not _follows_to(torch, s.law):
+        return
+    for dtype, rtol in ((torch.float64, 1e-9), (torch.float32, 3e-5)):
+        like = torch.zeros(1, dtype=dtype)
+        twin = s.law.like(like)
+        t = torch.as_tensor(_grid(s), dtype=dtype)
+        same = s.law.like(like.numpy())
+        part, own = (law if law.k == 1 else law.marginal(0) for law in (twin, same))
+        for word in ("sf", "sf_left", "cdf"):
+            got = getattr(part, word)(t)
+            assert is_torch(got), f"{word} of a torch law is a {type(got).__name__}."
+            assert got.dtype == dtype, f"{word} of a {dtype} law is {got.dtype}."
+            expected = np.asarray(getattr(own, word)(t.numpy()), dtype=np.float64)
+            close(
+                to_numpy(got).astype(np.float64),
+                expected,
+                max(rtol, 64 * s.eps),
+                f"{word} in {dtype}",
+                scale=1.0,
+            )
+        assert twin.sample(3, 1).dtype == dtype, f"sample of a {dtype} law has another dtype."
+
+
+def gradients(s: Subject) -> None:
+    """Gradients in torch are finite, also at time zero, at infinity and far in the tail."""
+    torch = _torch()
+    if torch is None or is_torch(s.law._reference) or not _follows_to(torch, s.law):
+        return
+    leaves: list[Any] = []
+
+    def leaf(array: Any) -> Any:
+        tensor = torch.as_tensor(np.array(array), dtype=torch.float64)
+        leaves.append(tensor.requires_grad_(bool(np.isfinite(to_numpy(array)).all())))
+        return leaves[-1]
+
+    law = s.law._map(leaf)._bound()
+    part = law if law.k == 1 else law.marginal(0)
+    inner = _grid(s)
+    times = torch.as_tensor(np.concatenate([[[0.0]], inner, inner[:, -1:] * 1e3, [[np.inf]]], axis=1))
+    levels = torch.tensor([[0.0, 0.1, 0.5, 0.9, 1.0]], dtype=torch.float64)
+    values = {word: getattr(part, word)(times) for word in ("sf", "sf_left", "cdf")}
+    values["logsf"] = part.logsf(times[:, :-2])
+    values |= {word: getattr(part, word)(levels) for word in ("icdf", "isf")}
+    values["integrated_sf"] = part.integrated_sf(times[:, :-2] * 0, times[:, :-2])
+    values["sample"] = law.sample(20, s.seed)
+    if law.k > 1:
+        values["first().sf"] = law.first().sf(times)
+    for word, value in values.items():
+        finite = torch.where(torch.isfinite(value), value, torch.zeros_like(value)).sum()
+        asked = [x for x in leaves if x.requires_grad]
+        if not finite.requires_grad or not asked:
+            continue
+        found = torch.autograd.grad(finite, asked, allow_unused=True, retain_graph=True)
+        assert all(g is None or bool(torch.isfinite(g).all()) for g in found), (
+            f"The gradient of {word} is not finite."
+        )
+
+
+def _torch() -> Any:
+    """Torch where it is loaded or installed; else None."""
+    if "torch" not in sys.modules and find_spec("torch") is None:
+        return None
+    import torch
+
+    return torch
+
+
+def _follows_to(torch: Any, law: Distribution) -> bool:
+    try:
+        law.like(torch.zeros(1, dtype=torch.float64))
+    except InvalidTypeError:
+        return False
+    return True
+
+
+RULES: tuple[Rule, ...] = (rows, copies, seeds, libraries, gradients)

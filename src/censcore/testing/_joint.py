@@ -1,0 +1,147 @@
+"""Rules for laws of several event times."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from censcore.exceptions import InvalidInputError, NoDensityError
+from censcore.testing._subject import Rule, Subject, close
+
+__all__ = ["RULES"]
+
+
+def _times(s: Subject) -> np.ndarray:
+    """Finite positive times (n, q, k): the draws of each coordinate at a few levels, a little moved."""
+    return s.rounded(_levels_of(s.draws).transpose(1, 0, 2) * 1.0137 + 1e-3)
+
+
+def _levels_of(draws: np.ndarray) -> np.ndarray:
+    """A few quantiles of the finite draws along axis 1, first; one where there are none."""
+    finite = np.isfinite(draws)
+    usable = np.where(finite.any(axis=1, keepdims=True), np.where(finite, draws, np.nan), 1.0)
+    return np.nanquantile(usable, [0.1, 0.35, 0.6, 0.85], axis=1)
+
+
+def coordinates(s: Subject) -> None:
+    """marginal(j) is the law of the j-th time: draws follow it."""
+    times = _times(s)
+    for j in range(s.law.k):
+        law = s.law.marginal(j)
+        assert law.k == 1, f"marginal({j}) has {law.k} coordinates."
+        assert len(law) in (1, s.n), f"marginal({j}) has {len(law)} rows, not {s.n}."
+        t = times[:, :, j]
+        above = s.draws[:, :, j, None] > t[:, None, :]
+        s.expect_mean(above.astype(float), s.ask("sf", t, law=law), f"marginal({j}).sf")
+        above = s.draws[:, :, j, None] >= t[:, None, :]
+        s.expect_mean(above.astype(float), s.ask("sf_left", t, law=law), f"marginal({j}).sf_left")
+    last = s.ask("sf", times[:, :, -1], law=s.law.marginal(-1))
+    close(last, s.ask("sf", times[:, :, -1], law=s.law.marginal(s.law.k - 1)), 0.0, "marginal(-1)")
+
+
+def first_event(s: Subject) -> None:
+    """first() is the law of the smallest time: draws follow it, in survival, integral and quantiles."""
+    law = s.law.first()
+    earliest = s.draws.min(axis=2)
+    t = s.rounded(_levels_of(earliest).T * 1.0137)
+    s.expect_mean((earliest[:, :, None] > t[:, None, :]).astype(float), s.ask("sf", t, law=law), "first().sf")
+    left = s.ask("sf_left", t, law=law)
+    s.expect_mean((earliest[:, :, None] >= t[:, None, :]).astype(float), left, "first().sf_left")
+    limit = t[:, None, -1:]
+    cut = np.minimum(earliest[:, :, None], limit) / limit
+    s.expect_mean(cut, s.ask("integrated_sf", 0.0, t[:, -1:], law=law) / limit[:, 0], "first().integrated_sf")
+    p = np.array([[0.2, 0.5, 0.8]])
+    quantile = s.ask("icdf", p, law=law)
+    inside = np.where(np.isfinite(quantile), quantile, 0.0)
+    reached = np.isinf(quantile) | (s.ask("cdf", inside, law=law) >= p - 1e2 * s.eps)
+    assert reached.all(), "F(icdf(p)) < p for first()."
+
+
+def survival(s: Subject) -> None:
+    """The likelihood of rows censored in every coordinate is the probability that all times are later."""
+    times = _times(s)
+    nothing = np.zeros((s.n, s.law.k), dtype=bool)
+    for i in range(times.shape[1]):
+        try:
+            value = s.ask("log_likelihood", times[:, i], nothing)
+        except NoDensityError:
+            return  # an empirical law: draws are all that it has
+        assert value.shape == (s.n,), f"log_likelihood has shape {value.shape}, not {(s.n,)}."
+        later = np.all(s.draws > times[:, None, i], axis=2, keepdims=True)
+        s.expect_mean(later.astype(float), np.exp(value)[:, None], "survival of all coordinates")
+
+
+def likelihood(s: Subject) -> None:
+    """With events, the likelihood is the slope of survival in their coordinates."""
+    if s.eps > 1e-10:
+        return  # differences need double precision
+    if not getattr(s.law, "has_density", True):
+        try:
+            s.ask("log_likelihood", _times(s)[:, 0], np.ones((s.n, s.law.k), dtype=bool))
+        except NoDensityError:
+            return
+        raise AssertionError("has_density is False, but log_likelihood answers for events.")
+    k = s.law.k
+    for events in [*combinations(range(k), 1), *combinations(range(k), 2)]:
+        event = np.zeros((s.n, k), dtype=bool)
+        event[:, list(events)] = True
+        for i in (1, 2):
+            t = _times(s)[:, i]
+            value = np.exp(s.ask("log_likelihood", t, event))
+            close(value, _slope(s, t, events), 1e-3, f"log_likelihood with events in {events}", scale=1e-6)
+
+
+def _slope(s: Subject, t: np.ndarray, events: tuple[int, ...]) -> np.ndarray:
+    """Mixed central difference of the survival function in the coordinates ``events``."""
+    nothing = np.zeros_like(t, dtype=bool)
+    total = np.zeros(s.n)
+    for signs in np.ndindex(*(2,) * len(events)):
+        moved, sign = t.copy(), 1.0
+        for j, up in zip(events, signs, strict=True):
+            moved[:, j] *= 1 + (1e-4 if up else -1e-4)
+            sign *= -1.0 if up else 1.0
+        total += sign * np.exp(s.ask("log_likelihood", moved, nothing))
+    return total / np.prod([2e-4 * t[:, j] for j in events], axis=0)
+
+
+def censoring(s: Subject) -> None:
+    """censor_at(tau), tau a number, (n,) or (n, k), is the law of min(T_j, tau_j)."""
+    tau = _times(s)[:, 2]
+    for limit in (float(tau.max()), tau[:, 0], tau):
+        cut = s.law.censor_at(s.own(limit) if isinstance(limit, np.ndarray) else limit)
+        limits = np.broadcast_to(limit[:, None] if np.ndim(limit) == 1 else limit, tau.shape)  # type: ignore[index]
+        for j in range(s.law.k):
+            end = limits[:, j]
+            support = s.ask("isf", 0.0, law=cut.marginal(j))
+            assert (support <= end * (1 + 8 * s.eps)).all(), "A censored coordinate goes on beyond tau."
+            before = s.ask("sf", end / 2, law=s.law.marginal(j))
+            close(s.ask("sf", end / 2, law=cut.marginal(j)), before, 64 * s.eps, "sf before tau", scale=1.0)
+        draws = s.ask("sample", 50, s.seed, law=cut)
+        assert (draws <= limits[:, None, :] * (1 + 4 * s.eps)).all(), "A draw of censor_at(tau) exceeds tau."
+
+
+def refusals(s: Subject) -> None:
+    """NaN, negative times, a wrong number of columns, coordinates out of range and no draws are refused."""
+    k = s.law.k
+    event = np.zeros((s.n, k), dtype=bool)
+    bad: dict[str, Any] = {
+        f"marginal({k})": lambda: s.law.marginal(k),
+        "sample(0)": lambda: s.law.sample(0),
+        "censor_at(-1)": lambda: s.law.censor_at(-1.0),
+        "log_likelihood(nan)": lambda: s.ask("log_likelihood", np.full((s.n, k), np.nan), event),
+        "log_likelihood(-1)": lambda: s.ask("log_likelihood", np.full((s.n, k), -1.0), event),
+        "log_likelihood of k + 1 columns": lambda: s.ask(
+            "log_likelihood", np.ones((s.n, k + 1)), np.zeros((s.n, k + 1), dtype=bool)
+        ),
+    }
+    for what, call in bad.items():
+        try:
+            call()
+        except (InvalidInputError, NoDensityError):
+            continue
+        raise AssertionError(f"{what} is not refused by an InvalidInputError.")
+
+
+RULES: tuple[Rule, ...] = (coordinates, first_event, survival, likelihood, censoring, refusals)

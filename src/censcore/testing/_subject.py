@@ -1,0 +1,110 @@
+"""A law under examination: asked in NumPy whatever library it lives in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import convert, to_numpy
+
+__all__ = ["Rule", "Subject", "close"]
+
+_LEVELS = np.array([1e-6, 0.01, 0.1, 0.25, 0.5, 0.6, 0.8, 0.95, 0.999])
+_DRAWS = 4000
+_BREAKS = 25
+
+
+class Subject:
+    """A law with the times and levels at which it is examined."""
+
+    def __init__(self, law: Any, rtol: float | None, seed: int) -> None:
+        self.law = law
+        self.seed = seed
+        dtype = to_numpy(law._reference).dtype
+        self.eps = float(np.finfo(dtype).eps)
+        self.dtype = dtype
+        self.rtol = rtol if rtol is not None else 1e-6 if self.eps < 1e-10 else 3e-3
+        self.n = len(law)
+
+    def ask(self, word: str, *args: Any, law: Any = None) -> np.ndarray:
+        """``law.word(*args)`` in double precision; arrays are brought to the law's library first."""
+        law = self.law if law is None else law
+        inputs = [self.own(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+        return np.asarray(to_numpy(getattr(law, word)(*inputs)), dtype=np.float64)
+
+    def own(self, array: np.ndarray) -> Any:
+        """``array`` in the library, the dtype and on the device of the law."""
+        return convert(array, self.law._reference)
+
+    def rounded(self, values: Any) -> np.ndarray:
+        """Values as the law's dtype has them, in double precision."""
+        return np.asarray(values, dtype=self.dtype).astype(np.float64)
+
+    @cached_property
+    def levels(self) -> np.ndarray:
+        """Levels (1, q) from the lower to the upper tail."""
+        return self.rounded(_LEVELS)[None, :]
+
+    @cached_property
+    def breaks(self) -> np.ndarray:
+        """Positive finite times (n, b) where the law says that its survival function jumps or bends."""
+        found = self.law._breaks()
+        if found is None:
+            return np.empty((self.n, 0))
+        times = np.broadcast_to(to_numpy(found).astype(np.float64), (self.n, found.shape[1]))
+        times = times[:, np.unique(np.linspace(0, times.shape[1] - 1, _BREAKS).astype(int))]
+        return np.where(np.isfinite(times) & (times > 0), times, self.times_of_levels[:, :1])
+
+    @property
+    def knows_every_break(self) -> bool:
+        """Whether all breaks are among the times examined."""
+        found = self.law._breaks()
+        return found is None or found.shape[1] <= _BREAKS
+
+    @cached_property
+    def times_of_levels(self) -> np.ndarray:
+        """Positive finite quantiles (n, q), ascending."""
+        quantiles = np.broadcast_to(self.ask("icdf", self.levels), (self.n, self.levels.shape[1]))
+        usable = np.isfinite(quantiles) & (quantiles > 0)
+        return np.sort(np.where(usable, quantiles, 1.0), axis=1)
+
+    @cached_property
+    def times(self) -> np.ndarray:
+        """Positive finite times (n, q), ascending: quantiles, breaks, and points between and beyond."""
+        known = np.sort(np.concatenate([self.times_of_levels, self.breaks], axis=1), axis=1)
+        between = (known[:, 1:] + known[:, :-1]) / 2
+        every = np.concatenate([known, between, known[:, :1] / 2, known[:, -1:] * 1.5], axis=1)
+        return self.rounded(np.sort(every, axis=1))
+
+    @cached_property
+    def draws(self) -> np.ndarray:
+        """A sample of the law, (n, m) or (n, m, k)."""
+        return self.ask("sample", _DRAWS, self.seed)
+
+    def expect_mean(self, samples: np.ndarray, expected: np.ndarray, what: str) -> None:
+        """The mean of samples (n, m, q) is ``expected`` (n, q), within six standard errors."""
+        m = samples.shape[1]
+        error = samples.std(axis=1) / np.sqrt(m) + 1 / m
+        off = np.abs(samples.mean(axis=1) - expected) / (error * np.maximum(1.0, np.abs(expected)))
+        assert (off < 6).all(), f"{what}: simulation is {off.max():.1f} standard errors away."
+
+
+Rule = Callable[[Subject], None]
+
+
+def close(
+    got: np.ndarray, expected: np.ndarray, rtol: float, what: str, scale: np.ndarray | float = 0.0
+) -> None:
+    """Equal within ``rtol`` of the expected value or of ``scale``; infinities must coincide."""
+    got, expected = np.broadcast_arrays(got, expected)
+    assert not np.isnan(got).any(), f"{what} is NaN."
+    same = got == expected
+    finite = np.isfinite(got) & np.isfinite(expected)
+    gap = np.abs(np.where(finite, got, np.inf) - np.where(finite, expected, 0.0))
+    off = ~same & ~(gap <= rtol * np.maximum(np.abs(np.where(finite, expected, 0.0)), scale))
+    if off.any():
+        where = tuple(np.argwhere(off)[0].tolist())
+        raise AssertionError(f"{what}: {got[where]:.12g} instead of {expected[where]:.12g} at {where}.")

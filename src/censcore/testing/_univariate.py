@@ -1,0 +1,367 @@
+"""Rules for laws of one event time. The docstring of a rule says what it demands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from censcore._numerics import integrate_panels
+from censcore.distributions import Univariate
+from censcore.exceptions import InvalidInputError, NoDensityError
+from censcore.testing._subject import Rule, Subject, close
+
+__all__ = ["RULES"]
+
+_AT_TIMES = ("sf", "cdf", "sf_left", "logsf")
+_AT_LEVELS = ("icdf", "isf")
+
+
+def _words(s: Subject) -> tuple[str, ...]:
+    return (*_AT_TIMES, "logpdf") if s.law.has_density else _AT_TIMES
+
+
+def shapes(s: Subject) -> None:
+    """A number or (n,) gives (n,), (1, q) or (n, q) gives (n, q), with the same values."""
+    rows = s.n if s.n > 1 else 3
+    for word in (*_words(s), *_AT_LEVELS):
+        grid = s.levels if word in _AT_LEVELS else s.times[:1, :5]
+        q = grid.shape[1]
+        whole = s.ask(word, grid)
+        assert whole.shape == (s.n, q), f"{word} of (1, q) has shape {whole.shape}, not {(s.n, q)}."
+        wide = s.ask(word, np.repeat(grid, rows, axis=0))
+        assert wide.shape == (rows, q), f"{word} of (n, q) has shape {wide.shape}."
+        close(wide, whole, 8 * s.eps, f"{word} of (n, q) against (1, q)")
+        one = s.ask(word, float(grid[0, 1]))
+        assert one.shape == (s.n,), f"{word} of a number has shape {one.shape}, not {(s.n,)}."
+        close(one, whole[:, 1], 8 * s.eps, f"{word} of a number against (1, q)")
+        column = s.ask(word, np.repeat(grid[0, 2], rows))
+        assert column.shape == (rows,), f"{word} of (n,) has shape {column.shape}, not {(rows,)}."
+        close(column, whole[:, 2], 8 * s.eps, f"{word} of (n,) against (1, q)")
+    assert s.ask("integrated_sf", 0.0, 1.0).shape == (s.n,), "integrated_sf of numbers is not (n,)."
+    assert s.ask("integrated_sf", 0.0, s.times[:, :3]).shape == (s.n, 3), "integrated_sf is not (n, q)."
+    assert s.ask("integrated_sf", s.times[:, :1] * 0, s.times[:, :1]).shape == (s.n, 1), (
+        "integrated_sf of (n, 1) is not (n, 1)."
+    )
+    assert s.ask("icdf_beyond", s.times[:, 0], s.levels).shape == (s.n, s.levels.shape[1]), (
+        "icdf_beyond of y (n,) and p (1, q) is not (n, q)."
+    )
+    for word in ("mean", "mass_at_infinity"):
+        assert s.ask(word).shape == (s.n,), f"{word}() is not (n,)."
+
+
+def probabilities(s: Subject) -> None:
+    """P(T <= t) + P(T > t) = 1, both in [0, 1] and monotone, with the right values at the ends."""
+    sf, cdf, left = (s.ask(word, s.times) for word in ("sf", "cdf", "sf_left"))
+    close(sf + cdf, np.ones_like(sf), 16 * s.eps, "cdf + sf")
+    assert (sf >= 0).all(), "sf falls below 0."
+    assert (sf <= 1 + 8 * s.eps).all(), "sf exceeds 1."
+    assert (np.diff(sf, axis=1) <= 8 * s.eps).all(), "sf increases."
+    assert (left >= sf - 4 * s.eps).all(), "sf_left is below sf."
+    assert (left[:, 1:] <= sf[:, :-1] + 8 * s.eps).all() | _tied(s.times), (
+        "sf_left exceeds sf at an earlier time."
+    )
+    ends = {"sf": (1.0, 0.0), "cdf": (0.0, 1.0), "logsf": (0.0, -np.inf)}
+    for word, (before, after) in ends.items():
+        close(s.ask(word, -1.0), np.full(s.n, before), 0.0, f"{word} at -1")
+        close(s.ask(word, np.inf), np.full(s.n, after), 0.0, f"{word} at infinity")
+    close(s.ask("sf_left", 0.0), np.ones(s.n), 8 * s.eps, "sf_left at 0")
+    close(s.ask("sf_left", np.inf), s.ask("mass_at_infinity"), 16 * s.eps, "sf_left at infinity", scale=1.0)
+
+
+def _tied(times: np.ndarray) -> bool:
+    return bool((np.diff(times, axis=1) == 0).any())
+
+
+def logarithms(s: Subject) -> None:
+    """Logarithms agree with what they are the logarithms of."""
+    sf = s.ask("sf", s.times)
+    with np.errstate(divide="ignore"):
+        expected = np.log(sf)
+    logsf = s.ask("logsf", s.times)
+    close(
+        np.where(sf > 0, logsf, -np.inf),
+        expected,
+        64 * s.eps,
+        "logsf",
+        scale=np.maximum(1.0, -expected.clip(-1e3)),
+    )
+    assert (logsf[sf == 0] < np.log(np.finfo(s.dtype).tiny) + 4).all(), "logsf is too large where sf is 0."
+
+
+def left_limits(s: Subject) -> None:
+    """Survival is right-continuous, and sf_left is its limit from the left, at every break and elsewhere."""
+    t = s.times
+    after = np.nextafter(t.astype(s.dtype), np.asarray(np.inf, s.dtype)).astype(np.float64)
+    before = np.nextafter(t.astype(s.dtype), np.asarray(-np.inf, s.dtype)).astype(np.float64)
+    tolerance = max(s.rtol * 1e-2, 64 * s.eps)
+    close(s.ask("sf", after), s.ask("sf", t), tolerance, "sf just after t against sf", scale=1.0)
+    close(s.ask("sf", before), s.ask("sf_left", t), tolerance, "sf just before t against sf_left", scale=1.0)
+
+
+def quantiles(s: Subject) -> None:
+    """Quantiles are generalized inverses: F(Q(p)) >= p, F(Q(p)-) <= p, Q(F(t)) <= t, and so for isf."""
+    slack = 64 * s.eps
+    p = s.levels
+    up, down = 1 + 8 * s.eps, 1 - 8 * s.eps  # a time is known to its last digits only
+    t = s.ask("icdf", p)
+    finite = np.isfinite(t)
+    t_in = np.where(finite, t, 1.0)
+    assert (~finite | (s.ask("cdf", t_in * up) >= p * (1 - slack) - 4 * s.eps)).all(), "F(icdf(p)) < p."
+    assert (~finite | (1 - s.ask("sf_left", t_in * down) <= p + slack)).all(), "F(icdf(p)-) > p."
+    assert (finite | (p > 1 - s.ask("mass_at_infinity")[:, None] - slack)).all(), (
+        "icdf(p) is infinite too soon."
+    )
+    u = s.ask("isf", p)
+    finite = np.isfinite(u)
+    u_in = np.where(finite, u, 1.0)
+    assert (~finite | (s.ask("sf", u_in * up) <= p * (1 + slack) + 4 * s.eps)).all(), "sf(isf(p)) > p."
+    assert (~finite | (s.ask("sf_left", u_in * down) >= p * (1 - slack) - 4 * s.eps)).all(), (
+        "sf_left(isf(p)) < p."
+    )
+    assert (finite | (p < s.ask("mass_at_infinity")[:, None] + slack)).all(), "isf(p) is infinite too soon."
+    assert (t[:, 1:] >= t[:, :-1]).all(), "icdf is not monotone."
+    assert (u[:, 1:] <= u[:, :-1]).all(), "isf is not monotone."
+    _return_from_levels(s)
+
+
+def _return_from_levels(s: Subject) -> None:
+    cdf, sf = s.ask("cdf", s.times), s.ask("sf", s.times)
+    reach = s.times * (1 + max(1e-4, 1e3 * s.eps))
+    # far on, the level no longer tells the time: only isf can, and early on only icdf; where the law is flat
+    # a level is met exactly or, by rounding, only after the flat part
+    below, above = s.rounded(cdf * (1 - 8 * s.eps)), s.rounded(np.minimum(sf * (1 + 8 * s.eps), 1.0))
+    assert (s.ask("icdf", below) <= reach)[cdf <= 0.9].all(), "icdf(cdf(t)) > t."
+    assert (s.ask("isf", above) <= reach)[sf <= 0.9].all(), "isf(sf(t)) > t."
+
+
+def quantiles_at_the_ends(s: Subject) -> None:
+    """icdf(0) = isf(1) = 0, icdf(1) = isf(0) is the end of the support, and isf reaches far into the tail."""
+    close(s.ask("icdf", 0.0), np.zeros(s.n), 0.0, "icdf(0)")
+    close(s.ask("isf", 1.0), np.zeros(s.n), 0.0, "isf(1)")
+    end = s.ask("isf", 0.0)
+    close(s.ask("icdf", 1.0), end, s.rtol, "icdf(1) against isf(0)")
+    assert np.isinf(end)[s.ask("mass_at_infinity") > 0].all(), "isf(0) is finite despite mass at infinity."
+    inside = np.where(np.isfinite(end), end, 1.0)
+    close(
+        np.where(np.isfinite(end), s.ask("sf", inside), 0.0),
+        np.zeros(s.n),
+        8 * s.eps,
+        "sf(isf(0))",
+        scale=1.0,
+    )
+    tiny = np.array([[1e-30, 1e-20, 1e-10]])
+    far = s.ask("isf", tiny)
+    reached = np.isinf(far) | (s.ask("sf", np.where(np.isinf(far), 0.0, far)) <= tiny * (1 + s.rtol))
+    assert reached.all(), "sf(isf(p)) > p for p down to 1e-30."
+
+
+def derived_routes(s: Subject) -> None:
+    """Closed forms agree with what the base class derives from the survival function alone."""
+    law = s.law
+    levels = s.levels * 0.9973  # off the levels of jumps, which the base class meets up to rounding only
+    for word in ("_icdf", "_isf"):
+        derived = s.ask("__call__", law=_Calls(getattr(Univariate, word), law, s.own(levels)))
+        own = s.ask(word, levels)
+        steep = np.isinf(own) | np.isinf(derived)
+        level = s.ask("_cdf" if word == "_icdf" else "_sf", np.where(steep, 1.0, derived))
+        reached = s.ask("_cdf" if word == "_icdf" else "_sf", np.where(steep, 1.0, own))
+        close(
+            np.where(steep, 0.0, reached), np.where(steep, 0.0, level), s.rtol, f"{word[1:]}: level reached"
+        )
+    a, b = s.own(s.times[:, :-1]), s.own(s.times[:, 1:])
+    derived = s.ask("__call__", law=_Calls(Univariate._integrated_sf, law, a, b))
+    scale = s.times[:, -1:] * 1e-3
+    close(
+        s.ask("integrated_sf", s.times[:, :-1], s.times[:, 1:]), derived, s.rtol, "integrated_sf", scale=scale
+    )
+
+
+class _Calls:
+    """A formula of the base class, as something to ask."""
+
+    def __init__(self, formula: Any, *args: Any) -> None:
+        self._formula, self._args = formula, args
+
+    def __call__(self) -> Any:
+        return self._formula(*self._args)
+
+
+def integral(s: Subject) -> None:
+    """integrated_sf is additive, agrees with quadrature, and is infinite with mass at infinity."""
+    t = s.times
+    zero = np.zeros_like(t[:, :1])
+    steps = s.ask("integrated_sf", np.concatenate([zero, t[:, :-1]], axis=1), t)
+    whole = s.ask("integrated_sf", 0.0, t)
+    scale = whole[:, -1:]
+    close(
+        np.cumsum(steps, axis=1),
+        whole,
+        max(1e-9, 1e2 * s.eps),
+        "integrated_sf summed over steps",
+        scale=scale,
+    )
+    close(s.ask("integrated_sf", t, t), np.zeros_like(t), 16 * s.eps, "integrated_sf(t, t)", scale=scale)
+    assert (whole <= t * (1 + 64 * s.eps)).all(), "integrated_sf(0, t) > t."
+    if s.knows_every_break:
+        quadrature = _quadrature(s, lambda t: s.ask("sf", t), np.concatenate([zero, t], axis=1))
+        close(quadrature, steps, s.rtol, "integrated_sf against quadrature of sf", scale=scale * 1e-3)
+    mean = s.ask("mean")
+    close(s.ask("integrated_sf", 0.0, np.inf), mean, 8 * s.eps, "integrated_sf(0, inf) against mean()")
+    rest = s.ask("integrated_sf", t[:, -1], np.inf)
+    close(whole[:, -1] + rest, mean, max(1e-9, 1e2 * s.eps), "integrated_sf(0, t) + integrated_sf(t, inf)")
+    assert np.isinf(mean)[s.ask("mass_at_infinity") > 0].all(), "mean() is finite despite mass at infinity."
+
+
+def _quadrature(s: Subject, f: Callable[[np.ndarray], np.ndarray], edges: np.ndarray) -> np.ndarray:
+    """The integral of f between consecutive edges (n, q), of which breaks are some, on panels that grow."""
+    a, b = edges[:, :-1, None], edges[:, 1:, None]
+    pieces = np.arange(17) / 16
+    growing = np.where(a > 0, a, 1.0) * (b / np.where(a > 0, a, 1.0)) ** pieces
+    cuts = np.where(a > 0, growing, b * pieces**4)
+    low, high = (part.reshape(len(edges), -1) for part in (cuts[..., :-1], cuts[..., 1:]))
+    return integrate_panels(f, low, high).reshape(len(edges), -1, 16).sum(axis=2)
+
+
+def density(s: Subject) -> None:
+    """The density is the slope of the distribution function; without one, logpdf is a NoDensityError."""
+    if not s.law.has_density:
+        try:
+            s.ask("logpdf", 1.0)
+        except NoDensityError:
+            return
+        raise AssertionError("has_density is False, but logpdf(1.0) answers.")
+    mass = _quadrature(s, lambda t: np.exp(s.ask("logpdf", t)), s.times)
+    gained = np.diff(s.ask("cdf", s.times), axis=1)
+    close(mass, gained, s.rtol, "integral of the density", scale=1e-2)
+    close(s.ask("logpdf", -1.0), np.full(s.n, -np.inf), 0.0, "logpdf at -1")
+    close(s.ask("logpdf", np.inf), np.full(s.n, -np.inf), 0.0, "logpdf at infinity")
+    t, some = s.times_of_levels[:, 4], np.ones(s.n, dtype=bool)
+    for event, word in ((some, "logpdf"), (~some, "logsf")):
+        got = np.asarray(s.ask("log_likelihood", t, event))
+        close(got, s.ask(word, t), 8 * s.eps, f"log_likelihood against {word}")
+
+
+def conditional_quantiles(s: Subject) -> None:
+    """Given T >= y, icdf_beyond(y, p) is the first t >= y with P(T <= t | T >= y) >= p."""
+    slack = 1e2 * s.eps
+    for y in (s.times[:, 0], s.times_of_levels[:, 4], s.times_of_levels[:, -1], s.times[:, -1]):
+        t = s.ask("icdf_beyond", y, s.levels)
+        start = y[:, None]
+        assert (t >= start * (1 - 4 * s.eps)).all(), "icdf_beyond(y, p) < y."
+        alive = s.ask("sf_left", start)
+        close(np.where(alive > 0, start, t), start, 8 * s.eps, "icdf_beyond where P(T >= y) = 0")
+        ok = (alive > 1e-200) & np.isfinite(t)
+        inside, share = np.where(ok, t, start), np.where(alive > 1e-200, alive, 1.0)
+        past = (alive - s.ask("sf", inside)) / share
+        short = (alive - s.ask("sf_left", inside)) / share
+        assert (~ok | (past >= s.levels * (1 - s.rtol) - slack)).all(), (
+            "P(T <= icdf_beyond(y, p) | T >= y) < p."
+        )
+        assert (~ok | (short <= s.levels * (1 + s.rtol) + slack)).all(), (
+            "P(T < icdf_beyond(y, p) | T >= y) > p."
+        )
+        never = s.ask("mass_at_infinity")[:, None] / share
+        too_soon = np.isinf(t) & (alive > 1e-200) & (s.levels < 1 - never - slack)
+        assert not too_soon.any(), "icdf_beyond(y, p) is infinite too soon."
+        close(s.ask("icdf_beyond", y, 0.0), y, 8 * s.eps, "icdf_beyond(y, 0)")
+
+
+def simulation(s: Subject) -> None:
+    """Draws are non-negative and follow sf, sf_left, the mass at infinity and the integral of sf."""
+    draws = s.draws
+    assert draws.shape[0] == s.n, f"sample(m) has {draws.shape[0]} rows, not {s.n}."
+    assert (draws >= 0).all(), "A draw is negative or NaN."
+    t = s.times[:, None, :]
+    s.expect_mean((draws[:, :, None] > t).astype(float), s.ask("sf", s.times), "sf")
+    s.expect_mean((draws[:, :, None] >= t).astype(float), s.ask("sf_left", s.times), "sf_left")
+    never = np.isinf(draws)[:, :, None].astype(float)
+    s.expect_mean(never, s.ask("mass_at_infinity")[:, None], "mass_at_infinity")
+    limit = s.times_of_levels[:, None, 4:]
+    expected = s.ask("integrated_sf", 0.0, s.times_of_levels[:, 4:]) / limit[:, 0]
+    s.expect_mean(np.minimum(draws[:, :, None], limit) / limit, expected, "integrated_sf(0, t) = E min(T, t)")
+
+
+def censoring(s: Subject) -> None:
+    """censor_at(tau) is the law of min(T, tau)."""
+    tau = s.times_of_levels[:, 4]
+    cut = s.law.censor_at(s.own(tau))
+    end = tau[:, None]
+    t = np.sort(np.concatenate([s.times, end], axis=1), axis=1)
+    for word, kept, after in (("sf", t < end, 0.0), ("cdf", t < end, 1.0), ("sf_left", t <= end, 0.0)):
+        expected = np.where(kept, s.ask(word, t), after)
+        close(s.ask(word, t, law=cut), expected, 16 * s.eps, f"{word} of censor_at(tau)", scale=1.0)
+    expected = np.minimum(s.ask("icdf", s.levels), end)
+    close(s.ask("icdf", s.levels, law=cut), expected, s.rtol, "icdf of censor_at(tau)")
+    close(s.ask("mass_at_infinity", law=cut), np.zeros(s.n), 0.0, "mass at infinity of censor_at(tau)")
+    close(
+        s.ask("mean", law=cut),
+        s.ask("integrated_sf", 0.0, tau),
+        max(1e-9, 1e2 * s.eps),
+        "mean of censor_at(tau)",
+    )
+    free = s.law.censor_at(np.inf)
+    close(
+        s.ask("sf_left", np.inf, law=free), s.ask("sf_left", np.inf), 16 * s.eps, "censor_at(inf)", scale=1.0
+    )
+    twice = cut.censor_at(s.own(tau / 2))
+    close(
+        s.ask("isf", 0.0, law=twice),
+        s.ask("isf", 0.0, law=s.law.censor_at(s.own(tau / 2))),
+        8 * s.eps,
+        "censored twice",
+    )
+
+
+def one_coordinate(s: Subject) -> None:
+    """A law of one time is its own first event and its own coordinate 0; it has no other."""
+    assert s.law.k == 1, f"k is {s.law.k}."
+    for law in (s.law.first(), s.law.marginal(0)):
+        close(s.ask("sf", s.times, law=law), s.ask("sf", s.times), 8 * s.eps, "first() and marginal(0)")
+    _refused(lambda: s.law.marginal(1), "marginal(1)")
+
+
+def refusals(s: Subject) -> None:
+    """NaN, levels outside [0, 1], a > b, negative tau, no draws and shapes that do not fit are refused."""
+    law = s.law
+    for word in _words(s):
+        _refused(lambda word=word: s.ask(word, np.array([[np.nan]])), f"{word}(nan)")
+    for word in _AT_LEVELS:
+        for level in (-0.1, 1.1, np.nan):
+            _refused(lambda word=word, level=level: s.ask(word, level), f"{word}({level})")
+    _refused(lambda: s.ask("integrated_sf", 2.0, 1.0), "integrated_sf(2, 1)")
+    _refused(lambda: s.ask("integrated_sf", -1.0, 1.0), "integrated_sf(-1, 1)")
+    _refused(lambda: s.ask("icdf_beyond", 1.0, 1.5), "icdf_beyond(y, 1.5)")
+    _refused(lambda: s.ask("sf", np.ones((1, 1, 1))), "sf of a 3-dimensional array")
+    _refused(lambda: law.censor_at(-1.0), "censor_at(-1)")
+    _refused(lambda: law.censor_at(np.nan), "censor_at(nan)")
+    _refused(lambda: law.sample(0), "sample(0)")
+    if s.n > 1:
+        _refused(lambda: s.ask("sf", np.ones(s.n + 1)), "sf at n + 1 times")
+
+
+def _refused(call: Any, what: str) -> None:
+    try:
+        call()
+    except InvalidInputError:
+        return
+    raise AssertionError(f"{what} is not refused by an InvalidInputError.")
+
+
+RULES: tuple[Rule, ...] = (
+    shapes,
+    probabilities,
+    logarithms,
+    left_limits,
+    quantiles,
+    quantiles_at_the_ends,
+    derived_routes,
+    integral,
+    density,
+    conditional_quantiles,
+    simulation,
+    censoring,
+    one_coordinate,
+    refusals,
+)

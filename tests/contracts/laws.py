@@ -1,0 +1,92 @@
+"""Examples of every exported law, for contracts to run on. A new law is added here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.stats
+
+from censcore.distributions import (
+    Copula,
+    Distribution,
+    Ensemble,
+    Exponential,
+    Gamma,
+    Gompertz,
+    Grouped,
+    Independent,
+    JointGrid,
+    LogLogistic,
+    LogNormal,
+    Mixture,
+    PiecewiseExponential,
+    PiecewiseLinear,
+    PointMass,
+    ProportionalHazards,
+    Quantiles,
+    ScipyDistribution,
+    Step,
+    Uniform,
+    Weibull,
+)
+
+RNG = np.random.default_rng(5)
+INF = float("inf")
+SAMPLES = RNG.weibull(1.3, (3, 40)).round(2)
+CELLS = RNG.dirichlet(np.ones(16), 2).reshape(2, 4, 4)
+
+#: Laws of one event time, by the name of their class and what is special about them.
+UNIVARIATE: dict[str, Callable[[], Distribution]] = {
+    "Weibull": lambda: Weibull([0.7, 1.0, 2.5], [1.0, 2.0, 3.0]),
+    "Weibull, shared": lambda: Weibull(1.5, 2.0),
+    "Weibull, float32": lambda: Weibull(np.float32([0.7, 1.5]), np.float32([1.0, 2.0])),
+    "Exponential": lambda: Exponential([0.5, 2.0]),
+    "LogNormal": lambda: LogNormal([0.0, 1.0, -1.0], [0.3, 1.0, 2.0]),
+    "LogLogistic": lambda: LogLogistic([0.8, 1.0, 1.5, 4.0], [1.0, 2.0, 3.0, 1.0]),
+    "Gamma": lambda: Gamma([0.5, 1.0, 3.0, 40.0], [1.0, 2.0, 0.1, 3.0]),
+    "Gompertz": lambda: Gompertz([0.1, 2.0], [0.01, 0.5]),
+    "Uniform": lambda: Uniform([0.0, 1.0], [4.0, 3.0]),
+    "PointMass": lambda: PointMass([2.0, 0.5]),
+    "PointMass, some infinite": lambda: PointMass([2.0, INF]),
+    "PointMass, infinite": lambda: PointMass(INF),
+    "PiecewiseExponential": lambda: PiecewiseExponential([1.0, 3.0], [[0.5, 0.1, 1.0], [0.0, 0.2, 0.3]]),
+    "PiecewiseExponential, cured": lambda: PiecewiseExponential([[1.0, 3.0], [2.0, 4.0]], [0.5, 0.0, 0.0]),
+    "PiecewiseExponential, one piece": lambda: PiecewiseExponential([], [0.3]),
+    "Mixture": lambda: Mixture([Weibull(1.5, [1.0, 2.0]), Exponential(0.1)], [[0.2, 0.8], [1.0, 0.0]]),
+    "Mixture, cured": lambda: Mixture([LogNormal(0.0, 1.0), PointMass(INF)], [0.6, 0.4]),
+    "Mixture, atoms": lambda: Mixture(
+        [LogNormal(0.0, 1.0), PointMass(2.0), Uniform(1.0, 3.0)], [0.5, 0.2, 0.3]
+    ),
+    "Mixture, piecewise linear": lambda: Mixture([Uniform(0.0, 4.0), Uniform(1.0, 2.0)], [0.5, 0.5]),
+    "ScipyDistribution": lambda: ScipyDistribution(scipy.stats.burr12(2.0, 1.5, scale=[1.0, 3.0])),
+    "Censored": lambda: Weibull(1.5, [1.0, 2.0]).censor_at([0.8, INF]),
+    "Censored, mixture": lambda: Mixture([Exponential(1.0), PointMass(INF)], [0.5, 0.5]).censor_at(3.0),
+    "Step": lambda: Step([1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0]]),
+    "Step, shared": lambda: Step([0.5, 1.0, 2.5, 7.0], cdf=[0.125, 0.25, 0.75, 1.0]),
+    "PiecewiseLinear": lambda: PiecewiseLinear([1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0]]),
+    "Quantiles": lambda: Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 5.0], [2.0, 3.0, 4.0]]),
+    "Quantiles, rest at infinity": lambda: Quantiles([0.1, 0.5, 0.9], [1.0, 2.0, 5.0], tail="infinity"),
+    "Quantiles, rest at the last": lambda: Quantiles([0.1, 0.5, 0.9], [1.0, 2.0, 5.0], tail="last"),
+    "Ensemble": lambda: Ensemble(SAMPLES),
+    "Ensemble, weighted": lambda: Ensemble([[1.0, 3.0, 2.0, INF]], weights=[0.1, 0.4, 0.3, 0.2]),
+    "Grouped": lambda: Grouped([Exponential(1.0), Weibull(2.0, [3.0, 6.0])], group=[1, 0, 1, 0]),
+    "ProportionalHazards": lambda: ProportionalHazards(
+        [0.5, 1.0, 2.0, 4.0], [0.1, 0.5, 0.8, 2.0], risk=[0.5, 1.0, 3.0]
+    ),
+}
+
+#: Laws of several event times.
+JOINT: dict[str, Callable[[], Distribution]] = {
+    "Independent": lambda: Independent([Weibull(1.5, [1.0, 2.0]), LogNormal(0.0, 0.8)]),
+    "Independent, atoms": lambda: Independent([PointMass([1.0, INF]), Exponential(1.0), Uniform(0.0, 2.0)]),
+    "Copula, Clayton": lambda: Copula(
+        "clayton", [Weibull(1.2, 2.0), Exponential([1.0, 2.0]), LogNormal(0.0, 1.0)], theta=[0.5, 3.0]
+    ),
+    "Copula, Gumbel": lambda: Copula("gumbel", [Weibull(1.2, 2.0), Exponential([1.0, 2.0])], theta=1.7),
+    "JointGrid": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail=0.5),
+    "JointGrid, cured": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail="infinity"),
+    "Ensemble, joint": lambda: Ensemble(RNG.weibull(1.3, (2, 50, 3))),
+}
+
+LAWS = UNIVARIATE | JOINT
