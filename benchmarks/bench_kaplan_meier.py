@@ -1,0 +1,93 @@
+"""Kaplan-Meier curves and laws of C against scikit-survival and lifelines: time, and bias on tied data.
+
+The bias is that of the mean ipcw Brier score of a forecast, relative to its Brier score without censoring,
+over 200 data sets of 2,000 rows with T and C geometric(0.15) and C capped at 10.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from lifelines import KaplanMeierFitter
+from sksurv.metrics import brier_score
+from sksurv.nonparametric import CensoringDistributionEstimator, kaplan_meier_estimator
+from sksurv.util import Surv
+
+import censcore as cs
+
+REPEATS = 15
+ROWS = 20_000
+DATA_SETS = 200
+
+
+def medians(**tasks: Callable[[], object]) -> dict[str, float]:
+    """Median seconds of each task, taken in turns so that a busy moment hits all of them."""
+    for task in tasks.values():
+        task()
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(REPEATS):
+        for name, task in tasks.items():
+            start = time.perf_counter()
+            task()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(taken) for name, taken in seconds.items()}
+
+
+def law_of_c(y: cs.RightCensored) -> Any:
+    return cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
+
+
+def show_times() -> None:
+    rng = np.random.default_rng(0)
+    T, C = rng.weibull(1.5, ROWS), rng.uniform(0, 2, ROWS)
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    structured = Surv.from_arrays(y.event, y.time)
+    curves = medians(
+        censcore=lambda: cs.KaplanMeier().fit(None, y),
+        sksurv=lambda: kaplan_meier_estimator(y.event, y.time),
+        lifelines=lambda: KaplanMeierFitter().fit(y.time, y.event),
+    )
+    laws = medians(
+        censcore=lambda: law_of_c(y).sf_left(y.time),
+        sksurv=lambda: CensoringDistributionEstimator().fit(structured).predict_ipcw(structured),
+    )
+    print(f"{ROWS:,} rows{'':24s} {'ms':>8s} {'times ours':>11s}")
+    for what, taken in (("curve", curves), ("law of C, read at every y", laws)):
+        for name, value in taken.items():
+            print(f"{what:26s} {name:9s} {1e3 * value:6.2f} {value / taken['censcore']:11.2f}")
+
+
+def show_bias() -> None:
+    times = np.array([2.0, 4.0, 6.0])
+    print(f"\n{'bias of the ipcw Brier score, %':33s}" + "".join(f"{f't = {t:g}':>9s}" for t in times))
+    for title, S in (("the true law, 0.85^t", 0.85**times), ("a forecast of 0.8^t", 0.8**times)):
+        bias = bias_of(S, times, np.random.default_rng(7))
+        for name, values in bias.items():
+            print(f"{title:22s} {name:10s}" + "".join(f"{100 * value:+9.2f}" for value in values))
+
+
+def bias_of(S: np.ndarray, times: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    truth = 0.85**times
+    latent = truth * (1 - S) ** 2 + (1 - truth) * S**2
+    scores: dict[str, list[np.ndarray]] = {"censcore": [], "sksurv": []}
+    for _ in range(DATA_SETS):
+        T, C = rng.geometric(0.15, 2000), np.minimum(rng.geometric(0.15, 2000), 10)
+        y = cs.RightCensored(np.minimum(T, C).astype(float), T <= C)
+        ours = cs.brier_score(y, cs.Step(times, sf=S), law_of_c(y), times, scale="ipcw")
+        structured = Surv.from_arrays(y.event, y.time)
+        scores["censcore"].append(ours.mean(axis=0))
+        scores["sksurv"].append(brier_score(structured, structured, np.tile(S, (2000, 1)), times)[1])
+    return {name: np.mean(parts, axis=0) / latent - 1 for name, parts in scores.items()}
+
+
+def main() -> None:
+    show_times()
+    show_bias()
+
+
+if __name__ == "__main__":
+    main()
