@@ -35,6 +35,9 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import CoxRegression as CoxRegression
     from censcore.estimators import KaplanMeier as KaplanMeier
     from censcore.estimators import WeibullRegression as WeibullRegression
+    from censcore.estimators.copula import CopulaWeibull as CopulaWeibull
+    from censcore.estimators.engression import CensoredEngression as CensoredEngression
+    from censcore.estimators.grid import JointGridModel as JointGridModel
     from censcore.outcomes import RightCensored as RightCensored
     from censcore.scores import binomial_log_score as binomial_log_score
     from censcore.scores import brier_score as brier_score
@@ -80,8 +83,12 @@ _EXPORTS = {
         "mean_loss",
     ],
     "estimators": ["KaplanMeier", "WeibullRegression", "CoxRegression", "Censoring"],
+    # these need torch, which the estimators above do not
+    "estimators.engression": ["CensoredEngression"],
+    "estimators.copula": ["CopulaWeibull"],
+    "estimators.grid": ["JointGridModel"],
 }
-_SUBMODULES = [*_EXPORTS, "exceptions"]
+_SUBMODULES = ["outcomes", "distributions", "scores", "estimators", "rivals", "simulation", "exceptions"]
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
 __all__ = [*_HOME, *_SUBMODULES, "__version__"]

@@ -100,7 +100,7 @@ class CopulaWeibull(LikelihoodEstimator):
         theta_varies = self.dependence == "conditional" or (self.dependence == "auto" and shapes_vary)
         conditional = k + k * shapes_vary + joined * theta_varies
         constant = k * (not shapes_vary) + joined * (not theta_varies)
-        return ParameterNetwork(self.n_features_in_, conditional, constant, self.hidden)
+        return ParameterNetwork(self._n_inputs, conditional, constant, self.hidden)
 
     def _check_options(self) -> None:
         if self.copula not in ("independent", "clayton", "gumbel"):

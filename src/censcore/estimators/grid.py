@@ -138,7 +138,7 @@ class JointGridModel(LikelihoodEstimator):
 
     def _new_network(self) -> ParameterNetwork:
         cells = len(self._edges) ** 2
-        return ParameterNetwork(self.n_features_in_, cells, 0, self.hidden)
+        return ParameterNetwork(self._n_inputs, cells, 0, self.hidden)
 
     def _law(self, raw: Tensor, unit: float) -> JointGrid:
         size = len(self._edges)

@@ -86,7 +86,14 @@ class NeuralEstimator(SurvivalEstimator):
         spread = X.std(axis=0, dtype=np.float64).astype(np.float32)
         self._spread = np.where(spread > 0, spread, 1.0).astype(np.float32)
 
+    @property
+    def _n_inputs(self) -> int:
+        """Columns that a network sees: a column of zeros stands for no covariates."""
+        return max(1, self.n_features_in_)
+
     def _standardised(self, X: np.ndarray) -> Tensor:
+        if X.shape[1] == 0:
+            return torch.zeros(len(X), 1)
         return torch.from_numpy(((X - self._center) / self._spread).astype(np.float32))
 
     def _check_outcome(self, y: Any) -> RightCensored:

@@ -391,7 +391,8 @@ class _Run:
 
 def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
     """AdamW; a network may name parameters that weight decay leaves alone."""
-    spared = {id(p) for p in network.undecayed()} if hasattr(network, "undecayed") else set()
+    undecayed: Any = getattr(network, "undecayed", list)
+    spared = {id(p) for p in undecayed()}
     groups = [
         {
             "params": [p for p in network.parameters() if id(p) not in spared],

@@ -146,6 +146,6 @@ def _weights(problem: Problem, t: Array, options: dict[str, Any]) -> tuple[np.nd
         raise PositivityError(
             f"This score divides by P(C > t) and P(C > y), and one of them is zero in {name_rows(rows)}. "
             "Evaluate at earlier times.",
-            rows=rows,
+            rows=rows.tolist(),
         )
     return np.where(dead | alive, 1.0 / np.where(divisor > 0, divisor, 1.0), 0.0), dead

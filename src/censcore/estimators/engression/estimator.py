@@ -24,6 +24,7 @@ from censcore.estimators.training import Callback, History, mix_seed
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 from censcore.scores._problem import known_law, pose
+from censcore.scores.energy import leave_out
 
 __all__ = ["CensoredEngression"]
 
@@ -174,7 +175,7 @@ class CensoredEngression(NeuralEstimator):
 
     # ---- fitting -------------------------------------------------------------------------------
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: Any,
         y: Any,
@@ -198,7 +199,7 @@ class CensoredEngression(NeuralEstimator):
             Law of C: given, or an estimator that is fitted to the flipped outcome, apart from the generator.
             Without it the law is what is known (no censoring, or ``y.censoring_time``), and otherwise a
             Kaplan-Meier estimate; ``censoring_choice_`` says which.
-        eval_set : (X, y) or (X, y, censoring), optional
+        eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
             Validation rows; otherwise ``validation_fraction`` of the rows is held out.
         sample_weight : array, (n,), optional
             Weights of the rows.
@@ -313,6 +314,8 @@ class CensoredEngression(NeuralEstimator):
         self, X: np.ndarray, y: RightCensored, C: Distribution, mask: Any, weight: Any
     ) -> dict[str, Tensor]:
         n, k = len(y), y.k
+        if mask is not None:
+            y, C, mask = leave_out(y, C, mask)
         problem = pose(y, _anything(y), C, joint=True)
         rows = {
             "x": self._standardised(X),
@@ -320,12 +323,7 @@ class CensoredEngression(NeuralEstimator):
             "c": _tensor(self._to_loss_scale(censoring_table(problem.y, problem.C))),
         }
         if mask is not None:
-            mask = np.asarray(mask)
-            if mask.dtype != bool or mask.reshape(n, -1).shape != (n, k):
-                raise InvalidInputError(
-                    f"mask must be boolean with shape {(n, k)}; {mask.dtype} {mask.shape} came."
-                )
-            rows["mask"] = torch.from_numpy(mask.reshape(n, k))
+            rows["mask"] = torch.from_numpy(mask)
         if weight is not None:
             weight = np.asarray(weight, dtype=np.float32)
             if (
@@ -340,7 +338,9 @@ class CensoredEngression(NeuralEstimator):
             rows["weight"] = torch.from_numpy(weight)
         return rows
 
-    def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None) -> dict[str, Tensor]:
+    def _evaluation_rows(
+        self, X: Any, y: Any, censoring: Any = None, mask: Any = None
+    ) -> dict[str, Tensor]:
         outcome = as_outcome(y)
         X = self._check_X(X, len(outcome), reset=False)
         if self.objective == "naive":
@@ -352,13 +352,14 @@ class CensoredEngression(NeuralEstimator):
         elif len(self.censoring_) == 1:
             law = self.censoring_
         else:
-            law = known_law(outcome)
-            if law is None:
+            known = known_law(outcome)
+            if known is None:
                 raise InvalidInputError(
                     "The validation rows need their own law of C: pass eval_set=(X, y, law), since fit got "
                     "one law per training row."
                 )
-        return self._tensors(X, outcome, law, None, None)
+            law = known
+        return self._tensors(X, outcome, law, mask, None)
 
     def _fit_generators(
         self,
@@ -383,7 +384,7 @@ class CensoredEngression(NeuralEstimator):
                 self.checkpoint if self.checkpoint is None or i == 0 else Path(f"{self.checkpoint}.{i}")
             )
             histories.append(self._train(task, rows, validation, groups, callbacks, seed, checkpoint))
-            self._generators.append(task.network)  # type: ignore[arg-type]
+            self._generators.append(task.network)
             if histories[-1].interrupted:
                 break
         self.history_, self.histories_ = histories[0], histories
@@ -392,7 +393,7 @@ class CensoredEngression(NeuralEstimator):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return Generator(
-                self.n_features_in_,
+                self._n_inputs,
                 self.k_,
                 width=self.width,
                 depth=self.depth,
@@ -447,7 +448,7 @@ class CensoredEngression(NeuralEstimator):
             out[first : first + step] = task.generate(network, part, noise).cpu().numpy()
         return out
 
-    def predict_distribution(self, X: Any, n_samples: int | None = None, seed: int | None = None) -> Ensemble:
+    def predict_distribution(self, X: Any = None, n_samples: int | None = None, seed: int | None = None) -> Ensemble:
         """The law of T given each row of ``X``, as an ensemble of draws."""
         return Ensemble(self.sample(X, n_samples, seed))
 

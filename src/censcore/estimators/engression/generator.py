@@ -108,8 +108,9 @@ class Generator(nn.Module):
     def _initialise(self, fan_in: int) -> None:
         """Start as one layer on (x, noise) together would, and with outputs around the centre."""
         bound = fan_in**-0.5
-        for parameter in (self.from_x.weight, self.from_x.bias, self.from_noise[0].weight):
-            nn.init.uniform_(parameter, -bound, bound)
+        for layer in (self.from_x, self.from_noise[0]):
+            for parameter in layer.parameters():
+                nn.init.uniform_(parameter, -bound, bound)
         nn.init.zeros_(self.last.bias)
         if self.skip is not None:
             nn.init.zeros_(self.skip.weight)

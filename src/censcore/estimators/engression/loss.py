@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import to_numpy
+from censcore.estimators.engression.generator import Generator
 from censcore.estimators.training import Rows
 from censcore.outcomes import RightCensored
 from censcore.scores._compatible import compatible_times, known_rows
@@ -56,7 +57,7 @@ class EngressionTask:
     """
 
     def __init__(
-        self, network: nn.Module, scale: Tensor, samples: int, beta: float, mixed: bool = False
+        self, network: Generator, scale: Tensor, samples: int, beta: float, mixed: bool = False
     ) -> None:
         self.network, self.scale, self.samples, self.beta, self.mixed = network, scale, samples, beta, mixed
 

@@ -131,9 +131,7 @@ def _moved(p: np.ndarray, grid: GridSettings) -> np.ndarray:
 def _shifted(p: np.ndarray, bins: int) -> np.ndarray:
     """Mass moved by some bins; what would leave the grid stays in its first or last bin."""
     target = np.clip(np.arange(p.shape[1]) + bins, 0, p.shape[1] - 1)
-    moved = np.zeros_like(p)
-    np.add.at(moved, (slice(None), target), p)
-    return moved
+    return p @ np.eye(p.shape[1])[target]
 
 
 def _peaked(p: np.ndarray, grid: GridSettings) -> np.ndarray:

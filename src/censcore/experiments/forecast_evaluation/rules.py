@@ -41,6 +41,9 @@ class Arena:
         The form of the forecast that CRPS against the latent times uses.
     flat_quantile : {"lower", "upper"}
         Which end of a flat part of the CDF is its quantile.
+    z_inf : float, optional
+        Stand-in for late events in the Portnoy pinball score: the largest observed time by default, which is
+        what the published values point to.
     """
 
     data: Sample
@@ -52,6 +55,12 @@ class Arena:
     threshold_count: int
     latent_form: str = "continuous"
     flat_quantile: str = "lower"
+    z_inf: float | None = None
+
+    @property
+    def late(self) -> float:
+        """The time that stands in for infinity."""
+        return float(self.y.time.max()) if self.z_inf is None else self.z_inf
 
     @property
     def levels(self) -> np.ndarray:
@@ -93,7 +102,7 @@ def _yanagisawa(weights: Callable[[Candidate, Arena], Univariate | None]) -> dic
         return _mean_over_thresholds(a, losses)
 
     def pinball(a: Arena, f: Candidate) -> np.ndarray:
-        losses = yanagisawa_pinball(a.y, f.binned, levels=a.levels, z_inf=a.grid.z_max, weights=weights(f, a))
+        losses = yanagisawa_pinball(a.y, f.binned, levels=a.levels, z_inf=a.late, weights=weights(f, a))
         return losses.mean(axis=1)
 
     return {

@@ -1,0 +1,223 @@
+"""Censored engression: the estimator's contract, and that it learns the law behind the censoring."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import censcore as cs
+from censcore.distributions.joint_events import all_before, either_before, first_is, in_order
+from censcore.estimators.engression.loss import EngressionTask, censoring_table
+from censcore.exceptions import InvalidInputError, ModelFileError, NotFittedError
+from censcore.simulation import LogNormalWorld
+
+torch.set_num_threads(1)
+
+WORLD = LogNormalWorld(k=2, mixture=False, censoring="uniform")
+DATA = WORLD.sample(600, seed=0)
+LAW = WORLD.censoring_law(DATA.X)
+ONES = np.ones(2, dtype=np.float32)
+SMALL = {
+    "width": 16,
+    "depth": 2,
+    "noise_dim": 8,
+    "epochs": 3,
+    "random_state": 0,
+    "n_samples": 64,
+    "device": "cpu",
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, LAW)
+
+
+def test_shapes_of_predictions(model):
+    X = DATA.X[:7]
+    assert model.predict_distribution(X).shape == (7, 2)
+    assert model.sample(X, 5).shape == (7, 5, 2)
+    assert model.predict(X).shape == model.predict(X, "mean").shape == (7, 2)
+    assert model.predict_quantile(X, 0.5).shape == (7, 2)
+    assert model.predict_quantile(X, [0.1, 0.5, 0.9]).shape == (7, 3, 2)
+    assert model.predict_survival_function(X, [1.0, 2.0]).shape == (7, 2, 2)
+    assert model.probability(X, either_before(1.0)).shape == (7,)
+    assert np.isfinite(model.score(X, DATA.y[:7], LAW))
+    assert (model.sample(X, 50) > 0).all()
+
+
+def test_joint_probabilities_agree_with_the_samples(model):
+    X = DATA.X[:4]
+    z = model.sample(X)
+    either, both = model.probability(X, either_before(1.0)), model.probability(X, all_before(1.0))
+    np.testing.assert_allclose(either, (z <= 1).any(axis=2).mean(axis=1))
+    marginal = 1 - model.predict_survival_function(X, [1.0])[:, 0]
+    np.testing.assert_allclose(either + both, marginal.sum(axis=1))
+    np.testing.assert_allclose(model.probability(X, first_is(0)), model.probability(X, in_order(0, 1)))
+    with pytest.raises(InvalidInputError, match="booleans"):
+        model.probability(X, lambda times: times <= 1)
+
+
+def test_the_same_seed_gives_the_same_model_and_draws(model):
+    again = cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, LAW)
+    assert (model.sample(DATA.X[:9]) == again.sample(DATA.X[:9])).all()
+    other = cs.CensoredEngression(**SMALL | {"random_state": 1}).fit(DATA.X, DATA.y, LAW)
+    assert (model.sample(DATA.X[:9]) != other.sample(DATA.X[:9])).any()
+
+
+def test_univariate_outcomes_get_univariate_forecasts():
+    y = DATA.y.marginal(0)
+    model = cs.CensoredEngression(**SMALL).fit(DATA.X, y, LAW)
+    assert model.predict_distribution(DATA.X).shape == (600,)
+    assert model.predict_survival_function(DATA.X, [1.0, 2.0]).shape == (600, 2)
+
+
+def test_no_covariates():
+    model = cs.CensoredEngression(**SMALL).fit(None, DATA.y, LAW)
+    assert model.predict_distribution(np.empty((3, 0))).shape == (3, 2)
+
+
+def test_scikit_learn_conventions(model):
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.set_params(width=8).width == 8
+    with pytest.raises(NotFittedError, match="fit"):
+        copy.predict(DATA.X)
+    pipe = make_pipeline(StandardScaler(), cs.CensoredEngression(**SMALL))
+    pipe.fit(DATA.X, DATA.y, censoredengression__censoring=LAW)
+    assert pipe.predict(DATA.X[:3]).shape == (3, 2)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(DATA.X[:, :2])
+
+
+def test_the_choice_of_the_censoring_law_is_reported():
+    fit = lambda *a, **k: cs.CensoredEngression(**SMALL | {"epochs": 1} | k).fit(DATA.X, *a)  # noqa: E731
+    assert "KaplanMeier" in fit(DATA.y).censoring_choice_
+    assert "CoxRegression" in fit(DATA.y, cs.CoxRegression()).censoring_choice_
+    assert "passed" in fit(DATA.y, LAW).censoring_choice_
+    assert "known" in fit(DATA.y_known).censoring_choice_
+    assert "naive" in fit(DATA.y, objective="naive").censoring_choice_
+    assert "latent" in fit(DATA.latent, objective="latent").censoring_choice_
+    with pytest.raises(InvalidInputError, match="without censoring"):
+        fit(DATA.y, objective="latent")
+
+
+def test_save_and_load(model, tmp_path):
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    loaded = cs.CensoredEngression.load(path, device="cpu")
+    assert (loaded.sample(DATA.X[:9]) == model.sample(DATA.X[:9])).all()
+    assert loaded.get_params() == model.get_params()
+    with pytest.raises(ModelFileError, match="CensoredEngression"):
+        cs.CopulaWeibull.load(path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ModelFileError, match="truncated"):
+        cs.CensoredEngression.load(path)
+
+
+def test_resuming_a_fit(tmp_path, model):
+    class Stop(Exception):
+        pass
+
+    def stop(epoch, network):
+        if epoch.epoch == 1:
+            raise Stop
+
+    settings = SMALL | {"checkpoint": tmp_path / "state"}
+    with pytest.raises(Stop):
+        cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, LAW, callbacks=[stop])
+    resumed = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, LAW)
+    assert (resumed.sample(DATA.X[:5]) == model.sample(DATA.X[:5])).all()
+
+
+def test_several_generators_pool_their_samples():
+    pooled = cs.CensoredEngression(**SMALL | {"n_generators": 2}).fit(DATA.X, DATA.y, LAW)
+    assert pooled.sample(DATA.X[:3], 11).shape == (3, 11, 2)
+    assert len(pooled.histories_) == 2
+
+
+def test_the_loss_is_the_energy_score(rng):
+    """Averaged over noise and draws, the training loss is the fair censored energy score of the generator."""
+    task = EngressionTask(_Fixed(), torch.ones(2), samples=6, beta=1.0)
+    y = DATA.y[:40]
+    rows = {
+        "x": torch.zeros(40, 0),
+        "y": torch.from_numpy(y.time).float(),
+        "c": torch.from_numpy(censoring_table(y, LAW)).float(),
+    }
+    g = torch.Generator().manual_seed(0)
+    losses = torch.stack(
+        [task.loss(task.network, rows, task.draw(40, g, torch.device("cpu"))) for _ in range(400)]
+    )
+    mean, error = losses.mean(0).numpy(), losses.std(0).numpy() / 20
+    samples = np.exp(np.random.default_rng(1).standard_normal((40, 4000, 2)))
+    exact = cs.energy_score(y, cs.Ensemble(samples), LAW, fair=True)
+    z = (mean - exact) / np.hypot(error, 0.01)
+    assert abs(z).max() < 4.5
+
+
+class _Fixed(torch.nn.Module):
+    noise_size = 2
+
+    def forward(self, x, noise):
+        return torch.exp(noise)
+
+
+def test_masked_coordinates_do_not_matter():
+    mask = np.ones((600, 2), dtype=bool)
+    mask[:300, 1] = False
+    time, event = DATA.y.time.copy(), DATA.y.event.copy()
+    time[:300, 1], event[:300, 1] = time[:300].max(axis=1), True
+    fits = []
+    for outcome in (DATA.y, cs.RightCensored(time, event)):
+        model = cs.CensoredEngression(**SMALL | {"epochs": 1, "validation_fraction": 0.0})
+        # the units are those of all times, masked or not; here they are held fixed
+        model._fit_times = lambda y, m=model: setattr(m, "_unit", 1.0) or setattr(m, "_scale", ONES)
+        fits.append(model.fit(DATA.X, outcome, LAW, mask=mask))
+    assert (fits[0].sample(DATA.X[:5]) == fits[1].sample(DATA.X[:5])).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"objective": "other"}, "objective"),
+        ({"samples": 1}, "samples"),
+        ({"beta": 2.0}, "beta"),
+        ({"activation": "none"}, "activation"),
+        ({"output": "none"}, "output"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
+    ],
+)
+def test_wrong_settings_are_refused(changes, message):
+    with pytest.raises(InvalidInputError, match=message):
+        cs.CensoredEngression(**SMALL | changes).fit(DATA.X, DATA.y, LAW)
+
+
+def test_wrong_data_are_refused():
+    model = cs.CensoredEngression(**SMALL)
+    with pytest.raises(InvalidInputError, match="rows"):
+        model.fit(DATA.X[:10], DATA.y, LAW)
+    with pytest.raises(InvalidInputError, match="sample_weight"):
+        model.fit(DATA.X, DATA.y, LAW, sample_weight=np.zeros(600))
+    with pytest.raises(InvalidInputError, match="mask"):
+        model.fit(DATA.X, DATA.y, LAW, mask=np.ones((600, 3), dtype=bool))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((600, 4), np.nan), DATA.y, LAW)
+
+
+def test_it_learns_what_censoring_hides():
+    """Trained on censored rows it beats naive training, on outcomes that neither has seen."""
+    world = LogNormalWorld(k=2, mixture=False, censoring="uniform", severity=1.5)
+    train, test = world.sample(1500, seed=1), world.sample(1500, seed=2)
+    C_train, C_test = (world.censoring_law(d.X) for d in (train, test))
+    settings = {"width": 32, "depth": 2, "noise_dim": 8, "epochs": 15, "random_state": 0, "n_samples": 256}
+    losses = {}
+    for objective in ("censored", "naive"):
+        model = cs.CensoredEngression(objective=objective, **settings).fit(train.X, train.y, C_train)
+        losses[objective] = cs.energy_score(test.y, model.predict_distribution(test.X), C_test, fair=True)
+    truth = cs.energy_score(test.y, cs.Ensemble(world.event_law(test.X).sample(256, 0)), C_test, fair=True)
+    gain = losses["naive"] - losses["censored"]
+    assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))
+    assert losses["censored"].mean() < 1.06 * truth.mean()
