@@ -122,6 +122,7 @@ def _summarize(
             "rows": _row_rates(engine, rows, split),
         }
         write_json(folder / "summary.json", summary)
+        write_json(folder / "stages.json", {_name(stage, out): stage.key for stage in stages})
         return summary
 
     return run_stage(out, "summary", content_key([stage.key for stage in stages]), make, say)
