@@ -5,8 +5,12 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-# The stamp's name holds a hash of what defines the environment: edit either file and it is rebuilt.
-STAMP := $(VENV)/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+# A stamp's name holds a hash of what defines the environment and the extra that was installed:
+# edit either file and the environment is brought up to date.
+READY := $(VENV)/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+DEV := $(READY)-dev
+# The demo needs little; it does not wait for the whole development environment.
+DEMO := $(or $(wildcard $(DEV)),$(READY)-demo)
 WORKERS ?= 2
 # One thread per process: the tests are parallel over processes already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -18,43 +22,43 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## Build .venv with the pinned versions of constraints.txt
+setup: $(DEV) ## Build .venv with the pinned versions of constraints.txt
 
-$(STAMP): pyproject.toml constraints.txt
+$(READY)-%:
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; set PYTHON=/path/to/python"; exit 1; }
-	@echo "installing into $(VENV) (two minutes the first time)"
+	@echo "installing censcore[$*] into $(VENV); the first time takes a minute or two"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -qq --constraint constraints.txt --editable '.[dev]'
-	@rm -f $(VENV)/installed-*
+	@find $(VENV) -maxdepth 1 -name 'installed-*' ! -name '$(notdir $(READY))-*' -delete
+	@$(BIN)/pip install -qq --constraint constraints.txt --editable '.[$*]'
 	@touch $@
 
-demo: $(STAMP) ## Score forecasts on a real data set: a table, and a plot in demo/
+demo: $(DEMO) ## Score forecasts on a real data set: a table, and a plot in demo/
 	$(BIN)/censcore demo --out demo
 
-test: $(STAMP) ## Run the tests, the docstring examples and the code blocks of the docs
+test: $(DEV) ## Run the tests, the docstring examples and the code blocks of the docs
 	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) -m "not slow"
 
-test-slow: $(STAMP) ## Run the tests that take minutes
+test-slow: $(DEV) ## Run the tests that take minutes
 	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) -m slow tests
 
-lint: $(STAMP) ## Check style, types and layers
+lint: $(DEV) ## Check style, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(STAMP) ## Rewrite the code in the house style
+format: $(DEV) ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## Time against the peers, as ratios measured in one run
+bench: $(DEV) ## Time against the peers, as ratios measured in one run
 	$(BIN)/python -m benchmarks
 
-docs: $(STAMP) ## Build the documentation in docs/_build/html
+docs: $(DEV) ## Build the documentation in docs/_build/html
 	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-studies: $(STAMP) ## Run the studies of the paper
+studies: $(DEV) ## Run the studies of the paper
 	$(BIN)/censcore studies
 
 clean: ## Remove the environment and everything built

@@ -35,28 +35,28 @@ TIMES = np.array([1.0, 2.0, 4.0])
 LEVELS = np.array([0.1, 0.25, 0.5])
 CURVE_TIMES = np.linspace(0.05, HORIZON, 100, endpoint=False)
 
-Score = Callable[["cs.RightCensored", "cs.Distribution", "cs.Distribution"], np.ndarray]
-Losses = dict[str, dict[str, np.ndarray]]  # score -> model -> one row per woman
-
 AT_TIMES = [f"{t:g} y" for t in TIMES]
 AT_LEVELS = [f"level {a:g}" for a in LEVELS]
 
-#: Each line of the table: its columns, and the score that fills them.
-SCORES: dict[str, tuple[list[str], Score]] = {
-    "log score": ([""], lambda y, F, C: cs.log_score(y, F, C, horizon=HORIZON)),
-    "CRPS": ([""], lambda y, F, C: cs.crps(y, F, C, horizon=HORIZON)),
-    "energy score": ([""], lambda y, F, C: cs.energy_score(y, _ensemble(F), C, horizon=HORIZON)),
-    "integrated Brier score, IPCW": (
-        [""],
+Score = Callable[["cs.RightCensored", "cs.Distribution", "cs.Distribution"], np.ndarray]
+Losses = dict[str, dict[str, np.ndarray]]  # score -> model -> one row per woman
+
+#: Each score, and what its columns are called.
+SCORES: dict[str, tuple[Score, list[str]]] = {
+    "log score": (lambda y, F, C: cs.log_score(y, F, C, horizon=HORIZON), []),
+    "CRPS": (lambda y, F, C: cs.crps(y, F, C, horizon=HORIZON), []),
+    "energy score": (lambda y, F, C: cs.energy_score(y, _ensemble(F), C, horizon=HORIZON), []),
+    "integrated Brier, IPCW": (
         lambda y, F, C: cs.integrated_brier_score(y, F, C, scale="ipcw", normalize=True, horizon=HORIZON),
+        [],
     ),
-    "Brier score": (AT_TIMES, lambda y, F, C: cs.brier_score(y, F, C, TIMES, horizon=HORIZON)),
-    "Brier score, IPCW": (
-        AT_TIMES,
+    "Brier": (lambda y, F, C: cs.brier_score(y, F, C, TIMES, horizon=HORIZON), AT_TIMES),
+    "Brier, IPCW": (
         lambda y, F, C: cs.brier_score(y, F, C, TIMES, scale="ipcw", horizon=HORIZON),
+        AT_TIMES,
     ),
-    "binomial log score": (AT_TIMES, lambda y, F, C: cs.binomial_log_score(y, F, C, TIMES, horizon=HORIZON)),
-    "pinball score": (AT_LEVELS, lambda y, F, C: cs.pinball_score(y, F, C, LEVELS, horizon=HORIZON)),
+    "binomial log": (lambda y, F, C: cs.binomial_log_score(y, F, C, TIMES, horizon=HORIZON), AT_TIMES),
+    "pinball": (lambda y, F, C: cs.pinball_score(y, F, C, LEVELS, horizon=HORIZON), AT_LEVELS),
 }
 
 
@@ -81,7 +81,7 @@ def demo(
     from censcore.cli.demo_figure import draw
 
     X, y = load_trial()
-    scores = {name: score for name, (_, score) in SCORES.items()}
+    scores = {name: score for name, (score, _) in SCORES.items()}
     losses = cross_fit(X, y, {**scores, "curve": brier_curve})
     console = Console()
     console.print("\n[bold]German Breast Cancer Study Group trial[/bold]: years to recurrence or death")
@@ -146,25 +146,27 @@ def cross_fit(X: pd.DataFrame, y: cs.RightCensored, scores: dict[str, Score]) ->
 
 def score_table(losses: Losses) -> Table:
     """Mean loss and its standard error; the smallest mean of each line stands out."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    models = list(losses["CRPS"])
+    names = list(losses["CRPS"])
     table = Table(
         title=f"Mean loss ± standard error over {HORIZON:g} years, lower is better",
-        caption="IPCW: divided by P(C > t), the chance of being followed that long",
+        caption="IPCW: divided by P(C > t), the chance of being followed that long.\n"
+        "For one event time the energy score is the CRPS.",
         title_justify="left",
         caption_justify="left",
+        box=SIMPLE_HEAD,
     )
     table.add_column("score")
-    table.add_column("at")
-    for model in models:
+    for model in names:
         table.add_column(model, justify="right")
-    for score, (columns, _) in SCORES.items():
-        for j, at in enumerate(columns):
+    for score, (_, columns) in SCORES.items():
+        for j, line in enumerate([f"{score}, {column}" for column in columns] or [score]):
             means = {model: cs.mean_loss(values[:, j]) for model, values in losses[score].items()}
             best = min(means, key=lambda model: means[model].mean)
-            cells = [_cell(means.get(model), model == best and len(means) > 1) for model in models]
-            table.add_row(score if j == 0 else "", at, *cells, end_section=j == len(columns) - 1)
+            cells = [_cell(means.get(model), model == best and len(means) > 1) for model in names]
+            table.add_row(line, *cells)
     return table
 
 
