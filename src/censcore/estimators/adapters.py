@@ -1,0 +1,244 @@
+"""Forecasts from elsewhere as laws of this package."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, as_float, is_neutral, to_numpy
+from censcore._validation import name_rows
+from censcore.distributions import Distribution, PiecewiseLinear, Quantiles, ScipyDistribution, Step
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = ["as_forecast", "survival_of"]
+
+
+def as_forecast(
+    forecast: Any,
+    X: Any = None,
+    *,
+    times: Array = None,
+    levels: Array = None,
+    n: int | None = None,
+    interpolation: str = "step",
+) -> Distribution:
+    """A forecast of any common kind as a law with one row per subject.
+
+    Parameters
+    ----------
+    forecast : object
+        One of
+
+        - a law of this package: returned as it is;
+        - a fitted model, asked for the rows of ``X``: anything with ``predict_distribution``,
+          ``predict_survival_function`` (scikit-survival, lifelines) or ``predict_surv_df`` (pycox), and
+          lifelines' univariate fitters, for which X plays no part;
+        - scikit-survival's step functions, as its ``predict_survival_function`` gives them;
+        - a pandas frame of survival probabilities with times as index and subjects as columns, as
+          lifelines and pycox give them;
+        - a matrix (n, q) of survival probabilities, rows being subjects, with ``times`` (q,);
+        - a table (n, q) of quantiles, rows being subjects, with ``levels`` (q,);
+        - a ``torch.distributions`` object or a frozen SciPy distribution, one law per row.
+    X : array or frame, optional
+        Covariates of the rows to forecast, where ``forecast`` is a model.
+    times, levels : array, optional
+        What the columns of a matrix are. Columns in another order are sorted together with them.
+    n : int, optional
+        Number of subjects, to be checked; taken from ``X`` where it is given.
+    interpolation : "step" or "linear"
+        Survival between the times given: right-continuous steps (Kaplan-Meier, Cox, forests) or straight
+        lines (grids taken from a continuous curve).
+
+    Notes
+    -----
+    Samples need no adapter: ``Ensemble(samples)`` with shape (n, m) or (n, m, k). What the last time of a
+    curve leaves sits at infinity.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, censcore as cs
+    >>> frame = pd.DataFrame({"anna": [0.9, 0.4], "ben": [0.7, 0.2]}, index=[1.0, 5.0])
+    >>> cs.as_forecast(frame).sf(2.0)
+    array([0.9, 0.7])
+    >>> cs.as_forecast(np.array([[0.9, 0.4], [0.7, 0.2]]), times=[1.0, 5.0], interpolation="linear").sf(3.0)
+    array([0.65, 0.45])
+    """
+    if interpolation not in ("step", "linear"):
+        raise InvalidInputError(f"interpolation must be 'step' or 'linear'; {interpolation!r} came.")
+    law = _law(forecast, X, times, levels, interpolation)
+    expected = _rows(X) if n is None else n
+    if expected is not None and len(law) not in (1, expected):
+        raise InvalidInputError(
+            f"The forecast has {len(law)} rows and {expected} subjects were expected."
+            f"{_orientation(law, expected)}"
+        )
+    return law
+
+
+def _law(forecast: Any, X: Any, times: Array, levels: Array, interpolation: str) -> Distribution:
+    if isinstance(forecast, Distribution):
+        return forecast
+    if _is_model(forecast):
+        return survival_of(forecast, X, interpolation)
+    kind = type(forecast).__module__.split(".")[0]
+    if kind == "torch" and hasattr(forecast, "batch_shape"):
+        from censcore.distributions.torch_distribution import from_torch
+
+        return from_torch(forecast)
+    if kind == "scipy":
+        return ScipyDistribution(forecast)
+    if levels is not None:
+        return Quantiles(levels, _values(forecast, "quantiles"))
+    if _are_step_functions(forecast):
+        return _from_step_functions(forecast, interpolation)
+    if times is not None:
+        return _from_matrix(forecast, times, interpolation)
+    if hasattr(forecast, "columns") and hasattr(forecast, "index"):
+        return _from_frame(forecast, interpolation)
+    raise InvalidTypeError(
+        f"{type(forecast).__name__} alone does not say what it forecasts. Pass times= for survival "
+        "probabilities (n, q), levels= for quantiles (n, q), or use Ensemble(samples) for samples (n, m) "
+        "or (n, m, k)."
+    )
+
+
+# ---- models ------------------------------------------------------------------------------------
+
+
+def _is_model(forecast: Any) -> bool:
+    words = ("predict_distribution", "predict_survival_function", "predict_surv_df", "survival_function_")
+    return any(hasattr(forecast, word) for word in words)
+
+
+def survival_of(model: Any, X: Any, interpolation: str = "step") -> Distribution:
+    """The laws that a fitted model of another library (or of this one) forecasts for the rows of X."""
+    if hasattr(model, "predict_distribution"):
+        return model.predict_distribution(X)
+    if not hasattr(model, "predict_survival_function") and hasattr(model, "survival_function_"):
+        return _from_frame(model.survival_function_, interpolation)
+    if X is None:
+        raise InvalidInputError(f"{type(model).__name__} forecasts for rows of X, and none came.")
+    if hasattr(model, "predict_surv_df"):
+        return _from_frame(model.predict_surv_df(X), interpolation)
+    predict = model.predict_survival_function
+    times = getattr(model, "unique_times_", None)
+    if times is not None and "return_array" in inspect.signature(predict).parameters:
+        return _from_matrix(predict(X, return_array=True), times, interpolation)
+    curves = predict(X)
+    if hasattr(curves, "columns") and hasattr(curves, "index"):
+        return _from_frame(curves, interpolation)
+    return as_forecast(curves, times=times, interpolation=interpolation)
+
+
+def _rows(X: Any) -> int | None:
+    return None if X is None else int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+# ---- curves ------------------------------------------------------------------------------------
+
+
+def _curve(times: Array, sf: Array, interpolation: str) -> Distribution:
+    return Step(times, sf=sf) if interpolation == "step" else PiecewiseLinear(times, sf=sf)
+
+
+def _values(table: Any, name: str) -> Array:
+    return as_float(table.to_numpy() if hasattr(table, "to_numpy") else table, name)
+
+
+def _from_matrix(table: Any, times: Array, interpolation: str) -> Distribution:
+    """Rows are subjects and columns times."""
+    sf = _values(table, "survival probabilities")
+    if hasattr(table, "columns"):
+        _check_labels(table.columns, times)
+    times = times if is_neutral(times) or hasattr(times, "shape") else np.asarray(times)
+    _refuse_other_curves(to_numpy(sf))
+    return _curve(times, sf, interpolation)
+
+
+def _check_labels(columns: Any, times: Array) -> None:
+    """Columns named by times must be named by these times."""
+    try:
+        named = np.asarray(list(columns), dtype=np.float64)
+    except (TypeError, ValueError):
+        return
+    wanted = to_numpy(as_float(times, "times"))
+    if named.shape == wanted.shape and not np.array_equal(named, np.arange(len(named))):
+        off = np.nonzero(~np.isclose(named, wanted))[0]
+        if off.size:
+            raise InvalidInputError(
+                f"Column {off[0]} of the frame is named {named[off[0]]:g} but times say {wanted[off[0]]:g}. "
+                "Give the times in the order of the columns."
+            )
+
+
+def _from_frame(frame: Any, interpolation: str) -> Distribution:
+    """Rows are times, named by the index, and columns are subjects."""
+    try:
+        times = np.asarray(frame.index, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(
+            "The index of a frame of survival probabilities must be the times (columns are subjects, as in "
+            f"lifelines and pycox); {frame.index[:3].tolist()} came. If rows are subjects, pass times= "
+            "for the columns."
+        ) from error
+    sf = frame.to_numpy(dtype=np.float64).T
+    if (np.diff(sf, axis=0) <= 0).all() and (np.diff(sf, axis=1) > 1e-6).any() and len(sf) > 1:
+        raise InvalidInputError(
+            f"The frame of shape {frame.shape} falls along its rows and not down its columns, so rows seem "
+            "to be subjects and columns times. The index must be the times: pass frame.T, or times=..."
+        )
+    _refuse_other_curves(sf)
+    times, kept = _distinct(times, sf)
+    return _curve(times, sf[:, kept], interpolation)
+
+
+def _distinct(times: np.ndarray, sf: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Times that are repeated with the same survival are one; with another they are refused by the law."""
+    order = np.argsort(times, kind="stable")
+    again = np.append(False, (np.diff(times[order]) == 0) & (np.diff(sf[:, order], axis=1) == 0).all(axis=0))
+    kept = order[~again]
+    return times[kept], kept
+
+
+def _refuse_other_curves(sf: np.ndarray) -> None:
+    """Curves that are something else: distribution functions or cumulative hazards."""
+    if sf.ndim != 2 or sf.shape[1] < 2:
+        return
+    rising = np.nonzero((np.diff(sf, axis=1) >= 0).all(axis=1) & (sf[:, -1] > sf[:, 0]))[0]
+    if rising.size == len(sf):
+        what = "cumulative hazards: pass np.exp(-H)" if sf.max() > 1 else "distribution functions: pass 1 - F"
+        raise InvalidInputError(
+            f"Survival probabilities must not increase with time; they do in {name_rows(rising)}. These "
+            f"look like {what}."
+        )
+
+
+def _are_step_functions(forecast: Any) -> bool:
+    listed = isinstance(forecast, list | tuple) or (
+        isinstance(forecast, np.ndarray) and forecast.dtype == object
+    )
+    return listed and len(forecast) > 0 and all(hasattr(f, "x") and hasattr(f, "y") for f in forecast)
+
+
+def _from_step_functions(functions: Sequence[Any], interpolation: str) -> Distribution:
+    """Curves on one set of times, or on the union of all of theirs."""
+    levels = [getattr(f, "a", 1.0) * np.asarray(f.y) + getattr(f, "b", 0.0) for f in functions]
+    grids = [np.asarray(f.x, dtype=np.float64) for f in functions]
+    if all(len(grid) == len(grids[0]) and (grid == grids[0]).all() for grid in grids):
+        return _from_matrix(np.stack(levels), grids[0], interpolation)
+    if interpolation == "linear":
+        raise InvalidInputError("Step functions on different times are steps; interpolation='linear' came.")
+    times = np.unique(np.concatenate(grids))
+    passed = [np.searchsorted(grid, times, side="right") for grid in grids]
+    sf = [np.append(1.0, level)[count] for level, count in zip(levels, passed, strict=True)]
+    return _from_matrix(np.stack(sf), times, interpolation)
+
+
+def _orientation(law: Distribution, expected: int) -> str:
+    times = getattr(law, "_times", None)
+    if times is not None and times.shape[-1] == expected:
+        return " It has as many times: is the table transposed (times as rows, subjects as columns)?"
+    return ""
