@@ -17,6 +17,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 __all__ = [
     "Array",
     "as_float",
+    "as_rows",
     "common_rows",
     "convert",
     "detach",
@@ -120,10 +121,20 @@ def _torch_float(value: Array, name: str) -> Array:
     return value.to(torch.float32 if value.is_floating_point() else torch.float64)
 
 
+def as_rows(rows: Any) -> Any:
+    """Rows to take (indices, a slice or a mask) as either library indexes by; one row stays an axis."""
+    if isinstance(rows, int | np.integer):
+        return [int(rows)]
+    # torch takes no index with negative strides, such as order[::-1]
+    return np.ascontiguousarray(rows) if isinstance(rows, np.ndarray) else rows
+
+
 def convert(array: Array, like: Array) -> Array:
     """``array`` in the library, on the device and in the dtype of ``like`` (booleans stay booleans)."""
     if is_torch(like):
         torch = sys.modules["torch"]
+        if isinstance(array, np.ndarray) and not array.flags.writeable:
+            array = array.copy()  # torch has no read-only tensors
         tensor = torch.as_tensor(array, device=like.device)
         return tensor.to(like.dtype) if tensor.is_floating_point() else tensor
     array = to_numpy(array)

@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, convert, is_torch, namespace, one_namespace, to_numpy
+from censcore._arrays import (
+    Array,
+    as_float,
+    as_rows,
+    convert,
+    is_torch,
+    namespace,
+    one_namespace,
+    to_numpy,
+)
 from censcore._validation import check_positive, name_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
@@ -70,7 +79,8 @@ class RightCensored:
             )
         if tuple(self.event.shape) != tuple(self.time.shape):
             raise InvalidInputError(
-                f"event must have the shape of time, {tuple(self.time.shape)}; {tuple(self.event.shape)} came."
+                f"event must have the shape of time, {tuple(self.time.shape)}; {tuple(self.event.shape)} "
+                "came."
             )
         if 0 in self.time.shape:
             raise InvalidInputError(
@@ -82,12 +92,13 @@ class RightCensored:
 
     def _validate_censoring_time(self) -> None:
         check_positive(self.censoring_time, "censoring_time", zero=True, infinite=True)
-        c = self._aligned_censoring_time()
+        c = self._aligned(self.censoring_time)
         xp = namespace(self.time)
         late = to_numpy(self.time > c)
         if late.any():
+            rows = name_rows(np.unique(np.nonzero(late)[0]))
             raise InvalidInputError(
-                f"time must not exceed censoring_time; it does in {name_rows(np.unique(np.nonzero(late)[0]))}. "
+                f"time must not exceed censoring_time; it does in {rows}. "
                 "Y = min(T, C), so cut the times at C."
             )
         unequal = to_numpy(~self.event & (self.time != c) & xp.isfinite(self.time))
@@ -97,8 +108,8 @@ class RightCensored:
                 f"{name_rows(np.unique(np.nonzero(unequal)[0]))}. Either the row is an event or C is wrong."
             )
 
-    def _aligned_censoring_time(self) -> Array:
-        c = self.censoring_time
+    def _aligned(self, c: Array) -> Array:
+        """One C per row as a column beside several times."""
         return c[:, None] if c.ndim < self.time.ndim else c
 
     @classmethod
@@ -176,8 +187,7 @@ class RightCensored:
 
     def take(self, rows: Any) -> RightCensored:
         """The outcome of some rows (indices, a slice or a boolean mask), in the order asked for."""
-        if isinstance(rows, int | np.integer):
-            rows = [int(rows)]
+        rows = as_rows(rows)
         other = copy.copy(self)  # rows of a valid outcome are valid, so they are not checked again
         for name in ("time", "event", "censoring_time"):
             values = getattr(self, name)
@@ -188,6 +198,8 @@ class RightCensored:
 
     def marginal(self, j: int) -> RightCensored:
         """The outcome of coordinate ``j`` alone, (n,)."""
+        if not -self.k <= j < self.k:
+            raise InvalidInputError(f"The outcome has {self.k} event times; number {j} was asked for.")
         if self.time.ndim == 1:
             return self
         c = self.censoring_time
@@ -234,16 +246,13 @@ class RightCensored:
 
     def _require_shared(self, method: str) -> None:
         if not self.shares_censoring:
-            rows = (
-                ""
-                if self.censoring_time is not None
-                else (
-                    f" ({name_rows(np.nonzero(self._breaks_shared_censoring())[0])} end before another coordinate does)"
-                )
-            )
+            rows = ""
+            if self.censoring_time is None:
+                broken = np.nonzero(self._breaks_shared_censoring())[0]
+                rows = f" ({name_rows(broken)} end before another coordinate does)"
             raise InvalidInputError(
-                f"{method}() needs one censoring time per row, shared by the coordinates, and these data have "
-                f"one per coordinate{rows}. Work on y.marginal(j) for each coordinate j."
+                f"{method}() needs one censoring time per row, shared by the coordinates, and these data "
+                f"have one per coordinate{rows}. Work on y.marginal(j) for each coordinate j."
             )
 
     def censor_at(self, tau: Array) -> RightCensored:
@@ -255,14 +264,20 @@ class RightCensored:
         >>> cs.RightCensored([2.0, 5.0, 3.0], [1, 1, 1]).censor_at(3.0).event
         array([ True, False,  True])
         """
-        xp = namespace(self.time)
+        one_namespace(tau=tau, outcome=self.time)
         tau = as_float(tau, "tau", like=self.time)
-        limit = tau[:, None] if tau.ndim < self.time.ndim and tau.ndim == 1 else tau
-        time = xp.minimum(self.time, limit * xp.ones_like(self.time))
+        if tuple(tau.shape) not in ((), (len(self),), self.shape):
+            raise InvalidInputError(
+                f"tau must be a number, ({len(self)},) or {self.shape}; an array of shape "
+                f"{tuple(tau.shape)} came."
+            )
+        check_positive(tau, "tau", zero=True, infinite=True)
+        xp = namespace(self.time)
+        limit = tau[:, None] if tau.ndim == 1 and self.time.ndim == 2 else tau
         c = self.censoring_time
         if c is not None:
-            c = xp.minimum(c, (limit if c.ndim == self.time.ndim else tau) * xp.ones_like(c))
-        return RightCensored(time, self.event & (self.time <= limit), c)
+            c = xp.minimum(c, tau) if tau.ndim < 2 and c.ndim == 1 else xp.minimum(self._aligned(c), limit)
+        return RightCensored(xp.minimum(self.time, limit), self.event & (self.time <= limit), c)
 
     @property
     def informs_censoring(self) -> Array:
@@ -351,11 +366,13 @@ def _check_codes(event: Array) -> Array:
         return event
     if np.isfinite(codes).all() and (codes == np.round(codes)).all() and codes.min() >= 0:
         raise UnsupportedOutcomeError(
-            f"event must be 0 or 1; the codes {codes[:6].tolist()} came. If they are competing risks, choose the "
-            "event of interest (event == code) knowing that the others then count as censoring; if 1/2 means "
-            "censored/event, pass event - 1."
+            f"event must be 0 or 1; the codes {codes[:6].tolist()} came. If they are competing risks, "
+            "choose the event of interest (event == code) knowing that the others then count as censoring; "
+            "if 1/2 means censored/event, pass event - 1."
         )
-    raise InvalidInputError(f"event must be 0/1 or boolean; the values {codes[:6].tolist()} came.")
+    raise InvalidInputError(
+        f"event must be 0/1 or boolean; the values {codes[:6].tolist()} came. Were time and event swapped?"
+    )
 
 
 def _as_censoring_time(censoring_time: Array, time: Array) -> Array:
@@ -367,9 +384,10 @@ def _as_censoring_time(censoring_time: Array, time: Array) -> Array:
         c = xp.broadcast_to(c, (time.shape[0],))
     if tuple(c.shape) not in ((time.shape[0],), tuple(time.shape)):
         raise InvalidInputError(
-            f"censoring_time must be a number, ({time.shape[0]},) or {tuple(time.shape)}; {tuple(c.shape)} came."
+            f"censoring_time must be a number, ({time.shape[0]},) or {tuple(time.shape)}; "
+            f"{tuple(c.shape)} came."
         )
-    return c
+    return xp.astype(c, time.dtype, copy=False)
 
 
 def _as_list(names: str | list[str] | None) -> list[str]:

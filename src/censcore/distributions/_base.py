@@ -12,6 +12,7 @@ import numpy as np
 from censcore._arrays import (
     Array,
     as_float,
+    as_rows,
     common_rows,
     convert,
     detach,
@@ -116,8 +117,7 @@ class Distribution(ABC):
 
     def take(self, rows: Any) -> Self:
         """The laws of some rows (indices, a slice or a mask); a law shared by all rows stays shared."""
-        if isinstance(rows, int | np.integer):
-            rows = [int(rows)]
+        rows = as_rows(rows)
         return self._map(lambda array: array if array.shape[0] == 1 else array[rows])
 
     def __getitem__(self, rows: Any) -> Self:

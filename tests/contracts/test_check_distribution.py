@@ -1,0 +1,300 @@
+"""The contract of distributions can fail: each of these laws is wrong in one respect and caught for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from censcore.distributions import (
+    Copula,
+    Exponential,
+    Gamma,
+    Independent,
+    LogNormal,
+    Mixture,
+    PointMass,
+    Step,
+    Uniform,
+    Univariate,
+    Weibull,
+)
+from censcore.testing import check_distribution
+
+INF = float("inf")
+
+
+class AtomWithoutLeftLimit(PointMass):
+    def _sf_left(self, t):
+        return self._sf(t)
+
+
+class LeftContinuousSurvival(PointMass):
+    def _sf(self, t):
+        return self._sf_left(t)
+
+    def _cdf(self, t):
+        return 1 - self._sf_left(t)
+
+
+class LateQuantiles(Weibull):
+    def _icdf(self, p):
+        return 1.001 * super()._icdf(p)
+
+
+class EarlyTailQuantiles(Weibull):
+    def _isf(self, p):
+        return 0.999 * super()._isf(p)
+
+
+class QuantilesAfterTheFlatPart(Step):
+    def _icdf(self, p):
+        return np.where(np.isclose(p, 0.5), 3.0, super()._icdf(p))
+
+
+class QuantileZeroAtTheLowEnd(Uniform):
+    def _icdf(self, p):
+        return self._low + p * (self._high - self._low)
+
+
+class WrongIntegral(Exponential):
+    def _integrated_sf(self, a, b):
+        return 1.0001 * super()._integrated_sf(a, b)
+
+
+class FiniteMeanDespiteCure(Mixture):
+    def _integrated_sf(self, a, b):
+        return super()._integrated_sf(a, np.minimum(b, 1e6))
+
+
+class ForgottenMassAtInfinity(Mixture):
+    def _mass_at_infinity(self):
+        return 0 * super()._mass_at_infinity()
+
+
+class WrongDensity(LogNormal):
+    def _logpdf(self, t):
+        return super()._logpdf(t) + 1e-4
+
+
+class UndeclaredDensity(Gamma):
+    has_density = False
+
+
+class WrongLogSurvival(Gamma):
+    def _logsf(self, t):
+        return super()._logsf(t) * (1 + 1e-9)
+
+
+class ProbabilitiesThatDoNotAddUp(Weibull):
+    def _cdf(self, t):
+        return super()._cdf(t) * (1 - 1e-10)
+
+
+class SurvivalAtInfinity(Exponential):
+    def _sf(self, t):
+        return np.maximum(super()._sf(t), 1e-12)
+
+
+class UndeclaredJump(Univariate):
+    """Survival jumps at 1, where it says that nothing happens."""
+
+    def __init__(self):
+        self._store(rate=np.ones(1))
+        self._rate = self._rate[:, None]
+
+    def _sf(self, t):
+        return np.exp(-self._rate * t) * np.where(t < 1, 1.0, 0.5)
+
+    def _logpdf(self, t):
+        return np.log(self._rate) - self._rate * t + np.where(t < 1, 0.0, np.log(0.5))
+
+
+class UnconditionalQuantiles(Weibull):
+    def _icdf_beyond(self, y, p):
+        return np.maximum(y, self._icdf(p))
+
+
+class DrawsOfAnotherLaw(Weibull):
+    def _sample(self, m, rng):
+        return 1.2 * super()._sample(m, rng)
+
+
+class DrawsWithoutSeed(Weibull):
+    def _sample(self, m, rng):
+        return super()._sample(m, np.random.default_rng())
+
+
+class OneRowOfDraws(Weibull):
+    def _sample(self, m, rng):
+        return super()._sample(m, rng)[:1]
+
+
+class DeafToRows(Weibull):
+    def take(self, rows):
+        return self
+
+
+class RepeatedWhenShared(Weibull):
+    def take(self, rows):
+        return self._map(lambda array: array[np.zeros_like(rows)])
+
+
+class TakesAnything(Weibull):
+    def sf(self, t):
+        return self._sf(np.atleast_2d(t))
+
+
+class DropsAxes(Weibull):
+    def sf(self, t):
+        return np.squeeze(super().sf(t))
+
+
+class Unpicklable(Weibull):
+    def __init__(self, shape, scale):
+        super().__init__(shape, scale)
+        self._secret = lambda: None
+
+
+class Nameless(Weibull):
+    def __repr__(self):
+        return "<law>"
+
+
+class CensoredTooLate(Weibull):
+    def censor_at(self, tau):
+        return super().censor_at(tau * 1.5)
+
+
+class NaNGradient(Univariate):
+    """Right in value; the textbook formula has a NaN gradient at time zero for shapes below one."""
+
+    def __init__(self, shape, scale):
+        self._store(shape=shape, scale=scale)
+        self._shape, self._scale = self._shape[:, None], self._scale[:, None]
+
+    def _sf(self, t):
+        return self._xp.exp(-((t / self._scale) ** self._shape))
+
+    def _logpdf(self, t):
+        return Weibull(self._shape[:, 0], self._scale[:, 0])._logpdf(t)
+
+
+class OtherNumbersInTorch(Weibull):
+    def like(self, array):
+        other = super().like(array)
+        if not isinstance(array, np.ndarray):
+            other._scale = other._scale * 1.01
+        return other
+
+
+ROWS = {"shape": [0.7, 1.5, 2.0], "scale": [1.0, 2.0, 3.0]}
+CURED = {"components": [Exponential(1.0), PointMass(INF)], "weights": [0.7, 0.3]}
+
+BROKEN = [
+    (lambda: AtomWithoutLeftLimit([2.0, 3.0]), "sf just before t against sf_left"),
+    (lambda: LeftContinuousSurvival([2.0, 3.0]), "sf just after t against sf"),
+    (lambda: LateQuantiles(**ROWS), r"F\(icdf\(p\)-\) > p"),
+    (lambda: EarlyTailQuantiles(**ROWS), r"sf\(isf\(p\)\) > p"),
+    (
+        lambda: QuantilesAfterTheFlatPart([1.0, 3.0], sf=[0.5, 0.25]),
+        r"F\(icdf\(p\)-\) > p|icdf\(cdf\(t\)\) > t|icdf: level",
+    ),
+    (lambda: QuantileZeroAtTheLowEnd([1.0, 2.0], [3.0, 4.0]), r"icdf\(0\)"),
+    (lambda: WrongIntegral([0.5, 2.0]), "integrated_sf"),
+    (lambda: FiniteMeanDespiteCure(**CURED), r"mean\(\)"),
+    (lambda: ForgottenMassAtInfinity(**CURED), "mass_at_infinity: simulation"),
+    (lambda: WrongDensity([0.0, 1.0], 0.8), "integral of the density"),
+    (lambda: UndeclaredDensity([0.5, 2.0], 1.0), "has_density is False"),
+    (lambda: WrongLogSurvival([0.5, 2.0], 1.0), "logsf"),
+    (lambda: ProbabilitiesThatDoNotAddUp(**ROWS), r"cdf \+ sf"),
+    (lambda: SurvivalAtInfinity([0.5, 2.0]), "sf at infinity"),
+    (lambda: UndeclaredJump(), "integral of the density"),
+    (lambda: UnconditionalQuantiles(**ROWS), r"P\(T <= icdf_beyond\(y, p\) \| T >= y\) < p"),
+    (lambda: DrawsOfAnotherLaw(**ROWS), "sf: simulation is"),
+    (lambda: DrawsWithoutSeed(**ROWS), "The same seed gives other draws"),
+    (lambda: OneRowOfDraws(**ROWS), "sample"),
+    (lambda: DeafToRows(**ROWS), r"take\(indices\)"),
+    (lambda: RepeatedWhenShared(1.5, 2.0), "take repeats a law"),
+    (lambda: TakesAnything(**ROWS), r"sf\(nan\) is not refused|has shape"),
+    (lambda: DropsAxes(1.5, 2.0), r"sf of \(1, q\) has shape"),
+    (lambda: Unpicklable(**ROWS), "can be copied, pickled and printed"),
+    (lambda: Nameless(**ROWS), "repr does not name the class"),
+    (lambda: CensoredTooLate(**ROWS), r"sf of censor_at\(tau\)"),
+    (lambda: NaNGradient(np.array([0.7, 2.0]), np.array([1.0, 2.0])), "The gradient of .* is not finite"),
+    (lambda: OtherNumbersInTorch(np.array([0.7, 1.5]), np.array([1.0, 2.0])), "sf in torch.float64"),
+]
+
+
+@pytest.mark.parametrize(("make", "complaint"), BROKEN)
+def test_broken_law_is_caught(make, complaint):
+    if "orch" in complaint or "gradient" in complaint:
+        pytest.importorskip("torch")
+    with pytest.raises(AssertionError, match=complaint):
+        check_distribution(make())
+
+
+MARGINALS = [Weibull([0.8, 1.5], 2.0), Exponential(1.0), LogNormal(0.0, 1.0)]
+
+
+class SwappedCoordinates(Independent):
+    def marginal(self, j):
+        return super().marginal(1 - j if j in (0, 1) else j)
+
+
+class FirstIsTheFirstCoordinate(Independent):
+    def first(self):
+        return self.marginal(0)
+
+
+class IndependentDraws(Copula):
+    def _sample(self, m, rng):
+        return Independent(self._marginals)._sample(m, rng)
+
+
+class WrongLikelihood(Copula):
+    def _log_likelihood(self, t, event):
+        return super()._log_likelihood(t, event) + 0.01 * event.sum(-1)
+
+
+class Uncut(Independent):
+    def censor_at(self, tau):
+        return self
+
+
+BROKEN_JOINT = [
+    (lambda: SwappedCoordinates(MARGINALS), r"marginal\(0\).sf: simulation"),
+    (lambda: FirstIsTheFirstCoordinate(MARGINALS), r"first\(\).sf: simulation"),
+    (lambda: IndependentDraws("clayton", MARGINALS, theta=4.0), "survival of all coordinates: simulation"),
+    (lambda: WrongLikelihood("clayton", MARGINALS, theta=2.0), r"log_likelihood with events in \(0,\)"),
+    (lambda: Uncut(MARGINALS), "exceeds tau|beyond tau"),
+]
+
+
+@pytest.mark.parametrize(("make", "complaint"), BROKEN_JOINT)
+def test_broken_joint_law_is_caught(make, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        check_distribution(make())
+
+
+def test_only_laws_are_checked():
+    with pytest.raises(AssertionError, match="ndarray came"):
+        check_distribution(np.ones(3))
+
+
+def test_all_broken_rules_are_named_at_once():
+    class Both(WrongIntegral):
+        def _icdf(self, p):
+            return 1.001 * super()._icdf(p)
+
+    with pytest.raises(AssertionError) as caught:
+        check_distribution(Both([0.5, 2.0]))
+    assert "integrated_sf" in str(caught.value)
+    assert "F(icdf(p)-) > p" in str(caught.value)
+
+
+def test_a_law_of_tensors_is_checked_too():
+    torch = pytest.importorskip("torch")
+    check_distribution(Weibull(torch.tensor([0.7, 1.5]), 2.0))
+    check_distribution(LogNormal(torch.zeros(2, dtype=torch.float64), 0.5))
+    with pytest.raises(AssertionError, match="integrated_sf"):
+        check_distribution(WrongIntegral(torch.tensor([0.5, 2.0], dtype=torch.float64)))
