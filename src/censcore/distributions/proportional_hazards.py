@@ -94,6 +94,8 @@ class ProportionalHazards(Univariate):
         """Risk times hazard; an infinite one, after which nothing is left, has no gradient."""
         xp = self._xp
         endless = xp.isinf(hazard)
+        if not bool(xp.any(endless)):
+            return self._risk * hazard
         product = self._risk * xp.where(endless, xp.zeros_like(hazard), hazard)
         return xp.where(endless, xp.full_like(product, np.inf), product)
 
@@ -169,16 +171,16 @@ class ProportionalHazards(Univariate):
 
     def _area(self, a: Array, b: Array) -> Array:
         xp = self._xp
-        times, sf = self._steps()
-        heights = xp.concat([xp.ones_like(sf[:, :1]), sf], axis=1)
-        starts = xp.concat([xp.zeros_like(times[:, :1]), times], axis=1)
-        areas = xp.cumulative_sum(xp.diff(starts, axis=1) * heights[:, :-1], axis=1)
-        before = xp.concat([xp.zeros_like(areas[:, :1]), areas], axis=1)
+        starts = xp.concat([xp.zeros_like(self._times[:, :1]), self._times], axis=1)
+        heights = xp.exp(-self._scaled(self._padded()[:, :-1]))
+        areas = xp.cumulative_sum(xp.diff(starts, axis=1) * heights, axis=1)
 
         def up_to(t: Array) -> tuple[Array, Array]:
-            count = searchsorted(times, t, "left")
-            height, width = take_along(heights, count), t - take_along(starts, count)
-            return take_along(before, count), height * xp.where(height > 0, width, xp.zeros_like(width))
+            count = self._passed(t, "left")
+            whole = take_along(areas, xp.clip(count - 1, 0, areas.shape[1] - 1))
+            height, width = xp.exp(-self._after(count)), t - take_along(starts, count)
+            rest = height * xp.where(height > 0, width, xp.zeros_like(width))
+            return xp.where(count > 0, whole, xp.zeros_like(whole)), rest
 
         (whole_a, rest_a), (whole_b, rest_b) = up_to(a), up_to(b)
         return (whole_b - whole_a) + (rest_b - rest_a)
