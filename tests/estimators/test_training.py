@@ -23,7 +23,7 @@ class Regression:
         torch.manual_seed(seed)
         self.network = nn.Linear(3, 1)
 
-    def draw(self, n, generator, device):
+    def draw(self, n, generator, device, validating=False):
         return {"noise": 0.1 * torch.randn(n, 3, generator=generator, device=device)}
 
     def loss(self, network, rows, random):

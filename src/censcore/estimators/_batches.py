@@ -43,6 +43,11 @@ class Batches:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def grouped(self) -> bool:
+        """Whether rows have groups, so that batches differ in size."""
+        return self._groups is not None
+
     def epoch(self, seed: int, epoch: int) -> Iterator[np.ndarray]:
         """The batches of one epoch, each an array of row numbers."""
         rng = np.random.default_rng([seed, epoch])
@@ -53,7 +58,7 @@ class Batches:
         batch = self._spread(order, rng)
         by_batch = order[np.argsort(batch, kind="stable")]
         ends = np.cumsum(np.bincount(batch, minlength=self.count))
-        yield from (part for part in np.split(by_batch, ends[:-1]) if len(part))
+        yield from np.split(by_batch, ends[:-1])
 
     def _spread(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A batch for each row of ``order``: the rows of a group go to distinct, evenly spaced batches."""

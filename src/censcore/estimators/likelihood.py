@@ -61,7 +61,9 @@ class LikelihoodTask:
     def __init__(self, network: nn.Module, law: Any) -> None:
         self.network, self.law = network, law
 
-    def draw(self, n: int, generator: torch.Generator, device: torch.device) -> dict[str, Tensor]:
+    def draw(
+        self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
+    ) -> dict[str, Tensor]:
         """A likelihood needs no random numbers."""
         return {}
 

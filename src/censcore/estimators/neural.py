@@ -38,7 +38,7 @@ class NeuralEstimator(SurvivalEstimator):
     _kind: ClassVar[str]
 
     epochs: int
-    batch_size: int
+    batch_size: int | str
     learning_rate: float
     weight_decay: float
     schedule: str
@@ -130,10 +130,11 @@ class NeuralEstimator(SurvivalEstimator):
 
     # ---- training ------------------------------------------------------------------------------
 
-    def _recipe(self) -> Recipe:
+    def _recipe(self, n: int) -> Recipe:
+        automatic = min(256, max(32, n // 8))
         return Recipe(
             epochs=self.epochs,
-            batch_size=self.batch_size,
+            batch_size=automatic if self.batch_size == "auto" else int(self.batch_size),
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             schedule=self.schedule,
@@ -143,6 +144,7 @@ class NeuralEstimator(SurvivalEstimator):
             patience=self.patience,
             validate_every=self.validate_every,
             tolerance=self.tolerance,
+            compile=getattr(self, "compile", False),
         )
 
     def _train(
@@ -159,7 +161,7 @@ class NeuralEstimator(SurvivalEstimator):
             task,
             rows,
             validation,
-            self._recipe(),
+            self._recipe(len(rows["x"])),
             seed=self._seed if seed is None else seed,
             device=pick_device(self.device),
             groups=groups,

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore.estimators._batches import Batches
+from censcore.estimators._cuda_graph import GraphedEpochs, fits_on_device
 from censcore.estimators.model_files import read_model_file, write_model_file
 from censcore.exceptions import InvalidInputError, ModelFileError
 
@@ -27,7 +28,9 @@ class Task(Protocol):
 
     network: nn.Module
 
-    def draw(self, n: int, generator: torch.Generator, device: torch.device) -> dict[str, Tensor]:
+    def draw(
+        self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
+    ) -> dict[str, Tensor]:
         """The random numbers of a batch of n rows; the rows are the first axis of each."""
 
     def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
@@ -64,6 +67,8 @@ class Recipe:
         standard errors of the paired difference; 0 keeps the best.
     validation_batch : int
         Rows per validation batch.
+    compile : bool
+        Compile the loss where epochs run as captured graphs, on a GPU.
     """
 
     epochs: int = 200
@@ -78,6 +83,7 @@ class Recipe:
     validate_every: int = 1
     tolerance: float = 0.0
     validation_batch: int = 4096
+    compile: bool = True
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -231,12 +237,30 @@ class _Run:
         self.batches = Batches(n, recipe.batch_size, groups)
         self.network = task.network.to(device)
         self.parallel = nn.parallel.DistributedDataParallel(self.network) if self.world > 1 else self.network
-        self.optimizer = _optimizer(self.network, recipe)
+        on_device = self.world == 1 and fits_on_device(dict(rows), device)
+        self.optimizer = _optimizer(self.network, recipe, device if on_device else None)
         self.averaged = _clone(self.network)
         self.best = _clone(self.network)
         self.history = History()
         self.best_losses: Tensor | None = None
         self.steps = 0
+        self.graphed = self._graphed() if on_device else None
+
+    def _graphed(self) -> GraphedEpochs:
+        """Epochs on a GPU that holds all rows are replays of one captured step."""
+        total = self.recipe.epochs * len(self.batches)
+        return GraphedEpochs(
+            {name: value.to(self.device) for name, value in self.rows.items()},
+            self.network,
+            self.averaged,
+            self.optimizer,
+            self.task.draw,
+            torch.compile(self.task.loss, dynamic=False) if self.recipe.compile else self.task.loss,
+            self.batches,
+            np.array([self.recipe.rate(step, total) for step in range(total)]),
+            self.recipe.clip,
+            self.recipe.averaging,
+        )
 
     @property
     def next_epoch(self) -> int:
@@ -254,13 +278,9 @@ class _Run:
 
     def epoch(self) -> Epoch:
         number = self.next_epoch
-        generator = torch.Generator(self.device).manual_seed(mix_seed(self.seed, number))
-        total, weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
         self.network.train()
-        for index in self.batches.epoch(self.seed, number):
-            loss, size = self.step(index, generator)
-            total, weight = total + loss.detach() * size, weight + size
-        rate = self.optimizer.param_groups[0]["lr"]
+        total, weight = self._graph_steps(number) if self.graphed else self._eager_steps(number)
+        rate = float(self.optimizer.param_groups[0]["lr"])
         epoch = Epoch(
             number, float(total / weight), self._validated(number), rate, self.history.best_epoch == number
         )
@@ -271,6 +291,21 @@ class _Run:
             )
         self.history.epochs.append(epoch)
         return epoch
+
+    def _eager_steps(self, number: int) -> tuple[Tensor, Tensor]:
+        generator = torch.Generator(self.device).manual_seed(mix_seed(self.seed, number))
+        total, weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
+        for index in self.batches.epoch(self.seed, number):
+            if len(index):
+                loss, size = self.step(index, generator)
+                total, weight = total + loss.detach() * size, weight + size
+        return total, weight
+
+    def _graph_steps(self, number: int) -> tuple[Tensor, Tensor]:
+        assert self.graphed is not None
+        sums = self.graphed.run(self.seed, number, mix_seed(self.seed, number), self.steps)
+        self.steps += len(self.batches)
+        return sums
 
     def _validated(self, number: int) -> float | None:
         """The validation loss, if it is due; keeps the weights where they are worth it."""
@@ -329,7 +364,9 @@ class _Run:
         for start in range(0, n, self.recipe.validation_batch):
             index = np.arange(start, min(n, start + self.recipe.validation_batch))
             batch = _gather(self.validation, index, self.device)
-            loss = self.task.loss(self.averaged, batch, self.task.draw(len(index), generator, self.device))
+            loss = self.task.loss(
+                self.averaged, batch, self.task.draw(len(index), generator, self.device, validating=True)
+            )
             losses.append(loss * batch["weight"] if "weight" in batch else loss)
         weighted = torch.cat(losses).double().cpu()
         return (
@@ -389,7 +426,7 @@ class _Run:
         return {"seed": self.seed, "rows": self.batches.n_rows, "sums": sums, "recipe": recipe}
 
 
-def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None) -> torch.optim.AdamW:
     """AdamW; a network may name parameters that weight decay leaves alone."""
     undecayed: Any = getattr(network, "undecayed", list)
     spared = {id(p) for p in undecayed()}
@@ -400,7 +437,12 @@ def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
         },
         {"params": [p for p in network.parameters() if id(p) in spared], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW([g for g in groups if g["params"]], lr=recipe.learning_rate, foreach=True)
+    groups = [g for g in groups if g["params"]]
+    if graphed is None:
+        return torch.optim.AdamW(groups, lr=recipe.learning_rate, foreach=True)
+    for group in groups:
+        group["lr"] = torch.tensor(recipe.learning_rate, device=graphed)
+    return torch.optim.AdamW(groups, fused=True, capturable=True)
 
 
 def _gather(rows: Rows, index: np.ndarray, device: torch.device) -> dict[str, Tensor]:

@@ -21,6 +21,8 @@ __all__ = ["EngressionTask", "censoring_table"]
 _TABLE = 64
 _TABLE_ROWS = 65_536
 
+_VALIDATION_SAMPLES = 32
+
 
 def censoring_table(y: RightCensored, C: Any) -> np.ndarray:
     """Quantiles of C given the observation, (n, Q, 1) or (n, Q, k): Q = 1 where C is known for every row."""
@@ -54,6 +56,8 @@ class EngressionTask:
         m, the samples per row and step.
     beta : float
         Exponent of the energy score.
+    mixed : bool
+        Let the network compute in bfloat16.
     """
 
     def __init__(
@@ -61,13 +65,16 @@ class EngressionTask:
     ) -> None:
         self.network, self.scale, self.samples, self.beta, self.mixed = network, scale, samples, beta, mixed
 
-    def draw(self, n: int, generator: torch.Generator, device: torch.device) -> dict[str, Tensor]:
-        """Noise, and the offsets and orders of the levels of C."""
-        size = self.network.noise_size
+    def draw(
+        self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
+    ) -> dict[str, Tensor]:
+        """Noise, and the offsets and orders of the levels of C; more samples where losses are compared."""
+        m = max(self.samples, _VALIDATION_SAMPLES) if validating else self.samples
+        k = len(self.scale)
         return {
-            "noise": torch.randn(n, self.samples, size, generator=generator, device=device),
-            "offset": torch.rand(n, len(self.scale), generator=generator, device=device),
-            "order": torch.rand(n, self.samples, len(self.scale), generator=generator, device=device),
+            "noise": torch.randn(n, m, self.network.noise_size, generator=generator, device=device),
+            "offset": torch.rand(n, k, generator=generator, device=device),
+            "order": torch.rand(n, m, k, generator=generator, device=device),
         }
 
     def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
@@ -80,14 +87,14 @@ class EngressionTask:
         """Samples in the unit of the times, (n, m, k), in float32 whatever the network computes in."""
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.mixed):
             z = network(x, noise)
-        return z.float() * self.scale.to(z.device)
+        return z.float() * self.scale
 
     def _censoring_times(self, table: Tensor, random: Rows) -> Tensor:
         """(n, m, 1 or k): one draw for every sample."""
         q, k = table.shape[1], table.shape[2]
         if q == 1:
             return table
-        m = self.samples
+        m = random["noise"].shape[1]
         # coordinates with censoring times of their own need independent draws: their strata are shuffled
         stratum = torch.arange(m, device=table.device)[None, :, None]
         if k > 1:

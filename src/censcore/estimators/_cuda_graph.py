@@ -1,0 +1,182 @@
+"""Training epochs on a GPU as replays of one captured step: no launch overhead, no talk with the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from censcore.estimators._batches import Batches
+
+__all__ = ["GraphedEpochs", "fits_on_device"]
+
+# Batches of grouped rows vary in size; the captured step has room for this many standard deviations.
+_ROOM = 6.0
+
+
+def fits_on_device(rows: dict[str, Tensor], device: torch.device) -> bool:
+    """Whether the data take at most half of the free memory of the device."""
+    if device.type != "cuda":
+        return False
+    size = sum(value.numel() * value.element_size() for value in rows.values())
+    return size < torch.cuda.mem_get_info(device)[0] / 2
+
+
+class GraphedEpochs:
+    """One training step captured as a CUDA graph: gathering, loss, gradient, clipping, update and average.
+
+    The batches of an epoch are laid out on the device beforehand, padded to one size with rows of weight
+    zero; the next epoch is laid out while the present one runs.
+
+    Parameters
+    ----------
+    rows : dict of tensors on the device
+        The data.
+    network, averaged : modules
+        What is trained, and its moving average.
+    optimizer : torch.optim.Optimizer
+        Capturable, with a tensor as its learning rate.
+    draw, loss : callables
+        The parts of a task: random numbers, and one loss per row.
+    batches : Batches
+        The order of rows.
+    rates : array
+        Learning rate of every step.
+    clip, averaging : float or None
+        As in the recipe.
+    """
+
+    def __init__(
+        self,
+        rows: dict[str, Tensor],
+        network: nn.Module,
+        averaged: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        draw: Callable[..., dict[str, Tensor]],
+        loss: Callable[..., Tensor],
+        batches: Batches,
+        rates: np.ndarray,
+        clip: float | None,
+        averaging: float | None,
+    ) -> None:
+        self.rows, self.network, self.optimizer = rows, network, optimizer
+        self.live, self.mean = list(network.parameters()), list(averaged.parameters())
+        self.draw, self.loss, self.batches = draw, loss, batches
+        self.clip, self.averaging = clip, averaging
+        self.device = self.live[0].device
+        self.generator = torch.Generator(self.device)
+        size = batches.n_rows / len(batches)
+        self.room = int(np.ceil(size + (_ROOM * np.sqrt(size) if batches.grouped else 0)))
+        self.index = torch.zeros(len(batches), self.room, dtype=torch.int64, device=self.device)
+        self.share = torch.zeros(len(batches), self.room, device=self.device)
+        self.rates = torch.from_numpy(rates.astype(np.float32)).to(self.device)
+        self.counters = {
+            name: torch.zeros(1, dtype=torch.int64, device=self.device) for name in ("batch", "step")
+        }
+        self.total, self.weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
+        self._pool = ThreadPoolExecutor(1)
+        self._ahead: tuple[tuple[int, int], Future[tuple[np.ndarray, np.ndarray]]] | None = None
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def run(self, seed: int, epoch: int, noise_seed: int, steps_done: int) -> tuple[Tensor, Tensor]:
+        """One epoch; sums of losses and of weights."""
+        index, share = self._laid_out(seed, epoch)
+        self.index.copy_(torch.from_numpy(index), non_blocking=True)
+        self.share.copy_(torch.from_numpy(share), non_blocking=True)
+        self._ahead = ((seed, epoch + 1), self._pool.submit(self._arrange, seed, epoch + 1))
+        if self._graph is None:
+            self._capture()
+        self.generator.manual_seed(noise_seed)
+        self.counters["batch"].zero_()
+        self.counters["step"].fill_(steps_done)
+        self.total.zero_()
+        self.weight.zero_()
+        assert self._graph is not None
+        for _ in range(len(self.batches)):
+            self._graph.replay()
+        return self.total, self.weight
+
+    def _laid_out(self, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        if self._ahead is not None and self._ahead[0] == (seed, epoch):
+            return self._ahead[1].result()
+        return self._arrange(seed, epoch)
+
+    def _arrange(self, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Row numbers (batches, room) and their weights: one, or zero for padding."""
+        index = np.zeros((len(self.batches), self.room), dtype=np.int64)
+        share = np.zeros((len(self.batches), self.room), dtype=np.float32)
+        late: list[np.ndarray] = []
+        for b, rows in enumerate(self.batches.epoch(seed, epoch)):
+            index[b, : len(rows[: self.room])] = rows[: self.room]
+            share[b, : len(rows[: self.room])] = 1.0
+            late.append(rows[self.room :])
+        # rows beyond the room of their batch, one in a great many, take free places of other batches
+        spill = np.concatenate(late)
+        if spill.size:
+            free = np.argwhere(share == 0)[: spill.size]
+            index[free[:, 0], free[:, 1]], share[free[:, 0], free[:, 1]] = spill, 1.0
+        return index, share
+
+    def _capture(self) -> None:
+        """Warm up on a side stream, put the state back, and record one step."""
+        state = self._state()
+        kept = [tensor.clone() for tensor in state]
+        stream = torch.cuda.Stream(self.device)
+        stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                self._step()
+        torch.cuda.current_stream(self.device).wait_stream(stream)
+        known = {id(tensor) for tensor in state}
+        with torch.no_grad():
+            for tensor, value in zip(state, kept, strict=True):
+                tensor.copy_(value)
+            for tensor in self._state():
+                if id(tensor) not in known:  # moments that the warm-up created start at zero
+                    tensor.zero_()
+        self._graph = torch.cuda.CUDAGraph()
+        self._graph.register_generator_state(self.generator)
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.cuda.graph(self._graph):
+            self._step()
+
+    def _state(self) -> list[Tensor]:
+        moments: list[Any] = [v for s in self.optimizer.state.values() for v in s.values()]
+        return [*self.live, *self.mean, *[v for v in moments if isinstance(v, Tensor)]]
+
+    def _step(self) -> None:
+        batch, step = self.counters["batch"], self.counters["step"]
+        index = self.index.index_select(0, batch)[0]
+        rows = {name: value.index_select(0, index) for name, value in self.rows.items()}
+        weight = self.share.index_select(0, batch)[0]
+        if "weight" in rows:
+            weight = weight * rows["weight"]
+        random = self.draw(self.room, self.generator, self.device)
+        size = weight.sum()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = (self.loss(self.network, rows, random) * weight).sum() / size
+        loss.backward()
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.live, self.clip, foreach=True)
+        for group in self.optimizer.param_groups:
+            group["lr"].copy_(self.rates.index_select(0, step)[0])
+        self.optimizer.step()
+        with torch.no_grad():
+            self.total.add_(loss.detach() * size)
+            self.weight.add_(size)
+            step.add_(1)
+            batch.add_(1)
+            self._average(step)
+
+    def _average(self, step: Tensor) -> None:
+        """The moving average of the weights, with a memory that grows from the start of the run."""
+        t = step[0].float()
+        decay = (
+            torch.zeros_like(t) if self.averaging is None else ((1 + t) / (10 + t)).clamp(max=self.averaging)
+        )
+        torch._foreach_mul_(self.mean, decay)
+        torch._foreach_add_(self.mean, torch._foreach_mul([p.detach() for p in self.live], 1 - decay))

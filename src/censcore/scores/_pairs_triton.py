@@ -1,0 +1,94 @@
+"""All pairs of an ensemble on a GPU: one program per row and censoring time, nothing of size m² in memory."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from censcore.scores._pairs import energy_terms as array_terms
+
+__all__ = ["energy_terms"]
+
+_BLOCK = 128
+
+
+@triton.jit
+def _power(squared, beta, ONE: tl.constexpr):
+    """||.||^beta from squared norms."""
+    if ONE:
+        return tl.sqrt(squared)
+    return tl.where(squared > 0, tl.exp2(0.5 * beta * tl.log2(tl.where(squared > 0, squared, 1.0))), 0.0)
+
+
+@triton.jit
+def _kernel(
+    z, w, y, c, accuracy, spread, m, shared, weighted_rows, beta,
+    D: tl.constexpr, K: tl.constexpr, CK: tl.constexpr,
+    ONE: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    d = tl.program_id(1)
+    row_z = tl.where(shared != 0, 0, row) * m * K
+    row_w = tl.where(weighted_rows != 0, row, 0) * m
+    limits = c + (row * D + d) * CK
+    to_outcome = 0.0
+    between = 0.0
+    for i0 in range(0, m, BLOCK):
+        i = i0 + tl.arange(0, BLOCK)[:, None]
+        w_i = tl.load(w + row_w + i, mask=i < m, other=0.0) if W else tl.where(i < m, 1.0 / m, 0.0)
+        squared = tl.zeros([BLOCK, 1], dtype=z.dtype.element_ty)
+        for k in tl.static_range(K):
+            limit = tl.load(limits + (k if CK > 1 else 0))
+            a = tl.minimum(tl.load(z + row_z + i * K + k, mask=i < m, other=0.0), limit)
+            b = tl.load(y + row * K + k)
+            squared += (a - b) * (a - b)
+        to_outcome += tl.sum(tl.sum(w_i * _power(squared, beta, ONE), axis=1), axis=0)
+        for j0 in range(i0, m, BLOCK):
+            j = j0 + tl.arange(0, BLOCK)[None, :]
+            w_j = tl.load(w + row_w + j, mask=j < m, other=0.0) if W else tl.where(j < m, 1.0 / m, 0.0)
+            apart = tl.zeros([BLOCK, BLOCK], dtype=z.dtype.element_ty)
+            for k in tl.static_range(K):
+                limit = tl.load(limits + (k if CK > 1 else 0))
+                a = tl.minimum(tl.load(z + row_z + i * K + k, mask=i < m, other=0.0), limit)
+                b = tl.minimum(tl.load(z + row_z + j * K + k, mask=j < m, other=0.0), limit)
+                apart += (a - b) * (a - b)
+            tile = _power(apart, beta, ONE)
+            # tiles right of the diagonal stand for their mirror images too
+            between += tl.sum(tl.sum(w_i * w_j * tile, axis=1), axis=0) * tl.where(j0 > i0, 2.0, 1.0)
+    tl.store(accuracy + row * D + d, to_outcome)
+    tl.store(spread + row * D + d, between)
+
+
+def energy_terms(
+    z: Tensor, w: Tensor | None, y: Tensor, c: Tensor, beta: float, lags: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The two sums of the energy score; lags, and members with times of their own, take the array formula."""
+    if lags is not None or c.ndim == 4:
+        return array_terms(z, w, y, c, beta, lags)
+    n, k = y.shape
+    m, draws = z.shape[1], c.shape[1]
+    z, y = z.contiguous(), y.to(z.dtype).contiguous()
+    c = c.to(z.dtype).expand(n, draws, c.shape[2]).contiguous()
+    weights = z if w is None else w.to(z.dtype).contiguous()
+    accuracy, spread = (torch.empty(n, draws, dtype=z.dtype, device=z.device) for _ in range(2))
+    _kernel[(n, draws)](
+        z,
+        weights,
+        y,
+        c,
+        accuracy,
+        spread,
+        m,
+        int(z.shape[0] == 1 and n > 1),
+        int(w is not None and w.shape[0] > 1),
+        float(beta),
+        D=draws,
+        K=k,
+        CK=c.shape[2],
+        ONE=beta == 1,
+        W=w is not None,
+        BLOCK=min(_BLOCK, triton.next_power_of_2(max(m, 16))),
+    )
+    return accuracy.mean(dim=1), spread.mean(dim=1)
