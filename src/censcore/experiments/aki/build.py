@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,49 +89,47 @@ def build(
                 split = split_patients(engine, cohort, out, chosen, tell)
                 rows = write_rows(engine, cohort, endpoints, out, chosen, tell)
                 preprocessing = fit_preprocessing(engine, rows, split, out, tell)
-                stages = [*tables.values(), cohort, endpoints, split, *rows, preprocessing]
-                stages.append(_summarize(engine, stages, out, tables, cohort, endpoints, split, rows, tell))
+                stages = {
+                    _name(s, out): s
+                    for s in (*tables.values(), cohort, endpoints, split, *rows, preprocessing)
+                }
+                stages["summary"] = _summarize(engine, stages, out, tell)
         finally:
             shutil.rmtree(spill, ignore_errors=True)
         write_json(out / "settings.json", chosen.to_dict())
     return BuildResult(
         out,
-        dict(stages[-1].summary),
-        tuple(_name(stage, out) for stage in stages if stage.skipped),
-        tuple(_name(stage, out) for stage in stages if not stage.skipped),
+        dict(stages["summary"].summary),
+        tuple(name for name, stage in stages.items() if stage.skipped),
+        tuple(name for name, stage in stages.items() if not stage.skipped),
     )
 
 
-def _summarize(
-    engine: Engine,
-    stages: list[Stage],
-    out: Path,
-    tables: dict[str, Stage],
-    cohort: Stage,
-    endpoints: Stage,
-    split: Stage,
-    rows: list[Stage],
-    say: Say,
-) -> Stage:
+def _summarize(engine: Engine, stages: Mapping[str, Stage], out: Path, say: Say) -> Stage:
+    keys = {name: stage.key for name, stage in stages.items()}
+
     def make(folder: Path) -> dict[str, Any]:
+        records = {
+            name.removeprefix("extract/"): dict(stage.summary)
+            for name, stage in stages.items()
+            if name.startswith("extract/")
+        }
         summary = {
-            "release": tables["patients"].summary["release"],
-            "records": {name: dict(stage.summary) for name, stage in tables.items()},
-            "cohort": dict(cohort.summary),
-            "endpoints": dict(endpoints.summary),
-            "split": dict(split.summary),
-            "rows": _row_rates(engine, rows, split),
+            "release": records["patients"]["release"],
+            "records": records,
+            **{name: dict(stages[name].summary) for name in ("cohort", "endpoints", "split")},
+            "rows": _row_rates(engine, out),
         }
         write_json(folder / "summary.json", summary)
-        write_json(folder / "stages.json", {_name(stage, out): stage.key for stage in stages})
+        write_json(folder / "stages.json", keys)
         return summary
 
-    return run_stage(out, "summary", content_key([stage.key for stage in stages]), make, say)
+    return run_stage(out, "summary", content_key(keys), make, say)
 
 
-def _row_rates(engine: Engine, rows: list[Stage], split: Stage) -> dict[str, dict[str, float]]:
-    engine.parquet("split", split.folder / "split.parquet")
-    engine.parquet("all_rows", rows[0].folder.parent / "*" / "rows.parquet")
+def _row_rates(engine: Engine, out: Path) -> dict[str, dict[str, float]]:
+    engine.parquet("split", out / "split" / "split.parquet")
+    engine.parquet("all_rows", out / "rows" / "*" / "rows.parquet")
     result = engine.run(
         "SELECT split, count(*) AS rows, count(DISTINCT stay_id) AS stays, "
         "avg(creatinine_event::INT) AS creatinine_event_rate, avg(urine_event::INT) AS urine_event_rate, "

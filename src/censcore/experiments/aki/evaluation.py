@@ -25,7 +25,7 @@ __all__ = ["HORIZONS", "SHARES", "evaluate"]
 HORIZONS = (6, 12, 24, 48)
 SHARES = (5, 10)
 REFERENCE = "censored"
-_FORMAT = 1  # raise it when the same model gives other numbers
+_FORMAT = 2  # raise it when the same model gives other numbers
 _ROWS_AT_ONCE = 4096
 
 Columns = dict[str, NDArray[Any]]
@@ -57,7 +57,7 @@ def evaluate(out: str | Path, *, device: str = "auto", say: Say | None = None) -
     """
     out, tell = Path(out), say or (lambda _: None)
     build = open_build(out)
-    preset = _preset(out)
+    preset = read_preset(out)
     models = _trained(out, build, preset)
     with locked(out):
         scored = {}
@@ -70,7 +70,8 @@ def evaluate(out: str | Path, *, device: str = "auto", say: Say | None = None) -
     return dict(json.loads((results.folder / "results.json").read_text("utf-8")))
 
 
-def _preset(out: Path) -> Preset:
+def read_preset(out: Path) -> Preset:
+    """The preset that the models in ``out`` were trained with."""
     try:
         saved = json.loads((out / "preset.json").read_text("utf-8"))
     except OSError:
@@ -139,6 +140,7 @@ def score_rows(rows: AkiRows, samples: NDArray[Any]) -> Columns:
         known = happened | (rows.censoring > horizon)
         columns[f"brier_{horizon}"] = np.where(free, brier[:, q], np.nan)
         columns[f"risk_{horizon}"] = np.where(free, risk[:, q], np.nan)
+        columns[f"observed_{horizon}"] = (free & (rows.censoring > horizon)).astype(np.float64)
         columns[f"happened_{horizon}"] = np.where(free & known, happened, np.nan).astype(np.float64)
     return columns
 
