@@ -23,7 +23,6 @@ from censcore._arrays import (
 )
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-
 NEUTRAL = [1, 2.5, True, None, [1, [2.0, None]], (), np.float64(1.0)]
 BOUND = [np.ones(2), np.float32(1.0), [np.ones(2)], "a"]
 

@@ -119,7 +119,7 @@ def _beyond(law: Univariate, a: Array, b: Array, top: Array) -> Array:
     left, left_half = law._sf(top) - mass, law._sf(top / 2) - mass
     some = (left > 0) & (left_half > 0)
     one = xp.ones_like(left)
-    c = (xp.log(xp.where(some, left_half, one)) - xp.log(xp.where(some, left, one))) / np.log(2) - 1
+    c = (xp.log(xp.where(some, left_half, one)) - xp.log(xp.where(some, left, one))) / float(np.log(2)) - 1
     finite_mean = c > float(xp.finfo(top.dtype).eps) ** 0.5
     begin = xp.where(some, start, xp.ones_like(start))
     height = left * top * exp(-c * xp.log(begin / xp.where(some, top, one)))

@@ -61,7 +61,7 @@ def power(x: Array, a: Array) -> Array:
 
 def ndtr(x: Array) -> Array:
     """Standard normal distribution function by erfc: torch's own loses every digit in the lower tail."""
-    return 0.5 * special(x).erfc(-x / np.sqrt(2.0))
+    return 0.5 * special(x).erfc(-x / float(np.sqrt(2.0)))
 
 
 def relative_expm1(x: Array) -> Array:
@@ -144,11 +144,12 @@ def _expint_scaled(x: np.ndarray) -> np.ndarray:
 
 
 def _gamma_density(k: np.ndarray, x: np.ndarray) -> np.ndarray:
-    from scipy.special import gammaln, xlogy
+    """Derivative of P(k, x) in x; none at the ends, where x comes from an end or an underflow and stays."""
+    from scipy.special import gammaln
 
-    finite = np.where(np.isfinite(x), x, 0.0)
-    with np.errstate(over="ignore"):
-        return np.where(np.isfinite(x), np.exp(xlogy(k - 1, finite) - finite - gammaln(k)), 0.0)
+    inside = (x > 0) & np.isfinite(x)
+    x = np.where(inside, x, 1.0)
+    return np.where(inside, np.exp((k - 1) * np.log(x) - x - gammaln(k)), 0.0)
 
 
 def _log_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:

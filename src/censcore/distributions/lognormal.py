@@ -52,7 +52,7 @@ class LogNormal(Parametric):
 
     def _logpdf(self, t: Array) -> Array:
         def formula(t: Array) -> Array:
-            constant = safe_log(self._sigma) + 0.5 * np.log(2 * np.pi)
+            constant = safe_log(self._sigma) + float(np.log(2 * np.pi) / 2)
             return -0.5 * self._z(t) ** 2 - self._xp.log(t) - constant
 
         return interior(formula, t, -np.inf, -np.inf)

@@ -8,6 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, common_rows, is_torch
 from censcore.distributions._base import Univariate
+from censcore.distributions._panels import merge_edges
 from censcore.distributions._special import interior
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
@@ -65,6 +66,11 @@ class ScipyDistribution(Univariate):
                 f"The support of {self._dist.name} starts at {low.min():g}; laws of event times live on "
                 "[0, inf). Truncate it (scipy.stats.truncate, truncnorm) or shift it with loc."
             )
+
+    def _breaks(self) -> Array | None:
+        """Ends of the support, where the survival function bends."""
+        low, high = (np.reshape(end, (-1, 1)).astype(self._reference.dtype) for end in self._call("support"))
+        return None if not low.any() and np.isinf(high).all() else merge_edges(low, high)
 
     def _parameters(self) -> dict[str, list[float]]:
         return {name.lstrip("_"): getattr(self, name)[:3, 0].tolist() for name in self._arrays}
