@@ -56,6 +56,8 @@ def test_a_setting_reruns_only_what_depends_on_it(world, tmp_path):
     build(world, tmp_path)
     split = build(world, tmp_path, AkiSettings(split=SplitSettings(seed=3)))
     assert set(split.ran) == {"split", "preprocessing", "summary"}
+    limit = AkiSettings(split=SplitSettings(seed=3), rows=RowSettings(standardized_limit=5))
+    assert set(build(world, tmp_path, limit).ran) == {"preprocessing", "summary"}
     window = build(
         world, tmp_path, AkiSettings(split=SplitSettings(seed=3), rows=RowSettings(window_hours=48))
     )
@@ -190,7 +192,7 @@ def test_older_release_falls_back_on_a_random_split_and_says_so(tmp_path, query)
 
 
 def test_preprocessing_is_fitted_on_training_rows_only(world, tmp_path, query):
-    build(world, tmp_path)
+    summary = build(world, tmp_path).summary["preprocessing"]
     fitted = Preprocessing(**json.loads((tmp_path / "preprocessing" / "preprocessing.json").read_text()))
     import duckdb
 
@@ -209,7 +211,9 @@ def test_preprocessing_is_fitted_on_training_rows_only(world, tmp_path, query):
     )
     assert np.isnan(raw).any()
     standard = fitted.transform(raw)
-    np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-4)
+    exact = (filled - np.array(fitted.mean)) / np.array(fitted.scale)
+    np.testing.assert_allclose(standard, np.clip(exact, -10, 10), rtol=1e-5, atol=1e-6)
+    assert summary["training_values_cut"] == (np.abs(exact) > 10).sum()
     q95 = np.quantile(columns["censoring_time"], 0.95)
     assert fitted.time_scale == pytest.approx(np.log1p(q95))
     assert fitted.scaled(np.array(q95)) == pytest.approx(1)

@@ -1,6 +1,16 @@
 """The open MIMIC-IV demo, end to end."""
 
-from censcore.experiments.aki import FEATURES, AkiSettings, RowSettings, SourceSettings, build
+import pytest
+
+from censcore.experiments.aki import (
+    FEATURES,
+    METHODS,
+    AkiSettings,
+    RowSettings,
+    SourceSettings,
+    build,
+    run_all,
+)
 
 
 def test_the_demo_is_built_and_its_counts_are_those_of_its_description(mimic_demo, tmp_path, query):
@@ -37,3 +47,11 @@ def test_the_demo_has_other_grids_and_weights(mimic_demo, tmp_path):
     assert summary["cohort"]["left_out"] == {"no usable weight": 1}
     assert sum(side["rows"] for side in summary["rows"].values()) > 10_000
     assert len(FEATURES) == 22
+
+
+@pytest.mark.slow
+def test_the_whole_study_runs_on_the_demo(mimic_demo, tmp_path):
+    pytest.importorskip("torch", reason="the study trains networks")
+    text = run_all(mimic_demo, tmp_path).read_text("utf-8")
+    assert all(method.label in text for method in METHODS.values())
+    assert "Withheld" in text  # 16 test patients are too few for pictures of bins

@@ -112,7 +112,7 @@ def test_predictive_value_and_sensitivity_by_hand():
 @pytest.mark.parametrize("name", ["clayton", "independent", "grid"])
 def test_an_endpoint_that_is_present_leaves_the_marginal_likelihood_of_the_other(name):
     rows = some_rows(200, seed=3)
-    steps = Preprocessing((), (), (), (), time_scale=1.0)
+    steps = Preprocessing((), (), (), (), limit=10.0, time_scale=1.0)
     y = _without_present(rows, steps)
     margins = [cs.Weibull(1.3, 2.0), cs.Weibull(0.8, 3.0)]
     edges = np.array([0.0, 1.0, 2.0, 5.0])

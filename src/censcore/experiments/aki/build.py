@@ -88,7 +88,9 @@ def build(
                 endpoints = find_endpoints(engine, tables, cohort, out, chosen, tell)
                 split = split_patients(engine, cohort, out, chosen, tell)
                 rows = write_rows(engine, cohort, endpoints, out, chosen, tell)
-                preprocessing = fit_preprocessing(engine, rows, split, out, tell)
+                preprocessing = fit_preprocessing(
+                    engine, rows, split, out, chosen.rows.standardized_limit, tell
+                )
                 stages = {
                     _name(s, out): s
                     for s in (*tables.values(), cohort, endpoints, split, *rows, preprocessing)
@@ -117,7 +119,7 @@ def _summarize(engine: Engine, stages: Mapping[str, Stage], out: Path, say: Say)
         summary = {
             "release": records["patients"]["release"],
             "records": records,
-            **{name: dict(stages[name].summary) for name in ("cohort", "endpoints", "split")},
+            **{n: dict(stages[n].summary) for n in ("cohort", "endpoints", "split", "preprocessing")},
             "rows": _row_rates(engine, out),
         }
         write_json(folder / "summary.json", summary)

@@ -25,7 +25,7 @@ _MEDIAN_WHEN_MISSING = frozenset(
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Fill missing values, then standardize: x -> (x or its fill, less the mean) / scale.
+    """Fill missing values, standardize, cut outliers: x -> (x or its fill - mean) / scale, within +- limit.
 
     Parameters
     ----------
@@ -35,15 +35,17 @@ class Preprocessing:
         The training median for measured values; zero for counts and slopes.
     mean, scale : sequence of float
         Training mean and standard deviation after filling; the scale of a constant column is 1.
+    limit : float
+        Standardized values are cut at this many standard deviations.
     time_scale : float
         log(1 + q95), q95 the 95th percentile of the training censoring times in hours.
 
     Examples
     --------
     >>> import numpy as np
-    >>> step = Preprocessing(("a",), (3.0,), (1.0,), (2.0,), time_scale=np.log(101.0))
-    >>> step.transform(np.array([[5.0], [np.nan]])).ravel().tolist()
-    [2.0, 1.0]
+    >>> step = Preprocessing(("a",), (3.0,), (1.0,), (2.0,), limit=10.0, time_scale=np.log(101.0))
+    >>> step.transform(np.array([[5.0], [np.nan], [999.0]])).ravel().tolist()
+    [2.0, 1.0, 10.0]
     >>> float(step.to_hours(step.scaled(np.array(100.0))).round(6))
     100.0
     """
@@ -52,12 +54,14 @@ class Preprocessing:
     fill: Sequence[float]
     mean: Sequence[float]
     scale: Sequence[float]
+    limit: float
     time_scale: float
 
     def transform(self, X: NDArray[Any]) -> NDArray[np.float32]:
         """Standardized features; ``X`` has the columns of ``features`` with NaN where a value is missing."""
         filled = np.where(np.isnan(X), np.asarray(self.fill), X)
-        return ((filled - np.asarray(self.mean)) / np.asarray(self.scale)).astype(np.float32)
+        standard = (filled - np.asarray(self.mean)) / np.asarray(self.scale)
+        return np.clip(standard, -self.limit, self.limit).astype(np.float32)
 
     def scaled(self, hours: NDArray[Any]) -> NDArray[Any]:
         """Hours to the scale of training, log(1 + t) / log(1 + q95)."""
@@ -68,7 +72,9 @@ class Preprocessing:
         return np.expm1(scaled * self.time_scale)
 
 
-def fit_preprocessing(engine: Engine, rows: Sequence[Stage], split: Stage, out: Path, say: Say) -> Stage:
+def fit_preprocessing(
+    engine: Engine, rows: Sequence[Stage], split: Stage, out: Path, limit: float, say: Say
+) -> Stage:
     """Write ``preprocessing/preprocessing.json`` from the training rows."""
 
     def make(folder: Path) -> dict[str, Any]:
@@ -85,11 +91,11 @@ def fit_preprocessing(engine: Engine, rows: Sequence[Stage], split: Stage, out: 
             )
         fill = [_fill(engine, name) for name in FEATURES]
         mean, scale = _moments(engine, fill)
-        fitted = Preprocessing(FEATURES, fill, mean, scale, float(np.log1p(horizon)))
+        fitted = Preprocessing(FEATURES, fill, mean, scale, limit, float(np.log1p(horizon)))
         write_json(folder / "preprocessing.json", asdict(fitted))
-        return {"training_rows": count, "q95_hours": horizon}
+        return {"training_rows": count, "q95_hours": horizon, "training_values_cut": _cut(engine, fitted)}
 
-    key = content_key([stage.key for stage in rows], split.key, FEATURES, sorted(_MEDIAN_WHEN_MISSING))
+    key = content_key([stage.key for stage in rows], split.key, limit, FEATURES, sorted(_MEDIAN_WHEN_MISSING))
     return run_stage(out, "preprocessing", key, make, say)
 
 
@@ -109,3 +115,9 @@ def _moments(engine: Engine, fill: Sequence[float]) -> tuple[list[float], list[f
     # Ten digits: the order in which threads add does not show.
     moments = [float(f"{moment:.10g}") for moment in engine.rows(f"SELECT {columns} FROM training")[0]]
     return moments[::2], [scale or 1.0 for scale in moments[1::2]]
+
+
+def _cut(engine: Engine, fitted: Preprocessing) -> int:
+    columns = zip(FEATURES, fitted.mean, fitted.scale, strict=True)
+    beyond = [f"count(*) FILTER (WHERE abs({x} - {m!r}) > {fitted.limit * s!r})" for x, m, s in columns]
+    return int(engine.value(f"SELECT {' + '.join(beyond)} FROM training"))

@@ -44,8 +44,9 @@ def write_rows(
     engine: Engine, cohort: Stage, endpoints: Stage, out: Path, settings: AkiSettings, say: Say
 ) -> list[Stage]:
     """Write ``rows/NNNN/rows.parquet``, one part of the stays at a time, each part resumable on its own."""
-    chosen = settings.to_dict()
-    used = [chosen["rows"], settings.endpoints.creatinine_baseline, settings.endpoints.baseline_hours]
+    # How rows are standardized is no part of them.
+    chosen = {n: v for n, v in settings.to_dict()["rows"].items() if n != "standardized_limit"}
+    used = [chosen, settings.endpoints.creatinine_baseline, settings.endpoints.baseline_hours]
     key = content_key(_FORMAT, COLUMNS, used, cohort.key, endpoints.key)
     parts = int(cohort.summary["parts"])
 

@@ -232,6 +232,9 @@ class RowSettings(_Checked):
     urine_unit : {"ml_per_kg_h", "ml_per_h", "ml"}
         What the urine summaries summarize: the charted volume, over the hours since the record before it,
         over the weight known at the prediction time.
+    standardized_limit : float
+        Standardized features are cut at this many standard deviations (10; the build counts how many). Two
+        records a minute apart can give a slope of thousands, at which any network is absurd.
     stays_per_part : int
         Stays in one file of rows; bounds the memory of the build.
     """
@@ -242,9 +245,10 @@ class RowSettings(_Checked):
     window_hours: float = 72.0
     known_at: Literal["charttime", "storetime"] = "charttime"
     urine_unit: Literal["ml_per_kg_h", "ml_per_h", "ml"] = "ml_per_kg_h"
+    standardized_limit: float = 10.0
     stays_per_part: int = 2048
 
-    _positive = ("step_hours", "horizon_hours", "window_hours", "stays_per_part")
+    _positive = ("step_hours", "horizon_hours", "window_hours", "standardized_limit", "stays_per_part")
 
 
 @dataclasses.dataclass(frozen=True)
