@@ -49,10 +49,12 @@ def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty P(T>s)^2\,G(s)\,ds` for y (n, 1): (n,); infinite where the tail is too heavy."""
     if F._degree == 0:
         return _step_beyond(F, y, C)
-    edges = _edges_beyond([F] if _is_long(C) else [F, C], y)
     if _is_long(C):
-        inner = _by_jumps(lambda t: F._sf(t) ** 2, edges, F, *C._steps())
+        times, G = C._steps()
+        edges = _edges_beyond([F], y, until=_last_finite(times))
+        inner = _by_jumps(lambda t: F._sf(t) ** 2, edges, F, times, G)
     else:
+        edges = _edges_beyond([F, C], y)
         inner = _by_panels(lambda t: F._sf(t) ** 2 * C._sf(t), edges, _order(F, C))
     return inner + _tail(lambda t: F._sf(t) ** 2 * C._sf(t), edges[:, -1:])
 
@@ -133,15 +135,20 @@ def _edges_below(laws: list[Univariate], y: Array) -> Array:
     return xp.sort(xp.where(edges < y, edges, y), axis=1)
 
 
-def _edges_beyond(laws: list[Univariate], y: Array) -> Array:
-    """Panel edges (n, p) from y to where the laws have all but vanished."""
+def _edges_beyond(laws: list[Univariate], y: Array, until: Array | None = None) -> Array:
+    """Panel edges (n, p) from y to where the laws have all but vanished, and to ``until`` (1 or n, 1)."""
     xp = namespace(y)
     parts = [part for law in laws for part in (_own_edges(law), _close_beyond(law, y)) if part is not None]
-    edges = _side_by_side([y, *parts])
+    edges = _side_by_side([y, *parts] if until is None else [y, until, *parts])
     edges = xp.where((edges > y) & xp.isfinite(edges), edges, y)
     first = xp.min(xp.where(edges > y, edges, xp.max(edges, axis=1, keepdims=True)), axis=1, keepdims=True)
     edges = _side_by_side([edges, *_far(laws, first)])
     return xp.sort(xp.where(edges > y, edges, y), axis=1)
+
+
+def _last_finite(times: Array) -> Array:
+    xp = namespace(times)
+    return xp.max(xp.where(xp.isfinite(times), times, xp.zeros_like(times)), axis=1, keepdims=True)
 
 
 def _far(laws: list[Univariate], end: Array) -> list[Array]:

@@ -1,0 +1,294 @@
+"""The CRPS equals its definition by routes that share no code with it, for every law and in every tail."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+
+import numpy as np
+import pytest
+import scipy.stats
+from scipy.integrate import quad, quad_vec
+from scipy.special import beta, gamma
+from tests.contracts.laws import UNIVARIATE
+from tests.scores.worlds import censoring_laws, outcome_under, step_law
+
+import censcore as cs
+from censcore.exceptions import PositivityError
+from censcore.scores import _squares
+
+CRPS_MODULE = sys.modules["censcore.scores.crps"]
+N = 3
+KINDS = list(censoring_laws(np.random.default_rng(0)))
+
+
+def integral_of_brier(y, F, C, end):
+    """The Brier score integrated over all times up to ``end``, where follow-up is over."""
+    edges = {0.0, end, *y.time.tolist()}
+    for law in (F, C):
+        if (breaks := law._breaks()) is not None:
+            edges |= set(np.asarray(breaks).reshape(-1).tolist())
+    edges = sorted(t for t in edges if 0 <= t <= end)
+    weight = y.event / np.where(y.event, C.sf_left(y.time), 1)
+
+    def brier(t):
+        S = F.sf(float(t))
+        return np.where(y.time > t, (1 - S) ** 2, weight * C.sf(float(t)) * S**2)
+
+    pieces = itertools.pairwise(edges)
+    return sum(
+        quad_vec(brier, a, b, epsabs=1e-11, epsrel=1e-11, quadrature="gk21", limit=200)[0] for a, b in pieces
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in UNIVARIATE if "float32" not in name])
+def test_every_forecast_scores_the_integral_of_its_brier_score(rng, name):
+    F = UNIVARIATE[name]()
+    n = len(F) if len(F) > 1 else N
+    laws = censoring_laws(rng)
+    end = 2.75
+    for kind in ("smooth", "few jumps"):
+        C = laws[kind].censor_at(end)
+        y = outcome_under(C, n, rng)
+        np.testing.assert_allclose(
+            cs.crps(y, F, C), integral_of_brier(y, F, C, end), rtol=1e-8, atol=1e-10, err_msg=kind
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["Weibull, shared", "PiecewiseLinear", "Step", "Mixture, cured"])
+def test_every_law_of_c_gives_the_integral_of_the_brier_score(rng, kind, name):
+    C = censoring_laws(rng)[kind].censor_at(6.0)
+    F = UNIVARIATE[name]().take(np.array([0]))
+    y = outcome_under(C, N, rng)
+    np.testing.assert_allclose(cs.crps(y, F, C), integral_of_brier(y, F, C, 6.0), rtol=1e-8)
+
+
+# ---- quadrature against quadrature, over parameters, scales and places of y ------------------------
+
+
+class Fisk:
+    """Log-logistic law by formulas that keep their digits in both tails."""
+
+    def __init__(self, shape, scale):
+        self.shape, self.scale = shape, scale
+
+    def cdf(self, t):
+        return 1 / (1 + (t / self.scale) ** -self.shape) if t > 0 else 0.0
+
+    def sf(self, t):
+        return 1 / (1 + (t / self.scale) ** self.shape)
+
+    def ppf(self, p):
+        return self.scale * (1 / np.asarray(p) - 1) ** (-1 / self.shape)
+
+    def isf(self, p):
+        return self.scale * (1 / np.asarray(p) - 1) ** (1 / self.shape)
+
+
+def pair_of_laws(kind, shape, scale):
+    """The same law here and elsewhere."""
+    return {
+        "weibull": lambda: (cs.Weibull(shape, scale), scipy.stats.weibull_min(shape, scale=scale)),
+        "lognormal": lambda: (cs.LogNormal(np.log(scale), shape), scipy.stats.lognorm(shape, scale=scale)),
+        "gamma": lambda: (cs.Gamma(shape, 1 / scale), scipy.stats.gamma(shape, scale=scale)),
+        "loglogistic": lambda: (cs.LogLogistic(shape + 0.5, scale), Fisk(shape + 0.5, scale)),
+    }[kind]()
+
+
+def adaptive(f, edges):
+    """Adaptive quadrature between edges, on the log scale where a panel is wide."""
+    total = 0.0
+    for a, b in itertools.pairwise(edges):
+        if a > 0 and b > 2 * a:
+            g, low, high = (lambda u: f(np.exp(u)) * np.exp(u)), np.log(a), np.log(b)
+        else:
+            g, low, high = f, a, b
+        total += quad(g, low, high, epsabs=0, epsrel=1e-11, limit=200)[0]
+    return total
+
+
+def definition(y, event, F, C):
+    shares = np.array([0.5, 0.1, 1e-2, 1e-3, 1e-5, 1e-8])
+    low = np.array([1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9])
+    high = np.array([1e-2, 1e-4, 1e-8, 1e-12, 1e-20, 1e-50])
+    below = np.concatenate([F.ppf(low), F.isf(high), F.ppf(F.cdf(y) * shares)])
+    total = adaptive(lambda t: F.cdf(t) ** 2, sorted({0.0, y, *below[(below > 0) & (below < y)]}))
+    if event:
+        reached = C.sf(y)
+        above = np.concatenate([law.ppf(low) for law in (F, C)] + [law.isf(high) for law in (F, C)])
+        above = np.concatenate([above, C.isf(reached * shares)])
+        edges = sorted({y, *above[(above > y) & np.isfinite(above)]})
+        total += adaptive(lambda t: F.sf(t) ** 2 * C.sf(t) / reached, edges)
+    return total
+
+
+@pytest.mark.parametrize("kind", ["weibull", "lognormal", "gamma", "loglogistic"])
+@pytest.mark.parametrize("scale", [1e-5, 1.0, 1e6])
+def test_smooth_laws_to_1e_8_wherever_y_lies(rng, kind, scale):
+    cases = []
+    for shape in (0.3, 6.0):
+        F, F_peer = pair_of_laws(kind, shape, scale)
+        C, C_peer = pair_of_laws(rng.choice(["weibull", "loglogistic"]), 1.2, 2 * scale)
+        early, late = F_peer.ppf(1e-20), C_peer.isf(1e-12)
+        for y, event in ((early, 0), (early, 1), (float(F_peer.ppf(0.4)), 1), (late, 1), (2 * scale, 0)):
+            if 1e-100 < y < 1e100:
+                got = cs.crps(cs.RightCensored([y], [event]), F, C)[0]
+                cases.append((got, definition(float(y), event, F_peer, C_peer)))
+    got, expected = np.array(cases).T
+    np.testing.assert_allclose(got, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [0.501, 0.55, 0.8, 3.0])
+def test_heavy_tails_without_censoring_have_closed_forms(shape):
+    y = cs.RightCensored([1e-300], [1])
+    expected = 2.0 * beta(1 / shape, 2 - 1 / shape) / shape
+    assert cs.crps(y, cs.LogLogistic(shape, 2.0))[0] == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("shape", [0.4, 1.0, 30.0])
+def test_events_decades_away_from_the_forecast(shape):
+    F = cs.Weibull(shape, 1.0)
+    y = np.array([1e-200, 1e-20, 1e25, 1e90])
+    at_zero = gamma(1 + 1 / shape) * 2 ** (-1 / shape)
+    # far above, |T - y| is y - E T, and y itself to the last digit
+    expected = [at_zero, at_zero, y[2], y[3]]
+    np.testing.assert_allclose(cs.crps(cs.RightCensored(y, np.ones(4)), F), expected, rtol=1e-8)
+
+
+def test_lognormal_has_its_closed_form(rng):
+    mu, sigma, y = rng.normal(size=50), rng.uniform(0.1, 2, 50), rng.lognormal(size=50)
+    z, normal = (np.log(y) - mu) / sigma, scipy.stats.norm
+    expected = y * (2 * normal.cdf(z) - 1) - 2 * np.exp(mu + sigma**2 / 2) * (
+        normal.cdf(z - sigma) + normal.cdf(sigma / np.sqrt(2)) - 1
+    )
+    loss = cs.crps(cs.RightCensored(y, np.ones(50)), cs.LogNormal(mu, sigma))
+    np.testing.assert_allclose(loss, expected, rtol=1e-8)
+
+
+# ---- one number by several routes ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["Weibull", "PiecewiseLinear", "Mixture, atoms", "PiecewiseExponential", "Quantiles"]
+)
+@pytest.mark.parametrize("left", [0.0, 0.3])
+def test_reading_the_antiderivative_at_jumps_equals_quadrature_between_them(rng, monkeypatch, name, left):
+    F = UNIVARIATE[name]()
+    C = step_law(500, rng, left=left)
+    y = outcome_under(C, len(F) if len(F) > 1 else N, rng)
+    by_jumps = cs.crps(y, F, C, horizon=8.0)
+    inverse = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.0)
+    monkeypatch.setattr(_squares, "FEW_JUMPS", 10**9)
+    np.testing.assert_allclose(by_jumps, cs.crps(y, F, C, horizon=8.0), rtol=1e-11)
+    np.testing.assert_allclose(
+        inverse, cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.0), rtol=1e-11
+    )
+
+
+@pytest.mark.parametrize("jumps", [1, 7, 5000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_kernel_equals_the_formulas(rng, monkeypatch, jumps, weighted):
+    pytest.importorskip("numba")
+    n, m = 200, 30
+    x = rng.weibull(1.2, (n, m))
+    x[:, 3] = x[:, 4]
+    x[rng.random((n, m)) < 0.05] = np.inf
+    F = cs.Ensemble(x, rng.random((n, m)) * (rng.random((n, m)) < 0.9) if weighted else None)
+    C = step_law(jumps, rng)
+    y = outcome_under(C, n, rng)
+    x[0, 0] = y.time[0]
+    for law in (C, C.take(np.zeros(1, int)).censor_at(rng.uniform(3, 4, n))):
+        formulas = cs.crps(y, F, law, horizon=5.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(CRPS_MODULE, "WORTH_COMPILING", 0)
+            patch.setattr(CRPS_MODULE, "square_below", None)  # the formulas must not be what runs
+            np.testing.assert_allclose(cs.crps(y, F, law, horizon=5.0), formulas, rtol=1e-12, atol=1e-15)
+
+
+def test_compiled_kernel_equals_the_formulas_without_censoring(rng, monkeypatch):
+    pytest.importorskip("numba")
+    for x in (rng.weibull(1.2, (50, 30)), np.float32(rng.weibull(1.2, (50, 30)))):
+        y, F = cs.RightCensored(rng.weibull(1.2, 50), np.ones(50)), cs.Ensemble(x)
+        formulas = cs.crps(y, F)
+        with monkeypatch.context() as patch:
+            patch.setattr(CRPS_MODULE, "WORTH_COMPILING", 0)
+            compiled = cs.crps(y, F)
+        assert compiled.dtype == formulas.dtype == x.dtype
+        np.testing.assert_allclose(compiled, formulas, rtol=1e-12 if x.dtype == np.float64 else 2e-6)
+
+
+def test_ensemble_is_the_step_law_of_its_members(rng):
+    C = step_law(20, rng)
+    y = outcome_under(C, 5, rng)
+    x = rng.exponential(size=(5, 9))
+    steps = cs.Step(np.sort(x, axis=1), cdf=np.tile(np.arange(1, 10) / 9, (5, 1)))
+    np.testing.assert_allclose(cs.crps(y, cs.Ensemble(x), C), cs.crps(y, steps, C), rtol=1e-13)
+    doubled = cs.Ensemble(np.concatenate([x, x], axis=1))
+    np.testing.assert_allclose(cs.crps(y, doubled, C), cs.crps(y, steps, C), rtol=1e-13)
+
+
+def test_ensemble_under_a_smooth_law_is_the_sum_over_its_members(rng):
+    C = cs.Weibull(1.5, 1.0)
+    y, x = outcome_under(C, 4, rng), rng.exponential(size=(4, 6))
+    F = cs.Ensemble(x)
+    edges = np.sort(np.concatenate([x, y.time[:, None], np.full((4, 1), 60.0)], axis=1), axis=1)
+    for row in range(4):
+        t, d = y.time[row], y.event[row]
+
+        def brier(s, row=row, t=t, d=d):
+            S = np.mean(x[row] > s)
+            return (1 - S) ** 2 if s < t else d * np.exp(t**1.5 - s**1.5) * S**2
+
+        pieces = zip([0.0, *edges[row]], edges[row], strict=False)
+        expected = sum(quad(brier, a, b, epsabs=1e-13, epsrel=1e-13)[0] for a, b in pieces)
+        assert cs.crps(y, F, C)[row] == pytest.approx(expected, rel=1e-10)
+
+
+def test_law_of_c_by_group_equals_the_groups_apart(rng):
+    from censcore.distributions import Grouped
+
+    laws = [step_law(50, rng), step_law(3, rng, left=0.5)]
+    y = outcome_under(laws[0].censor_at(1.0), 8, rng)
+    F, group = cs.Weibull(rng.uniform(0.5, 2, 8), 1.0), np.array([0, 1, 1, 0, 0, 1, 0, 1])
+    together = cs.crps(y, F, Grouped(laws, group))
+    for number, law in enumerate(laws):
+        rows = np.nonzero(group == number)[0]
+        np.testing.assert_allclose(together[rows], cs.crps(y[rows], F[rows], law), rtol=1e-13)
+
+
+# ---- infinite scores are refused -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "F",
+    [
+        cs.LogLogistic(0.5, 1.0),
+        cs.LogLogistic(0.3, 1.0),
+        cs.Mixture([cs.Weibull(1.0, 1.0), cs.PointMass(np.inf)], [0.9, 0.1]),
+        cs.Step([1.0], sf=[0.5]),
+        cs.PiecewiseLinear([1.0, 2.0], sf=[0.9, 0.5]),
+        cs.Ensemble([[1.0, np.inf]]),
+        cs.PointMass(np.inf),
+    ],
+    ids=repr,
+)
+def test_infinite_tail_names_rows_and_a_horizon_that_works(F):
+    y = cs.RightCensored([1.0, 2.0, 0.5], [1, 1, 1])
+    with pytest.raises(PositivityError, match=r"infinite in 3 rows \(0, 1, 2\).*horizon") as caught:
+        cs.crps(y, F, cs.PointMass(np.inf))
+    assert caught.value.rows == (0, 1, 2)
+    assert np.isfinite(cs.crps(y, F, cs.PointMass(np.inf), horizon=caught.value.horizon)).all()
+    assert np.isfinite(cs.crps(y, F, cs.Exponential(1.0))).all()
+    for never_ending in (cs.Step([9.0], sf=[0.5]), step_law(50, np.random.default_rng(1), left=0.1)):
+        with pytest.raises(PositivityError, match="infinite"):
+            cs.crps(y, F, never_ending)
+
+
+def test_only_the_rows_with_an_infinite_tail_are_named():
+    F = cs.Step([1.0, 2.0], sf=[[0.5, 0.0], [0.5, 0.1], [0.5, 0.2]])
+    y = cs.RightCensored([1.5, 1.5, 1.5], [1, 1, 0])
+    C = cs.Step([9.0], sf=[0.5])
+    with pytest.raises(PositivityError) as caught:
+        cs.crps(y, F, C)
+    assert caught.value.rows == (1,)
