@@ -193,4 +193,4 @@ def _rule(wanted: str, groups: set[str]) -> tuple[str, str]:
             f"A chronological split needs stays in the anchor-year groups {absent}, and the cohort has none; "
             "2020 - 2022 exists in MIMIC-IV 3.x only. Use SplitSettings(rule='random')."
         )
-    return "random", f"no stays in the anchor-year groups {absent}"
+    return "random", f"no stays in the anchor-year groups {' and '.join(absent)}"

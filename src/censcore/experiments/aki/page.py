@@ -11,11 +11,12 @@ _PAGE = """<!doctype html>
 <title>Early acute kidney injury in intensive care</title>
 <style>
 body {{ font: 16px/1.5 system-ui, sans-serif; color: #1f2937 }}
-body {{ max-width: 68rem; margin: 2rem auto; padding: 0 1rem }}
+body {{ max-width: 80rem; margin: 2rem auto; padding: 0 1rem }}
 h1 {{ font-size: 1.6rem; margin-bottom: .2rem }}
 h2 {{ font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #e5e7eb }}
-table {{ border-collapse: collapse; margin: .8rem 0; font-size: .9rem; font-variant-numeric: tabular-nums }}
-th, td {{ padding: .25rem .6rem; text-align: right; border-bottom: 1px solid #eef0f3 }}
+table {{ border-collapse: collapse; margin: .8rem 0; font-size: .85rem }}
+table {{ font-variant-numeric: tabular-nums }}
+th, td {{ padding: .22rem .5rem; text-align: right; border-bottom: 1px solid #eef0f3 }}
 th {{ font-weight: 600; vertical-align: bottom }}
 td:first-child, th:first-child {{ text-align: left }}
 td {{ white-space: nowrap }}

@@ -22,6 +22,7 @@ from censcore.experiments.aki.stages import read_stage
 __all__ = ["report"]
 
 FEWEST = 10  # fewer patients, stays or rows than this are not shown
+_ENOUGH_TO_CONCLUDE = 200  # test patients
 _LABELS = {name: method.label for name, method in METHODS.items()}
 _SIDES = {"train": "training", "validation": "validation", "test": "test"}
 
@@ -108,6 +109,8 @@ class _Page:
             "patients or rows are withheld. Nothing here concerns a single patient."
         )
         release, preset = html.escape(self.build.summary["release"]), html.escape(self.preset.name)
+        few = self.build.summary["split"]["sides"]["test"]["patients"] < _ENOUGH_TO_CONCLUDE
+        shown += " <strong>The test side is far too small for conclusions.</strong>" if few else ""
         return "<h1>Early acute kidney injury in intensive care</h1>" + note(
             f"MIMIC-IV layout, release {release}; preset “{preset}”. Joint forecasts of the remaining hours "
             f"to KDIGO stage-2 injury by creatinine and by urine output, censored at ICU exit. {shown}"
