@@ -7,7 +7,7 @@ import numpy as np
 import censcore as cs
 from censcore.distributions import Univariate
 
-LEVELS = np.array([0.1, 0.4, 0.8])
+LEVELS = [0.1, 0.4, 0.8]  # plain numbers, which fit any array library
 
 
 def outcome_under(law: Univariate, n: int, rng: np.random.Generator, scale: float = 1.0) -> cs.RightCensored:

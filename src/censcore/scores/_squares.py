@@ -8,7 +8,7 @@ Three routes, each exact where exactness exists:
 - all else is Gauss-Legendre quadrature between the quantiles and break points of both laws, with as many
   nodes as the polynomials ask for where both are piecewise polynomials.
 
-Panels carry no gradient; the forecast is differentiated at fixed nodes.
+Gradients: a smooth forecast is differentiated at fixed nodes, break points take their panels along.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from functools import cache
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, convert, detach, namespace, searchsorted, take_along
+from censcore._arrays import (
+    Array,
+    common_rows,
+    convert,
+    detach,
+    namespace,
+    requires_grad,
+    searchsorted,
+    take_along,
+)
 from censcore._numerics import legendre
 from censcore.distributions import Step, Univariate
 
@@ -130,7 +139,7 @@ def _order(*laws: Univariate, inverse: bool = False) -> int:
 def _edges_below(laws: list[Univariate], y: Array) -> Array:
     """Panel edges (n, p) from 0 to y."""
     xp = namespace(y)
-    parts = [part for law in laws for part in (_own_edges(law), _close_below(law, y)) if part is not None]
+    parts = [part for law in laws for part in _edges_of(law, y, _close_below)]
     edges = _side_by_side([xp.zeros_like(y), y, *parts, *_far(laws, y)])
     return xp.sort(xp.where(edges < y, edges, y), axis=1)
 
@@ -138,10 +147,11 @@ def _edges_below(laws: list[Univariate], y: Array) -> Array:
 def _edges_beyond(laws: list[Univariate], y: Array, until: Array | None = None) -> Array:
     """Panel edges (n, p) from y to where the laws have all but vanished, and to ``until`` (1 or n, 1)."""
     xp = namespace(y)
-    parts = [part for law in laws for part in (_own_edges(law), _close_beyond(law, y)) if part is not None]
+    parts = [part for law in laws for part in _edges_of(law, y, _close_beyond)]
     edges = _side_by_side([y, *parts] if until is None else [y, until, *parts])
     edges = xp.where((edges > y) & xp.isfinite(edges), edges, y)
-    first = xp.min(xp.where(edges > y, edges, xp.max(edges, axis=1, keepdims=True)), axis=1, keepdims=True)
+    seen = detach(edges)
+    first = xp.min(xp.where(seen > y, seen, xp.max(seen, axis=1, keepdims=True)), axis=1, keepdims=True)
     edges = _side_by_side([edges, *_far(laws, first)])
     return xp.sort(xp.where(edges > y, edges, y), axis=1)
 
@@ -159,26 +169,29 @@ def _far(laws: list[Univariate], end: Array) -> list[Array]:
 def _side_by_side(parts: list[Array]) -> Array:
     xp = namespace(parts[0])
     n = common_rows(**{f"part {i}": part.shape[0] for i, part in enumerate(parts)})
-    return xp.concat([xp.broadcast_to(detach(part), (n, part.shape[1])) for part in parts], axis=1)
+    return xp.concat([xp.broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
 
 
-def _own_edges(law: Univariate) -> Array:
-    return law._panel_edges() if law._degree is None else law._breaks()
-
-
-def _close_below(law: Univariate, y: Array) -> Array | None:
-    """Quantiles of a smooth law given T <= y, so that y may lie anywhere in its lower tail."""
+def _edges_of(law: Univariate, y: Array, close: Callable[[Univariate, Array], Array]) -> list[Array]:
+    """Break points, which move with the parameters, and for smooth laws quantiles, which are fixed."""
+    breaks = law._breaks()
     if law._degree is not None:
-        return None
-    law = law.detach()
+        return [breaks]
+    quantiles = _side_by_side([law._panel_edges(), close(law.detach(), y)])
+    if breaks is None or not requires_grad(breaks):
+        return [quantiles]  # they hold the break points
+    xp = namespace(quantiles)
+    at_break = xp.any(quantiles[:, :, None] == detach(breaks)[:, None, :], axis=2)
+    return [xp.where(at_break, xp.zeros_like(quantiles), quantiles), breaks]
+
+
+def _close_below(law: Univariate, y: Array) -> Array:
+    """Quantiles given T <= y, so that y may lie anywhere in the lower tail."""
     return law._icdf(law._cdf(y) * convert(np.array([CLOSE]), y))
 
 
-def _close_beyond(law: Univariate, y: Array) -> Array | None:
-    """Quantiles of a smooth law given y <= T < inf, so that y may lie anywhere in its upper tail."""
-    if law._degree is not None:
-        return None
-    law = law.detach()
+def _close_beyond(law: Univariate, y: Array) -> Array:
+    """Quantiles given y <= T < inf, so that y may lie anywhere in the upper tail."""
     never = law._mass_at_infinity()[:, None]
     return law._isf(never + (law._sf_left(y) - never) * convert(np.array([CLOSE]), y))
 
