@@ -68,10 +68,10 @@ def integrate_panels(f: Callable[[Array], Array], a: Array, b: Array, order: int
     u, w = (convert(part, a) for part in legendre(order))
     a, b = a[..., None], b[..., None]
     logarithmic = (a > 0) & (b > 2 * a)
-    ratio = xp.log(xp.where(logarithmic, b / xp.where(logarithmic, a, xp.ones_like(a)), xp.ones_like(a)))
-    growing = a * xp.exp(u * ratio)
+    log_a, log_b = (xp.log(xp.where(logarithmic, edge, xp.ones_like(edge))) for edge in (a, b))
+    growing = xp.exp(log_a + u * (log_b - log_a))
     t = xp.where(logarithmic, growing, a + (b - a) * u)
-    weight = w * xp.where(logarithmic, growing * ratio, b - a)
+    weight = w * xp.where(logarithmic, growing * (log_b - log_a), b - a)
     values = f(xp.reshape(t, (t.shape[0], -1)))
     return xp.sum(xp.reshape(values, (values.shape[0], *t.shape[1:])) * weight, axis=-1)
 

@@ -33,7 +33,7 @@ class ByHazard(Univariate):
         """Log h(t) for 0 <= t < inf."""
 
     def _hazard_at(self, t: Array) -> Array:
-        """H(t), whose gradient stays finite where H or t is infinite and where t is zero.
+        """H(t), whose gradient stays finite where H or t is infinite and where t is zero, or as good as zero.
 
         There torch would multiply a zero gradient by an infinite slope, so these entries leave the graph.
         """
@@ -41,7 +41,8 @@ class ByHazard(Univariate):
         if not requires_grad(hazard):
             return hazard
         xp = namespace(hazard)
-        ordinary = (t > 0) & xp.isfinite(t) & xp.isfinite(hazard)
+        limits = xp.finfo(hazard.dtype)
+        ordinary = (t > float(limits.tiny) / float(limits.eps)) & xp.isfinite(t) & xp.isfinite(hazard)
         if bool(xp.all(ordinary)):
             return hazard
         typical = self.detach()._inverse_hazard(self._reachable(detach(hazard)))

@@ -149,7 +149,12 @@ def _gamma_density(k: np.ndarray, x: np.ndarray) -> np.ndarray:
 
     inside = (x > 0) & np.isfinite(x)
     x = np.where(inside, x, 1.0)
-    return np.where(inside, np.exp((k - 1) * np.log(x) - x - gammaln(k)), 0.0)
+    return np.where(inside, _capped_exp((k - 1) * np.log(x) - x - gammaln(k)), 0.0)
+
+
+def _capped_exp(x: np.ndarray) -> np.ndarray:
+    """``exp(x)``, finite: the slopes that overflow belong to times that are zero for all purposes."""
+    return np.exp(np.minimum(x, 709.0))
 
 
 def _log_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -215,7 +220,7 @@ def _log_slope_of_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
     from scipy.special import gammaln, xlogy
 
     finite = np.where(np.isfinite(x), x, 1.0)
-    slope = -np.exp(xlogy(k - 1, finite) - finite - gammaln(k) - _log_gammaincc(k, finite))
+    slope = -_capped_exp(xlogy(k - 1, finite) - finite - gammaln(k) - _log_gammaincc(k, finite))
     return np.where(np.isfinite(x), slope, -1.0)
 
 
