@@ -40,6 +40,9 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators.copula import CopulaWeibull as CopulaWeibull
     from censcore.estimators.engression import CensoredEngression as CensoredEngression
     from censcore.estimators.grid import JointGridModel as JointGridModel
+    from censcore.evaluation import Comparison as Comparison
+    from censcore.evaluation import censoring_diagnostic as censoring_diagnostic
+    from censcore.evaluation import compare as compare
     from censcore.outcomes import RightCensored as RightCensored
     from censcore.scores import binomial_log_score as binomial_log_score
     from censcore.scores import brier_score as brier_score
@@ -89,8 +92,18 @@ _EXPORTS = {
     "estimators.engression": ["CensoredEngression"],
     "estimators.copula": ["CopulaWeibull"],
     "estimators.grid": ["JointGridModel"],
+    "evaluation": ["compare", "Comparison", "censoring_diagnostic"],
 }
-_SUBMODULES = ["outcomes", "distributions", "scores", "estimators", "rivals", "simulation", "exceptions"]
+_SUBMODULES = [
+    "outcomes",
+    "distributions",
+    "scores",
+    "estimators",
+    "evaluation",
+    "rivals",
+    "simulation",
+    "exceptions",
+]
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
 __all__ = [*_HOME, *_SUBMODULES, "__version__"]

@@ -1,0 +1,15 @@
+"""Comparing forecasts: means with honest errors, paired tests, diagnostics, pictures and pages."""
+
+from censcore.evaluation.compare import compare
+from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
+from censcore.evaluation.discrimination import concordance, dynamic_auc
+
+__all__ = [
+    "CensoringDiagnostic",
+    "Comparison",
+    "censoring_diagnostic",
+    "compare",
+    "concordance",
+    "dynamic_auc",
+]
