@@ -2,16 +2,32 @@
 
 import pytest
 
-from censcore.experiments.aki import AkiSettings, CohortSettings, EndpointSettings, SourceSettings, build
+from censcore.experiments.aki import (
+    AkiSettings,
+    CohortSettings,
+    EndpointSettings,
+    Resources,
+    SourceSettings,
+    build,
+)
+from censcore.experiments.aki.cohort import choose_cohort, find_endpoints
+from censcore.experiments.aki.engine import Engine
+from censcore.experiments.aki.extract import extract
+from censcore.experiments.aki.source import open_source
 
 
 @pytest.fixture
 def onsets(tiny, tmp_path, query):
-    """Build the tiny database; first onsets of a stay in hours since admission, by endpoint."""
+    """Stage the tiny database; first onsets of a stay in hours since admission, by endpoint."""
 
     def find(settings: AkiSettings | None = None, stay: int = 1) -> dict[str, float]:
-        result = build(tiny.write(), tmp_path / "out", settings)
-        file = result.out / "endpoints" / "episodes.parquet"
+        chosen, out = settings or AkiSettings(), tmp_path / "out"
+        out.mkdir(exist_ok=True)
+        source = open_source(tiny.write(), chosen.source, out / "source.json")
+        with Engine(Resources(threads=1), out / "spill", print) as engine:
+            tables = extract(engine, source, out, chosen.source, print)
+            cohort = choose_cohort(engine, tables, out, chosen, print)
+            file = find_endpoints(engine, tables, cohort, out, chosen, print).folder / "episodes.parquet"
         found = query(
             f"SELECT endpoint, min(onset_s) / 3600 FROM '{file}' WHERE stay_id = {stay} GROUP BY endpoint"
         )

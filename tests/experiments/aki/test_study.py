@@ -60,7 +60,7 @@ def finished(tmp_path_factory):
     world = write_synthetic_database(tmp_path_factory.mktemp("world"), stays=250, seed=2)
     out = tmp_path_factory.mktemp("study")
     page = run_all(world, out, TINY, settings=AkiSettings(rows=RowSettings(stays_per_part=100)))
-    return world, out, page
+    return world, out, page.read_text("utf-8")
 
 
 # Scores
@@ -231,8 +231,7 @@ def test_rows_are_drawn_per_stay_and_in_all(finished):
 
 
 def test_the_page_holds_the_tables_and_needs_nothing_else(finished):
-    *_, page = finished
-    text = page.read_text("utf-8")
+    *_, text = finished
     for label in (method.label for method in METHODS.values()):
         assert text.count(label) >= 6
     assert "30.933" in text
@@ -243,8 +242,8 @@ def test_the_page_holds_the_tables_and_needs_nothing_else(finished):
 
 
 def test_the_page_shows_no_patient_and_no_small_count_unless_told(finished, tmp_path):
-    _, out, page = finished
-    text = re.sub(r"data:image[^\"]*", "", page.read_text("utf-8"))
+    _, out, text = finished
+    text = re.sub(r"data:image[^\"]*", "", text)
     assert not re.search(r"\b[123]00\d{5}\b", text)  # subject, admission and stay numbers
     counts = re.findall(r"<td>([\d,]+)</td>", text.split("<h2>Endpoints")[0])
     assert counts
@@ -254,7 +253,6 @@ def test_the_page_shows_no_patient_and_no_small_count_unless_told(finished, tmp_
     assert "for private use" in revealed
     assert "under 10" not in revealed
     assert "after admission, risk" not in text
-    report(out)
 
 
 @pytest.mark.slow
