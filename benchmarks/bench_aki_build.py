@@ -29,7 +29,7 @@ from censcore.experiments.aki import (
     write_synthetic_database,
 )
 from censcore.experiments.aki.engine import Engine
-from censcore.experiments.aki.rows import write_rows
+from censcore.experiments.aki.rows import Part, write_rows
 from censcore.experiments.aki.stages import read_stage
 
 if TYPE_CHECKING:
@@ -78,34 +78,54 @@ def _measured(folder: Path, size: int) -> dict[str, float]:
 
 
 def _against_pandas(folder: Path, build_busy: float) -> str:
-    """Alternate between the rows stage and pandas on the same measurements, with other windows each turn."""
-    ours, theirs, out = [], [], folder / "out"
+    """Alternate between censcore and pandas on the same measurements, with other windows each turn."""
+    out = folder / "out"
+    ours, theirs = [], []
     for window_hours in (60.0, 66.0, 69.0, 72.0):
-        start = time.process_time()
-        _write_rows(out, AkiSettings(rows=RowSettings(window_hours=window_hours)))
-        ours.append(time.process_time() - start)
-        start = time.process_time()
-        frame = pandas_features(*_extracted(out), window_hours)
-        frame.to_parquet(folder / "pandas.parquet")
-        theirs.append(time.process_time() - start)
+        ours.append(_own_turn(out, window_hours))
+        theirs.append(_pandas_turn(out, window_hours))
     start = time.process_time()
-    pandas_features(*_from_files(folder / "world"), 72.0).to_parquet(folder / "pandas.parquet")
+    pandas_features(*_from_files(folder / "world"), 72.0).to_parquet(folder / "from_files.parquet")
     whole = time.process_time() - start
+    memory, stored = np.median(ours, axis=0)
+    memory_pandas, stored_pandas = np.median(theirs, axis=0)
     return (
-        f"\n{len(frame):,} rows of features, largest difference {_difference(out, frame):.1e}\n"
-        f"from extracted measurements: pandas {np.median(theirs):.2f} s, here {np.median(ours):.2f} s with "
-        f"outcomes, ratio {np.median(theirs) / np.median(ours):.1f}\n"
-        f"from the files: pandas {whole:.2f} s, here {build_busy:.2f} s with checks, endpoints and split, "
-        f"ratio {whole / build_busy:.1f}"
+        f"\nprocessor seconds for the same features, largest difference {_difference(folder):.1e}\n"
+        f"{'':34s} {'pandas':>8s} {'here':>8s} {'ratio':>8s}\n"
+        f"{'in memory':34s} {memory_pandas:8.2f} {memory:8.2f} {memory_pandas / memory:8.1f}\n"
+        f"{'from Parquet to Parquet':34s} {stored_pandas:8.2f} {stored:8.2f} {stored_pandas / stored:8.1f}\n"
+        f"{'from the files, here all stages':34s} {whole:8.2f} {build_busy:8.2f} {whole / build_busy:8.1f}"
     )
 
 
-def _write_rows(out: Path, settings: AkiSettings) -> None:
+def _own_turn(out: Path, window_hours: float) -> tuple[float, float]:
+    """Seconds in memory (outcomes included), and of the whole stage."""
+    settings = AkiSettings(rows=RowSettings(window_hours=window_hours))
     cohort, endpoints = read_stage(out, "cohort"), read_stage(out, "endpoints")
     assert cohort is not None
     assert endpoints is not None
     with Engine(Resources(memory_limit=LIMIT), out / "spill", lambda _: None) as engine:
+        parts = [
+            Part(engine, cohort.folder, endpoints.folder, p, settings) for p in range(cohort.summary["parts"])
+        ]
+        start = time.process_time()
+        for part in parts:
+            part.columns()
+        memory = time.process_time() - start
+    start = time.process_time()
+    with Engine(Resources(memory_limit=LIMIT), out / "spill", lambda _: None) as engine:
         write_rows(engine, cohort, endpoints, out, settings, lambda _: None)
+    return memory, time.process_time() - start
+
+
+def _pandas_turn(out: Path, window_hours: float) -> tuple[float, float]:
+    begun = time.process_time()
+    tables = _extracted(out)
+    start = time.process_time()
+    frame = pandas_features(*tables, window_hours)
+    memory = time.process_time() - start
+    frame.to_parquet(out.parent / "pandas.parquet")
+    return memory, time.process_time() - begun
 
 
 def _extracted(out: Path) -> Tables:
@@ -232,14 +252,16 @@ def _summaries(line: pd.DataFrame, channel: str, window_hours: float) -> None:
     line[f"{channel}_slope_available"] = n >= 2
 
 
-def _difference(out: Path, frame: pd.DataFrame) -> float:
+def _difference(folder: Path) -> float:
     import pandas as pd
 
-    from_files = pd.read_parquet(out.parent / "pandas.parquet")
-    parts = [pd.read_parquet(path) for path in sorted(out.glob("rows/*/rows.parquet"))]
+    files = [sorted(folder.glob("out/rows/*/rows.parquet")), [folder / "pandas.parquet"]]
+    files.append([folder / "from_files.parquet"])
     ours, *others = (
-        rows.sort_values(["stay_id", "elapsed_hours"])[list(FEATURES)].to_numpy(float)
-        for rows in (pd.concat(parts), frame, from_files)
+        pd.concat([pd.read_parquet(path) for path in paths])
+        .sort_values(["stay_id", "elapsed_hours"])[list(FEATURES)]
+        .to_numpy(float)
+        for paths in files
     )
     for other in others:
         assert ours.shape == other.shape

@@ -28,7 +28,7 @@ from censcore.experiments.aki.features import (
 from censcore.experiments.aki.settings import AkiSettings
 from censcore.experiments.aki.stages import Stage, content_key, run_stage
 
-__all__ = ["COLUMNS", "write_rows"]
+__all__ = ["COLUMNS", "Part", "write_rows"]
 
 OUTCOME = (
     *(f"{endpoint}_{what}" for what in ("present", "event", "time") for endpoint in ENDPOINTS),
@@ -51,7 +51,7 @@ def write_rows(
     parts = int(cohort.summary["parts"])
 
     def make(part: int, folder: Path) -> dict[str, Any]:
-        columns = _Part(engine, cohort.folder, endpoints.folder, part, settings).columns()
+        columns = Part(engine, cohort.folder, endpoints.folder, part, settings).columns()
         return {"rows": _write(engine, columns, folder / "rows.parquet")}
 
     stages = [
@@ -64,8 +64,20 @@ def write_rows(
     return stages
 
 
-class _Part:
-    """The measurements of one part of the stays, and the rows made of them."""
+class Part:
+    """The measurements of one part of the stays, and the rows made of them.
+
+    Parameters
+    ----------
+    engine : Engine
+        Reads the measurements.
+    cohort, endpoints : Path
+        Folders of those stages.
+    part : int
+        Which part.
+    settings : AkiSettings
+        Of the build.
+    """
 
     def __init__(
         self, engine: Engine, cohort: Path, endpoints: Path, part: int, settings: AkiSettings
@@ -121,7 +133,8 @@ class _Part:
         rules = self._settings.rows
         exits = self.stays["exit_s"]
         if rules.grid == "measurements":
-            rows = np.unique(np.concatenate([self.creatinine.moment, self.urine.moment]))
+            rows = np.sort(np.concatenate([self.creatinine.moment, self.urine.moment]))
+            rows = rows[np.diff(rows, prepend=-1) > 0]
         else:
             step = seconds(rules.step_hours)
             count = -(-exits // step)
