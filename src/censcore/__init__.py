@@ -41,8 +41,11 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators.engression import CensoredEngression as CensoredEngression
     from censcore.estimators.grid import JointGridModel as JointGridModel
     from censcore.evaluation import Comparison as Comparison
+    from censcore.evaluation import WithCensoring as WithCensoring
     from censcore.evaluation import censoring_diagnostic as censoring_diagnostic
     from censcore.evaluation import compare as compare
+    from censcore.evaluation import scorer as scorer
+    from censcore.evaluation import scorers as scorers
     from censcore.outcomes import RightCensored as RightCensored
     from censcore.scores import binomial_log_score as binomial_log_score
     from censcore.scores import brier_score as brier_score
@@ -92,7 +95,7 @@ _EXPORTS = {
     "estimators.engression": ["CensoredEngression"],
     "estimators.copula": ["CopulaWeibull"],
     "estimators.grid": ["JointGridModel"],
-    "evaluation": ["compare", "Comparison", "censoring_diagnostic"],
+    "evaluation": ["compare", "Comparison", "censoring_diagnostic", "WithCensoring", "scorer", "scorers"],
 }
 _SUBMODULES = [
     "outcomes",
@@ -102,6 +105,7 @@ _SUBMODULES = [
     "evaluation",
     "rivals",
     "simulation",
+    "testing",
     "exceptions",
 ]
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}

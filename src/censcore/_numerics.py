@@ -67,7 +67,7 @@ def integrate_panels(f: Callable[[Array], Array], a: Array, b: Array, order: int
     xp = namespace(a)
     u, w = (convert(part, a) for part in legendre(order))
     a, b = a[..., None], b[..., None]
-    logarithmic = (a > 0) & (b > 2 * a)
+    logarithmic = (a > 0) & (a < b / 2)
     log_a, log_b = (xp.log(xp.where(logarithmic, edge, xp.ones_like(edge))) for edge in (a, b))
     growing = xp.exp(log_a + u * (log_b - log_a))
     t = xp.where(logarithmic, growing, a + (b - a) * u)

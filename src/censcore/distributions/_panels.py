@@ -62,13 +62,16 @@ class RunningSums:
 
 def quantile_edges(law: Univariate) -> Array:
     """Quantiles of the finite part of ``law``, from far in its lower tail to far in its upper one."""
-    reference = law._reference
-    smallest = float(namespace(reference).finfo(reference.dtype).tiny)
+    xp, reference = law._xp, law._reference
+    limits = xp.finfo(reference.dtype)
     low = convert(np.array([_CDF_LEVELS]), reference)
     # a level that float32 cannot tell from zero has no finite quantile
-    high = convert(np.array([[level for level in _SF_LEVELS if level > smallest]]), reference)
+    high = convert(np.array([[level for level in _SF_LEVELS if level > float(limits.tiny)]]), reference)
     mass = law._mass_at_infinity()[:, None]
-    return merge_edges(law._icdf(low * (1 - mass)), law._isf(mass + high * (1 - mass)))
+    last = law._isf(mass + high * (1 - mass))
+    # areas up to the last edge must not overflow
+    last = xp.where(last < float(limits.max) ** 0.9, last, xp.full_like(last, np.inf))
+    return merge_edges(law._icdf(low * (1 - mass)), last)
 
 
 def integrated_survival(law: Univariate, a: Array, b: Array) -> Array:
@@ -123,7 +126,7 @@ def _beyond(law: Univariate, a: Array, b: Array, top: Array) -> Array:
     finite_mean = c > float(xp.finfo(top.dtype).eps) ** 0.5
     begin = xp.where(some, start, xp.ones_like(start))
     height = left * top * exp(-c * xp.log(begin / xp.where(some, top, one)))
-    way = xp.log(1 + width / begin)
+    way = xp.log1p(width / begin)
     rest = xp.where(
         endless,
         xp.where(finite_mean, 1 / xp.where(finite_mean, c, one), xp.full_like(c, np.inf)),

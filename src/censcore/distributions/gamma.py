@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from censcore._arrays import Array, detach
@@ -80,12 +82,14 @@ class Gamma(Parametric):
         mean = k / rate
 
         def lower(t: Array) -> Array:
-            formula = lambda t: t * gammaincc(k, rate * t) + mean * gammainc(k + 1, rate * t)  # noqa: E731
-            return interior(formula, t, 0.0, 0.0)
+            return t * gammaincc(k, rate * t) + mean * gammainc(k + 1, rate * t)
 
         def upper(t: Array) -> Array:
-            formula = lambda t: mean * gammaincc(k + 1, rate * t) - t * gammaincc(k, rate * t)  # noqa: E731
-            return interior(formula, t, 0.0, 0.0)
+            return mean * gammaincc(k + 1, rate * t) - t * gammaincc(k, rate * t)
 
-        below = xp.where(xp.isinf(b), mean, lower(b)) - lower(a)
-        return xp.where(a > mean, upper(a) - upper(b), below)
+        def at(t: Array, area: Callable[[Array], Array]) -> Array:
+            return interior(area, t, 0.0, 0.0)
+
+        below = xp.where(xp.isinf(b), mean, at(b, lower)) - at(a, lower)
+        late = a > mean
+        return xp.where(late, at(a, upper) - at(b, upper), below) if bool(xp.any(late)) else below

@@ -53,6 +53,8 @@ class Weibull(ByHazard, Parametric):
         inverse = 1 / self._shape
         whole = self._scale * xp.exp(special(a).gammaln(1 + inverse))
         low, high = self._hazard_at(a), self._hazard_at(b)
-        upper = gammaincc(inverse, low) - gammaincc(inverse, high)
-        lower = gammainc(inverse, high) - gammainc(inverse, low)
-        return whole * xp.where(low > inverse, upper, lower)
+        share = gammainc(inverse, high) - gammainc(inverse, low)
+        late = low > inverse
+        if bool(xp.any(late)):
+            share = xp.where(late, gammaincc(inverse, low) - gammaincc(inverse, high), share)
+        return whole * share
