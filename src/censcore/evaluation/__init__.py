@@ -4,12 +4,17 @@ from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import concordance, dynamic_auc
+from censcore.evaluation.scorers import scorer, scorers
+from censcore.evaluation.with_censoring import WithCensoring
 
 __all__ = [
     "CensoringDiagnostic",
     "Comparison",
+    "WithCensoring",
     "censoring_diagnostic",
     "compare",
     "concordance",
     "dynamic_auc",
+    "scorer",
+    "scorers",
 ]

@@ -1,0 +1,110 @@
+"""Scores as scikit-learn scorers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from censcore.evaluation.catalogue import DEFAULT_SCORES, Score, named_scores
+from censcore.evaluation.with_censoring import WithCensoring
+from censcore.exceptions import InvalidTypeError
+
+__all__ = ["scorer", "scorers"]
+
+
+def scorer(
+    score: str | Mapping[str, Any] = "crps", *, times: Any = None, levels: Any = (0.1, 0.25, 0.5)
+) -> Scorer:
+    """A scorer for ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``.
+
+    The estimator must be a :class:`WithCensoring`, which fits the law of C on the training fold.
+
+    Parameters
+    ----------
+    score : str, or dict of one function
+        A name as in :func:`compare`, such as "crps", "brier_score" or "log_score".
+    times, levels : array, optional
+        For scores of single times or levels, over which the mean is taken; times are by default the
+        quartiles of the training event times before the horizon.
+
+    Returns
+    -------
+    callable
+        ``(estimator, X, y) -> float``, minus the mean loss, since scikit-learn maximises.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 3))
+    >>> T, C = rng.exponential(np.exp(x[:, 0])), rng.uniform(0, 3, 200)
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> model = cs.WithCensoring(cs.CoxRegression())
+    >>> search = GridSearchCV(model, {"model__alpha": [0.1, 100.0]}, scoring=cs.scorer("crps"), cv=3)
+    >>> search.fit(x, y).best_params_
+    {'model__alpha': 0.1}
+    """
+    found = named_scores(score)
+    if len(found) != 1:
+        raise InvalidTypeError(f"scorer() makes one scorer; {len(found)} scores came. Use scorers([...]).")
+    return Scorer(found[0], times, levels)
+
+
+def scorers(
+    scores: Iterable[str] | Mapping[str, Any] = DEFAULT_SCORES,
+    *,
+    times: Any = None,
+    levels: Any = (0.1, 0.25, 0.5),
+) -> dict[str, Any]:
+    """Several scorers for ``cross_validate``, and with them the horizon that each fold used.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from sklearn.model_selection import cross_validate
+    >>> y = cs.RightCensored(time=[3.0, 1.0, 2.0, 4.0, 2.0, 3.0], event=[1, 1, 0, 1, 1, 0])
+    >>> found = cross_validate(
+    ...     cs.WithCensoring(cs.KaplanMeier()), np.zeros((6, 1)), y, cv=3, scoring=cs.scorers(["crps"])
+    ... )
+    >>> found["test_crps"].round(3), found["test_horizon"]
+    (array([-0.953, -0.188, -0.328]), array([4., 3., 4.]))
+    """
+    return {score.name: Scorer(score, times, levels) for score in named_scores(scores)} | {
+        "horizon": horizon_of
+    }
+
+
+def horizon_of(estimator: WithCensoring, X: Any, y: Any) -> float:
+    """The horizon that the scores of this fold used; not a score."""
+    return _checked(estimator).case(X, y).horizon
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Minus the mean of one score under the law of C of the training fold."""
+
+    score: Score
+    times: Any = None
+    levels: Any = (0.1, 0.25, 0.5)
+
+    def __call__(self, estimator: WithCensoring, X: Any, y: Any) -> float:
+        """Minus the mean loss of the rows (X, y)."""
+        case = _checked(estimator).case(X, y, self.times, self.levels)
+        return -float(np.mean(self.score.losses(case)))
+
+    def __repr__(self) -> str:
+        return f"scorer({self.score.name!r})"
+
+
+def _checked(estimator: Any) -> WithCensoring:
+    steps = getattr(estimator, "best_estimator_", estimator)
+    if not isinstance(steps, WithCensoring):
+        raise InvalidTypeError(
+            f"A scorer needs the law of C of the training fold; {type(estimator).__name__} has none. Wrap "
+            "the model: WithCensoring(model, censoring=Censoring(KaplanMeier()))."
+        )
+    return steps

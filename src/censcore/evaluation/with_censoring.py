@@ -1,0 +1,119 @@
+"""A model and the law of C, fitted together, so that scorers find both."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution
+from censcore.estimators import Adapted, Censoring, KaplanMeier, SurvivalEstimator
+from censcore.evaluation.catalogue import Case
+from censcore.evaluation.compare import TIME_LEVELS
+from censcore.exceptions import NotFittedError
+from censcore.outcomes import as_outcome
+
+__all__ = ["WithCensoring"]
+
+
+class WithCensoring(BaseEstimator):
+    r"""A survival model together with the law of C of its training rows, for cross-validation.
+
+    A score needs the law of C, which must come from the training fold; scikit-learn's scorers see only the
+    fitted estimator and the test fold. So both are fitted here, and :func:`scorer` reads them.
+
+    Parameters
+    ----------
+    model : estimator
+        Of this package, of scikit-survival, or anything that :class:`Adapted` takes.
+    censoring : estimator, optional
+        Of the law of C, ``Censoring(KaplanMeier())`` by default.
+    horizon : "auto" or number
+        End of the scores. "auto" is the largest time that the law of C of every training row supports and
+        that training rows were followed to, fold by fold.
+
+    Attributes
+    ----------
+    model_, censoring_ : estimators
+        The fitted ones.
+    horizon_ : float
+        The horizon of this fit.
+    times_ : array
+        Quartiles of the training event times before the horizon: where scores of single times are taken
+        unless told otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from sklearn.model_selection import cross_val_score
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 1))
+    >>> T, C = rng.exponential(np.exp(x[:, 0])), rng.uniform(0, 3, 200)
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> model = cs.WithCensoring(cs.CoxRegression())
+    >>> cross_val_score(model, x, y, cv=3, scoring=cs.scorer("crps")).round(3)
+    array([-0.218, -0.234, -0.226])
+    """
+
+    def __init__(self, model: Any, censoring: Any = None, horizon: Any = "auto") -> None:
+        self.model = model
+        self.censoring = censoring
+        self.horizon = horizon
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model, and the law of C, to the same rows."""
+        outcome = as_outcome(y)
+        given = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
+        law = given if isinstance(given, Censoring) else Censoring(given)
+        self.censoring_ = law.set_params(cv=None).fit(X, outcome)
+        self.model_ = _estimator(self.model).fit(X, outcome)
+        self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
+        time, event = to_numpy(outcome.time), to_numpy(outcome.event)
+        self.horizon_ = float(time.max())
+        if not isinstance(self.horizon, str):
+            self.horizon_ = float(self.horizon)
+        else:
+            self.horizon_ = self._supported(self.censoring_.predict_distribution(X))
+        seen = time[event & (time < self.horizon_)]
+        self.times_ = np.unique(np.quantile(seen if len(seen) else [self.horizon_ / 2], TIME_LEVELS))
+        return self
+
+    def _supported(self, C: Distribution) -> float:
+        return float(min(self.horizon_, to_numpy(C.marginal(0).isf(0.0)).min()))
+
+    def predict_distribution(self, X: Any = None) -> Distribution:
+        """The forecast of the model."""
+        self._check_fitted()
+        return self.model_.predict_distribution(X)
+
+    def predict_censoring(self, X: Any = None) -> Distribution:
+        """The law of C."""
+        self._check_fitted()
+        return self.censoring_.predict_distribution(X)
+
+    def case(self, X: Any, y: Any, times: Any = None, levels: Any = (0.1, 0.25, 0.5)) -> Case:
+        """Forecasts, law of C and outcomes of some rows, ready to be scored up to a supported horizon."""
+        C = self.predict_censoring(X)
+        horizon = self._supported(C) if isinstance(self.horizon, str) else self.horizon_
+        at = self.times_[self.times_ < horizon] if times is None else np.atleast_1d(times).astype(float)
+        at = at if len(at) else np.array([horizon / 2])
+        levels = np.atleast_1d(levels).astype(float)
+        return Case(as_outcome(y), self.predict_distribution(X), C, horizon, at, levels)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Minus the mean CRPS, so that more is better."""
+        from censcore.evaluation.scorers import scorer
+
+        return scorer("crps")(self, X, y)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("This WithCensoring is not fitted yet. Call fit(X, y) first.")
+
+
+def _estimator(model: Any) -> Any:
+    """A fresh copy that has ``predict_distribution``."""
+    ours = isinstance(model, SurvivalEstimator) or hasattr(model, "predict_distribution")
+    return clone(model) if ours else Adapted(model)

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import censcore as cs
+from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
+
+KM = cs.Censoring(cs.KaplanMeier())
+
+
+def compare(split, censoring=KM, **options):
+    options = {"X": split.x, "train": split.train, "discrimination": False} | options
+    return cs.compare(options.pop("forecasts", split.forecasts), split.y, censoring, **options)
+
+
+def refits(split, **options):
+    """By influence function, and by refits of a Kaplan-Meier estimator that is not recognised as one."""
+
+    class Renamed(cs.KaplanMeier):
+        pass
+
+    options |= {"forecasts": {"cox": split.forecasts["cox"]}, "reference": None}
+    drawn = compare(split, cs.Censoring(Renamed()), refits=150, **options)
+    assert "bootstrap" in drawn.settings["standard errors"]
+    return compare(split, **options), drawn
+
+
+def line(frame: pd.DataFrame, score: str, model: str) -> pd.Series:
+    return frame[(frame.score == score) & (frame.model == model) & (frame.by == "")].iloc[0]
+
+
+def test_means_are_those_of_the_scores(split):
+    comparison = compare(split, times=[0.5, 1.0], levels=[0.5])
+    C = cs.Censoring(cs.KaplanMeier()).fit(*split.train).predict_distribution()
+    F = split.forecasts["cox"].predict_distribution(split.x)
+    h = comparison.horizon
+    frame = comparison.frame()
+    expected = {
+        "crps": cs.crps(split.y, F, C, horizon=h),
+        "brier_score": cs.brier_score(split.y, F, C, 0.5, horizon=h),
+        "brier_score:ipcw": cs.brier_score(split.y, F, C, 0.5, horizon=h, scale="ipcw"),
+        "integrated_brier_score:ipcw": cs.integrated_brier_score(
+            split.y, F, C, scale="ipcw", normalize=True, horizon=h
+        ),
+        "binomial_log_score": cs.binomial_log_score(split.y, F, C, 0.5, horizon=h),
+        "pinball_score": cs.pinball_score(split.y, F, C, 0.5, horizon=h),
+    }
+    for score, losses in expected.items():
+        assert line(frame, score, "cox")["mean"] == pytest.approx(losses.mean(), rel=1e-12)
+
+
+def test_a_known_law_gives_the_plain_standard_error(split):
+    frame = compare(split, cs.Uniform(0.0, 3.0), scores="crps", horizon=2.5).frame()
+    F = split.forecasts["cox"].predict_distribution(split.x)
+    losses = cs.crps(split.y, F, cs.Uniform(0.0, 3.0), horizon=2.5)
+    assert line(frame, "crps", "cox").standard_error == pytest.approx(
+        float(cs.mean_loss(losses)[1]), rel=1e-10
+    )
+
+
+def test_an_estimated_law_adds_to_the_standard_error(split):
+    comparison = compare(split, scores=["crps", "brier_score:ipcw", "log_score"], times=[1.5], horizon=2.5)
+    for model, score in comparison.losses.values:
+        plain = float(cs.mean_loss(comparison.losses.values[model, score][:, 0])[1])
+        found = comparison.estimate(model, score).standard_error[0]
+        assert found == pytest.approx(plain) if score == "log_score" else found > plain * 1.0001
+
+
+def test_influence_and_bootstrap_of_the_law_agree(split):
+    scores = ["crps", "brier_score:ipcw", "pinball_score", "binomial_log_score"]
+    found = refits(split, scores=scores, times=[1.5], levels=[0.5], horizon=2.2)
+    for score in scores:
+        terms = [c.estimate("cox", score).influence[len(split.y) :, 0] for c in found]
+        exact, drawn = (np.sqrt((term**2).sum()) for term in terms)
+        assert exact == pytest.approx(drawn, rel=0.2)
+
+
+def test_in_sample_influence_agrees_with_the_bootstrap(split):
+    found = refits(split, scores=["crps", "brier_score:ipcw"], times=[1.5], horizon=2.2, train=None)
+    for score in ("crps", "brier_score:ipcw"):
+        exact, drawn = (float(c.estimate("cox", score).standard_error[0]) for c in found)
+        assert exact == pytest.approx(drawn, rel=0.2)
+
+
+def test_not_available_and_infinite_scores_are_said_and_counted(split):
+    late = cs.Uniform(1.0, 9.0)  # excludes the early events
+    comparison = cs.compare(
+        {"late": late, "ensemble": cs.Ensemble([[0.5, 1.0, 1.5]])},
+        split.y,
+        cs.Uniform(0.0, 3.0),
+        scores=["log_score", "crps"],
+        discrimination=False,
+    )
+    frame = comparison.frame()
+    early = int((split.y.event & (split.y.time < 1.0)).sum())
+    assert line(frame, "log_score", "late").infinite == early
+    assert np.isinf(line(frame, "log_score", "late")["mean"])
+    assert line(frame, "log_score", "ensemble").note == "not available"
+    assert "Not available for ensemble" in " ".join(comparison.notes)
+    assert "inf" in repr(comparison)
+    assert "not available" in repr(comparison)
+
+
+def test_ranks_and_skill(split):
+    frame = compare(split, scores="crps").frame()
+    ordered = frame.sort_values("mean")
+    assert ordered["rank"].tolist() == [1.0, 2.0, 3.0]
+    reference = line(frame, "crps", "kaplan-meier")
+    assert reference.skill == 0.0
+    assert reference.skill_standard_error == 0.0
+    cox = line(frame, "crps", "cox")
+    assert cox.skill == pytest.approx(1 - cox["mean"] / reference["mean"])
+
+
+def test_skill_error_by_the_delta_method(split):
+    comparison = compare(split, cs.Uniform(0.0, 3.0), scores="crps", horizon=2.5)
+    a, b = (comparison.losses.values[m, "crps"][:, 0] for m in ("cox", "kaplan-meier"))
+    rng = np.random.default_rng(0)
+    rows = rng.integers(300, size=(4000, 300))
+    spread = np.std(1 - a[rows].mean(axis=1) / b[rows].mean(axis=1))
+    assert line(comparison.frame(), "crps", "cox").skill_standard_error == pytest.approx(spread, rel=0.1)
+
+
+def test_differences_are_paired(split):
+    comparison = compare(split, cs.Uniform(0.0, 3.0), scores="crps", horizon=2.5)
+    pairs = comparison.differences("none").set_index(["model", "versus"])
+    a, b = (comparison.losses.values[m, "crps"][:, 0] for m in ("cox", "weibull"))
+    row = pairs.loc[("cox", "weibull")]
+    assert row.difference == pytest.approx((a - b).mean())
+    assert row.standard_error == pytest.approx(np.std(a - b, ddof=1) / np.sqrt(300))
+    assert len(pairs) == 3
+
+
+def test_subgroups_are_comparisons_of_their_rows(split):
+    by = np.where(split.x[:, 1] > 0, "high", "low")
+    whole = compare(split, scores="crps", horizon=2.0, by={"second": by})
+    high = by == "high"
+    forecasts = {name: model.predict_distribution(split.x[high]) for name, model in split.forecasts.items()}
+    alone = cs.compare(
+        forecasts, split.y[high], KM, train=split.train, scores="crps", horizon=2.0, discrimination=False
+    )
+    columns = ["model", "mean", "standard_error", "skill", "skill_standard_error"]
+    frame = whole.frame()
+    found = frame[(frame.by == "second") & (frame.group == "high")][columns].reset_index(drop=True)
+    # the cells of integrated scores depend on the rows, hence the tolerance
+    pd.testing.assert_frame_equal(found, alone.frame()[columns], rtol=2e-3)
+
+
+def test_by_a_column_of_a_frame(split):
+    X = pd.DataFrame(split.x, columns=["a", "b"]).assign(sex=np.tile(["f", "m"], 150))
+    laws = {name: model.predict_distribution(split.x) for name, model in split.forecasts.items()}
+    frame = cs.compare(laws, split.y, KM, X=X, train=split.train, scores="crps", by="sex").frame()
+    assert set(frame[frame.by == "sex"].group) == {"f", "m"}
+
+
+def test_groups_widen_the_error_of_repeated_rows(split):
+    twice = np.repeat(np.arange(300), 2)
+    laws = {n: m.predict_distribution(split.x[twice]) for n, m in split.forecasts.items()}
+    options = {"train": split.train, "scores": "crps", "horizon": 2.0, "discrimination": False}
+    once = compare(split, scores="crps", horizon=2.0).frame()
+    repeated = cs.compare(laws, split.y[twice], KM, groups=twice, **options).frame()
+    ignored = cs.compare(laws, split.y[twice], KM, **options).frame()
+    np.testing.assert_allclose(repeated.standard_error, once.standard_error, rtol=1e-3)
+    assert (ignored.standard_error < 0.8 * once.standard_error).all()
+
+
+def test_weights_that_are_counts_repeat_rows(split):
+    counts = np.random.default_rng(0).integers(0, 3, size=300)
+    rows = np.repeat(np.arange(300), counts)
+    laws = {n: m.predict_distribution(split.x[rows]) for n, m in split.forecasts.items()}
+    options = {"scores": ["crps", "pinball_score"], "levels": [0.3], "horizon": 2.0, "discrimination": False}
+    weighted = compare(split, sample_weight=counts, **options).frame()
+    repeated = cs.compare(laws, split.y[rows], KM, train=split.train, groups=rows, **options).frame()
+    np.testing.assert_allclose(weighted["mean"], repeated["mean"], rtol=1e-12)
+    np.testing.assert_allclose(weighted.standard_error, repeated.standard_error, rtol=5e-3)
+
+
+def test_train_groups_of_single_rows_change_nothing(split):
+    plain = compare(split, scores="crps").frame().standard_error
+    grouped = compare(split, scores="crps", train_groups=np.arange(300)).frame().standard_error
+    np.testing.assert_allclose(plain, grouped, rtol=1e-10)
+
+
+def test_default_times_and_levels_lie_within_the_horizon(split):
+    comparison = compare(split)
+    settings = comparison.settings
+    assert settings["horizon"] == comparison.horizon <= split.train[1].time.max()
+    assert all(0 < t < comparison.horizon for t in settings["times"])
+    assert len(settings["levels"]) >= 3
+    early = compare(split, horizon=0.2)
+    assert max(early.settings["levels"]) < 0.5
+
+
+def test_results_do_not_depend_on_threads_or_chunks(split, monkeypatch):
+    import censcore._numerics as numerics
+
+    whole = compare(split).frame()
+    monkeypatch.setattr(numerics, "CHUNK_NUMBERS", 1000)
+    monkeypatch.setenv("CENSCORE_THREADS", "3")
+    pd.testing.assert_frame_equal(whole, compare(split).frame(), check_exact=False, rtol=1e-12)
+
+
+def test_bootstrap_is_reproducible(split):
+    law = cs.Censoring(cs.CoxRegression())
+    one, two, other = (
+        compare(split, law, scores="crps", refits=5, seed=seed).frame().standard_error for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+    assert (one != other).any()
+
+
+def test_own_scores(split):
+    comparison = compare(split, scores={"crps": None, "mine": cs.crps})
+    frame = comparison.frame()
+    same = line(frame, "crps", "cox"), line(frame, "mine", "cox")
+    assert same[0]["mean"] == same[1]["mean"]
+    assert same[0].standard_error == pytest.approx(same[1].standard_error, rel=5e-3)
+
+
+def test_reference_by_name_law_estimator_and_none(split):
+    named = compare(split, scores="crps", reference="weibull").frame()
+    assert line(named, "crps", "weibull").skill == 0.0
+    assert "kaplan-meier" not in set(named.model)
+    law = compare(split, scores="crps", reference=cs.Exponential(1.0)).frame()
+    assert line(law, "crps", "reference").skill == 0.0
+    estimator = cs.WeibullRegression()
+    fitted = compare(split, scores="crps", reference=estimator)
+    assert fitted.reference == "reference"
+    assert not hasattr(estimator, "coef_")
+    none = compare(split, scores="crps", reference=None).frame()
+    assert none.skill.isna().all()
+
+
+def test_json_is_strict_and_complete(split, tmp_path):
+    comparison = compare(split, scores=["log_score", "crps"])
+    text = comparison.to_json(tmp_path / "out.json")
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert document == json.loads(text)
+    assert {"settings", "means", "differences", "censoring", "notes"} == set(document)
+    assert document["means"][0]["mean"] is None  # Cox has no log score
+
+
+def test_discrimination_is_marked(split):
+    frame = compare(split, scores="crps", discrimination=True).frame()
+    marked = frame[~frame.proper]
+    assert set(marked.score) == {"concordance:harrell", "concordance:uno", "auc"}
+    assert (marked.note == "descriptive, not proper").all()
+    assert line(frame, "concordance:uno", "kaplan-meier")["mean"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"censoring": None}, MissingCensoringError, "no law of C"),
+        ({"censoring": 3}, InvalidTypeError, "law of C or an estimator"),
+        ({"scores": "crsp"}, InvalidInputError, "no score called 'crsp'"),
+        ({"times": [99.0]}, InvalidInputError, "horizon"),
+        ({"horizon": "late"}, InvalidInputError, "'auto' or a positive"),
+        ({"levels": [1.5]}, InvalidInputError, "strictly between"),
+        ({"reference": "none"}, InvalidInputError, "none of the forecasts"),
+        ({"confidence": 95}, InvalidInputError, "between 0 and 1"),
+        ({"groups": [1, 2]}, InvalidInputError, "one label per row"),
+        ({"by": np.zeros(3)}, InvalidInputError, "one label per row"),
+        ({"train": 1}, InvalidTypeError, "pair"),
+        ({"sample_weight": -np.ones(300)}, InvalidInputError, "non-negative"),
+    ],
+)
+def test_errors_say_what_to_do(split, change, error, match):
+    with pytest.raises(error, match=match):
+        compare(split, **change)
+
+
+def test_forecasts_are_named_in_errors(split):
+    with pytest.raises(InvalidTypeError, match="dictionary"):
+        cs.compare([cs.Exponential(1.0)], split.y, cs.Uniform(0.0, 3.0))
+    with pytest.raises(InvalidInputError, match="Forecast 'short'"):
+        cs.compare({"short": cs.Exponential([1.0, 2.0])}, split.y, cs.Uniform(0.0, 3.0))
+
+
+def test_several_event_times_are_refused_with_a_way_out():
+    y = cs.RightCensored([[1.0, 2.0], [2.0, 1.0]], [[1, 1], [1, 1]])
+    with pytest.raises(InvalidInputError, match="marginal"):
+        cs.compare({"a": cs.Exponential(1.0)}, y)
+
+
+def test_known_censoring_times_need_no_law():
+    rng = np.random.default_rng(0)
+    T, C = rng.exponential(1.0, 100), rng.uniform(0.5, 2.0, 100)
+    y = cs.RightCensored(np.minimum(T, C), T <= C, censoring_time=C)
+    comparison = cs.compare({"right": cs.Exponential(1.0), "wrong": cs.Exponential(3.0)}, y)
+    assert comparison.law.description.startswith("known")
+    unavailable = " ".join(comparison.notes)
+    assert "brier_score:ipcw" in unavailable
+    assert comparison.frame().query("score == 'crps'")["rank"].tolist() == [1.0, 2.0]
