@@ -34,6 +34,7 @@ from censcore.distributions import (
 RNG = np.random.default_rng(5)
 INF = float("inf")
 SAMPLES = RNG.weibull(1.3, (3, 40)).round(2)
+JOINT_SAMPLES = RNG.weibull(1.3, (2, 50, 3))
 CELLS = RNG.dirichlet(np.ones(16), 2).reshape(2, 4, 4)
 
 #: Laws of one event time, by the name of their class and what is special about them.
@@ -86,7 +87,7 @@ JOINT: dict[str, Callable[[], Distribution]] = {
     "Copula, Gumbel": lambda: Copula("gumbel", [Weibull(1.2, 2.0), Exponential([1.0, 2.0])], theta=1.7),
     "JointGrid": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail=0.5),
     "JointGrid, cured": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail="infinity"),
-    "Ensemble, joint": lambda: Ensemble(RNG.weibull(1.3, (2, 50, 3))),
+    "Ensemble, joint": lambda: Ensemble(JOINT_SAMPLES),
 }
 
 LAWS = UNIVARIATE | JOINT
