@@ -124,7 +124,7 @@ class GraphedEpochs:
     def _capture(self) -> None:
         """Warm up on a side stream, put the state back, and record one step."""
         state = self._state()
-        kept = [tensor.clone() for tensor in state]
+        kept = [tensor.detach().clone() for tensor in state]
         stream = torch.cuda.Stream(self.device)
         stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(stream):
@@ -140,8 +140,7 @@ class GraphedEpochs:
                     tensor.zero_()
         self._graph = torch.cuda.CUDAGraph()
         self._graph.register_generator_state(self.generator)
-        self.optimizer.zero_grad(set_to_none=True)
-        with torch.cuda.graph(self._graph):
+        with torch.cuda.graph(self._graph, stream=stream):
             self._step()
 
     def _state(self) -> list[Tensor]:
@@ -157,8 +156,8 @@ class GraphedEpochs:
             weight = weight * rows["weight"]
         random = self.draw(self.room, self.generator, self.device)
         size = weight.sum()
-        self.optimizer.zero_grad(set_to_none=True)
         loss = (self.loss(self.network, rows, random) * weight).sum() / size
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.clip is not None:
             nn.utils.clip_grad_norm_(self.live, self.clip, foreach=True)

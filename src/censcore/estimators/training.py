@@ -229,6 +229,7 @@ class _Run:
         seed: int,
         device: torch.device,
         groups: np.ndarray | None,
+        captured: bool = True,
     ) -> None:
         self.task, self.rows, self.validation, self.recipe = task, rows, validation, recipe
         self.seed, self.device = seed, device
@@ -237,7 +238,7 @@ class _Run:
         self.batches = Batches(n, recipe.batch_size, groups)
         self.network = task.network.to(device)
         self.parallel = nn.parallel.DistributedDataParallel(self.network) if self.world > 1 else self.network
-        on_device = self.world == 1 and fits_on_device(dict(rows), device)
+        on_device = captured and self.world == 1 and fits_on_device(dict(rows), device)
         self.optimizer = _optimizer(self.network, recipe, device if on_device else None)
         self.averaged = _clone(self.network)
         self.best = _clone(self.network)

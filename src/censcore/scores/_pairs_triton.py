@@ -33,32 +33,34 @@ def _kernel(
     row_z = tl.where(shared != 0, 0, row) * m * K
     row_w = tl.where(weighted_rows != 0, row, 0) * m
     limits = c + (row * D + d) * CK
-    to_outcome = 0.0
-    between = 0.0
+    to_outcome = tl.zeros([1], dtype=z.dtype.element_ty)
+    between = tl.zeros([1], dtype=z.dtype.element_ty)
     for i0 in range(0, m, BLOCK):
         i = i0 + tl.arange(0, BLOCK)[:, None]
         w_i = tl.load(w + row_w + i, mask=i < m, other=0.0) if W else tl.where(i < m, 1.0 / m, 0.0)
         squared = tl.zeros([BLOCK, 1], dtype=z.dtype.element_ty)
         for k in tl.static_range(K):
             limit = tl.load(limits + (k if CK > 1 else 0))
-            a = tl.minimum(tl.load(z + row_z + i * K + k, mask=i < m, other=0.0), limit)
-            b = tl.load(y + row * K + k)
-            squared += (a - b) * (a - b)
-        to_outcome += tl.sum(tl.sum(w_i * _power(squared, beta, ONE), axis=1), axis=0)
+            member = tl.minimum(tl.load(z + row_z + i * K + k, mask=i < m, other=0.0), limit)
+            gap = member - tl.load(y + row * K + k)
+            squared += gap * gap
+        to_outcome += tl.sum(tl.sum(w_i * _power(squared, beta, ONE), axis=1), axis=0).to(z.dtype.element_ty)
         for j0 in range(i0, m, BLOCK):
             j = j0 + tl.arange(0, BLOCK)[None, :]
             w_j = tl.load(w + row_w + j, mask=j < m, other=0.0) if W else tl.where(j < m, 1.0 / m, 0.0)
             apart = tl.zeros([BLOCK, BLOCK], dtype=z.dtype.element_ty)
             for k in tl.static_range(K):
-                limit = tl.load(limits + (k if CK > 1 else 0))
-                a = tl.minimum(tl.load(z + row_z + i * K + k, mask=i < m, other=0.0), limit)
-                b = tl.minimum(tl.load(z + row_z + j * K + k, mask=j < m, other=0.0), limit)
-                apart += (a - b) * (a - b)
+                cut = tl.load(limits + (k if CK > 1 else 0))
+                z_i = tl.minimum(tl.load(z + row_z + i * K + k, mask=i < m, other=0.0), cut)
+                z_j = tl.minimum(tl.load(z + row_z + j * K + k, mask=j < m, other=0.0), cut)
+                apart += (z_i - z_j) * (z_i - z_j)
             tile = _power(apart, beta, ONE)
             # tiles right of the diagonal stand for their mirror images too
-            between += tl.sum(tl.sum(w_i * w_j * tile, axis=1), axis=0) * tl.where(j0 > i0, 2.0, 1.0)
-    tl.store(accuracy + row * D + d, to_outcome)
-    tl.store(spread + row * D + d, between)
+            part = tl.sum(tl.sum(w_i * w_j * tile, axis=1), axis=0)
+            between += (part * tl.where(j0 > i0, 2.0, 1.0)).to(z.dtype.element_ty)
+    one = tl.arange(0, 1)
+    tl.store(accuracy + row * D + d + one, to_outcome)
+    tl.store(spread + row * D + d + one, between)
 
 
 def energy_terms(
