@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from censcore.cli import aki
 from censcore.cli.demo import demo
 
 app = typer.Typer(
@@ -13,6 +14,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.add_typer(aki.app, name="aki")
 
 
 @app.callback()
