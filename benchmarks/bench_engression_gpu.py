@@ -105,8 +105,8 @@ def scores() -> None:
     theirs = (time.perf_counter() - start) * n / 2000
     error = float((small - peer).abs().max())
     print(
-        f"all-pairs localized energy score of {n:,} x {m:,} x 2: {ours:.1f} s; torch.cdist loop about {theirs:.0f} s "
-        f"(ratio {theirs / ours:.0f}); largest difference {error:.1e}; mean {float(losses.mean()):.5f}",
+        f"all-pairs localized energy score of {n:,} x {m:,} x 2: {ours:.1f} s; torch.cdist loop about "
+        f"{theirs:.0f} s (ratio {theirs / ours:.0f}); largest difference {error:.1e}; mean {float(losses.mean()):.5f}",
         flush=True,
     )
 

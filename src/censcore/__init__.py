@@ -90,7 +90,14 @@ _EXPORTS = {
         "energy_score",
         "mean_loss",
     ],
-    "estimators": ["KaplanMeier", "WeibullRegression", "CoxRegression", "Adapted", "Censoring", "as_forecast"],
+    "estimators": [
+        "KaplanMeier",
+        "WeibullRegression",
+        "CoxRegression",
+        "Adapted",
+        "Censoring",
+        "as_forecast",
+    ],
     # these need torch, which the estimators above do not
     "estimators.engression": ["CensoredEngression"],
     "estimators.copula": ["CopulaWeibull"],

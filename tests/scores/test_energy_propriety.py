@@ -1,4 +1,4 @@
-"""The truth wins in mean under every kind of censoring, dependence included, and an improper rule is caught."""
+"""The truth wins in mean under every kind of censoring, dependence included; an improper rule is caught."""
 
 from __future__ import annotations
 
