@@ -64,7 +64,8 @@ class GraphedEpochs:
         averaging: float | None,
     ) -> None:
         self.rows, self.network, self.optimizer = rows, network, optimizer
-        self.live, self.mean = list(network.parameters()), list(averaged.parameters())
+        self.live = list(network.parameters())
+        self.mean: list[Tensor] = list(averaged.parameters())
         self.draw, self.loss, self.batches = draw, loss, batches
         self.clip, self.averaging = clip, averaging
         self.device = self.live[0].device
@@ -178,4 +179,5 @@ class GraphedEpochs:
             torch.zeros_like(t) if self.averaging is None else ((1 + t) / (10 + t)).clamp(max=self.averaging)
         )
         torch._foreach_mul_(self.mean, decay)
-        torch._foreach_add_(self.mean, torch._foreach_mul([p.detach() for p in self.live], 1 - decay))
+        new = torch._foreach_mul([p.detach() for p in self.live], 1 - decay)
+        torch._foreach_add_(self.mean, list(new))

@@ -26,7 +26,9 @@ Rows = Mapping[str, Tensor]
 class Task(Protocol):
     """What is trained: a network, the randomness that one batch needs, and a loss per row."""
 
-    network: nn.Module
+    @property
+    def network(self) -> nn.Module:
+        """What is trained."""
 
     def draw(
         self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False

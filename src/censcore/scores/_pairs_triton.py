@@ -15,7 +15,7 @@ _BLOCK = 128
 
 
 @triton.jit
-def _power(squared, beta, ONE: tl.constexpr):
+def _power(squared, beta, ONE: tl.constexpr):  # type: ignore[no-untyped-def]
     """||.||^beta from squared norms."""
     if ONE:
         return tl.sqrt(squared)
@@ -23,7 +23,7 @@ def _power(squared, beta, ONE: tl.constexpr):
 
 
 @triton.jit
-def _kernel(
+def _kernel(  # type: ignore[no-untyped-def]
     z, w, y, c, accuracy, spread, m, shared, weighted_rows, beta,
     D: tl.constexpr, K: tl.constexpr, CK: tl.constexpr,
     ONE: tl.constexpr, W: tl.constexpr, BLOCK: tl.constexpr,

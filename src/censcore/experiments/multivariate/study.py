@@ -41,7 +41,7 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     >>> sorted(result)[:4]
     ['censored', 'censored_excess', 'censored_excess_se', 'censored_truth']
     """
-    options = SIZES | {"severity": 1.0, "law": "true", "device": "cpu", **settings}
+    options: dict[str, Any] = SIZES | {"severity": 1.0, "law": "true", "device": "cpu", **settings}
     world = LogNormalWorld(
         options["k"],
         options["world"] == "mixture",
