@@ -31,7 +31,7 @@ from censcore._arrays import (
 from censcore._numerics import legendre
 from censcore.distributions import Step, Univariate
 
-__all__ = ["as_steps", "numbers_per_row", "square_below", "square_beyond"]
+__all__ = ["area", "as_steps", "numbers_per_row", "square_below", "square_beyond"]
 
 ORDER = 12  # nodes per panel of a smooth integrand
 FEW_JUMPS = 32  # up to here the jumps of a step law are panel edges like any other
@@ -92,9 +92,17 @@ def as_steps(law: Univariate) -> Step:
 
 
 def _inverse(G: Array) -> Array:
+    """1/G, and zero where follow-up has ended: callers have made sure that no row is followed there."""
     xp = namespace(G)
     positive = G > 0
-    return xp.where(positive, 1 / xp.where(positive, G, xp.ones_like(G)), xp.full_like(G, np.inf))
+    return xp.where(positive, 1 / xp.where(positive, G, xp.ones_like(G)), xp.zeros_like(G))
+
+
+def area(C: Univariate, a: Array, b: Array) -> Array:
+    r""":math:`\int_a^b G(s)\,ds` for a <= b, never below zero: differences of areas may be, by rounding."""
+    between = C._integrated_sf(a, b)
+    xp = namespace(between)
+    return xp.where(between > 0, between, xp.zeros_like(between))
 
 
 # ---- step forecasts: finite sums -------------------------------------------------------------------
@@ -119,7 +127,7 @@ def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
         times = xp.concat([times, xp.full_like(times[:, :1], np.inf)], axis=1)
     before = xp.concat([xp.ones_like(sf[:, :1]), sf[:, :-1]], axis=1)
     fall = (before - sf) * (before + sf)
-    reach = C._integrated_sf(y, xp.where(times > y, times, y))
+    reach = area(C, y, xp.where(times > y, times, y))
     if bool(xp.any(xp.isinf(reach))):
         reach = xp.where(fall > 0, reach, xp.zeros_like(reach))
     return xp.vecdot(reach, fall, axis=-1)
@@ -206,10 +214,10 @@ def _nodes(edges: Array, order: int) -> tuple[Array, Array]:
     u = convert(legendre(order)[0], edges)
     a, b = edges[:, :-1, None], edges[:, 1:, None]
     logarithmic = _logarithmic(a, b, order)
-    ratio = xp.log(xp.where(logarithmic, b, xp.ones_like(b)) / xp.where(logarithmic, a, xp.ones_like(a)))
-    growing = a * xp.exp(u * ratio)
+    low, high = (xp.log(xp.where(logarithmic, t, xp.ones_like(t))) for t in (a, b))
+    growing = xp.exp(low + u * (high - low))
     t = xp.where(logarithmic, growing, a + (b - a) * u)
-    return t, xp.where(logarithmic, growing * ratio, b - a)
+    return t, xp.where(logarithmic, growing * (high - low), b - a)
 
 
 def _logarithmic(a: Array, b: Array, order: int) -> Array:
@@ -226,10 +234,7 @@ def _by_panels(f: Function, edges: Array, order: int) -> Array:
     xp = namespace(edges)
     t, speed = _nodes(edges, order)
     weights = convert(legendre(order)[1], edges)
-    # an infinite weight counts only where there is a way to go: 1/G where follow-up has ended
-    values = _at_nodes(f, t)
-    values = xp.where(speed > 0, values, xp.zeros_like(values))
-    return xp.sum(xp.vecdot(values * speed, weights, axis=-1), axis=-1)
+    return xp.sum(xp.vecdot(_at_nodes(f, t) * speed, weights, axis=-1), axis=-1)
 
 
 # ---- step laws of C: an antiderivative, read at the jumps ------------------------------------------
@@ -242,11 +247,8 @@ def _by_jumps(f: Function, edges: Array, F: Univariate, times: Array, values: Ar
     stops = xp.where(times > low, xp.where(times < high, times, high), low)
     stops = xp.concat([low, stops, high], axis=1)
     Q = _antiderivative(f, edges, ORDER if F._degree is None else 2 * F._degree + 1, stops)
-    gained = Q[:, 1:] - Q[:, :-1]
     weights = xp.concat([xp.ones_like(values[:, :1]), values], axis=1)
-    # an infinite weight counts only where there is a way to go: 1/G where follow-up has ended
-    moves = stops[:, 1:] > stops[:, :-1]
-    return xp.sum(xp.where(moves, weights, xp.zeros_like(weights)) * gained, axis=1)
+    return xp.vecdot(Q[:, 1:] - Q[:, :-1], weights, axis=-1)
 
 
 def _antiderivative(f: Function, edges: Array, order: int, at: Array) -> Array:
@@ -273,10 +275,9 @@ def _position(edges: Array, panel: Array, at: Array, order: int) -> Array:
     a, b = take_along(edges, panel), take_along(edges, panel + 1)
     logarithmic = _logarithmic(a, b, order)
     one = xp.ones_like(a)
-    begin, width = xp.where(logarithmic, a, one), xp.where(b > a, b - a, one)
-    along_log = xp.log(xp.where(logarithmic, at, one) / begin) / xp.log(
-        xp.where(logarithmic, b, 2 * one) / begin
-    )
+    a_log, at_log, b_log = (xp.log(xp.where(logarithmic, t, 1 + i * one)) for i, t in enumerate((a, at, b)))
+    along_log = (at_log - a_log) / (b_log - a_log)
+    width = xp.where(b > a, b - a, one)
     return xp.where(logarithmic, along_log, (at - a) / width)
 
 

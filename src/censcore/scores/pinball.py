@@ -9,6 +9,7 @@ from censcore._numerics import chunked_rows
 from censcore._validation import check_levels
 from censcore.exceptions import InvalidInputError
 from censcore.scores._problem import Problem, as_columns, inverse_reach, pose, refuse_infinite
+from censcore.scores._squares import area
 
 __all__ = ["pinball_score"]
 
@@ -75,6 +76,6 @@ def _pinball(problem: Problem, alpha: Array) -> Array:
     xp, C, y, delta = problem.xp, problem.C, problem.time, problem.event
     q = problem.F.icdf(alpha)
     y = y + xp.zeros_like(q)
-    above = C._integrated_sf(y, xp.where(delta & (q > y), q, y))
+    above = area(C, y, xp.where(delta & (q > y), q, y))
     below = xp.where(y > q, y - q, xp.zeros_like(y))
     return alpha * below + (1 - alpha) * inverse_reach(problem) * above
