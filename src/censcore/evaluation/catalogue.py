@@ -157,10 +157,10 @@ class AtTimes(Score):
     def derivative(
         self, case: Case, losses: np.ndarray, weight: np.ndarray, law: Univariate, u: np.ndarray
     ) -> np.ndarray:
-        return _of_single_times(case, losses, weight, case.times, u, self.ipcw)
+        return of_single_times(case, losses, weight, case.times, u, self.ipcw)
 
 
-def _of_single_times(
+def of_single_times(
     case: Case, losses: np.ndarray, weight: np.ndarray, times: np.ndarray, u: np.ndarray, ipcw: bool
 ) -> np.ndarray:
     paid = weight[:, None] * losses
@@ -194,7 +194,7 @@ class Integrated(Score):
         brier = case.brier_in_cells
         if self.ipcw:
             brier, width = brier / to_numpy(law.sf(middle[None, :])), width / case.horizon
-        A = _of_single_times(case, brier, weight, middle, edges, self.ipcw) @ width
+        A = of_single_times(case, brier, weight, middle, edges, self.ipcw) @ width
         return np.interp(u, edges, A)[:, None]
 
 

@@ -151,9 +151,8 @@ def compare(
     code = group_codes(groups, n)
     subsets = make_subsets(by, X, y, shares(sample_weight, n))
     losses = score_all(cases, chosen)
-    means = estimate_means(
-        losses, cases, subsets, law, code, group_codes(train_groups, _count(rows)), refits, seed, progress
-    )
+    train_code = group_codes(train_groups, _count(rows))
+    means = estimate_means(losses, cases, subsets, law, code, train_code, refits, seed, progress)
     return Comparison(
         scores=chosen,
         losses=losses,
@@ -163,6 +162,8 @@ def compare(
         law=law,
         X=X,
         groups=code,
+        train_groups=train_code,
+        refits=refits,
         reference=reference_name,
         confidence=confidence,
         discrimination=discrimination,

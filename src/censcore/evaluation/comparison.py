@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -16,8 +16,9 @@ from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagno
 from censcore.evaluation.discrimination import concordance, dynamic_auc
 from censcore.evaluation.inference import Estimate, adjust, normal_interval, two_sided
 from censcore.evaluation.law_of_c import LawOfC
-from censcore.evaluation.losses import Losses, Means, Subset
+from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.outcomes import RightCensored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +59,8 @@ class Comparison:
     law: LawOfC
     X: Any
     groups: np.ndarray | None
+    train_groups: np.ndarray | None
+    refits: int
     reference: str | None
     confidence: float
     discrimination: bool
@@ -72,6 +75,11 @@ class Comparison:
     @property
     def _case(self) -> Case:
         return next(iter(self.cases.values()))
+
+    @property
+    def outcome(self) -> RightCensored:
+        """What happened."""
+        return self._case.y
 
     @property
     def horizon(self) -> float:
@@ -111,7 +119,31 @@ class Comparison:
         """A mean with its influence, None where the score is not available."""
         return self.means.values.get((subset, model, score))
 
-    def frame(self) -> pd.DataFrame:
+    def curve(
+        self, score: Score, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
+    ) -> dict[str, Estimate]:
+        """Means of a score at other times or levels, over all rows, by model."""
+        cases = {
+            model: replace(
+                case,
+                times=case.times if times is None else times,
+                levels=case.levels if levels is None else levels,
+            )
+            for model, case in self.cases.items()
+        }
+        means = estimate_means(
+            score_all(cases, [score]),
+            cases,
+            self.subsets[:1],
+            self.law,
+            self.groups,
+            self.train_groups,
+            refits=min(self.refits, CURVE_REFITS),
+            seed=self.seed,
+        )
+        return {model: means.values[0, model, score.name] for model in self.models}
+
+    def frame(self, discrimination: bool = True) -> pd.DataFrame:
         """One line per subset, score, time or level, and model.
 
         Columns: ``by`` and ``group`` (the subset), ``score``, ``at`` (time or level), ``model``, ``mean``,
@@ -120,7 +152,7 @@ class Comparison:
         and of which more is better) and ``note``.
         """
         lines = [line for s in range(len(self.subsets)) for line in self._score_lines(s)]
-        if self.discrimination:
+        if discrimination and self.discrimination:
             lines += self._discrimination_lines()
         return _pandas().DataFrame(lines)
 
@@ -324,6 +356,7 @@ class Comparison:
 
 
 DESCRIPTIVE = "descriptive, not proper"
+CURVE_REFITS = 25  # of the law of C for the bands of a curve, where it needs them
 
 
 def _column(estimate: Estimate | None, j: int) -> Estimate | None:

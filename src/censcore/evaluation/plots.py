@@ -1,0 +1,272 @@
+"""Pictures of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import PointMass
+from censcore.evaluation.catalogue import SCORES
+from censcore.evaluation.inference import Estimate, normal_interval
+from censcore.evaluation.murphy import Elementary
+from censcore.evaluation.tables import label
+from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.rivals import d_calibration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from censcore.evaluation.comparison import Comparison
+
+__all__ = ["PLOTS"]
+
+INK, FAINT, GREY = "#1f2937", "#e5e7eb", "#6b7280"
+COLOURS = ["#0f766e", "#c2410c", "#4338ca", "#be185d", "#0369a1", "#4d7c0f", "#7e22ce"]
+DASHES: list[Any] = ["-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1))]
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#9ca3af",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "grid.color": FAINT,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "svg.hashsalt": "censcore",
+}
+POINTS = 60  # of a curve
+NOWHERE = -1.0  # stands for the time or level of a score that has none
+WIDTH, HEIGHT = 6.0, 4.0  # inches: readable on a phone
+
+
+@contextmanager
+def _style() -> Iterator[Any]:
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("Plots need matplotlib: pip install 'censcore[plots]'.") from error
+    with mpl.rc_context(STYLE):
+        from matplotlib.figure import Figure
+
+        yield Figure
+
+
+def _looks(comparison: Comparison) -> dict[str, dict[str, Any]]:
+    """A colour and a dash per model; an added reference is grey."""
+    looks, number = {}, 0
+    for model in comparison.models:
+        if model == comparison.reference:
+            looks[model] = {"color": GREY, "linestyle": "-"}
+        else:
+            looks[model] = {
+                "color": COLOURS[number % len(COLOURS)],
+                "linestyle": DASHES[number % len(DASHES)],
+            }
+            number += 1
+    return looks
+
+
+def _curves(
+    axes: Axes, comparison: Comparison, x: np.ndarray, curves: dict[str, Estimate], marker: str = ""
+) -> None:
+    """Means with pointwise bands, and a legend above the axes."""
+    for model, curve in curves.items():
+        look = _looks(comparison)[model]
+        low, high = normal_interval(curve.value, curve.standard_error, comparison.confidence)
+        axes.fill_between(x, low, high, color=look["color"], alpha=0.12, lw=0)
+        axes.plot(x, curve.value, lw=2, label=model, marker=marker, ms=4, **look)
+    _legend(axes, len(curves))
+
+
+def _legend(axes: Axes, count: int) -> None:
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=min(count, 3), borderaxespad=0.2)
+
+
+def _titled(figure: Figure, title: str) -> Figure:
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, fontweight="bold")
+    return figure
+
+
+def _level(comparison: Comparison) -> str:
+    return f"{100 * comparison.confidence:g} %"
+
+
+def plot_brier(comparison: Comparison, scale: str = "localized") -> Figure:
+    """Brier score over time with pointwise bands."""
+    if scale not in ("localized", "ipcw"):
+        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; {scale!r} came.")
+    name = "brier_score" if scale == "localized" else "brier_score:ipcw"
+    time = np.minimum(to_numpy(comparison.outcome.time), comparison.horizon)
+    last = float(np.quantile(time, 0.99)) if scale == "ipcw" else comparison.horizon
+    x = np.linspace(0, last, POINTS + 2)[1:-1]
+    with _style() as Figure:
+        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        axes = figure.subplots()
+        _curves(axes, comparison, x, comparison.curve(SCORES[name], times=x))
+        axes.set(xlabel="time", ylabel=f"Brier score{', ipcw' if scale == 'ipcw' else ''}", xlim=(0, last))
+        axes.set_ylim(bottom=0)
+        return _titled(figure, f"Brier score over time, {_level(comparison)} bands")
+
+
+def plot_pinball(comparison: Comparison) -> Figure:
+    """Pinball score over quantile levels with pointwise bands."""
+    top = min(0.95, max(comparison.settings["levels"]) + 0.05)
+    x = np.linspace(0.05, top, 19)
+    with _style() as Figure:
+        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        axes = figure.subplots()
+        _curves(axes, comparison, x, comparison.curve(SCORES["pinball_score"], levels=x))
+        axes.set(xlabel="quantile level", ylabel="pinball score")
+        axes.set_ylim(bottom=0)
+        return _titled(figure, f"Pinball score over levels, {_level(comparison)} bands")
+
+
+def plot_murphy(comparison: Comparison, time: float | None = None) -> Figure:
+    """Murphy diagram at one time: mean elementary scores of F(time) over all thresholds."""
+    times = comparison.settings["times"]
+    tau = float(times[len(times) // 2] if time is None else time)
+    if not 0 < tau < comparison.horizon:
+        raise InvalidInputError(f"time must lie between 0 and the horizon; {tau} came.")
+    theta = np.linspace(0, 1, 101)[1:-1]
+    with _style() as Figure:
+        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        axes = figure.subplots()
+        _curves(axes, comparison, theta, comparison.curve(Elementary(tau, theta)))
+        axes.set(xlabel="threshold θ", ylabel="elementary score", xlim=(0, 1))
+        axes.set_ylim(bottom=0)
+        return _titled(figure, f"Murphy diagram of P(T ≤ {tau:.4g}), {_level(comparison)} bands")
+
+
+def plot_calibration(comparison: Comparison, bins: int = 10) -> Figure:
+    """D-calibration: the share of rows in each tenth of S(T), which is the same for all if calibrated."""
+    models = comparison.models
+    columns = min(2, len(models))
+    rows = -(-len(models) // columns)
+    with _style() as Figure:
+        figure = Figure(figsize=(WIDTH, 1.1 + 1.7 * rows), layout="constrained")
+        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        for axes in grid.flat[len(models) :]:
+            axes.set_visible(False)
+        for model, axes in zip(models, grid.flat, strict=False):
+            found = d_calibration(comparison.outcome, comparison.cases[model].F, bins=bins)
+            edges = np.arange(bins) / bins
+            axes.bar(
+                edges, found.shares, width=0.9 / bins, align="edge", color=_looks(comparison)[model]["color"]
+            )
+            axes.axhline(1 / bins, color=INK, lw=1, ls=(0, (4, 2)))
+            axes.set_title(f"{model}, p = {found.p_value:.2g}", fontsize=10)
+            axes.grid(axis="x", visible=False)
+        figure.supxlabel("predicted survival at the event, S(T)", fontsize=10)
+        figure.supylabel("share of rows", fontsize=10)
+        return _titled(figure, "D-calibration (dashed: calibrated)")
+
+
+def plot_differences(comparison: Comparison, adjustment: str = "max-t") -> Figure:
+    """Differences from the reference, in percent of its loss, with simultaneous intervals."""
+    base = comparison.reference or comparison.models[0]
+    titles = {score.name: (score.title, score.axis) for score in comparison.scores}
+    blocks = _against(comparison, base, adjustment)
+    others = [model for model in comparison.models if model != base]
+    if not others or not blocks:
+        raise InvalidInputError("A plot of differences needs at least two forecasts with a common score.")
+    looks = _looks(comparison)
+    with _style() as Figure:
+        figure = Figure(
+            figsize=(WIDTH, 1.4 + len(blocks) * (0.16 + 0.14 * len(others))), layout="constrained"
+        )
+        axes = figure.subplots()
+        gap = 0.8 / len(others)
+        for i, model in enumerate(others):
+            offset = (i - (len(others) - 1) / 2) * gap
+            found = [(row, block[model]) for row, block in enumerate(blocks.values()) if model in block]
+            at = np.array([row + offset for row, _ in found])
+            value, low, high = (np.array([numbers[k] for _, numbers in found]) for k in range(3))
+            axes.errorbar(
+                value, at, xerr=[value - low, high - value], fmt="o", ms=4, lw=1.6,
+                color=looks[model]["color"], label=model,
+            )  # fmt: skip
+        axes.axvline(0, color=GREY, lw=1.5)
+        axes.set_yticks(range(len(blocks)), [_line(*titles[s], at) for s, at in blocks])
+        axes.set_ylim(len(blocks) - 0.5, -0.5)
+        axes.set_xlabel(f"difference from {base}, % of its loss")
+        axes.grid(axis="y", visible=False)
+        _legend(axes, len(others))
+        return _titled(figure, f"Paired differences (left is better), {_level(comparison)} intervals")
+
+
+def _against(
+    comparison: Comparison, base: str, adjustment: str
+) -> dict[tuple[str, float], dict[str, tuple[float, float, float]]]:
+    """Per score line and model: the difference from ``base`` and its interval, in percent of its loss."""
+    blocks: dict[tuple[str, float], dict[str, tuple[float, float, float]]] = {}
+    means = comparison.frame(discrimination=False)
+    means = means[(means["by"] == "") & (means["model"] == base)]
+    scale = {(row.score, _key(row.at)): abs(row.mean) for row in means.itertuples()}
+    pairs = comparison.differences(adjustment)
+    for row in pairs[pairs["by"] == ""].itertuples() if len(pairs) else ():
+        if base not in (row.model, row.versus) or not np.isfinite(row.difference + row.standard_error):
+            continue
+        sign = 1 if row.versus == base else -1
+        other = row.model if sign == 1 else row.versus
+        ends = sorted((sign * row.low, sign * row.high))
+        size = scale[row.score, _key(row.at)]
+        if size > 0 and row.score != "log_score":
+            numbers = (100 * sign * row.difference / size, 100 * ends[0] / size, 100 * ends[1] / size)
+            blocks.setdefault((row.score, _key(row.at)), {})[other] = numbers
+    return blocks
+
+
+def _key(at: float) -> float:
+    """NaN is not equal to itself, so that it is no key."""
+    return NOWHERE if np.isnan(at) else at
+
+
+def _line(title: str, axis: str, at: float) -> str:
+    return label(title, np.nan if at == NOWHERE else at, axis)
+
+
+def plot_censoring(comparison: Comparison) -> Figure:
+    """The law of C over time, and what one event stands for."""
+    law, y, h = comparison.law.law.marginal(0), comparison.outcome, comparison.horizon
+    x = np.linspace(0, h, 300)
+    some = law if len(law) == 1 else law.take(np.linspace(0, len(law) - 1, min(len(law), 500)).astype(int))
+    curves = to_numpy(some.sf(x[None, :]))
+    reach = np.broadcast_to(to_numpy(law.sf_left(y.time)), (len(y),))
+    counted = to_numpy(y.event) & (to_numpy(y.time) <= h) & (reach > 0)
+    with _style() as Figure:
+        figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        left.plot(x, curves.mean(axis=0), color=COLOURS[0], lw=2, drawstyle="steps-post")
+        if len(curves) > 1 and not isinstance(law, PointMass):
+            low, high = np.quantile(curves, [0.05, 0.95], axis=0)
+            left.fill_between(x, low, high, color=COLOURS[0], alpha=0.15, lw=0, step="post")
+        left.set(xlabel="time", xlim=(0, h), ylim=(0, 1.02))
+        left.set_title("followed beyond t: P(C > t)", fontsize=10)
+        right.hist(1 / reach[counted], bins=30, color=COLOURS[0])
+        right.set(xlabel="weight of an event, 1/P(C ≥ y)")
+        right.set_title("events", fontsize=10)
+        right.grid(axis="x", visible=False)
+        return _titled(figure, "The law of C and the weights it gives")
+
+
+PLOTS: dict[str, Callable[..., Any]] = {
+    "brier": plot_brier,
+    "pinball": plot_pinball,
+    "murphy": plot_murphy,
+    "calibration": plot_calibration,
+    "censoring": plot_censoring,
+    "differences": plot_differences,
+}

@@ -1,0 +1,252 @@
+"""A comparison as one self-contained page: no scripts, no fonts, nothing to fetch."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from censcore.evaluation.plots import PLOTS
+from censcore.evaluation.tables import label, lines_of
+
+if TYPE_CHECKING:
+    from censcore.evaluation.comparison import Comparison
+
+__all__ = ["page"]
+
+CAPTIONS = {
+    "brier": "How far each forecast of “the event happens by t” is off, over time. Lower is better.",
+    "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
+    "differences": "Differences from the reference on the same rows; an interval clear of zero is no noise.",
+    "murphy": "A forecast that is lowest at every threshold is best by every proper score of this time.",
+    "calibration": "Bars of equal height mean that predicted probabilities hold on average.",
+    "censoring": "How long rows are followed, and how many rows each event stands for.",
+}
+
+
+def page(comparison: Comparison, title: str) -> str:
+    """The whole page."""
+    body = "\n".join(
+        [
+            f"<h1>{escape(title)}</h1>",
+            _summary(comparison),
+            _warnings(comparison),
+            "<h2 id='scores'>Scores</h2>",
+            _score_table(comparison),
+            "<h2 id='differences'>Differences</h2>",
+            _difference_table(comparison),
+            "<h2 id='pictures'>Pictures</h2>",
+            _pictures(comparison),
+            _subgroups(comparison),
+            "<h2 id='censoring'>Can the law of C be trusted?</h2>",
+            _pairs("What the law of C asks of the data.", comparison.censoring.lines()),
+            "<h2 id='settings'>Settings</h2>",
+            _pairs("Everything that was decided, by the caller or by default.", _settings(comparison)),
+            _notes(comparison),
+        ]
+    )
+    return (
+        "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{_style_sheet()}</style>\n</head>\n<body>\n"
+        "<a class='skip' href='#scores'>Skip to the scores</a>\n"
+        f"<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _style_sheet() -> str:
+    return files("censcore.evaluation").joinpath("report.css").read_text(encoding="utf-8")
+
+
+def _summary(comparison: Comparison) -> str:
+    s = comparison.settings
+    text = (
+        f"<p>{len(comparison.models)} forecasts, {s['rows']} rows with {s['events']} events, judged up to "
+        f"time {s['horizon']:.6g}.</p>"
+    )
+    return text + _verdict(comparison)
+
+
+def _verdict(comparison: Comparison) -> str:
+    """In words: who has the smallest mean of the first score that all have, and whether that is noise."""
+    frame = comparison.frame(discrimination=False)
+    frame = frame[(frame["by"] == "") & (frame["note"] == "")]
+    counts = frame.groupby("score", sort=False)["model"].nunique()
+    whole = [name for name in counts.index if counts[name] == len(comparison.models)]
+    if not whole or len(comparison.models) < 2:
+        return ""
+    name = "crps" if "crps" in whole else whole[0]
+    block = frame[frame["score"] == name]
+    block = block[block["at"].isna() | (block["at"] == block["at"].iloc[0])].sort_values("mean")
+    first, second = block["model"].iloc[0], block["model"].iloc[1]
+    pairs = comparison.differences()
+    at = block["at"].iloc[0]
+    same_at = pairs["at"].isna() if np.isnan(at) else pairs["at"] == at
+    chosen = pairs[(pairs["by"] == "") & (pairs["score"] == name) & same_at]
+    row = chosen[chosen["model"].isin([first, second]) & chosen["versus"].isin([first, second])].iloc[0]
+    p = float(row["p_adjusted"])
+    told = "more than noise explains" if p < 1 - comparison.confidence else "which noise can explain"
+    title = next(score.title for score in comparison.scores if score.name == name)
+    return (
+        f"<p><strong>{escape(first)}</strong> has the smallest mean {escape(title)}, "
+        f"{abs(row['difference']):.3g} below {escape(second)} "
+        f"(adjusted p {'&lt; 0.0001' if p < 1e-4 else f'= {p:.2g}'}): {told}.</p>"
+    )
+
+
+def _warnings(comparison: Comparison) -> str:
+    found = comparison.censoring.warnings
+    return "".join(f"<p class='warning' role='note'><strong>Warning.</strong> {escape(w)}</p>" for w in found)
+
+
+def _table(name: str, caption: str, head: list[str], rows: list[list[str]], text_columns: int = 1) -> str:
+    """A table whose first cell of a row is its header; cells are HTML already."""
+    kinds = [" class='text'" if i < text_columns else "" for i in range(len(head))]
+    top = "".join(f"<th scope='col'{kind}>{cell}</th>" for cell, kind in zip(head, kinds, strict=True))
+    lines = []
+    for first, *others in rows:
+        cells = "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(others, kinds[1:], strict=True))
+        lines.append(f"<tr><th scope='row'>{first}</th>{cells}</tr>")
+    return (
+        f"<div class='scroll' role='region' aria-label='{escape(name)}' tabindex='0'><table>"
+        f"<caption>{caption}</caption><thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _score_table(comparison: Comparison) -> str:
+    rows = []
+    for name, cells in lines_of(comparison):
+        rows.append([escape(name), *(_scored(cell) for cell in cells)])
+    told = (
+        "Lower is better; the best is bold and marked ★. Lines with * (concordance, AUC) are descriptive, "
+        "not proper, and there higher is better."
+    )
+    caption = "Mean loss ± standard error"
+    return f"<p>{told}</p>" + _table("Scores", caption, ["score", *map(escape, comparison.models)], rows)
+
+
+def _scored(cell: str) -> str:
+    text = escape(cell.strip())
+    return f"<span class='best'>★ {text[:-1]}</span>" if text.endswith("!") else text
+
+
+def _difference_table(comparison: Comparison) -> str:
+    pairs = comparison.differences()
+    if not len(pairs):
+        return "<p>There is nothing to compare: fewer than two forecasts share a score.</p>"
+    titles = {score.name: (score.title, score.axis) for score in comparison.scores}
+    rows = []
+    for row in pairs[pairs["by"] == ""].itertuples():
+        title, axis = titles[row.score]
+        rows.append(
+            [
+                escape(label(title, row.at, axis)),
+                f"{escape(row.model)} − {escape(row.versus)}",
+                _number(row.difference),
+                f"{_number(row.low)} to {_number(row.high)}",
+                _p(row.p_value),
+                _p(row.p_adjusted),
+            ]
+        )
+    head = [
+        "score",
+        "forecasts",
+        "difference",
+        f"{100 * comparison.confidence:g} % interval",
+        "p",
+        "adjusted p",
+    ]
+    told = (
+        "Negative favours the first forecast. Intervals and adjusted p-values hold for all pairs of a line "
+        "together."
+    )
+    caption = "Paired differences of mean losses"
+    return (
+        "<details><summary>All paired differences, with intervals and p-values "
+        f"({len(rows)} lines)</summary><p>{told}</p>{_table('Differences', caption, head, rows, 2)}</details>"
+    )
+
+
+def _number(value: float) -> str:
+    return "unknown" if np.isnan(value) else f"{value:+.4g}".replace("-", "−")
+
+
+def _p(value: float) -> str:
+    return "" if np.isnan(value) else "&lt; 0.0001" if value < 1e-4 else f"{value:.3g}"
+
+
+def _pictures(comparison: Comparison) -> str:
+    parts = []
+    for kind in PLOTS:
+        if kind == "differences" and len(comparison.models) < 2:
+            continue
+        alt = f"{CAPTIONS[kind]} {_in_words(comparison, kind)}"
+        parts.append(
+            f"<figure><img alt='{escape(alt, quote=True)}' src='{_picture(comparison, kind)}'>"
+            f"<figcaption>{CAPTIONS[kind]}</figcaption></figure>"
+        )
+    return f"<div class='pictures'>{''.join(parts)}</div>"
+
+
+def _picture(comparison: Comparison, kind: str) -> str:
+    import matplotlib as mpl
+
+    stream = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "censcore"}):
+        comparison.plot(kind).savefig(stream, format="svg", metadata={"Date": None})
+    svg = stream.getvalue()
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+def _in_words(comparison: Comparison, kind: str) -> str:
+    """What the picture shows, for those who do not see it."""
+    models = ", ".join(comparison.models)
+    if kind == "censoring":
+        return f"Largest weight {comparison.censoring.weights['largest']:.3g}."
+    return f"Forecasts shown: {models}. The numbers are in the tables of this page."
+
+
+def _subgroups(comparison: Comparison) -> str:
+    frame = comparison.frame(discrimination=False)
+    frame = frame[frame["by"] != ""]
+    if not len(frame):
+        return ""
+    titles = {score.name: (score.title, score.axis) for score in comparison.scores}
+    rows = []
+    for row in frame.itertuples():
+        mean = "not available" if row.note else f"{row.mean:.4f} ± {row.standard_error:.4f}"
+        title, axis = titles[row.score]
+        rows.append(
+            [escape(f"{row.by} = {row.group}"), escape(label(title, row.at, axis)), escape(row.model), mean,
+             "" if np.isnan(row.skill) else f"{row.skill:.3f}", str(row.n)]
+        )  # fmt: skip
+    head = ["subgroup", "score", "forecast", "mean loss ± standard error", "skill", "rows"]
+    table = _table("Subgroups", "Mean losses and skills by subgroup.", head, rows, 3)
+    return f"<h2 id='subgroups'>Subgroups</h2><details><summary>{len(rows)} lines</summary>{table}</details>"
+
+
+def _pairs(caption: str, lines: list[tuple[str, str]]) -> str:
+    rows = [[escape(name), escape(value)] for name, value in lines]
+    return _table(caption, caption, ["what", "value"], rows, 2)
+
+
+def _settings(comparison: Comparison) -> list[tuple[str, str]]:
+    return [(name, _setting(value)) for name, value in comparison.settings.items() if value is not None]
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_setting(item) for item in value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _notes(comparison: Comparison) -> str:
+    if not comparison.notes:
+        return ""
+    return (
+        "<h2 id='notes'>Notes</h2><ul>" + "".join(f"<li>{escape(n)}</li>" for n in comparison.notes) + "</ul>"
+    )

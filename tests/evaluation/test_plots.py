@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import censcore as cs
+from censcore.evaluation.catalogue import Case
+from censcore.evaluation.murphy import Elementary
+from censcore.evaluation.plots import PLOTS
+from censcore.exceptions import InvalidInputError
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def comparison(split):
+    return cs.compare(
+        split.forecasts, split.y, cs.Censoring(cs.KaplanMeier()), X=split.x, train=split.train,
+        scores=["crps", "brier_score"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PLOTS)
+def test_every_plot_is_drawn_and_labelled(comparison, kind, tmp_path):
+    figure = comparison.plot(kind)
+    figure.savefig(tmp_path / "plot.png", dpi=40)
+    assert (tmp_path / "plot.png").stat().st_size > 2000
+    assert figure._suptitle.get_text()
+    words = " ".join(text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")))
+    if kind != "censoring":
+        assert "cox" in words
+
+
+def test_brier_curve_is_the_mean_score(comparison):
+    curve = comparison.plot("brier").axes[0].get_lines()[0]
+    t, value = (np.asarray(part)[30] for part in curve.get_data())
+    case = comparison.cases["cox"]
+    expected = cs.brier_score(case.y, case.F, case.C, float(t), horizon=case.horizon).mean()
+    assert value == pytest.approx(expected)
+
+
+def test_ipcw_scale_and_refusals(comparison):
+    assert "ipcw" in comparison.plot("brier", scale="ipcw").axes[0].get_ylabel()
+    with pytest.raises(InvalidInputError, match="scale"):
+        comparison.plot("brier", scale="graf")
+    with pytest.raises(InvalidInputError, match="no plot called 'pie'"):
+        comparison.plot("pie")
+    with pytest.raises(InvalidInputError, match="between 0 and the horizon"):
+        comparison.plot("murphy", time=99.0)
+
+
+def test_elementary_scores_integrate_to_the_brier_score(split):
+    F = split.forecasts["cox"].predict_distribution(split.x)
+    theta = (np.arange(20_000) + 0.5) / 20_000
+    case = Case(split.y, F, cs.Uniform(0.0, 3.0), 2.5, np.array([1.0]), np.array([0.5]))
+    found = Elementary(1.0, theta).losses(case).mean(axis=1)
+    expected = cs.brier_score(split.y, F, cs.Uniform(0.0, 3.0), 1.0, horizon=2.5)
+    np.testing.assert_allclose(found, expected, atol=2e-4)
+
+
+def test_elementary_scores_are_proper_under_censoring():
+    """At every threshold the true probability has the smallest mean."""
+    rng = np.random.default_rng(0)
+    T, C = rng.exponential(1.0, 40_000), rng.uniform(0, 3, 40_000)
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    theta = np.array([0.2, 0.4, 0.6, 0.8])
+    means = [
+        Elementary(1.0, theta)
+        .losses(Case(y, cs.Exponential(rate), cs.Uniform(0.0, 3.0), 2.9, np.ones(1), np.ones(1) / 2))
+        .mean(axis=0)
+        for rate in (1.0, 0.4, 2.5)
+    ]
+    assert (means[0] <= means[1] + 1e-12).all()
+    assert (means[0] <= means[2] + 1e-12).all()
+    assert (means[0] < means[1]).any()
+    assert (means[0] < means[2]).any()
+
+
+def test_plots_of_laws_that_need_refits(split):
+    comparison = cs.compare(
+        {"weibull": split.forecasts["weibull"]}, split.y, cs.Censoring(cs.WeibullRegression()), X=split.x,
+        train=split.train, scores="brier_score", refits=3, times=[0.5],
+    )  # fmt: skip
+    comparison.plot("brier")
+    comparison.plot("censoring")
