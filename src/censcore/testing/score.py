@@ -1,0 +1,236 @@
+"""The contract of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution, PointMass, Uniform, Weibull
+from censcore.outcomes import RightCensored
+from censcore.scores import mean_loss
+from censcore.testing._subject import close
+
+__all__ = ["check_score"]
+
+Score = Callable[..., Any]
+END = 2.0  # C is uniform on (0, END)
+
+
+def check_score(
+    score: Score,
+    *,
+    forecast: Callable[[Distribution], Distribution] | None = None,
+    rtol: float = 1e-9,
+    seed: int = 0,
+) -> None:
+    """Check that a score of your own keeps the contract of the scores here.
+
+    One finite loss per row (or a row of them), the same whatever the order, the company or the number of
+    rows; laws that serve all rows; a horizon that acts as administrative censoring; refusal of laws of C that
+    contradict the data; inputs left as they were; the same numbers and finite gradients in torch, where it is
+    installed; and the truth not beaten in mean, by forecasts that are too early, too late, too sharp or too
+    wide, without censoring and under administrative and uniform censoring.
+
+    Parameters
+    ----------
+    score : callable
+        ``score(y, forecast, censoring, horizon=...)``; bind further arguments with :func:`functools.partial`.
+    forecast : callable, optional
+        Turns the Weibull laws that are scored into forecasts that the score accepts, for instance
+        ``lambda law: Ensemble(law.sample(200, seed=0))``.
+    rtol : float
+        Agreement asked of two ways to one loss.
+    seed : int
+        Of the simulated outcomes; the truth may lose by four standard errors before it counts as beaten.
+
+    Raises
+    ------
+    AssertionError
+        Every broken rule, with what was found.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import censcore as cs
+    >>> from censcore.testing import check_score
+    >>> check_score(partial(cs.brier_score, times=[0.5, 1.0]))
+
+    With G(s)/G(y-) replaced by one, a score is no longer proper:
+
+    >>> def improper(y, F, C, horizon=None):
+    ...     endless = cs.PointMass([float("inf") if d else t for t, d in zip(y.time, y.event)])
+    ...     return cs.crps(y, F, endless, horizon=horizon)
+    >>> check_score(improper)
+    Traceback (most recent call last):
+    ...
+    AssertionError: improper breaks the contract of scores:
+    ...
+    """
+    subject = _Subject(score, forecast or (lambda law: law), rtol, seed)
+    broken = [f"- {rule.__doc__} {found}" for rule in RULES if (found := _broken(rule, subject))]
+    if broken:
+        name = getattr(score, "__name__", repr(score))
+        raise AssertionError(f"{name} breaks the contract of scores:\n" + "\n".join(broken))
+
+
+def _broken(rule: Callable[[_Subject], None], subject: _Subject) -> str:
+    try:
+        rule(subject)
+    except AssertionError as error:
+        return " ".join(str(error).split())
+    except Exception as error:  # a rule that cannot even be asked is broken, whatever the reason
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+@dataclass
+class _Subject:
+    """A score with a small problem to examine it on."""
+
+    score: Score
+    forecast: Callable[[Distribution], Distribution]
+    rtol: float
+    seed: int
+    n: int = 40
+
+    @cached_property
+    def scale(self) -> np.ndarray:
+        return np.exp(np.random.default_rng(self.seed).normal(0, 0.4, self.n))
+
+    @cached_property
+    def F(self) -> Distribution:
+        return self.forecast(Weibull(np.full(self.n, 1.5), self.scale))
+
+    @cached_property
+    def C(self) -> Distribution:
+        return Uniform(np.zeros(self.n), np.full(self.n, END))
+
+    @cached_property
+    def y(self) -> RightCensored:
+        return outcome(self.scale, np.random.default_rng(self.seed + 1).uniform(0, END, self.n), self.seed)
+
+    def losses(self, y: Any = None, F: Any = None, C: Any = None, **more: Any) -> np.ndarray:
+        given = self.score(y or self.y, F or self.F, C or self.C, **more)
+        return np.asarray(to_numpy(given), dtype=np.float64)
+
+
+def outcome(scale: np.ndarray, c: np.ndarray, seed: int) -> RightCensored:
+    """Weibull times of this scale, censored at c."""
+    T = scale * np.random.default_rng(seed + 2).weibull(1.5, len(scale))
+    return RightCensored(np.minimum(T, c), c >= T)
+
+
+def one_loss_per_row(s: _Subject) -> None:
+    """A score gives one loss per row, finite for a forecast that excludes nothing."""
+    losses = s.losses()
+    assert losses.ndim in (1, 2), f"Shape {losses.shape} came for {s.n} rows."
+    assert losses.shape[0] == s.n, f"Shape {losses.shape} came for {s.n} rows."
+    assert np.isfinite(losses).all(), f"{int((~np.isfinite(losses)).sum())} losses are not finite."
+    close(s.losses(), losses, 0.0, "The second call")
+
+
+def rows_apart(s: _Subject) -> None:
+    """A row is scored alike in any order, in any company and alone."""
+    losses = s.losses()
+    order = np.random.default_rng(s.seed).permutation(s.n)
+    close(s.losses(s.y[order], s.F[order], s.C[order]), losses[order], s.rtol, "In another order", 1e-9)
+    parts = [slice(0, 1), slice(1, 17), slice(17, s.n)]
+    joined = np.concatenate([s.losses(s.y[part], s.F[part], s.C[part]) for part in parts])
+    close(joined, losses, s.rtol, "In slices", 1e-9)
+
+
+def shared_laws(s: _Subject) -> None:
+    """One law of C, or one forecast, may serve all rows."""
+    close(s.losses(C=Uniform(0.0, END)), s.losses(), s.rtol, "With one law of C", 1e-9)
+    one = s.F[[0]]
+    each = s.F[np.zeros(s.n, dtype=int)]
+    close(s.losses(F=one), s.losses(F=each), s.rtol, "With one forecast", 1e-9)
+
+
+def horizon_censors(s: _Subject) -> None:
+    """A horizon is administrative censoring of outcome and C at that time."""
+    end = 1.25
+    by_hand = s.losses(s.y.censor_at(end), s.F, s.C.censor_at(end))
+    close(s.losses(horizon=end), by_hand, s.rtol, "horizon=1.25", 1e-9)
+    for bad in (-1.0, float("nan")):
+        try:
+            s.losses(horizon=bad)
+        except ValueError:
+            continue
+        raise AssertionError(f"horizon={bad} was not refused with a ValueError.")
+
+
+def known_censoring(s: _Subject) -> None:
+    """Known censoring times are PointMass(c); a law that contradicts the data is refused."""
+    c = np.where(s.y.event, 1.5 * s.y.time, s.y.time)
+    assert np.isfinite(s.losses(C=PointMass(c))).all(), "Losses under PointMass(c) are not finite."
+    for impossible in (PointMass(np.inf), PointMass(0.5 * s.y.time)):
+        try:
+            s.losses(C=impossible)
+        except ValueError:
+            continue
+        raise AssertionError("A law of C under which the data are impossible was not refused.")
+
+
+def inputs_untouched(s: _Subject) -> None:
+    """A score changes none of its inputs."""
+    before = s.y.time.copy(), s.y.event.copy(), np.asarray(to_numpy(s.F.sample(3, seed=0))).copy()
+    s.losses()
+    after = s.y.time, s.y.event, np.asarray(to_numpy(s.F.sample(3, seed=0)))
+    for old, new in zip(before, after, strict=True):
+        assert np.array_equal(old, new), "The outcome or the forecast differs after scoring."
+
+
+def truth_wins(s: _Subject) -> None:
+    """The truth is not beaten in mean (propriety, by experiment)."""
+    n = 2000
+    rng = np.random.default_rng(s.seed + 5)
+    scale = np.exp(rng.normal(0, 0.4, n))
+    settings = {
+        "no": (np.full(n, np.inf), PointMass(np.inf)),
+        "administrative": (np.full(n, 1.25), PointMass(1.25)),
+        "uniform": (rng.uniform(0, END, n), Uniform(0.0, END)),
+    }
+    rivals = {"early": (1.5, 0.85), "late": (1.5, 1.2), "sharp": (2.0, 1.0), "wide": (1.1, 1.0)}
+    for kind, (times, C) in settings.items():
+        y = outcome(scale, times, s.seed)
+        truth = s.losses(y, s.forecast(Weibull(1.5, scale)), C)
+        for name, (shape, factor) in rivals.items():
+            lead = s.losses(y, s.forecast(Weibull(shape, factor * scale)), C) - truth
+            mean, error = mean_loss(lead.reshape(n, -1).mean(axis=1))
+            won = f"a forecast that is too {name} wins by {-mean / error:.1f} standard errors"
+            assert mean > -4 * error, f"Under {kind} censoring {won}."
+
+
+def torch_agrees(s: _Subject) -> None:
+    """In torch the numbers are the same and gradients finite."""
+    if find_spec("torch") is None:
+        return
+    import torch
+
+    tensor = torch.zeros(1, dtype=torch.float64)
+    y, F, C = s.y.like(tensor), s.F.like(tensor), s.C.like(tensor)
+    close(s.losses(y, F, C), s.losses(), max(s.rtol, 1e-9), "In torch", 1e-9)
+    scale = torch.tensor(s.scale, requires_grad=True)
+    loss = s.score(y, s.forecast(Weibull(torch.full_like(scale, 1.5), scale)), C)
+    if loss.requires_grad:
+        (gradient,) = torch.autograd.grad(loss.sum(), scale)
+        assert bool(torch.isfinite(gradient).all()), "Gradients are not finite."
+
+
+RULES = (
+    one_loss_per_row,
+    rows_apart,
+    shared_laws,
+    horizon_censors,
+    known_censoring,
+    inputs_untouched,
+    truth_wins,
+    torch_agrees,
+)
