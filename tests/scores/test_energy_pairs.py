@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -86,6 +88,35 @@ def test_score_is_the_same_without_numba(rng, monkeypatch, pairs):
     compiled = cs.energy_score(y, F, cs.Exponential(0.2), pairs=pairs)
     monkeypatch.setattr(_pairs, "find_spec", lambda name: None)
     np.testing.assert_allclose(cs.energy_score(y, F, cs.Exponential(0.2), pairs=pairs), compiled, rtol=1e-12)
+
+
+ON_GPU = """
+import itertools, numpy as np, torch
+from censcore.scores._pairs import energy_terms
+from censcore.scores._pairs_triton import energy_terms as on_gpu
+
+rng = np.random.default_rng(0)
+for dtype, tolerance in ((torch.float64, 1e-13), (torch.float32, 2e-6)):
+    sizes = ((2, 70, 3), (2, 3), (2, 70), (2, 2, 3))
+    z, y, w, c = (torch.tensor(rng.uniform(0.2, 2, size), dtype=dtype) for size in sizes)
+    w = w / w.sum(1, keepdim=True)
+    for times, weights, beta, lags in itertools.product(
+        (c, c[:, :1, :1]), (w, w[:1], None), (0.3, 1.0), (None, torch.tensor([[1, 5]]))
+    ):
+        expected = energy_terms(z, weights, y, times, beta, lags)
+        for a, b in zip(on_gpu(z, weights, y, times, beta, lags), expected, strict=True):
+            assert a.dtype == dtype
+            torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+print("equal")
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="triton, which torch brings along on GPUs, is absent")
+def test_gpu_kernel_equals_the_formula():
+    """Interpreted on the CPU, so that it needs no GPU."""
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", ON_GPU], capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == ["equal"], done.stderr[-2000:]
 
 
 def test_numba_and_torch_are_loaded_only_for_work_that_needs_them():

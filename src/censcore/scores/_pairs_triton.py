@@ -67,8 +67,11 @@ def energy_terms(
     z: Tensor, w: Tensor | None, y: Tensor, c: Tensor, beta: float, lags: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """The two sums of the energy score; lags, and members with times of their own, take the array formula."""
-    if lags is not None or c.ndim == 4:
+    double = z.dtype == torch.float64
+    if lags is not None or c.ndim == 4 or (double and beta != 1):
         return array_terms(z, w, y, c, beta, lags)
+    if double and w is None:  # scalars of a kernel are single: 1/m and beta would cost half of the digits
+        w = z.new_full((1, z.shape[1]), 1 / z.shape[1])
     n, k = y.shape
     m, draws = z.shape[1], c.shape[1]
     z, y = z.contiguous(), y.to(z.dtype).contiguous()

@@ -106,7 +106,7 @@ def energy_score(
     """
     _check_options(beta, pairs, draws, seed, members)
     if mask is not None:
-        y, censoring, mask = _leave_out(as_outcome(y), censoring, mask)
+        y, censoring, mask = leave_out(as_outcome(y), censoring, mask)
     problem = pose(y, forecast, censoring, horizon, joint=True)
     check_componentwise(problem.C)
     xp = problem.xp
@@ -142,7 +142,7 @@ def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int)
             raise InvalidInputError(f"{name} must be a whole number of at least {least}; {value!r} came.")
 
 
-def _leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:
+def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:
     """The outcome with an event at time zero, which says nothing of C, wherever the mask is False."""
     if censoring is None:
         censoring = _law_of_known_censoring(y)
