@@ -6,9 +6,10 @@ from censcore.experiments.forecast_evaluation.candidates import (
     exploit_candidates,
     weibull_candidates,
 )
+from censcore.experiments.forecast_evaluation.convergence import convergence
+from censcore.experiments.forecast_evaluation.data_regimes import DATA_REGIMES, data_world
 from censcore.experiments.forecast_evaluation.rules import RULES, Arena
 from censcore.experiments.forecast_evaluation.study import (
-    convergence,
     oracle_ranks,
     raw_scores,
     score_cell,
@@ -16,12 +17,14 @@ from censcore.experiments.forecast_evaluation.study import (
 )
 
 __all__ = [
+    "DATA_REGIMES",
     "RULES",
     "Arena",
     "GridSettings",
     "StudySettings",
     "build_arena",
     "convergence",
+    "data_world",
     "exploit_candidates",
     "oracle_ranks",
     "raw_scores",

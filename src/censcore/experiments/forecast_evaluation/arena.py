@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from censcore.distributions import Distribution, PointMass
+from censcore.distributions import Distribution, PointMass, Weibull
 from censcore.exceptions import InvalidInputError
 from censcore.experiments.forecast_evaluation.candidates import (
     GridSettings,
     exploit_candidates,
+    perturbed,
     weibull_candidates,
 )
+from censcore.experiments.forecast_evaluation.data_regimes import DATA_REGIMES, data_world
 from censcore.experiments.forecast_evaluation.rules import Arena
 from censcore.simulation import Sample, TargetedWorld, WeibullWorld
 
@@ -33,7 +35,7 @@ class StudySettings:
     percentiles : tuple of int
         Brier thresholds in regimes A to C, as percentiles of the sample of T.
     severity : float
-        Divides the censoring times of regimes A to C: above 1 censoring is heavier.
+        Divides the censoring times: above 1 censoring is heavier. Regime D has none.
     grid : GridSettings
         Grid and perturbations.
     """
@@ -51,8 +53,8 @@ def build_arena(
 
     Parameters
     ----------
-    regime : {"A", "B", "C", "D"}
-        Administrative, uniform, covariate-dependent or targeted censoring.
+    regime : {"A", "B", "C", "D"} or a key of DATA_REGIMES
+        Administrative, uniform, covariate-dependent or targeted censoring, or a world like a real study.
     n, seed : int
         Rows and seed.
     settings : StudySettings, optional
@@ -63,19 +65,41 @@ def build_arena(
     settings = settings or StudySettings()
     if regime == "D":
         return _targeted_arena(n, seed, settings)
+    if regime in DATA_REGIMES:
+        return _data_arena(regime, n, seed, settings)
     if regime not in REGIMES:
-        raise InvalidInputError(f"regime must be one of {list(REGIMES)}; {regime!r} came.")
+        raise InvalidInputError(f"regime must be one of {[*REGIMES, *DATA_REGIMES]}; {regime!r} came.")
     world = WeibullWorld(REGIMES[regime], severity=settings.severity)
     data = world.sample(n, seed)
     C: Distribution = world.censoring_law(data.X)
     if regime == "A" and settings.administrative == "median":
         c = np.median(data.T) / settings.severity
         data, C = Sample(data.X, data.T, np.full(n, c)), PointMass(np.array([c]))
-    if estimator is not None:
-        C = estimated_law(estimator, data, seed)
     thresholds = np.percentile(data.T, settings.percentiles)
     candidates = weibull_candidates(data.X, settings.grid)
-    return Arena(data, data.y, C, candidates, settings.grid, thresholds, len(thresholds))
+    arena = Arena(data, data.y, C, candidates, settings.grid, thresholds, len(thresholds))
+    return arena if estimator is None else _supported(arena, estimated_law(estimator, data, seed))
+
+
+def _supported(arena: Arena, C: Distribution) -> Arena:
+    """An estimated law, and data cut where it ends: a curve fitted to other folds may end before an event."""
+    end = float(np.min(C.isf(0.0)))
+    tau = np.nextafter(end, 0.0)
+    if not np.isfinite(end) or not (arena.y.event & (arena.y.time > tau)).any():
+        return replace(arena, C=C)
+    return replace(arena, y=arena.y.censor_at(tau), C=C.censor_at(tau))
+
+
+def _data_arena(name: str, n: int, seed: int, settings: StudySettings) -> Arena:
+    """The grid ends with follow-up, as it would in an analysis; the perturbations are those of A to C."""
+    world = replace(data_world(name), severity=settings.severity)
+    data = world.sample(n, seed)
+    grid = replace(settings.grid, z_max=world.end / settings.severity)
+    thresholds = np.percentile(data.T, settings.percentiles)
+    law = world.event_law(data.X)
+    assert isinstance(law, Weibull)
+    C = world.censoring_law(data.X)
+    return Arena(data, data.y, C, perturbed(law, grid), grid, thresholds, len(thresholds))
 
 
 def _targeted_arena(n: int, seed: int, settings: StudySettings) -> Arena:

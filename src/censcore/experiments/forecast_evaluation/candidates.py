@@ -11,7 +11,7 @@ from censcore.distributions import PiecewiseLinear, Step, Univariate, Weibull
 from censcore.exceptions import InvalidInputError
 from censcore.simulation import TargetedWorld, WeibullWorld
 
-__all__ = ["Candidate", "GridSettings", "exploit_candidates", "weibull_candidates"]
+__all__ = ["Candidate", "GridSettings", "exploit_candidates", "perturbed", "weibull_candidates"]
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,13 @@ def weibull_candidates(X: np.ndarray, grid: GridSettings) -> dict[str, Candidate
     >>> {name: round(float(c.binned.icdf(0.5)[0]), 2) for name, c in candidates.items()}
     {'F0': 1.06, 'F1': 1.36, 'F2': 1.99, 'F3': 1.74, 'F4': 1.08}
     """
-    scale = WeibullWorld().scale(X)
-    oracle, shifted = Weibull(1.5, scale), Weibull(1.5, np.exp(0.25) * scale)
+    return perturbed(WeibullWorld().event_law(X), grid)
+
+
+def perturbed(oracle: Weibull, grid: GridSettings) -> dict[str, Candidate]:
+    """F0 to F4 for any Weibull truth."""
+    shape, scale = oracle.parameters["shape"], oracle.parameters["scale"]
+    shifted = Weibull(shape, np.exp(0.25) * scale)
     p = bin_masses(oracle, grid)
     return {
         "F0": _candidate(p, grid, oracle),

@@ -16,7 +16,15 @@ from censcore.experiments.forecast_evaluation.arena import REGIMES, StudySetting
 from censcore.experiments.forecast_evaluation.printed import PRINTED_RANKS, PRINTED_RAW, PRINTED_SENSITIVITY
 from censcore.experiments.forecast_evaluation.rules import RULES
 
-__all__ = ["convergence", "oracle_ranks", "raw_scores", "score_cell", "sensitivity"]
+__all__ = [
+    "oracle_rank",
+    "oracle_ranks",
+    "rank_table",
+    "raw_scores",
+    "replicated_cells",
+    "score_cell",
+    "sensitivity",
+]
 
 OURS = ("CRPS, ours", "Pinball, ours", "Brier, ours")
 ESTIMATORS = ("kaplan-meier", "weibull", "cox", "weibull-x", "kaplan-meier-cv", "cox-cv")
@@ -49,9 +57,10 @@ def _standard_error(loss: np.ndarray) -> float:
     return float(loss.std(ddof=1) / np.sqrt(len(loss)))
 
 
-def _cells(regimes: Sequence[str], n: int, replications: int, seed: int, **more: Any) -> list[Cell]:
+def replicated_cells(regimes: Sequence[str], n: int, replications: int, seed: int, **more: Any) -> list[Cell]:
+    """One cell per regime and seed; what is left at its default is left out, so that studies share cells."""
     return [
-        Cell(f"{regime}-n{n}-{r}", {"regime": regime, "n": n, "seed": seed + r, **more})
+        Cell(f"{regime.replace(' ', '_')}-n{n}-{r}", {"regime": regime, "n": n, "seed": seed + r, **more})
         for regime in regimes
         for r in range(replications)
     ]
@@ -75,7 +84,7 @@ def oracle_ranks(
     >>> list(table.columns)
     ['rule', 'regime', 'printed', 'mode', 'rank 1', 'rank 2', 'rank 3', 'rank 4', 'rank 5', 'reproduced']
     """
-    cells = _cells(list(REGIMES), n, replications, seed)
+    cells = replicated_cells(list(REGIMES), n, replications, seed)
     results = run_cells(score_cell, cells, out, jobs=jobs, progress=progress)
     return rank_table(results)
 
@@ -113,7 +122,7 @@ def raw_scores(
     ``z`` is the difference from the printed oracle score in standard deviations of one draw of ``n`` rows:
     the printed value is one such draw.
     """
-    cells = _cells(list(REGIMES), n, replications, seed)
+    cells = replicated_cells(list(REGIMES), n, replications, seed)
     results = run_cells(score_cell, cells, out, jobs=jobs, progress=progress)
     records = []
     for rule, by_regime in PRINTED_RAW.items():
@@ -157,7 +166,9 @@ def sensitivity(
     cells = [
         cell
         for estimator in (None, *estimators)
-        for cell in _named_cells(estimator, _cells(["B", "C"], n, replications, seed, rules=list(OURS)))
+        for cell in _namedreplicated_cells(
+            estimator, replicated_cells(["B", "C"], n, replications, seed, rules=list(OURS))
+        )
     ]
     results = run_cells(score_cell, cells, out, jobs=jobs, progress=progress)
     records = []
@@ -169,7 +180,7 @@ def sensitivity(
     return pd.DataFrame(records)
 
 
-def _named_cells(estimator: str | None, cells: list[Cell]) -> list[Cell]:
+def _namedreplicated_cells(estimator: str | None, cells: list[Cell]) -> list[Cell]:
     return [Cell(f"{estimator or 'true'}-{c.name}", {**c.settings, "estimator": estimator}) for c in cells]
 
 
@@ -193,43 +204,3 @@ def _sensitivity_row(
         "oracle first": first,
     }
     return row | means | {f"printed {f}": value for f, value in printed.items()}
-
-
-def convergence(
-    sizes: Sequence[int] = (100, 300, 1000, 3000, 10_000, 30_000, 100_000),
-    severities: Sequence[float] = (0.5, 1.0, 2.0, 4.0),
-    replications: int = 100,
-    *,
-    regimes: Sequence[str] = ("A", "B", "C"),
-    seed: int = 0,
-    jobs: int = 1,
-    out: str | os.PathLike[str] | None = None,
-    progress: bool = True,
-) -> pd.DataFrame:
-    """How often each rule puts the oracle first as the data grow and as censoring gets heavier.
-
-    Large samples need fewer replications, since their means hardly vary: the number falls with n above 3000.
-    """
-    cells = []
-    for n in sizes:
-        r = max(10, min(replications, int(replications * 3000 / n)))
-        cells += _cells(regimes, n, r, seed, severity=1.0)
-    for severity in severities:
-        if severity != 1.0:
-            cells += _cells(regimes, 1000, replications, seed, severity=severity)
-    results = run_cells(score_cell, cells, out, jobs=jobs, progress=progress)
-    records = [
-        {
-            "regime": r["settings"]["regime"],
-            "n": r["settings"]["n"],
-            "severity": r["settings"]["severity"],
-            "event rate": r["event_rate"],
-            "rule": rule,
-            "oracle first": oracle_rank(r["means"][rule]) == 1,
-        }
-        for r in results
-        for rule in RULES
-    ]
-    frame = pd.DataFrame(records)
-    keys = ["regime", "n", "severity", "rule"]
-    return frame.groupby(keys, sort=False).agg({"oracle first": "mean", "event rate": "mean"}).reset_index()
