@@ -41,7 +41,7 @@ class WeibullWorld(World):
     >>> from censcore.simulation import WeibullWorld
     >>> data = WeibullWorld("conditional").sample(2000, seed=1)
     >>> round(float(data.y.event.mean()), 2)
-    0.49
+    0.47
     """
 
     censoring: str = "uniform"

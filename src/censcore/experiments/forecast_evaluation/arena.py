@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore.distributions import Distribution, PointMass, Weibull
+from censcore.distributions import Distribution, PointMass, Univariate, Weibull
 from censcore.exceptions import InvalidInputError
 from censcore.experiments.forecast_evaluation.candidates import (
     GridSettings,
@@ -81,7 +81,7 @@ def build_arena(
     return arena if estimator is None else _supported(arena, estimated_law(estimator, data, seed))
 
 
-def _supported(arena: Arena, C: Distribution) -> Arena:
+def _supported(arena: Arena, C: Univariate) -> Arena:
     """An estimated law, and data cut where it ends: a curve fitted to other folds may end before an event."""
     end = float(np.min(C.isf(0.0)))
     tau = np.nextafter(end, 0.0)
@@ -120,7 +120,7 @@ def _targeted_arena(n: int, seed: int, settings: StudySettings) -> Arena:
     )
 
 
-def estimated_law(name: str, data: Sample, seed: int = 0) -> Distribution:
+def estimated_law(name: str, data: Sample, seed: int = 0) -> Univariate:
     """The law of C estimated from the data themselves.
 
     Parameters
@@ -149,5 +149,7 @@ def estimated_law(name: str, data: Sample, seed: int = 0) -> Distribution:
     model, conditional = estimators[base]
     X = data.X if conditional else None
     if name.endswith("-cv"):
-        return Censoring(model, cv=5, random_state=seed).fit_predict_distribution(X, data.y)
-    return Censoring(model).fit(X, data.y).predict_distribution(X)
+        law = Censoring(model, cv=5, random_state=seed).fit_predict_distribution(X, data.y)
+    else:
+        law = Censoring(model).fit(X, data.y).predict_distribution(X)
+    return law.marginal(0)
