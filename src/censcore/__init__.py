@@ -43,9 +43,9 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation import Comparison as Comparison
     from censcore.evaluation import WithCensoring as WithCensoring
     from censcore.evaluation import censoring_diagnostic as censoring_diagnostic
-    from censcore.evaluation import compare as compare
-    from censcore.evaluation import scorer as scorer
-    from censcore.evaluation import scorers as scorers
+    from censcore.evaluation.compare import compare as compare
+    from censcore.evaluation.scorers import scorer as scorer
+    from censcore.evaluation.scorers import scorers as scorers
     from censcore.outcomes import RightCensored as RightCensored
     from censcore.scores import binomial_log_score as binomial_log_score
     from censcore.scores import brier_score as brier_score
@@ -102,7 +102,9 @@ _EXPORTS = {
     "estimators.engression": ["CensoredEngression"],
     "estimators.copula": ["CopulaWeibull"],
     "estimators.grid": ["JointGridModel"],
-    "evaluation": ["compare", "Comparison", "censoring_diagnostic", "WithCensoring", "scorer", "scorers"],
+    "evaluation": ["Comparison", "censoring_diagnostic", "WithCensoring"],
+    "evaluation.compare": ["compare"],
+    "evaluation.scorers": ["scorer", "scorers"],
 }
 _SUBMODULES = [
     "outcomes",

@@ -5,7 +5,11 @@ from __future__ import annotations
 import typer
 
 from censcore.cli import aki
+from censcore.cli.compare import EPILOG as COMPARE_EXAMPLES
+from censcore.cli.compare import compare
 from censcore.cli.demo import demo
+from censcore.cli.score import EPILOG as SCORE_EXAMPLES
+from censcore.cli.score import score
 
 app = typer.Typer(
     help="Proper scores for right-censored forecasts.",
@@ -14,6 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command(epilog=COMPARE_EXAMPLES)(compare)
+app.command(epilog=SCORE_EXAMPLES)(score)
 app.add_typer(aki.app, name="aki")
 
 

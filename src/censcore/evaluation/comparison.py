@@ -89,7 +89,7 @@ class Comparison:
     @property
     def settings(self) -> dict[str, Any]:
         """Everything that was decided, by the caller or by default."""
-        from censcore import __version__
+        from importlib.metadata import version
 
         case = self._case
         return {
@@ -105,7 +105,7 @@ class Comparison:
             "reference": self.reference,
             "confidence": self.confidence,
             "seed": self.seed,
-            "censcore": __version__,
+            "censcore": version("censcore"),
         }
 
     @cached_property

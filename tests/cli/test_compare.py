@@ -1,0 +1,175 @@
+"""``censcore compare`` and ``censcore score`` on files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import censcore as cs
+from censcore.cli.app import app
+from censcore.exceptions import CenscoreError
+
+TIMES = np.array([0.25, 0.5, 1.0, 1.5, 2.0])
+LEVELS = np.array([0.1, 0.5, 0.9])
+
+
+def sample(n: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    T, C = rng.exponential(np.exp(0.5 * x)), rng.uniform(0, 3, n)
+    frame = pd.DataFrame({"days": np.minimum(T, C), "died": (T <= C).astype(int), "x": x})
+    frame["sex"] = np.where(rng.random(n) < 0.5, "f", "m")
+    law = cs.Exponential(np.exp(-0.5 * x))
+    survival = pd.DataFrame(law.sf(TIMES[None, :]), columns=[f"exact__sf@{t:g}" for t in TIMES])
+    quantiles = pd.DataFrame(law.icdf(LEVELS[None, :]), columns=[f"quantiles__q@{a:g}" for a in LEVELS])
+    draws = pd.DataFrame(law.sample(8, seed=1), columns=[f"draws__sample@{i}" for i in range(8)])
+    return pd.concat([frame, survival, quantiles, draws], axis=1)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("predictions")
+    test, train = sample(120, 0), sample(150, 1)
+    test.to_csv(folder / "test.csv", index=False)
+    test.to_parquet(folder / "test.parquet")
+    train.to_csv(folder / "train.csv", index=False)
+    return folder
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_compare_reads_all_kinds_of_columns(files):
+    text = run(
+        "compare", files / "test.csv", "--time", "days", "--event", "died", "--train", files / "train.csv",
+        "--times", "0.5,1", "--json", files / "out.json",
+    )  # fmt: skip
+    for word in ("exact", "quantiles", "draws", "kaplan-meier", "CRPS", "not available"):
+        assert word in text
+    document = json.loads((files / "out.json").read_text())
+    assert document["settings"]["times"] == [0.5, 1.0]
+    frame = sample(120, 0)
+    y = cs.RightCensored(frame.days.to_numpy(), frame.died.to_numpy())
+    train = sample(150, 1)
+    law = cs.Censoring(cs.KaplanMeier()).fit(
+        None, cs.RightCensored(train.days.to_numpy(), train.died.to_numpy())
+    )
+    F = cs.Step(TIMES, sf=frame[[f"exact__sf@{t:g}" for t in TIMES]].to_numpy())
+    horizon = document["settings"]["horizon"]
+    expected = cs.crps(y, F, law.predict_distribution(), horizon=horizon).mean()
+    (found,) = [
+        row["mean"] for row in document["means"]
+        if row["score"] == "crps" and row["model"] == "exact" and row["by"] == ""
+    ]  # fmt: skip
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_csv_and_parquet_give_the_same(files):
+    options = ["--time", "days", "--event", "died", "--scores", "crps"]
+    one, two = (run("compare", files / name, *options) for name in ("test.csv", "test.parquet"))
+    assert one == two
+
+
+def test_html_subgroups_groups_and_laws(files):
+    pytest.importorskip("matplotlib")
+    page = files / "page.html"
+    run(
+        "compare", files / "test.parquet", "--time", "days", "--event", "died", "--scores", "crps,brier_score",
+        "--by", "sex", "--stratify", "sex", "--html", page, "--quiet",
+    )  # fmt: skip
+    text = page.read_text()
+    assert "strata of" in text
+    assert "sex = f" in text
+
+
+def test_cox_law_of_c_from_covariates(files):
+    text = run(
+        "compare", files / "test.csv", "--time", "days", "--event", "died", "--scores", "crps", "--censoring",
+        "cox", "--covariates", "x", "--reference", "exact", "--horizon", "1.5",
+    )  # fmt: skip
+    assert "CoxRegression" in text
+    assert "bootstrap" in text
+
+
+def test_score_writes_one_loss_per_row(files):
+    out = files / "losses.csv"
+    run(
+        "score", files / "test.csv", "--time", "days", "--event", "died", "--scores", "crps,brier_score", "--times",
+        "0.5,1", "--out", out,
+    )  # fmt: skip
+    losses = pd.read_csv(out)
+    assert len(losses) == 120
+    assert "exact__crps" in losses
+    assert "draws__brier_score@0.5" in losses
+    printed = run("score", files / "test.csv", "--time", "days", "--event", "died")
+    assert printed.splitlines()[0] == "exact__crps,quantiles__crps,draws__crps"
+
+
+def test_unnamed_and_cdf_columns(tmp_path):
+    frame = pd.DataFrame({"t": [1.0, 2.0, 3.0], "e": [1, 1, 1], "cdf@1": [0.2] * 3, "cdf@2.5": [0.7] * 3})
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    text = run(
+        "compare",
+        tmp_path / "p.csv",
+        "--time",
+        "t",
+        "--event",
+        "e",
+        "--censoring",
+        "none",
+        "--scores",
+        "crps",
+    )
+    assert "forecast" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.csv"], "no file"),
+        (["test.csv", "--time", "hours"], "--time hours: there is no such column"),
+        (["test.csv", "--censoring", "magic"], "--censoring must be one of"),
+        (["test.csv", "--times", "1,two"], "--times takes numbers"),
+        (["test.csv", "--scores", "crsp"], "no score called 'crsp'"),
+        (["test.csv", "--covariates", "age"], "no column age"),
+        (["test.csv", "--by", "age"], "--by age"),
+        (["test.csv", "--time", "sex"], "must hold numbers"),
+        (["test.csv", "--censoring", "none"], "no law of C"),
+    ],
+)
+def test_errors_are_sentences(files, arguments, message):
+    name, *options = arguments
+    defaults = [] if "--time" in options else ["--time", "days"]
+    with pytest.raises(CenscoreError, match=message):
+        run("compare", files / name, *defaults, "--event", "died", *options)
+
+
+def test_tables_that_are_no_forecasts(tmp_path):
+    pd.DataFrame({"t": [1.0], "e": [1]}).to_csv(tmp_path / "p.csv", index=False)
+    with pytest.raises(CenscoreError, match="No columns of forecasts"):
+        run("compare", tmp_path / "p.csv", "--time", "t", "--event", "e")
+    mixed = pd.DataFrame({"t": [1.0], "e": [1], "a__sf@1": [0.5], "a__q@0.5": [1.0]})
+    mixed.to_csv(tmp_path / "m.csv", index=False)
+    with pytest.raises(CenscoreError, match="several kinds"):
+        run("compare", tmp_path / "m.csv", "--time", "t", "--event", "e")
+    (tmp_path / "x.xlsx").write_text("")
+    with pytest.raises(CenscoreError, match=r"\.csv, \.tsv or \.parquet"):
+        run("compare", tmp_path / "x.xlsx", "--time", "t", "--event", "e")
+
+
+def test_wrong_usage_and_help():
+    result = CliRunner().invoke(app, ["compare", "file.csv"])
+    assert result.exit_code == 2
+    text = CliRunner().invoke(app, ["compare", "--help"], terminal_width=200).output
+    assert "cox__sf@365" in text
+    assert "censcore compare predictions.parquet" in text
