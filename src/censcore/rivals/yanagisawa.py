@@ -114,7 +114,7 @@ def yanagisawa_log(
     >>> from censcore.rivals import yanagisawa_log
     >>> y = cs.RightCensored([0.4, 1.2], [1, 0])
     >>> yanagisawa_log(y, cs.Exponential(1.0), grid=np.linspace(0, 5, 11)).round(3)
-    array([0.933, 1.378])
+    array([0.933, 1.612])
     """
     data = _complete(y, forecast, weights, grid)
     rows, i = np.arange(len(data.z)), data.bin
@@ -170,7 +170,7 @@ def yanagisawa_rps(
     >>> from censcore.rivals import yanagisawa_rps
     >>> y = cs.RightCensored([0.4, 1.2], [1, 0])
     >>> yanagisawa_rps(y, cs.Exponential(1.0), grid=np.linspace(0, 5, 11)).round(3)
-    array([0.582, 1.83 ])
+    array([0.582, 1.936])
     """
     data = _complete(y, forecast, weights, grid)
     return _binary_brier(data, data.grid[1:-1]).sum(axis=1)
@@ -190,7 +190,7 @@ def yanagisawa_multiclass_brier(
     >>> from censcore.rivals import yanagisawa_multiclass_brier
     >>> y = cs.RightCensored([0.4, 1.2], [1, 0])
     >>> yanagisawa_multiclass_brier(y, cs.Exponential(1.0), grid=np.linspace(0, 5, 11)).round(3)
-    array([0.458, 0.955])
+    array([0.458, 1.089])
     """
     data = _complete(y, forecast, weights, grid)
     f, n_bins = data.masses, len(data.grid) - 1
