@@ -431,3 +431,12 @@ def test_events_beyond_follow_up_are_refused(rng):
 
 def test_is_the_public_function():
     assert cs.energy_score is energy_score
+
+
+def test_fair_score_of_members_that_never_have_the_event():
+    """Beyond the end of follow-up infinity is as good as any late time."""
+    y = cs.RightCensored([1.0, 2.0], [1, 0])
+    z = np.array([[1.0, np.inf, 2.0, 0.5], [3.0, np.inf, 2.0, 0.5]])
+    C = cs.Uniform(0.0, 5.0)
+    late = cs.energy_score(y, cs.Ensemble(np.minimum(z, 5.0)), C, fair=True)
+    np.testing.assert_allclose(cs.energy_score(y, cs.Ensemble(z), C, fair=True), late)

@@ -180,9 +180,11 @@ def _of_one_time(problem: Problem, fair: bool) -> Array:
 def _accuracy(problem: Problem) -> Array:
     r""":math:`\mathbb E|\min(Z,C)-y|`: what lies beyond y counts as far as C reaches."""
     xp, y, z = problem.xp, problem.time, problem.F.samples
-    later = xp.where(z > y, z, y)
-    beyond = problem.C.integrated_sf(y, later) * inverse_reach(problem)
-    return xp.sum(_weights(problem.F) * (later - z + beyond), axis=1)
+    reach = inverse_reach(problem)
+    # members beyond y of a row censored there add nothing, however far C would have reached
+    later = xp.where((z > y) & (reach > 0), z, y)
+    before = xp.where(z < y, y - z, xp.zeros_like(z))
+    return xp.sum(_weights(problem.F) * (before + problem.C.integrated_sf(y, later) * reach), axis=1)
 
 
 def _check_fair(w: Array) -> Array:
