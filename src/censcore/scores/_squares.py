@@ -47,6 +47,8 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
         if F._degree == 0:
             return _step_below(F, y)
         return _by_panels(lambda t: F._cdf(t) ** 2, _edges_below([F], y), _order(F))
+    if F._degree == 0 and C._degree == 0:
+        return _step_below(F, y, _clock(C))
     edges = _edges_below([F] if _is_long(C) else [F, C], y)
     if _is_long(C):
         times, G = C._steps()
@@ -108,14 +110,35 @@ def area(C: Univariate, a: Array, b: Array) -> Array:
 # ---- step forecasts: finite sums -------------------------------------------------------------------
 
 
-def _step_below(F: Univariate, y: Array) -> Array:
-    r""":math:`\sum_j (F_j^2-F_{j-1}^2)(y-t_j)_+`, a sum of positive terms."""
+def _step_below(F: Univariate, y: Array, clock: Function | None = None) -> Array:
+    r""":math:`\sum_j (F_j^2-F_{j-1}^2)(y-t_j)_+`, a sum of positive terms; a clock stretches the times."""
     times, sf = F._steps()
     xp = namespace(times)
     after = 1 - sf
     before = xp.concat([xp.zeros_like(after[:, :1]), after[:, :-1]], axis=1)
+    if clock is not None:
+        y, times = clock(y), clock(times)
     way = xp.where(y > times, y - times, xp.zeros_like(y))
     return xp.vecdot(way, (after - before) * (after + before), axis=-1)
+
+
+def _clock(C: Univariate) -> Function:
+    r""":math:`t\mapsto\int_0^t ds/G(s)` of a step law; it stands still where follow-up has ended."""
+    jumps, G = C._steps()
+    xp = namespace(jumps)
+    finite = xp.isfinite(jumps)
+    times = xp.where(finite, jumps, xp.zeros_like(jumps))
+    starts = xp.concat([xp.zeros_like(times[:, :1]), times], axis=1)
+    speeds = _inverse(xp.concat([xp.ones_like(G[:, :1]), xp.where(finite, G, xp.zeros_like(G))], axis=1))
+    steps = xp.where(finite, xp.diff(starts, axis=1), xp.zeros_like(times)) * speeds[:, :-1]
+    passed = xp.concat([xp.zeros_like(steps[:, :1]), xp.cumulative_sum(steps, axis=1)], axis=1)
+
+    def clock(t: Array) -> Array:
+        jump = searchsorted(jumps, detach(t), "left")
+        inside = xp.where(xp.isfinite(t), t, take_along(starts, jump))
+        return take_along(passed, jump) + (inside - take_along(starts, jump)) * take_along(speeds, jump)
+
+    return clock
 
 
 def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore._numerics import chunked_rows
-from censcore.distributions import PointMass
+from censcore.distributions import Grouped, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.scores._problem import (
     Problem,
@@ -92,11 +92,18 @@ def integrated_brier_score(
 
 def _ipcw(problem: Problem, end: PointMass) -> Array:
     refuse_unreached(problem, problem.y.time)
+    if isinstance(problem.C, Grouped) and len(end) == 1:
+        return problem.in_groups(lambda group: _ipcw_losses(group, end))
+    return _ipcw_losses(problem, end)
+
+
+def _ipcw_losses(problem: Problem, end: PointMass) -> Array:
 
     def part(rows: slice) -> Array:
         some = problem.take(rows)
         loss = square_below(some.F, some.time, some.C)
         return add_to_events(loss, some, end if len(end) == 1 else end.take(rows))
 
-    numbers = 2 * numbers_per_row(problem.F, problem.C)
+    curves = 0 if len(problem.C) == 1 else numbers_per_row(problem.C, problem.C)
+    numbers = 2 * numbers_per_row(problem.F, problem.C) + curves
     return refuse_infinite(chunked_rows(part, problem.n, numbers, like=problem.y.time), problem)

@@ -1,0 +1,52 @@
+"""The ipcw integrated Brier score of step forecasts under step laws of C is a finite sum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import censcore as cs
+
+RNG = np.random.default_rng(0)
+N = 40
+X = RNG.normal(size=(N, 1))
+T, LAST = RNG.weibull(1.5, N), RNG.uniform(0, 2, N)
+Y = cs.RightCensored(np.minimum(T, LAST), T <= LAST)
+LAWS = {
+    "one curve": cs.Censoring(cs.KaplanMeier()).fit(None, Y).predict_distribution(),
+    "a curve per row": cs.Censoring(cs.CoxRegression()).fit(X, Y).predict_distribution(X),
+    "a curve per fold": cs.Censoring(cs.KaplanMeier(), cv=4).fit_predict_distribution(None, Y),
+}
+TIMES = np.linspace(0.05, 1.8, 12)
+FORECASTS = {
+    "step": cs.Step(TIMES, sf=np.exp(-(TIMES**1.5) * np.exp(0.3 * X))),
+    "one step for all": cs.Step(TIMES, sf=np.exp(-(TIMES**1.5))[None, :]),
+    "ensemble": cs.Ensemble(RNG.weibull(1.5, (N, 15))),
+    "ensemble with infinity": cs.Ensemble(
+        np.append(RNG.weibull(1.5, (N, 15)), np.full((N, 1), np.inf), axis=1)
+    ),
+}
+
+
+def by_pieces(F: cs.Distribution, C: cs.Distribution, i: int, h: float) -> float:
+    """Between all jumps everything is constant, so the value in the middle of a piece is exact."""
+    F, C = (law if len(law) == 1 else law.take([i]) for law in (F, C))
+    edges = np.unique(np.concatenate([F._steps()[0][0], C._steps()[0][0], [0.0, h], Y.time[i : i + 1]]))
+    edges = edges[edges <= h]
+    middle = (edges[1:] + edges[:-1]) / 2
+    G, S = (np.array([law.sf(t)[0] for t in middle]) for law in (C, F))
+    y, event = Y.time[i], Y.event[i]
+    alive = y > middle
+    reach = C.sf_left(y)[0] if event else 1.0
+    loss = np.where(alive, (1 - S) ** 2 / np.where(alive, G, 1.0), event * S**2 / reach)
+    return float(loss @ np.diff(edges))
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("forecast", FORECASTS)
+def test_finite_sum_is_the_definition(law, forecast):
+    F, C = FORECASTS[forecast], LAWS[law]
+    h = min(1.4, 0.999 * float(C.isf(0.0).min()))
+    found = cs.integrated_brier_score(Y, F, C, scale="ipcw", horizon=h)
+    expected = [by_pieces(F, C, i, h) for i in range(N)]
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
