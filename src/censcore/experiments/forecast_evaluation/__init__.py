@@ -8,13 +8,11 @@ from censcore.experiments.forecast_evaluation.candidates import (
 )
 from censcore.experiments.forecast_evaluation.convergence import convergence
 from censcore.experiments.forecast_evaluation.data_regimes import DATA_REGIMES, data_world
+from censcore.experiments.forecast_evaluation.ranks import oracle_ranks
+from censcore.experiments.forecast_evaluation.raw import raw_scores
 from censcore.experiments.forecast_evaluation.rules import RULES, Arena
-from censcore.experiments.forecast_evaluation.study import (
-    oracle_ranks,
-    raw_scores,
-    score_cell,
-    sensitivity,
-)
+from censcore.experiments.forecast_evaluation.scoring import score_cell
+from censcore.experiments.forecast_evaluation.sensitivity import sensitivity
 
 __all__ = [
     "DATA_REGIMES",

@@ -12,7 +12,7 @@ from censcore.experiments._cells import Cell, run_cells
 from censcore.experiments.forecast_evaluation.arena import REGIMES
 from censcore.experiments.forecast_evaluation.data_regimes import DATA_REGIMES
 from censcore.experiments.forecast_evaluation.rules import RULES
-from censcore.experiments.forecast_evaluation.study import oracle_rank, replicated_cells, score_cell
+from censcore.experiments.forecast_evaluation.scoring import oracle_rank, replicated_cells, score_cell
 
 __all__ = ["SEVERITIES", "SIZES", "convergence"]
 
