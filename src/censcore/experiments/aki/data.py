@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
-from censcore.experiments.aki.engine import quoted
+from censcore.experiments.aki.arrays import choose_rows, map_arrays, write_arrays
+from censcore.experiments.aki.engine import Say, quoted
 from censcore.experiments.aki.features import ENDPOINTS, FEATURES
 from censcore.experiments.aki.preprocessing import Preprocessing
 from censcore.experiments.aki.rows import OUTCOME
-from censcore.experiments.aki.stages import read_stage
+from censcore.experiments.aki.stages import content_key, read_stage, run_stage
 from censcore.outcomes import RightCensored
 
 __all__ = ["AkiRows", "Build", "open_build"]
 
+_FORMAT = 1  # raise it when the same build gives other arrays
+
 
 @dataclass(frozen=True)
 class AkiRows:
-    """Prediction rows in memory.
+    """Prediction rows, in memory or mapped from a file.
 
     Attributes
     ----------
@@ -58,19 +61,13 @@ class AkiRows:
         """Where an event can still come."""
         return ~self.present
 
-    def take(self, rows: NDArray[Any]) -> AkiRows:
+    def take(self, rows: NDArray[Any] | slice) -> AkiRows:
         """Some of the rows."""
         return AkiRows(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
     def outcome(self) -> RightCensored:
         """Remaining times in hours, under the known shared censoring time."""
         return RightCensored(self.time, self.event, self.censoring)
-
-    @staticmethod
-    def concatenate(parts: list[AkiRows]) -> AkiRows:
-        """One after the other."""
-        names = AkiRows.__dataclass_fields__
-        return AkiRows(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 @dataclass(frozen=True)
@@ -94,33 +91,57 @@ class Build:
     summary: dict[str, Any]
     key: str
 
-    def parts(self, side: str) -> Iterator[AkiRows]:
-        """The rows of one side of the split, a part of the stays at a time, read from Parquet."""
+    def rows(
+        self,
+        side: str,
+        at_most: int | None = None,
+        per_stay: int | None = None,
+        seed: int = 0,
+        say: Say | None = None,
+    ) -> AkiRows:
+        """Rows of one side with an endpoint at risk: all, or a random ``per_stay`` and ``at_most`` in all.
+
+        The first call copies them from Parquet to arrays in ``arrays/<side>``, a part of the stays at a time;
+        what is returned lies there and not in memory.
+        """
+        key = content_key(_FORMAT, self.key, side, at_most, per_stay, seed)
+        make = partial(self._write, side, at_most, per_stay, seed)
+        stage = run_stage(self.out, f"arrays/{side}", key, make, say or (lambda _: None))
+        return AkiRows(**map_arrays(stage.folder))
+
+    def _write(
+        self, side: str, at_most: int | None, per_stay: int | None, seed: int, folder: Path
+    ) -> dict[str, Any]:
+        paths = sorted((self.out / "rows").glob("*/rows.parquet"))
+        stays = [self._read(path, side, "r.stay_id")["stay_id"] for path in paths]
+        chosen = choose_rows(stays, at_most, per_stay, seed)
+        count = sum(len(part) for part in chosen)
+        if count == 0:
+            raise InvalidInputError(
+                f"No row of the {side} side has an endpoint at risk; use more data or other settings."
+            )
+        parts = [partial(self._part, path, side, kept) for path, kept in zip(paths, chosen, strict=True)]
+        write_arrays(folder, count, parts)
+        return {"rows": count}
+
+    def _part(self, path: Path, side: str, kept: NDArray[np.intp]) -> dict[str, NDArray[Any]]:
+        return vars(self._rows(self._read(path, side, "r.*")).take(kept))
+
+    def _read(self, path: Path, side: str, columns: str) -> dict[str, NDArray[Any]]:
+        """Columns of the rows of one side that have an endpoint at risk, by stay and time."""
         import duckdb
 
-        chosen = quoted(self.out / "split" / "split.parquet")
+        split = quoted(self.out / "split" / "split.parquet")
+        present = " AND ".join(f"{endpoint}_present" for endpoint in ENDPOINTS)
         with duckdb.connect() as connection:
-            for path in sorted((self.out / "rows").glob("*/rows.parquet")):
-                found = connection.execute(
-                    f"SELECT r.* FROM read_parquet({quoted(path)}) AS r SEMI JOIN "
-                    f"(SELECT stay_id FROM read_parquet({chosen}) WHERE split = $side) AS s "
-                    "ON s.stay_id = r.stay_id ORDER BY r.stay_id, r.elapsed_hours",
+            return dict(
+                connection.execute(
+                    f"SELECT {columns} FROM read_parquet({quoted(path)}) AS r SEMI JOIN "
+                    f"(SELECT stay_id FROM read_parquet({split}) WHERE split = $side) AS s "
+                    f"ON s.stay_id = r.stay_id WHERE NOT ({present}) ORDER BY r.stay_id, r.elapsed_hours",
                     {"side": side},
                 ).fetchnumpy()
-                if len(found["stay_id"]):
-                    yield self._rows(found)
-
-    def rows(
-        self, side: str, at_most: int | None = None, per_stay: int | None = None, seed: int = 0
-    ) -> AkiRows:
-        """The rows of one side: all, or at random ``per_stay`` of every stay and ``at_most`` in all."""
-        rows = AkiRows.concatenate(list(self.parts(side)))
-        rng = np.random.default_rng(seed)
-        if per_stay is not None:
-            rows = rows.take(_at_most_of_each(rows.stay_id, per_stay, rng))
-        if at_most is not None and at_most < len(rows):
-            rows = rows.take(np.sort(rng.choice(len(rows), size=at_most, replace=False)))
-        return rows
+            )
 
     def _rows(self, found: dict[str, NDArray[Any]]) -> AkiRows:
         raw = np.column_stack([np.ma.filled(found[name].astype(np.float64), np.nan) for name in FEATURES])
@@ -136,15 +157,6 @@ class Build:
             subject_id=np.asarray(found["subject_id"]),
             elapsed=raw[:, FEATURES.index("elapsed_hours")],
         )
-
-
-def _at_most_of_each(groups: NDArray[Any], most: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Up to ``most`` random positions of each group, in order."""
-    shuffled = rng.permutation(len(groups))
-    by_group = shuffled[np.argsort(groups[shuffled], kind="stable")]
-    counts = np.unique(groups, return_counts=True)[1]
-    rank = np.arange(len(groups)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.sort(by_group[rank < most])
 
 
 def open_build(out: str | Path) -> Build:

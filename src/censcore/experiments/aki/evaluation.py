@@ -96,10 +96,10 @@ def _score_method(
     build: Build, method: Method, stage: Stage, preset: Preset, device: str, say: Say, folder: Path
 ) -> dict[str, Any]:
     model = method.load(stage.folder / "model.safetensors", device)
-    rows = build.rows("test", preset.test_rows, seed=preset.seed)
+    rows = build.rows("test", preset.test_rows, None, preset.seed, say)
     parts = []
     for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = rows.take(np.arange(start, min(start + _ROWS_AT_ONCE, len(rows))))
+        part = rows.take(slice(start, start + _ROWS_AT_ONCE))
         samples = method.sample(model, part.X, preset.members, preset.seed + start, build.preprocessing)
         parts.append(score_rows(part, samples))
         say(f"evaluation/{method.name}: {start + len(part):,} of {len(rows):,} rows")
@@ -167,20 +167,16 @@ def read_scores(stage: Stage) -> Columns:
 
 
 def _summarize(scored: dict[str, Stage], folder: Path) -> dict[str, Any]:
-    tables = {name: read_scores(stage) for name, stage in scored.items()}
-    results: dict[str, Any] = {
-        "rows": {what: int(np.isfinite(next(iter(tables.values()))[what]).sum()) for what in _LOSSES},
-        "methods": {name: _method_results(columns) for name, columns in tables.items()},
-        "differences": {},
-    }
-    if REFERENCE in tables:
-        results["differences"] = {
-            name: {what: _mean(columns, columns[what] - tables[REFERENCE][what]) for what in _LOSSES}
-            for name, columns in tables.items()
-            if name != REFERENCE
-        }
-    write_json(folder / "results.json", results)
-    return {"methods": list(tables), "rows": results["rows"]}
+    reference = read_scores(scored[REFERENCE]) if REFERENCE in scored else None
+    methods, differences, rows = {}, {}, {}
+    for name, stage in scored.items():  # at most two tables of scores in memory
+        columns = read_scores(stage)
+        methods[name] = _method_results(columns)
+        rows = {what: int(np.isfinite(columns[what]).sum()) for what in _LOSSES}
+        if reference is not None and name != REFERENCE:
+            differences[name] = {what: _mean(columns, columns[what] - reference[what]) for what in _LOSSES}
+    write_json(folder / "results.json", {"rows": rows, "methods": methods, "differences": differences})
+    return {"methods": list(methods), "rows": rows}
 
 
 _LOSSES = ("joint", *ENDPOINTS, *(f"brier_{horizon}" for horizon in HORIZONS))

@@ -156,16 +156,13 @@ class Method:
     def fit(
         self, model: NeuralEstimator, training: AkiRows, validation: AkiRows, steps: Preprocessing
     ) -> None:
-        """Train on rows with an endpoint at risk; endpoints already present do not enter the loss.
+        """Train on rows of :meth:`Build.rows`; endpoints already present do not enter the loss.
 
         Rows of one stay never share a minibatch. A likelihood model sees an endpoint that is present as
         censored at time 0: it survived for certain, so its factor is one and the other endpoint's marginal
         likelihood is left, which is the loss without that endpoint. Likelihood models are trained on the
         transformed times, as everything else.
         """
-        training, validation = (
-            rows.take(np.flatnonzero(rows.at_risk.any(axis=1))) for rows in (training, validation)
-        )
         groups = training.stay_id
         if self.kind == "engression":
             held_out = (validation.X, validation.outcome(), None, validation.at_risk)

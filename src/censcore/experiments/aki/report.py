@@ -69,7 +69,8 @@ class _Page:
         self.results = json.loads((stage.folder / "results.json").read_text("utf-8"))
         self.methods = [name for name in METHODS if name in self.results["methods"]]
         self.preset = read_preset(build.out)
-        self.scores = {name: read_scores(_stage(build.out, f"evaluation/{name}")) for name in self.methods}
+        drawn = [name for name in (REFERENCE, "naive") if name in self.methods] or self.methods[:1]
+        self.scores = {name: read_scores(_stage(build.out, f"evaluation/{name}")) for name in drawn}
 
     def sections(self) -> list[str]:
         return [
@@ -248,7 +249,7 @@ class _Page:
         )
 
     def _calibration(self) -> str:
-        shown: list[str] = [name for name in ("censored", "naive") if name in self.scores]
+        shown = list(self.scores)
         curves = {
             horizon: {name: self._calibration_curve(self.scores[name], horizon) for name in shown}
             for horizon in HORIZONS
@@ -293,8 +294,8 @@ class _Page:
         return len(subjects) > 0 and (self.reveal or len(np.unique(subjects)) >= FEWEST)
 
     def _forecasts(self) -> str:
-        name = REFERENCE if REFERENCE in self.methods else self.methods[0]
-        method, scores = METHODS[name], self.scores[name]
+        name, scores = next(iter(self.scores.items()))
+        method = METHODS[name]
         rows = self.build.rows("test", self.preset.test_rows, seed=self.preset.seed)
         risk = scores["risk_24"]
         free = np.flatnonzero(np.isfinite(risk))

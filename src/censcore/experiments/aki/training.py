@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from censcore.exceptions import InvalidInputError
 from censcore.experiments.aki.data import AkiRows, Build, open_build
 from censcore.experiments.aki.engine import Say
@@ -54,7 +52,7 @@ def train(
     chosen = _chosen(methods)
     build = open_build(out)
     with locked(out):
-        data = _Data(build, size)
+        data = _Data(build, size, tell)
         stages = {}
         for method in chosen:
             key = training_key(build, size, method)
@@ -80,19 +78,19 @@ def _chosen(methods: Sequence[str] | None) -> list[Method]:
 
 
 class _Data:
-    """Training and validation rows, read when the first method needs them."""
+    """Training and validation rows, opened when the first method needs them."""
 
-    def __init__(self, build: Build, preset: Preset) -> None:
-        self.build, self._preset = build, preset
+    def __init__(self, build: Build, preset: Preset, say: Say) -> None:
+        self.build, self._preset, self._say = build, preset, say
         self._sides: dict[str, AkiRows] = {}
 
     def __getitem__(self, side: str) -> AkiRows:
         if side not in self._sides:
             preset = self._preset
             self._sides[side] = (
-                self.build.rows("train", preset.training_rows, preset.rows_per_stay, preset.seed)
+                self.build.rows("train", preset.training_rows, preset.rows_per_stay, preset.seed, self._say)
                 if side == "train"
-                else self.build.rows("validation", preset.validation_rows, seed=preset.seed)
+                else self.build.rows("validation", preset.validation_rows, None, preset.seed, self._say)
             )
         return self._sides[side]
 
@@ -117,7 +115,7 @@ def _train(
     return {
         "epochs": len(losses),
         "kept_epoch": history.kept_epoch,
-        "training_rows": int(np.sum(training.at_risk.any(axis=1))),
+        "training_rows": len(training),
         "validation_loss": next(
             (e["validation"] for e in reversed(losses) if e["validation"] is not None), None
         ),
