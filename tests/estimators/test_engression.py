@@ -9,7 +9,9 @@ from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
 from censcore.distributions.joint_events import all_before, either_before, first_is, in_order
+from censcore.estimators.engression import estimator as module
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
+from censcore.estimators.engression.time_scale import TimeScale
 from censcore.exceptions import InvalidInputError, ModelFileError, NotFittedError
 from censcore.simulation import LogNormalWorld
 
@@ -18,7 +20,6 @@ torch.set_num_threads(1)
 WORLD = LogNormalWorld(k=2, mixture=False, censoring="uniform")
 DATA = WORLD.sample(600, seed=0)
 LAW = WORLD.censoring_law(DATA.X)
-ONES = np.ones(2, dtype=np.float32)
 SMALL = {
     "width": 16,
     "depth": 2,
@@ -132,20 +133,138 @@ def test_resuming_a_fit(tmp_path, model):
     assert (resumed.sample(DATA.X[:5]) == model.sample(DATA.X[:5])).all()
 
 
-def test_several_generators_pool_their_samples():
-    pooled = cs.CensoredEngression(**SMALL | {"n_generators": 2}).fit(DATA.X, DATA.y, LAW)
+def test_several_generators_pool_their_samples_and_resume(tmp_path):
+    class Stop(Exception):
+        pass
+
+    epochs = []
+
+    def stop(epoch, network):
+        epochs.append(epoch.epoch)
+        if len(epochs) == 5:  # in the midst of the second generator
+            raise Stop
+
+    settings = SMALL | {"n_generators": 2}
+    pooled = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, LAW)
     assert pooled.sample(DATA.X[:3], 11).shape == (3, 11, 2)
     assert len(pooled.histories_) == 2
+    resumed = cs.CensoredEngression(**settings, checkpoint=tmp_path / "state")
+    with pytest.raises(Stop):
+        resumed.fit(DATA.X, DATA.y, LAW, callbacks=[stop])
+    with pytest.raises(NotFittedError):
+        resumed.predict(DATA.X)
+    resumed.fit(DATA.X, DATA.y, LAW, callbacks=[lambda epoch, network: epochs.append(epoch.epoch)])
+    assert epochs == [0, 1, 2, 0, 1, 2]
+    assert (resumed.sample(DATA.X[:5]) == pooled.sample(DATA.X[:5])).all()
 
 
-def test_the_loss_is_the_energy_score(rng):
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
+    settings = SMALL | {"checkpoint": tmp_path / "state"}
+    cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, LAW)
+    for change in ({"beta": 0.5}, {"samples": 4}, {"activation": "relu"}, {"residual": False}):
+        with pytest.raises(ModelFileError, match="other data, settings or seed"):
+            cs.CensoredEngression(**settings | change).fit(DATA.X, DATA.y, LAW)
+
+
+def test_predictions_do_not_depend_on_the_chunks_being_held_together(model, monkeypatch):
+    X = DATA.X[:50]
+    monkeypatch.setattr(module, "_SAMPLING_UNITS", 7 * 64 * 16)  # seven rows at a time
+    z = model.sample(X)
+    assert z.shape == (50, 64, 2)
+    np.testing.assert_allclose(model.predict(X), np.median(z, axis=1))
+    np.testing.assert_allclose(model.predict(X, "mean"), z.mean(axis=1), rtol=1e-6)
+    quantiles = np.quantile(z, [0.2, 0.6], axis=1, method="inverted_cdf")
+    np.testing.assert_allclose(model.predict_quantile(X, [0.2, 0.6]), np.moveaxis(quantiles, 0, 1))
+    np.testing.assert_allclose(model.predict_quantile(X, 0.6), quantiles[1])
+    survival = model.predict_survival_function(X, [0.5, 1.0])
+    np.testing.assert_allclose(survival[:, 1], (z > 1).mean(axis=1))
+
+
+def test_componentwise_censoring():
+    """One C for each event time, found out from the data and estimated."""
+    world = LogNormalWorld(k=2, mixture=False, censoring="componentwise", severity=1.5)
+    train, test = world.sample(1500, seed=1), world.sample(1500, seed=2)
+    assert not train.y.shares_censoring
+    settings = {"width": 32, "depth": 2, "noise_dim": 8, "epochs": 15, "random_state": 0, "n_samples": 256}
+    models = {
+        "censored": cs.CensoredEngression(**settings).fit(train.X, train.y),
+        "naive": cs.CensoredEngression(objective="naive", **settings).fit(train.X, train.y),
+    }
+    assert type(models["censored"].censoring_).__name__ == "Independent"
+    C = world.censoring_law(test.X)
+    loss = {
+        name: cs.energy_score(test.y, model.predict_distribution(test.X), C, fair=True)
+        for name, model in models.items()
+    }
+    truth = cs.energy_score(test.y, cs.Ensemble(world.event_law(test.X).sample(256, 0)), C, fair=True)
+    gain = loss["naive"] - loss["censored"]
+    assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))
+    assert loss["censored"].mean() < 1.06 * truth.mean()
+
+
+def test_groups_stay_on_one_side_and_apart_in_batches(monkeypatch):
+    groups = np.arange(600) // 4
+    seen = {}
+
+    def look(task, rows, validation, recipe, *, groups, **options):
+        seen.update(rows=rows, validation=validation, groups=groups)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("censcore.estimators.neural.train", look)
+    covariates = np.column_stack([groups, DATA.X])
+    with pytest.raises(KeyboardInterrupt):
+        cs.CensoredEngression(**SMALL).fit(covariates, DATA.y, LAW, groups=groups)
+    inside, outside = (set(seen[part]["x"][:, 0].tolist()) for part in ("rows", "validation"))
+    assert not inside & outside
+    assert len(outside) == 30
+    assert len(np.unique(seen["groups"])) == len(inside) == 120
+    with pytest.raises(InvalidInputError, match="groups"):
+        cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, LAW, groups=groups[:-1])
+
+
+def test_bfloat16_networks_keep_a_float32_loss():
+    half = cs.CensoredEngression(**SMALL | {"precision": "bfloat16"}).fit(DATA.X, DATA.y, LAW)
+    full = cs.CensoredEngression(**SMALL | {"precision": "float32"}).fit(DATA.X, DATA.y, LAW)
+    losses = [[e.train_loss for e in m.history_.epochs] for m in (half, full)]
+    assert losses[0] != losses[1]
+    np.testing.assert_allclose(*losses, rtol=0.02)
+    assert half.sample(DATA.X[:2]).dtype == np.float32
+
+
+def test_the_law_of_c_may_use_the_names_of_columns():
+    import pandas as pd
+
+    frame = pd.DataFrame(DATA.X, columns=list("abcd")).assign(arm=(DATA.X[:, 0] > 0).astype(float))
+    model = cs.CensoredEngression(**SMALL).fit(frame, DATA.y, cs.KaplanMeier(stratify="arm"))
+    assert len(model.censoring_) == 600
+    assert np.isfinite(model.score(frame[:90], DATA.y[:90]))
+    assert list(model.feature_names_in_) == list(frame.columns)
+
+
+def test_the_law_of_c_of_other_rows(model, tmp_path):
+    one_per_row = cs.Uniform(np.zeros(600), np.full(600, 5.0))
+    fitted = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(DATA.X, DATA.y, one_per_row)
+    with pytest.raises(InvalidInputError, match="law of C of these rows"):
+        fitted.score(DATA.X[:9], DATA.y[:9])
+    assert np.isfinite(fitted.score(DATA.X[:9], DATA.y[:9], one_per_row[:9]))
+    assert np.isfinite(fitted.score(DATA.X[:9], DATA.y_known[:9]))
+    model.save(tmp_path / "model")
+    loaded = cs.CensoredEngression.load(tmp_path / "model")
+    assert loaded.censoring_ is None
+    assert loaded.score(DATA.X[:9], DATA.y[:9], LAW) == model.score(DATA.X[:9], DATA.y[:9])
+
+
+@pytest.mark.parametrize("censoring", ["uniform", "administrative", "componentwise"])
+def test_the_loss_is_the_energy_score(censoring):
     """Averaged over noise and draws, the training loss is the fair censored energy score of the generator."""
+    world = LogNormalWorld(k=2, mixture=False, censoring=censoring)
+    data = world.sample(40, seed=0)
+    y, C = data.y, world.censoring_law(data.X)
     task = EngressionTask(_Fixed(), torch.ones(2), samples=6, beta=1.0)
-    y = DATA.y[:40]
     rows = {
         "x": torch.zeros(40, 0),
         "y": torch.from_numpy(y.time).float(),
-        "c": torch.from_numpy(censoring_table(y, LAW)).float(),
+        "c": torch.from_numpy(censoring_table(y, C)).float(),
     }
     g = torch.Generator().manual_seed(0)
     losses = torch.stack(
@@ -153,7 +272,7 @@ def test_the_loss_is_the_energy_score(rng):
     )
     mean, error = losses.mean(0).numpy(), losses.std(0).numpy() / 20
     samples = np.exp(np.random.default_rng(1).standard_normal((40, 4000, 2)))
-    exact = cs.energy_score(y, cs.Ensemble(samples), LAW, fair=True)
+    exact = cs.energy_score(y, cs.Ensemble(samples), C, fair=True)
     z = (mean - exact) / np.hypot(error, 0.01)
     assert abs(z).max() < 4.5
 
@@ -165,7 +284,9 @@ class _Fixed(torch.nn.Module):
         return torch.exp(noise)
 
 
-def test_masked_coordinates_do_not_matter():
+def test_masked_coordinates_do_not_matter(monkeypatch):
+    # the units are those of all times, masked or not; here they are held fixed
+    monkeypatch.setattr(TimeScale, "of", lambda y, transform: TimeScale("scale", 1.0, (1.0, 1.0)))
     mask = np.ones((600, 2), dtype=bool)
     mask[:300, 1] = False
     time, event = DATA.y.time.copy(), DATA.y.event.copy()
@@ -173,8 +294,6 @@ def test_masked_coordinates_do_not_matter():
     fits = []
     for outcome in (DATA.y, cs.RightCensored(time, event)):
         model = cs.CensoredEngression(**SMALL | {"epochs": 1, "validation_fraction": 0.0})
-        # the units are those of all times, masked or not; here they are held fixed
-        model._fit_times = lambda y, m=model: setattr(m, "_unit", 1.0) or setattr(m, "_scale", ONES)
         fits.append(model.fit(DATA.X, outcome, LAW, mask=mask))
     assert (fits[0].sample(DATA.X[:5]) == fits[1].sample(DATA.X[:5])).all()
 

@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import nn
 
+from censcore.estimators._cuda_graph import fits_on_device
 from censcore.estimators.training import Recipe, mix_seed, train
-from censcore.exceptions import InvalidInputError, ModelFileError
+from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 
 
 class Regression:
@@ -201,3 +202,43 @@ def test_history_as_frame_and_plot(data):
     history = run(data)[1]
     assert list(history.frame().columns) == ["train_loss", "validation_loss", "learning_rate", "best"]
     assert len(history.plot().lines) == 3
+
+
+def test_rows_that_do_not_fit_on_the_device_are_streamed(monkeypatch):
+    """Only batches travel to the device; the data stay where they are."""
+    moved = []
+
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            if function is torch.Tensor.to:
+                moved.append(len(args[0]))
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    g = torch.Generator().manual_seed(1)
+    x = torch.randn(300, 3, generator=g)
+    rows = {"x": x, "y": x.sum(1)}
+    watched = {name: value.as_subclass(Watched) for name, value in rows.items()}
+    recipe = Recipe(epochs=3, batch_size=32, validation_batch=32)
+    streamed, plain = Regression(), Regression()
+    train(streamed, watched, watched, recipe, seed=1, device=CPU)
+    train(plain, rows, rows, recipe, seed=1, device=CPU)
+    assert moved
+    assert max(moved) < 40
+    assert same(streamed.network, plain.network)
+
+
+@pytest.mark.parametrize(("free", "fits"), [(10_000, True), (4_000, False)])
+def test_data_fit_on_a_device_that_has_twice_their_size_free(monkeypatch, free, fits):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 80_000))
+    rows = {"x": torch.zeros(100, 10), "y": torch.zeros(100)}  # 4,400 bytes
+    assert fits_on_device(rows, torch.device("cuda")) is fits
+    assert not fits_on_device(rows, CPU)
+
+
+def test_a_progress_bar_changes_nothing_and_needs_rich(data, monkeypatch, capsys):
+    plain, shown = run(data)[0], run(data, progress=True)[0]
+    assert same(plain, shown)
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with pytest.raises(MissingDependencyError, match="rich"):
+        run(data, progress=True)

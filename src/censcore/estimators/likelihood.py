@@ -113,15 +113,11 @@ class LikelihoodEstimator(NeuralEstimator):
         callbacks : sequence of callables
             Called after every epoch with ``(epoch, network)``; True stops the training.
         """
-        self.__dict__.pop("_drawn_seed", None)
+        self._forget()
         outcome = self._check_outcome(y)
         X = self._check_X(X, len(outcome), reset=True)
-        groups = None if groups is None else np.asarray(groups)
-        rows, held_out = (
-            (np.arange(len(X)), np.empty(0, dtype=int))
-            if eval_set is not None
-            else self._split(len(X), groups)
-        )
+        groups = self._check_groups(groups, len(outcome))
+        rows, held_out = self._split(len(X), groups, eval_set is not None)
         self._fit_scaling(X[rows])
         self._unit = _unit(outcome.take(rows))
         self._fit_units(outcome.take(rows))

@@ -11,19 +11,25 @@ import torch
 from torch import Tensor, nn
 
 from censcore.estimators._base import SurvivalEstimator
+from censcore.estimators.history import History
 from censcore.estimators.model_files import read_model_file, write_model_file
-from censcore.estimators.training import Callback, History, Recipe, Rows, Task, train
-from censcore.exceptions import InvalidInputError
+from censcore.estimators.recipe import Recipe
+from censcore.estimators.training import Callback, Rows, Task, rank_and_world, same_everywhere, train
+from censcore.exceptions import InvalidInputError, NotFittedError
 from censcore.outcomes import RightCensored, as_outcome
 
 __all__ = ["NeuralEstimator", "pick_device"]
 
 
 def pick_device(device: str) -> torch.device:
-    """``"auto"`` is the GPU where there is one."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(device)
+    """``"auto"`` is the GPU where there is one; of several processes each takes its own."""
+    if device != "auto":
+        return torch.device(device)
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    rank, world = rank_and_world()
+    own = int(os.environ.get("LOCAL_RANK", rank))
+    return torch.device("cuda", own) if world > 1 else torch.device("cuda")
 
 
 class NeuralEstimator(SurvivalEstimator):
@@ -103,12 +109,24 @@ class NeuralEstimator(SurvivalEstimator):
         self._joint = outcome.time.ndim == 2
         return outcome
 
-    def _split(self, n: int, groups: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Rows for training and for validation; a group stays on one side."""
+    @staticmethod
+    def _check_groups(groups: Any, n: int) -> np.ndarray | None:
+        """Groups as an array with one value per row."""
+        if groups is None:
+            return None
+        groups = np.asarray(groups)
+        if groups.shape != (n,):
+            raise InvalidInputError(f"groups must have one value per row ({n}); {groups.shape} came.")
+        return groups
+
+    def _split(
+        self, n: int, groups: np.ndarray | None, others_validate: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows for training and for validation, none where other rows validate; a group stays on one side."""
         share = self.validation_fraction
         if not 0 <= share < 1:
             raise InvalidInputError(f"validation_fraction must lie in [0, 1); {share} came.")
-        if share == 0 or n < 10:
+        if others_validate or share == 0 or n < 10:
             return np.arange(n), np.empty(0, dtype=int)
         rng = np.random.default_rng(self._seed)
         units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
@@ -125,8 +143,20 @@ class NeuralEstimator(SurvivalEstimator):
         if not hasattr(self, "_drawn_seed"):
             from sklearn.utils import check_random_state
 
-            self._drawn_seed = int(check_random_state(state).randint(2**31 - 1))
+            self._drawn_seed = same_everywhere(int(check_random_state(state).randint(2**31 - 1)))
         return self._drawn_seed
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has learned, so that a failed one leaves no half-fitted model."""
+        for name in ("_drawn_seed", "history_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "history_")
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 
     # ---- training ------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,16 +15,31 @@ from torch import Tensor, nn
 
 from censcore.estimators._batches import Batches
 from censcore.estimators._cuda_graph import GraphedEpochs, fits_on_device
+from censcore.estimators.history import Epoch, History, ProgressBar
 from censcore.estimators.model_files import read_model_file, write_model_file
+from censcore.estimators.recipe import Recipe
 from censcore.exceptions import InvalidInputError, ModelFileError
 
-__all__ = ["Epoch", "History", "Recipe", "Rows", "Task", "mix_seed", "train"]
+__all__ = [
+    "Epoch",
+    "History",
+    "Recipe",
+    "Rows",
+    "Task",
+    "mix_seed",
+    "rank_and_world",
+    "same_everywhere",
+    "train",
+]
 
 Rows = Mapping[str, Tensor]
 
 
 class Task(Protocol):
-    """What is trained: a network, the randomness that one batch needs, and a loss per row."""
+    """What is trained: a network, the randomness that one batch needs, and a loss per row.
+
+    A task may have an ``identity``, JSON values that must be equal for a checkpoint to be continued.
+    """
 
     @property
     def network(self) -> nn.Module:
@@ -37,128 +52,6 @@ class Task(Protocol):
 
     def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
         """One loss per row of the batch."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How to train.
-
-    Attributes
-    ----------
-    epochs : int
-        Most epochs.
-    batch_size : int
-        Rows per step, over all processes together.
-    learning_rate, weight_decay : float
-        AdamW.
-    schedule : {"cosine", "constant"}
-        Learning rate over the epochs, after a linear warm-up.
-    warmup : float
-        Share of all steps spent warming up.
-    clip : float or None
-        Largest norm of the gradient.
-    averaging : float or None
-        Decay of the exponential moving average of the weights that is validated and kept; None keeps the
-        weights.
-    patience : int or None
-        Epochs without a better validation loss before training stops.
-    validate_every : int
-        Epochs between validations.
-    tolerance : float
-        The latest weights are kept whose validation loss exceeds the best one by no more than this many
-        standard errors of the paired difference; 0 keeps the best.
-    validation_batch : int
-        Rows per validation batch.
-    compile : bool
-        Compile the loss where epochs run as captured graphs, on a GPU.
-    """
-
-    epochs: int = 200
-    batch_size: int = 256
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-4
-    schedule: str = "cosine"
-    warmup: float = 0.05
-    clip: float | None = 1.0
-    averaging: float | None = 0.99
-    patience: int | None = 30
-    validate_every: int = 1
-    tolerance: float = 0.0
-    validation_batch: int = 4096
-    compile: bool = True
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise InvalidInputError(f"epochs must be at least 1; {self.epochs} came.")
-        if self.schedule not in ("cosine", "constant"):
-            raise InvalidInputError(f"schedule must be 'cosine' or 'constant'; {self.schedule!r} came.")
-        if not self.learning_rate > 0:
-            raise InvalidInputError(f"learning_rate must be positive; {self.learning_rate} came.")
-
-    def rate(self, step: int, steps: int) -> float:
-        """The learning rate of one step."""
-        warm = max(1, round(self.warmup * steps))
-        if step < warm:
-            return self.learning_rate * (step + 1) / warm
-        if self.schedule == "constant":
-            return self.learning_rate
-        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What is known after an epoch."""
-
-    epoch: int
-    train_loss: float
-    validation_loss: float | None
-    learning_rate: float
-    best: bool
-
-
-@dataclass
-class History:
-    """The course of a training run.
-
-    Attributes
-    ----------
-    epochs : list of Epoch
-        One entry per epoch.
-    best_epoch : int
-        The epoch with the smallest validation loss.
-    kept_epoch : int
-        The epoch whose weights were kept.
-    interrupted : bool
-        Whether Ctrl-C ended the run; the best weights so far were kept all the same.
-    """
-
-    epochs: list[Epoch] = field(default_factory=list)
-    best_epoch: int = -1
-    kept_epoch: int = -1
-    interrupted: bool = False
-
-    def frame(self) -> Any:
-        """A pandas frame with one row per epoch."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(epoch) for epoch in self.epochs]).set_index("epoch")
-
-    def plot(self, ax: Any = None) -> Any:
-        """Training and validation loss over the epochs, with the epoch that was kept."""
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots(figsize=(6, 3.5), layout="constrained")[1] if ax is None else ax
-        number = [e.epoch for e in self.epochs]
-        ax.plot(number, [e.train_loss for e in self.epochs], color="#9aa5b1", label="training")
-        validated = [e for e in self.epochs if e.validation_loss is not None]
-        if validated:
-            losses = [e.validation_loss for e in validated]
-            ax.plot([e.epoch for e in validated], losses, color="#1f4e79", label="validation")
-            ax.axvline(self.kept_epoch, color="#c0504d", lw=1, ls=":", label=f"kept: epoch {self.kept_epoch}")
-        ax.set(xlabel="epoch", ylabel="loss")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False)
-        return ax
 
 
 Callback = Callable[[Epoch, nn.Module], Any]
@@ -204,7 +97,7 @@ def train(
     run = _Run(task, rows, validation, recipe, seed, device, groups)
     if checkpoint is not None and Path(checkpoint).exists():
         run.resume(checkpoint)
-    with _bar(recipe.epochs, run.next_epoch, progress and run.rank == 0) as advance:
+    with ProgressBar(recipe.epochs, run.next_epoch, progress and run.rank == 0) as advance:
         try:
             while not run.finished:
                 epoch = run.epoch()
@@ -235,7 +128,7 @@ class _Run:
     ) -> None:
         self.task, self.rows, self.validation, self.recipe = task, rows, validation, recipe
         self.seed, self.device = seed, device
-        self.rank, self.world = _rank_and_world()
+        self.rank, self.world = rank_and_world()
         n = len(next(iter(rows.values())))
         self.batches = Batches(n, recipe.batch_size, groups)
         self.network = task.network.to(device)
@@ -424,9 +317,20 @@ class _Run:
 
     def _identity(self) -> dict[str, Any]:
         """What must be equal for a checkpoint to be continued; patience may change."""
-        sums = {name: float(value.double().sum()) for name, value in self.rows.items()}
-        recipe = asdict(replace(self.recipe, patience=None))
-        return {"seed": self.seed, "rows": self.batches.n_rows, "sums": sums, "recipe": recipe}
+        parts = {"training": self.rows, "validation": self.validation or {}}
+        sums = {
+            name: {n: float(value.double().sum()) for n, value in rows.items()}
+            for name, rows in parts.items()
+        }
+        return {
+            "seed": self.seed,
+            "rows": self.batches.n_rows,
+            "batches": len(self.batches),
+            "sums": sums,
+            "recipe": asdict(replace(self.recipe, patience=None)),
+            "network": str(self.network),
+            "task": getattr(self.task, "identity", {}),
+        }
 
 
 def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None) -> torch.optim.AdamW:
@@ -480,54 +384,23 @@ def mix_seed(seed: int, part: int) -> int:
     return int(np.random.SeedSequence([seed, part + 1]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def _rank_and_world() -> tuple[int, int]:
+def rank_and_world() -> tuple[int, int]:
+    """The number of this process and the number of processes; (0, 1) without a process group."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     return 0, 1
+
+
+def same_everywhere(number: int) -> int:
+    """The number that the first process came with."""
+    if rank_and_world()[1] == 1:
+        return number
+    shared = [number]
+    torch.distributed.broadcast_object_list(shared)
+    return shared[0]
 
 
 def _sum_over_processes(value: Tensor, world: int) -> Tensor:
     if world > 1:
         torch.distributed.all_reduce(value)
     return value
-
-
-class _bar:
-    """A progress bar where rich is installed and one was asked for; silence otherwise."""
-
-    def __init__(self, total: int, done: int, show: bool) -> None:
-        self._progress: Any = None
-        if show:
-            try:
-                from rich.progress import (
-                    BarColumn,
-                    MofNCompleteColumn,
-                    Progress,
-                    TextColumn,
-                    TimeRemainingColumn,
-                )
-            except ImportError:
-                return
-            self._progress = Progress(
-                TextColumn("training"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.description}"),
-                TimeRemainingColumn(),
-                transient=True,
-            )
-            self._task = self._progress.add_task("", total=total, completed=done)
-
-    def __enter__(self) -> Callable[[Epoch], None]:
-        if self._progress is not None:
-            self._progress.start()
-        return self._advance
-
-    def _advance(self, epoch: Epoch) -> None:
-        if self._progress is not None:
-            loss = epoch.train_loss if epoch.validation_loss is None else epoch.validation_loss
-            self._progress.update(self._task, advance=1, description=f"loss {loss:.4f}")
-
-    def __exit__(self, *_: Any) -> None:
-        if self._progress is not None:
-            self._progress.stop()

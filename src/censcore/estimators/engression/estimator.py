@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,28 +12,28 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Ensemble, PointMass
-from censcore.distributions.joint_events import JointEvent
-from censcore.estimators.censoring import Censoring
+from censcore.distributions import Distribution, Ensemble
+from censcore.estimators._covariates import check_weights
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
-from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.engression.predictions import SamplePredictions
+from censcore.estimators.engression.time_scale import TRANSFORMS, TimeScale
+from censcore.estimators.engression.training_law import OBJECTIVES, TrainingLaw
+from censcore.estimators.history import History
 from censcore.estimators.neural import NeuralEstimator, pick_device
-from censcore.estimators.training import Callback, History, mix_seed
+from censcore.estimators.training import Callback, mix_seed
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
-from censcore.scores._problem import known_law, pose
+from censcore.scores._problem import pose
 from censcore.scores.energy import leave_out
 
 __all__ = ["CensoredEngression"]
-
-_log = logging.getLogger("censcore")
 
 # Sampling works on at most this many hidden units at a time.
 _SAMPLING_UNITS = 2**24
 
 
-class CensoredEngression(NeuralEstimator):
+class CensoredEngression(SamplePredictions, NeuralEstimator):
     r"""Joint law of several event times given covariates, learned from right-censored data.
 
     A generator :math:`g_\theta(x,\varepsilon)` with random input :math:`\varepsilon` is trained by the
@@ -217,21 +216,17 @@ class CensoredEngression(NeuralEstimator):
             Called after every epoch with ``(epoch, network)``; True stops the training.
         """
         self._check_settings()
-        self.__dict__.pop("_drawn_seed", None)
+        self._forget()
         outcome = self._check_outcome(y)
-        X = self._check_X(X, len(outcome), reset=True)
-        law = self._censoring_law(X, outcome, censoring)
-        outcome = _without_censoring(outcome) if self.objective == "naive" else outcome
-        groups = None if groups is None else np.asarray(groups)
-        rows, held_out = (
-            (np.arange(len(outcome)), np.empty(0, dtype=int))
-            if eval_set is not None
-            else self._split(len(X), groups)
-        )
-        self._fit_scaling(X[rows])
-        self._fit_times(outcome.take(rows))
-        extra = {"mask": mask, "weight": sample_weight}
-        everything = self._tensors(X, outcome, law, **extra)
+        matrix = self._check_X(X, len(outcome), reset=True)
+        self._law = TrainingLaw.choose(self.objective, X, outcome, censoring)
+        assert self._law.law is not None
+        outcome = self._as_seen(outcome)
+        groups = self._check_groups(groups, len(outcome))
+        rows, held_out = self._split(len(outcome), groups, eval_set is not None)
+        self._fit_scaling(matrix[rows])
+        self._times = TimeScale.of(outcome.take(rows), self.transform)
+        everything = self._tensors(matrix, outcome, self._law.law, mask, sample_weight)
         training = {name: value[rows] for name, value in everything.items()}
         validation = {name: value[held_out] for name, value in everything.items()} if held_out.size else None
         if eval_set is not None:
@@ -241,8 +236,8 @@ class CensoredEngression(NeuralEstimator):
 
     def _check_settings(self) -> None:
         for name, allowed in (
-            ("objective", ("censored", "naive", "latent")),
-            ("transform", ("scale", "log1p")),
+            ("objective", OBJECTIVES),
+            ("transform", TRANSFORMS),
             ("precision", ("auto", "float32", "bfloat16")),
         ):
             if getattr(self, name) not in allowed:
@@ -255,69 +250,22 @@ class CensoredEngression(NeuralEstimator):
         if not 0 < self.beta < 2:
             raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; {self.beta} came.")
 
-    def _censoring_law(self, X: np.ndarray, y: RightCensored, censoring: Any) -> Distribution:
-        """The law of C that training uses, and in words where it came from."""
-        never = PointMass(np.array([np.inf]))
-        if self.objective == "naive":
-            self.censoring_choice_ = "ignored: objective='naive' takes censored times for event times"
-            law: Distribution = never
-        elif self.objective == "latent":
-            if not y.event.all():
-                raise InvalidInputError(
-                    "objective='latent' needs event times without censoring; some rows are censored."
-                )
-            self.censoring_choice_, law = "none: objective='latent' takes the times as they are", never
-        elif isinstance(censoring, Distribution):
-            self.censoring_choice_, law = "the law passed to fit", censoring
-        elif censoring is not None:
-            law = self._estimated_law(censoring, X, y)
-        else:
-            known = known_law(y)
-            law = self._estimated_law(KaplanMeier(), X, y) if known is None else known
-            if known is not None:
-                self.censoring_choice_ = "known: the outcome has all censoring times, or nothing is censored"
-        self.censoring_ = law
-        _log.info("law of C for censored engression: %s", self.censoring_choice_)
-        return law
+    @property
+    def censoring_(self) -> Distribution | None:
+        """The law of C that training used; None in a model read from a file."""
+        return self._law.law
 
-    def _estimated_law(self, estimator: Any, X: np.ndarray, y: RightCensored) -> Distribution:
-        wrapped = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
-        self.censoring_estimator_ = wrapped.fit(X, y)
-        self.censoring_choice_ = f"estimated from the training rows by {wrapped!r}"
-        return wrapped.predict_distribution(X)
+    @property
+    def censoring_choice_(self) -> str:
+        """Where that law came from, in words."""
+        return self._law.words
 
-    def _fit_times(self, y: RightCensored) -> None:
-        """Units: of the loss, and of the generator's output around which it starts."""
-        time = to_numpy(y.time).reshape(len(y), -1).astype(np.float64)
-        if not (time > 0).any():
-            raise InvalidInputError("All times are zero; there is nothing to learn.")
-        last = (
-            time.max(axis=1)
-            if y.censoring_time is None
-            else to_numpy(y.censoring_time).reshape(len(y), -1)[:, 0]
-        )
-        last = last[np.isfinite(last)]
-        reference = np.quantile(last if last.size else time.max(axis=1), 0.95)
-        self._unit = float(np.log1p(reference)) if self.transform == "log1p" else float(time[time > 0].mean())
-        scaled = self._to_loss_scale(time)
-        centre = [
-            np.exp(np.log(column[column > 0]).mean()) if (column > 0).any() else 1.0 for column in scaled.T
-        ]
-        self._scale = np.asarray(centre, dtype=np.float32)
-
-    def _to_loss_scale(self, time: np.ndarray) -> np.ndarray:
-        return (np.log1p(time) if self.transform == "log1p" else time) / self._unit
-
-    def _from_loss_scale(self, z: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return (
-                np.expm1(z * np.float32(self._unit))
-                if self.transform == "log1p"
-                else z * np.float32(self._unit)
-            )
+    def _as_seen(self, y: RightCensored) -> RightCensored:
+        """The outcome as the objective takes it."""
+        return RightCensored(y.time, np.ones(y.shape, dtype=bool)) if self.objective == "naive" else y
 
     def _tensors(
-        self, X: np.ndarray, y: RightCensored, C: Distribution, mask: Any, weight: Any
+        self, X: np.ndarray, y: RightCensored, C: Distribution, mask: Any = None, weight: Any = None
     ) -> dict[str, Tensor]:
         n, k = len(y), y.k
         if mask is not None:
@@ -325,45 +273,19 @@ class CensoredEngression(NeuralEstimator):
         problem = pose(y, _anything(y), C, joint=True)
         rows = {
             "x": self._standardised(X),
-            "y": _tensor(self._to_loss_scale(to_numpy(y.time).reshape(n, k))),
-            "c": _tensor(self._to_loss_scale(censoring_table(problem.y, problem.C))),
+            "y": _tensor(self._times.forward(to_numpy(y.time).reshape(n, k))),
+            "c": _tensor(self._times.forward(censoring_table(problem.y, problem.C))),
         }
         if mask is not None:
             rows["mask"] = torch.from_numpy(mask)
         if weight is not None:
-            weight = np.asarray(weight, dtype=np.float32)
-            if (
-                weight.shape != (n,)
-                or not np.isfinite(weight).all()
-                or (weight < 0).any()
-                or weight.sum() == 0
-            ):
-                raise InvalidInputError(
-                    f"sample_weight must be {n} non-negative numbers, not all zero; {weight.shape} came."
-                )
-            rows["weight"] = torch.from_numpy(weight)
+            rows["weight"] = _tensor(check_weights(weight, n))
         return rows
 
     def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> dict[str, Tensor]:
-        outcome = as_outcome(y)
-        X = self._check_X(X, len(outcome), reset=False)
-        if self.objective == "naive":
-            outcome, law = _without_censoring(outcome), self.censoring_
-        elif isinstance(censoring, Distribution):
-            law = censoring
-        elif hasattr(self, "censoring_estimator_"):
-            law = self.censoring_estimator_.predict_distribution(X)
-        elif len(self.censoring_) == 1:
-            law = self.censoring_
-        else:
-            known = known_law(outcome)
-            if known is None:
-                raise InvalidInputError(
-                    "The validation rows need their own law of C: pass eval_set=(X, y, law), since fit got "
-                    "one law per training row."
-                )
-            law = known
-        return self._tensors(X, outcome, law, mask, None)
+        outcome = self._as_seen(as_outcome(y))
+        matrix = self._check_X(X, len(outcome), reset=False)
+        return self._tensors(matrix, outcome, self._law.for_rows(X, outcome, censoring), mask)
 
     def _fit_generators(
         self,
@@ -377,9 +299,7 @@ class CensoredEngression(NeuralEstimator):
         histories: list[History] = []
         for i in range(self.n_generators):
             seed = self._seed + 7919 * i
-            scale = torch.from_numpy(self._scale).to(device)
-            network = self._new_generator(seed)
-            task = EngressionTask(network, scale, self.samples, self.beta, self._mixed(device))
+            task = self._task(self._new_generator(seed), device)
             checkpoint = (
                 self.checkpoint if self.checkpoint is None or i == 0 else Path(f"{self.checkpoint}.{i}")
             )
@@ -407,107 +327,49 @@ class CensoredEngression(NeuralEstimator):
                 output=self.output,
             )
 
-    def _mixed(self, device: torch.device) -> bool:
-        return self.precision == "bfloat16" or (self.precision == "auto" and device.type == "cuda")
+    def _task(self, network: Generator, device: torch.device) -> EngressionTask:
+        mixed = self.precision == "bfloat16" or (self.precision == "auto" and device.type == "cuda")
+        centre = torch.tensor(self._times.centre, device=device)
+        return EngressionTask(network, centre, self.samples, self.beta, mixed)
 
     # ---- predicting ----------------------------------------------------------------------------
 
-    @torch.no_grad()
-    def sample(self, X: Any, m: int | None = None, seed: int | None = None) -> np.ndarray:
-        """Draws from the law of T given each row of ``X``: (n, m, k), or (n, m) if y was (n,).
-
-        The same seed and rows give the same draws; by default the seed is that of the fit.
-        """
+    def _chunks(self, X: Any, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
+        """Draws (rows, m, k) of so many rows as memory should hold; the generators share the draws."""
         self._check_fitted()
-        X = self._check_X(X, None, reset=False)
+        x = self._standardised(self._check_X(X, None, reset=False))
         m = self.n_samples if m is None else int(m)
         if m < 1:
             raise InvalidInputError(f"m, the number of samples, must be at least 1; {m} came.")
         shares = np.diff(np.linspace(0, m, len(self._generators) + 1).round().astype(int))
-        start = self._seed if seed is None else int(seed)
-        parts = [
-            self._sample_one(network, X, int(share), start + 104729 * i)
-            for i, (network, share) in enumerate(zip(self._generators, shares, strict=True))
-            if share
-        ]
-        times = self._from_loss_scale(np.concatenate(parts, axis=1))
-        return times if self._joint else times[:, :, 0]
-
-    def _sample_one(self, network: Generator, X: np.ndarray, m: int, seed: int) -> np.ndarray:
-        device = pick_device(self.device)
-        network.to(device).eval()
-        scale = torch.from_numpy(self._scale).to(device)
-        task = EngressionTask(network, scale, m, self.beta, self._mixed(device))
-        generator = torch.Generator(device)
-        x = self._standardised(X)
-        step = max(1, _SAMPLING_UNITS // (m * max(self.width, network.noise_size)))
-        out = np.empty((len(x), m, self.k_), dtype=np.float32)
+        seed = self._seed if seed is None else int(seed)
+        widest = max(self.width, self._generators[0].noise_size)
+        step = max(1, _SAMPLING_UNITS // (int(shares.max()) * widest))
         for first in range(0, len(x), step):
-            part = x[first : first + step].to(device)
-            generator.manual_seed(mix_seed(seed, first))
-            noise = torch.randn(len(part), m, network.noise_size, generator=generator, device=device)
-            out[first : first + step] = task.generate(network, part, noise).cpu().numpy()
-        return out
+            parts = [
+                self._draw(network, x[first : first + step], int(share), mix_seed(seed + 104729 * i, first))
+                for i, (network, share) in enumerate(zip(self._generators, shares, strict=True))
+                if share
+            ]
+            yield self._times.inverse(np.concatenate(parts, axis=1))
 
-    def predict_distribution(
-        self, X: Any = None, n_samples: int | None = None, seed: int | None = None
-    ) -> Ensemble:
-        """The law of T given each row of ``X``, as an ensemble of draws."""
-        return Ensemble(self.sample(X, n_samples, seed))
-
-    def predict(self, X: Any, statistic: str = "median") -> np.ndarray:
-        """Median (or mean) event times, (n,) or (n, k); a mean reaches into what follow-up never saw."""
-        if statistic not in ("median", "mean"):
-            raise InvalidInputError(f"statistic must be 'median' or 'mean'; {statistic!r} came.")
-        samples = self.sample(X)
-        return np.median(samples, axis=1) if statistic == "median" else samples.mean(axis=1)
-
-    def predict_quantile(self, X: Any, levels: Any) -> np.ndarray:
-        """Quantiles of each event time: (n, q), or (n, q, k) for joint outcomes; no q for a single level."""
-        levels = np.asarray(levels, dtype=float)
-        if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
-            raise InvalidInputError(f"levels must be numbers strictly between 0 and 1; {levels} came.")
-        q = np.quantile(self.sample(X), levels, axis=1, method="inverted_cdf")
-        return q if levels.ndim == 0 else np.moveaxis(q, 0, 1)
-
-    def predict_survival_function(self, X: Any, times: Any) -> np.ndarray:
-        """P(T_j > t | x) at common times: (n, q), or (n, q, k) for joint outcomes."""
-        times = np.asarray(times, dtype=float).reshape(-1)
-        samples = self.sample(X)
-        return np.stack([(samples > t).mean(axis=1) for t in times], axis=1)
-
-    def probability(self, X: Any, event: JointEvent) -> np.ndarray:
-        """Probability of an event of all times together, (n,).
-
-        Parameters
-        ----------
-        X : array or frame
-            Covariates.
-        event : callable
-            Maps times (..., k) to booleans (...): one of :mod:`censcore.distributions.joint_events`
-            (``either_before(24.0)``, ``all_before``, ``first_is``, ``in_order``) or your own.
-        """
-        samples = self.sample(X)
-        happened = np.asarray(event(samples if self._joint else samples[..., None]))
-        if happened.shape != samples.shape[:2]:
-            raise InvalidInputError(
-                "event must map times (n, m, k) to booleans (n, m); for times of shape "
-                f"{samples.shape} it gave {happened.shape}."
-            )
-        return happened.mean(axis=1)
+    @torch.no_grad()
+    def _draw(self, network: Generator, x: Tensor, m: int, seed: int) -> np.ndarray:
+        device = pick_device(self.device)
+        task = self._task(network.to(device).eval(), device)
+        noise = torch.randn(
+            len(x), m, network.noise_size, generator=torch.Generator(device).manual_seed(seed), device=device
+        )
+        return task.generate(network, x.to(device), noise).cpu().numpy()
 
     def score(self, X: Any, y: Any, censoring: Any = None) -> float:
         """Minus the mean censored energy score (higher is better, as scikit-learn wants it)."""
         from censcore.scores import energy_score
 
+        self._check_fitted()
         outcome = as_outcome(y)
-        if censoring is None and known_law(outcome) is None:
-            if not hasattr(self, "censoring_estimator_"):
-                raise InvalidInputError("score needs the law of C for these rows: pass censoring=...")
-            censoring = self.censoring_estimator_.predict_distribution(
-                self._check_X(X, len(outcome), reset=False)
-            )
-        return -float(np.mean(energy_score(outcome, self.predict_distribution(X), censoring, fair=True)))
+        law = self._law.for_rows(X, outcome, censoring)
+        return -float(np.mean(energy_score(outcome, self.predict_distribution(X), law, fair=True)))
 
     # ---- model files ---------------------------------------------------------------------------
 
@@ -521,19 +383,15 @@ class CensoredEngression(NeuralEstimator):
     def _fitted_settings(self) -> dict[str, Any]:
         return {
             "generators": len(self._generators),
-            "unit": self._unit,
-            "scale": [float(value) for value in self._scale],
+            "unit": self._times.unit,
+            "scale": list(self._times.centre),
             "censoring_choice": self.censoring_choice_,
         }
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
-        self._count, self._unit = settings["generators"], settings["unit"]
-        self._scale = np.asarray(settings["scale"], dtype=np.float32)
-        self.censoring_choice_ = settings["censoring_choice"]
-
-
-def _without_censoring(y: RightCensored) -> RightCensored:
-    return RightCensored(y.time, np.ones(y.shape, dtype=bool))
+        self._count = settings["generators"]
+        self._times = TimeScale(self.transform, settings["unit"], tuple(settings["scale"]))
+        self._law = TrainingLaw(settings["censoring_choice"])
 
 
 def _anything(y: RightCensored) -> Distribution:

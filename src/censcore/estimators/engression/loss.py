@@ -65,6 +65,19 @@ class EngressionTask:
     ) -> None:
         self.network, self.scale, self.samples, self.beta, self.mixed = network, scale, samples, beta, mixed
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a run must agree in, besides data and recipe, to be continued from a checkpoint."""
+        positive = getattr(getattr(self.network, "positive", None), "__name__", "")
+        return {
+            "samples": self.samples,
+            "beta": self.beta,
+            "mixed": self.mixed,
+            "scale": self.scale.tolist(),
+            "output": positive,
+            "residual": getattr(self.network, "residual", None),
+        }
+
     def draw(
         self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
     ) -> dict[str, Tensor]:

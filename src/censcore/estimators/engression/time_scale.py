@@ -1,0 +1,67 @@
+"""Units of time in training: of the loss, and of what the generator puts out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+
+__all__ = ["TRANSFORMS", "TimeScale"]
+
+TRANSFORMS = ("scale", "log1p")
+
+
+@dataclass(frozen=True)
+class TimeScale:
+    r"""Increasing maps between times and the scale of the loss; censoring commutes with them.
+
+    Times are divided, never shifted: a positive output on times shifted by their mean could not fall below
+    that mean.
+
+    Attributes
+    ----------
+    transform : {"scale", "log1p"}
+        :math:`t/u`, or :math:`\log(1+t)/u`.
+    unit : float
+        u: the mean time, or the logarithm of one plus the 95 % quantile of the ends of follow-up.
+    centre : tuple of float
+        Geometric mean of each event time on the scale of the loss: the generator starts around it.
+    """
+
+    transform: str
+    unit: float
+    centre: tuple[float, ...]
+
+    @classmethod
+    def of(cls, y: RightCensored, transform: str) -> Self:
+        """The scale of these observed times."""
+        time = to_numpy(y.time).reshape(len(y), -1).astype(np.float64)
+        if not (time > 0).any():
+            raise InvalidInputError("All times are zero; there is nothing to learn.")
+        unit = float(np.log1p(_last_contact(y, time)) if transform == "log1p" else time[time > 0].mean())
+        columns = cls(transform, unit, ()).forward(time).T
+        centre = [np.exp(np.log(column[column > 0]).mean()) if column.any() else 1.0 for column in columns]
+        return cls(transform, unit, tuple(float(np.float32(value)) for value in centre))
+
+    def forward(self, time: np.ndarray) -> np.ndarray:
+        """Times to the scale of the loss."""
+        return (np.log1p(time) if self.transform == "log1p" else time) / self.unit
+
+    def inverse(self, z: np.ndarray) -> np.ndarray:
+        """The scale of the loss to times; beyond the largest float lies infinity."""
+        scaled = z * np.float32(self.unit)
+        with np.errstate(over="ignore"):
+            return np.expm1(scaled) if self.transform == "log1p" else scaled
+
+
+def _last_contact(y: RightCensored, time: np.ndarray) -> float:
+    """The 95 % quantile of the ends of follow-up, or of the largest times where no end is known."""
+    largest = time.max(axis=1)
+    known = largest if y.censoring_time is None else to_numpy(y.censoring_time).reshape(len(y), -1)[:, 0]
+    finite = known[np.isfinite(known)]
+    return float(np.quantile(finite if finite.size else largest, 0.95))

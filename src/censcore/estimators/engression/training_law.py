@@ -1,0 +1,86 @@
+"""Which law of C censored engression trains with, and where it came from."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from censcore.distributions import Distribution, PointMass
+from censcore.estimators.censoring import Censoring
+from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+from censcore.scores._problem import known_law
+
+__all__ = ["OBJECTIVES", "TrainingLaw"]
+
+OBJECTIVES = ("censored", "naive", "latent")
+
+_log = logging.getLogger("censcore")
+
+
+@dataclass(frozen=True)
+class TrainingLaw:
+    """A law of C and its origin.
+
+    Attributes
+    ----------
+    words : str
+        Where the law came from.
+    law : Distribution or None
+        The law for the training rows; None in a model read from a file.
+    estimator : Censoring or None
+        What estimated it, ready for other rows.
+    """
+
+    words: str
+    law: Distribution | None = None
+    estimator: Censoring | None = None
+
+    @classmethod
+    def choose(cls, objective: str, X: Any, y: RightCensored, censoring: Any) -> Self:
+        """As asked for; else what is known; else a Kaplan-Meier estimate."""
+        chosen = cls._choose(objective, X, y, censoring)
+        _log.info("law of C for censored engression: %s", chosen.words)
+        return chosen
+
+    @classmethod
+    def _choose(cls, objective: str, X: Any, y: RightCensored, censoring: Any) -> Self:
+        never = PointMass(np.array([np.inf]))
+        if objective == "naive":
+            return cls("ignored: objective='naive' takes censored times for event times", never)
+        if objective == "latent":
+            if not y.event.all():
+                raise InvalidInputError(
+                    "objective='latent' needs event times without censoring; some rows are censored."
+                )
+            return cls("none: objective='latent' takes the times as they are", never)
+        if isinstance(censoring, Distribution):
+            return cls("the law passed to fit", censoring)
+        if censoring is None and (known := known_law(y)) is not None:
+            return cls("known: the outcome has all censoring times, or nothing is censored", known)
+        estimator = KaplanMeier() if censoring is None else censoring
+        estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
+        law = estimator.fit(X, y).predict_distribution(X)
+        return cls(f"estimated from the training rows by {estimator!r}", law, estimator)
+
+    def for_rows(self, X: Any, y: RightCensored, given: Any = None) -> Distribution:
+        """The law of C for other rows: given, known from them, or as in training where that is possible."""
+        if isinstance(given, Distribution):
+            return given
+        known = known_law(y)
+        if y.censoring_time is not None and known is not None:
+            return known
+        if self.estimator is not None:
+            return self.estimator.predict_distribution(X)
+        if self.law is not None and len(self.law) == 1:
+            return self.law
+        if known is not None:
+            return known
+        raise InvalidInputError(
+            "The law of C of these rows is not known: fit got one law per training row, or the model comes "
+            "from a file. Pass their law: score(X, y, censoring=law), eval_set=(X, y, law)."
+        )

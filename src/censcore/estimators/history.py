@@ -1,0 +1,121 @@
+"""The course of a training run: as a table, as a plot, and as a progress bar while it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from censcore.exceptions import MissingDependencyError
+
+__all__ = ["Epoch", "History", "ProgressBar"]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is known after an epoch, and what callbacks receive.
+
+    Attributes
+    ----------
+    epoch : int
+        Its number, from zero.
+    train_loss : float
+        Mean loss of its steps, while the weights were moving.
+    validation_loss : float or None
+        Loss of the averaged weights on the validation rows; None where none was due.
+    learning_rate : float
+        That of the last step.
+    best : bool
+        Whether the validation loss is the smallest so far.
+    """
+
+    epoch: int
+    train_loss: float
+    validation_loss: float | None
+    learning_rate: float
+    best: bool
+
+
+@dataclass
+class History:
+    """The course of a training run.
+
+    Attributes
+    ----------
+    epochs : list of Epoch
+        One entry per epoch.
+    best_epoch : int
+        The epoch with the smallest validation loss.
+    kept_epoch : int
+        The epoch whose weights were kept.
+    interrupted : bool
+        Whether Ctrl-C ended the run; the best weights so far were kept all the same.
+    """
+
+    epochs: list[Epoch] = field(default_factory=list)
+    best_epoch: int = -1
+    kept_epoch: int = -1
+    interrupted: bool = False
+
+    def frame(self) -> Any:
+        """A pandas frame with one row per epoch."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(epoch) for epoch in self.epochs]).set_index("epoch")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Training and validation loss over the epochs, with the epoch that was kept."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(figsize=(6, 3.5), layout="constrained")[1] if ax is None else ax
+        number = [e.epoch for e in self.epochs]
+        ax.plot(number, [e.train_loss for e in self.epochs], color="#9aa5b1", label="training")
+        validated = [e for e in self.epochs if e.validation_loss is not None]
+        if validated:
+            losses = [e.validation_loss for e in validated]
+            ax.plot([e.epoch for e in validated], losses, color="#1f4e79", label="validation")
+            ax.axvline(self.kept_epoch, color="#c0504d", lw=1, ls=":", label=f"kept: epoch {self.kept_epoch}")
+        ax.set(xlabel="epoch", ylabel="loss")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False)
+        return ax
+
+
+class ProgressBar:
+    """A bar over the epochs, with the latest loss, by rich; nothing where it is not to be shown."""
+
+    def __init__(self, total: int, done: int, show: bool) -> None:
+        self._progress: Any = None
+        if not show:
+            return
+        try:
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+            )
+        except ImportError as error:
+            raise MissingDependencyError(
+                "A progress bar was asked for, which needs rich: pip install 'censcore[cli]', or train with "
+                "progress=False."
+            ) from error
+        loss = TextColumn("{task.description}")
+        columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), loss)
+        self._progress = Progress(*columns, TimeRemainingColumn(), transient=True)
+        self._task = self._progress.add_task("", total=total, completed=done)
+
+    def __enter__(self) -> Callable[[Epoch], None]:
+        if self._progress is not None:
+            self._progress.start()
+        return self._advance
+
+    def _advance(self, epoch: Epoch) -> None:
+        if self._progress is not None:
+            loss = epoch.train_loss if epoch.validation_loss is None else epoch.validation_loss
+            self._progress.update(self._task, advance=1, description=f"loss {loss:.4f}")
+
+    def __exit__(self, *_: Any) -> None:
+        if self._progress is not None:
+            self._progress.stop()
