@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -39,6 +40,25 @@ def test_brier_score_is_its_formula(world):
         classical = np.where(y.time > t, (1 - S(t)) ** 2 / G(t), dead / G(y.time) * S(t) ** 2)
         ipcw = cs.brier_score(y, F, C, TIMES, scale="ipcw")[:, j]
         np.testing.assert_allclose(ipcw, classical, rtol=1e-13)
+
+
+@pytest.mark.parametrize("scale", ["localized", "ipcw"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_compiled_brier_score_equals_the_formula(world, monkeypatch, scale, dtype):
+    pytest.importorskip("numba")
+    y, F, C, *_ = world
+    module = sys.modules["censcore.scores.brier"]
+    F = F.like(np.zeros(1, dtype))
+    each = np.linspace(0.1, 2, 40)[:, None] + TIMES / 10
+    for law in (C, cs.Uniform(np.zeros(40), np.full(40, 3.0))):
+        for times in (TIMES, each):
+            formula = cs.brier_score(y, F, law, times, scale=scale)
+            with monkeypatch.context() as patch:
+                patch.setattr(module, "WORTH_COMPILING", 0)
+                patch.setattr(module, "_weighted_squares", None)  # the formula must not be what runs
+                compiled = cs.brier_score(y, F, law, times, scale=scale)
+            assert compiled.dtype == formula.dtype == dtype
+            np.testing.assert_allclose(compiled, formula, rtol=1e-14 if dtype == np.float64 else 1e-6)
 
 
 def test_binomial_log_score_is_its_formula(world):

@@ -51,6 +51,8 @@ class Problem:
     y: RightCensored
     F: Any
     C: Any
+    #: P(C >= y), (n,), for one event time under a law of C.
+    reached: Any = None
 
     @property
     def n(self) -> int:
@@ -75,7 +77,7 @@ class Problem:
     def take(self, rows: Any) -> Problem:
         """Some rows of the problem; laws that serve all rows stay as they are."""
         F, C = (law if len(law) == 1 else law.take(rows) for law in (self.F, self.C))
-        return Problem(self.y.take(rows), F, C)
+        return Problem(self.y.take(rows), F, C, None if self.reached is None else self.reached[rows])
 
     def in_groups(self, score: Callable[[Problem], Array]) -> Array:
         """A score of each group of rows under the group's own law of C, the rows back in order."""
@@ -113,8 +115,11 @@ def pose(
     if horizon is not None:
         tau = check_horizon(horizon, y)
         y, censoring = y.censor_at(tau), censoring.censor_at(tau)
-    if needs_law:
-        _refuse_impossible_events(y, censoring)
+    if not needs_law:
+        return Problem(y, forecast, censoring)
+    if y.time.ndim == 1:
+        return Problem(y, forecast, censoring, _chance_to_be_seen(y, censoring))
+    _refuse_impossible_joint_events(y, censoring)
     return Problem(y, forecast, censoring)
 
 
@@ -230,16 +235,21 @@ def _refuse_other_censoring_times(y: RightCensored, law: PointMass) -> None:
         )
 
 
-def _refuse_impossible_events(y: RightCensored, C: Distribution) -> None:
-    """Every event needs P(C >= y) > 0, since that is what it is divided by."""
+def _refuse_impossible_joint_events(y: RightCensored, C: Distribution) -> None:
     for j in range(C.k):
         law = C.marginal(j)
-        if isinstance(law, PointMass):
-            continue
-        y_j = y if y.time.ndim == 1 else y.marginal(j) if C.k > 1 else _fully_observed(y)
-        bad = np.nonzero(to_numpy(y_j.event & (law.sf_left(y_j.time) <= 0)))[0]
-        if bad.size:
-            _raise_impossible(bad, to_numpy(y_j.time)[bad], law)
+        if not isinstance(law, PointMass):
+            _chance_to_be_seen(y.marginal(j) if C.k > 1 else _fully_observed(y), law)
+
+
+def _chance_to_be_seen(y: RightCensored, C: Any) -> Array:
+    """P(C >= y), (n,), by which events are divided; an event where it is zero is refused."""
+    law = C.marginal(0)
+    reached = law.sf_left(y.time)
+    bad = np.nonzero(to_numpy(y.event & (reached <= 0)))[0]
+    if bad.size:
+        _raise_impossible(bad, to_numpy(y.time)[bad], law)
+    return reached
 
 
 def _raise_impossible(bad: np.ndarray, times: np.ndarray, law: Univariate) -> None:
@@ -269,7 +279,8 @@ def _fully_observed(y: RightCensored) -> RightCensored:
 def inverse_reach(problem: Problem) -> Array:
     r""":math:`\delta/G(y-)`, (n, 1): how much an event stands for, given that C allowed it to be seen."""
     xp, event = problem.xp, problem.event
-    reached = problem.C.sf_left(problem.time)
+    reached = problem.C.sf_left(problem.y.time) if problem.reached is None else problem.reached
+    reached = reached[:, None]
     return xp.astype(event, reached.dtype) / xp.where(event, reached, xp.ones_like(reached))
 
 

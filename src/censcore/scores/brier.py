@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from censcore._arrays import Array
+from censcore._arrays import Array, namespace
 from censcore._numerics import chunked_rows
+from censcore.scores._compiled import WORTH_COMPILING, compiled
 from censcore.scores._problem import (
     Problem,
     check_scale,
@@ -18,7 +19,7 @@ from censcore.scores._problem import (
 __all__ = ["brier_score", "censoring_weights"]
 
 # A slice of rows this small stays in the cache through all steps of the formula.
-CACHED_NUMBERS = 32_768
+CACHED_NUMBERS = 131_072
 
 
 def brier_score(
@@ -77,19 +78,30 @@ def brier_score(
     t, single = evaluation_times(times, problem.y, horizon)
     if scale == "ipcw":
         refuse_unreached(problem, t)
+    reach = inverse_reach(problem)
+    shared = problem.C._sf(t) if len(problem.C) == 1 and t.shape[0] == 1 else None
+    large = problem.n * t.shape[1] >= WORTH_COMPILING
+    squares = compiled("_brier_numba", "weighted_squares", problem.y.time) if large else None
 
     def part(rows: slice) -> Array:
-        return _brier(problem.take(rows), t if t.shape[0] == 1 else t[rows], scale)
+        some, t_part = problem.take(rows), t if t.shape[0] == 1 else t[rows]
+        G = some.C._sf(t_part) if shared is None else shared
+        weights = (1 / G, problem.xp.ones_like(G)) if scale == "ipcw" else (problem.xp.ones_like(G), G)
+        S = some.F._sf(t_part)
+        return (squares or _weighted_squares)(S, some.y.time, t_part, *weights, reach[rows, 0])
 
     loss = chunked_rows(part, problem.n, t.shape[1], like=problem.y.time, budget=CACHED_NUMBERS)
     return loss[:, 0] if single else loss
 
 
-def _brier(problem: Problem, t: Array, scale: str) -> Array:
-    survival = problem.F.sf(t)
-    alive, weight = censoring_weights(problem, t)
-    loss = problem.xp.where(alive, (1 - survival) ** 2, weight * survival**2)
-    return loss / problem.C.sf(t) if scale == "ipcw" else loss
+def _weighted_squares(
+    S: Array, y: Array, t: Array, among_living: Array, among_dead: Array, reach: Array
+) -> Array:
+    r""":math:`(S(t)-1\{y>t\})^2` times ``among_living``, or ``among_dead`` :math:`\delta/G(y-)`: (n, q)."""
+    xp = namespace(S)
+    alive = y[:, None] > t
+    error = S - xp.astype(alive, S.dtype)
+    return error**2 * xp.where(alive, among_living, reach[:, None] * among_dead)
 
 
 def censoring_weights(problem: Problem, t: Array) -> tuple[Array, Array]:

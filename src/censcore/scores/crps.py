@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, is_torch, to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._numerics import chunked_rows
 from censcore.distributions import Grouped, Univariate
+from censcore.scores._compiled import WORTH_COMPILING, compiled
 from censcore.scores._problem import Problem, inverse_reach, pose, refuse_infinite
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond
 
 __all__ = ["add_to_events", "crps", "crps_of"]
 
 CACHED_NUMBERS = 500_000  # a chunk of rows that stays in the cache
-WORTH_COMPILING = 500_000  # below this many numbers the formulas are faster than loading a compiler
 
 
 def crps(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = None) -> Array:
@@ -85,34 +85,23 @@ def _finite_or_not(problem: Problem) -> Array:
 def _of_steps(problem: Problem) -> Array:
     """The score of a step forecast: sort its jumps once per chunk, then sum over them."""
     numbers = numbers_per_row(problem.F, problem.C)
-    compiled = None
+    kernel = None
     if problem.C._degree == 0 and problem.n * numbers >= WORTH_COMPILING:
-        compiled = _compiled_kernel(problem.y.time)
-    if compiled and len(problem.C) == 1:
+        kernel = compiled("_crps_numba", "step_crps", problem.y.time)
+    if kernel and len(problem.C) == 1:
         problem = replace(problem, C=as_steps(problem.C))
 
     def part(rows: slice) -> Array:
         some = problem.take(rows)
         some = replace(some, F=as_steps(some.F))
-        if not compiled:
+        if not kernel:
             return add_to_events(square_below(some.F, some.time), some, some.C)
         C = as_steps(some.C)
-        return compiled(
+        return kernel(
             some.F._steps(), some.y.time, some.y.event, (*C._steps(), C._remember("areas", C._areas))
         )
 
     return chunked_rows(part, problem.n, numbers, like=problem.y.time, budget=CACHED_NUMBERS)
-
-
-def _compiled_kernel(like: Array) -> Any:
-    """The kernel for NumPy arrays, or None where numba is not installed."""
-    if is_torch(like):
-        return None
-    try:
-        from censcore.scores._crps_numba import step_crps
-    except ImportError:
-        return None
-    return step_crps
 
 
 def add_to_events(loss: Array, problem: Problem, C: Univariate) -> Array:
