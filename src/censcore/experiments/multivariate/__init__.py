@@ -1,18 +1,26 @@
 """Learning the joint law of several censored event times: methods against each other and the truth."""
 
+from censcore.experiments.multivariate.calibration import JOINT_EVENTS, joint_calibration
+from censcore.experiments.multivariate.extensions import EXTENSIONS, extension_cells
 from censcore.experiments.multivariate.methods import FEASIBLE, METHODS, methods_for
 from censcore.experiments.multivariate.study import (
     multivariate_cells,
     run_multivariate,
     score_cell,
-    summarise,
 )
+from censcore.experiments.multivariate.summary import paired_differences, read_cells, summarise
 
 __all__ = [
+    "EXTENSIONS",
     "FEASIBLE",
+    "JOINT_EVENTS",
     "METHODS",
+    "extension_cells",
+    "joint_calibration",
     "methods_for",
     "multivariate_cells",
+    "paired_differences",
+    "read_cells",
     "run_multivariate",
     "score_cell",
     "summarise",

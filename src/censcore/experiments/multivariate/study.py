@@ -1,4 +1,4 @@
-"""Tables of censored and latent energy scores over worlds, dimensions, censoring mechanisms and methods."""
+"""Cells of the study: one method in one world under one kind of censoring, fitted and scored."""
 
 from __future__ import annotations
 
@@ -13,17 +13,26 @@ import pandas as pd
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.experiments._cells import Cell, run_cells
+from censcore.experiments.multivariate.calibration import joint_calibration
 from censcore.experiments.multivariate.methods import fit_method, methods_for
-from censcore.experiments.multivariate.printed import PRINTED
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score
 from censcore.simulation import LogNormalWorld
 
-__all__ = ["CENSORINGS", "WORLDS", "multivariate_cells", "run_multivariate", "score_cell", "summarise"]
+__all__ = [
+    "CENSORINGS",
+    "DEFAULTS",
+    "WORLDS",
+    "as_frame",
+    "multivariate_cells",
+    "run_multivariate",
+    "score_cell",
+]
 
 WORLDS = ("mixture", "lognormal")
 CENSORINGS = ("administrative", "uniform", "conditional", "componentwise")
 SIZES = {"n_train": 4000, "n_valid": 1000, "n_test": 1000, "members": 1024, "draws": 32, "clip": 50.0}
+DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "law": "true", "device": "cpu"}
 
 
 def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
@@ -60,13 +69,15 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     truth = _members(world.event_law(test.X), options, 11)
     model = truth if options["method"] == "DGP" else _members(fitted.predict(test.X), options, 12)
     C = world.censoring_law(test.X)
-    result = {
+    result: dict[str, Any] = {
         "fit_seconds": round(seconds, 2),
         "epochs": fitted.epochs,
         "event_rate": float(test.y.event.mean()),
     }
     for name, y, law in (("censored", test.y, C), ("latent", test.latent, None)):
         result |= _scores(name, y, model, truth, law, options)
+    if options["k"] > 1:
+        result["calibration"] = joint_calibration(to_numpy(model.samples), to_numpy(truth.samples), test.T)
     return result
 
 
@@ -150,36 +161,13 @@ def run_multivariate(
     progress: bool = True,
 ) -> pd.DataFrame:
     """Compute the cells (those already in ``out`` excepted): one row per cell."""
-    results = run_cells(score_cell, cells, out, jobs=jobs, dask=dask, progress=progress)
-    return pd.DataFrame([r["settings"] | {n: v for n, v in r.items() if n != "settings"} for r in results])
+    return as_frame(run_cells(score_cell, cells, out, jobs=jobs, dask=dask, progress=progress))
 
 
-def summarise(cells: pd.DataFrame) -> pd.DataFrame:
-    """Means and standard errors over repetitions, excess over the truth in per cent, and printed values.
-
-    ``excess`` is the mean over repetitions of (score - score of the truth) / score of the truth on the same
-    rows.
-    """
-    keys = ["world", "k", "censoring", "method"]
-    rows = []
-    for block, part in cells.groupby(keys, sort=False):
-        row: dict[str, Any] = dict(zip(keys, block, strict=True)) | {"repetitions": len(part)}
-        for score in ("censored", "latent"):
-            relative = 100 * part[f"{score}_excess"] / part[f"{score}_truth"]
-            row |= {
-                score: part[score].mean(),
-                f"{score} se": _se(part[score]),
-                f"{score} excess %": relative.mean(),
-                f"{score} excess se": _se(relative),
-            }
-        printed = PRINTED.get((row["world"], row["k"], row["censoring"]), {})
-        if row["method"] in printed and "DGP" in printed:
-            row["printed censored"], row["printed latent"] = printed[row["method"]]
-            row["printed excess %"] = 100 * (printed[row["method"]][0] / printed["DGP"][0] - 1)
-        row["seconds a fit"] = part["fit_seconds"].mean()
-        rows.append(row)
+def as_frame(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """One row per cell: its settings and its numbers."""
+    rows = [
+        DEFAULTS | r["settings"] | {name: value for name, value in r.items() if not isinstance(value, dict)}
+        for r in results
+    ]
     return pd.DataFrame(rows)
-
-
-def _se(values: pd.Series) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")

@@ -1,0 +1,165 @@
+"""From cells to tables: means over repetitions, excess over the truth, paired differences, printed values."""
+
+from __future__ import annotations
+
+import json
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from censcore.experiments.multivariate.methods import FEASIBLE, METHODS
+from censcore.experiments.multivariate.printed import PRINTED
+from censcore.experiments.multivariate.study import CENSORINGS, WORLDS, as_frame
+
+__all__ = ["block_view", "paired_differences", "paired_view", "read_cells", "summarise"]
+
+BLOCK = ["world", "k", "censoring"]
+OURS = "Censored engression"
+
+
+def read_cells(out: str | Path) -> pd.DataFrame:
+    """All finished cells of a folder: those in ``out/cells`` and the rows of ``out/cells.csv``.
+
+    Cells that differ in nothing but the machine they ran on are the same repetition; the first is kept.
+    """
+    out = Path(out)
+    frames = [pd.read_csv(out / "cells.csv")] if (out / "cells.csv").exists() else []
+    results = [json.loads(path.read_text()) for path in sorted((out / "cells").glob("*.json"))]
+    if results:
+        frames.append(as_frame(results))
+    if not frames:
+        return pd.DataFrame()
+    cells = pd.concat(frames, ignore_index=True)
+    settings = [*BLOCK, "method", "repetition", "severity", "law", "n_train"]
+    return cells.drop_duplicates(settings).sort_values(settings, key=_as_in_the_tables, ignore_index=True)
+
+
+def _as_in_the_tables(column: pd.Series) -> pd.Series:
+    """Worlds, censoring and methods have an order of their own."""
+    order = {"world": WORLDS, "censoring": CENSORINGS, "method": list(METHODS)}.get(str(column.name))
+    return column if order is None else column.map(list(order).index)
+
+
+def summarise(cells: pd.DataFrame) -> pd.DataFrame:
+    """Means and standard errors over repetitions, excess over the truth in per cent, and printed values.
+
+    ``excess %`` is the mean over repetitions of (score - score of the truth) / score of the truth on the same
+    rows; ``z`` is the printed excess minus ours in standard errors of ours and of the printed mean, the
+    latter taken to be as large, since both are means over repetitions of one design.
+    """
+    rows = []
+    for block, part in cells.groupby([*BLOCK, "method"], sort=False):
+        row: dict[str, Any] = dict(zip([*BLOCK, "method"], block, strict=True)) | {"repetitions": len(part)}
+        for score in ("censored", "latent"):
+            relative = 100 * part[f"{score}_excess"] / part[f"{score}_truth"]
+            row |= {
+                score: part[score].mean(),
+                f"{score} se": _se(part[score]),
+                f"{score} excess %": relative.mean(),
+                f"{score} excess se": _se(relative),
+            }
+        row |= _printed(row)
+        row["seconds a fit"] = part["fit_seconds"].mean()
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _printed(row: dict[str, Any]) -> dict[str, float]:
+    printed = PRINTED.get((row["world"], row["k"], row["censoring"]), {})
+    if row["method"] not in printed:
+        return {}
+    censored, latent = printed[row["method"]]
+    excess = 100 * (censored / printed["DGP"][0] - 1)
+    return {
+        "printed censored": censored,
+        "printed latent": latent,
+        "printed excess %": excess,
+        "z": (excess - row["censored excess %"]) / (np.sqrt(2) * row["censored excess se"])
+        if row["censored excess se"] > 0
+        else float("nan"),
+    }
+
+
+def _se(values: pd.Series) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def paired_differences(cells: pd.DataFrame) -> pd.DataFrame:
+    """Censored engression minus every other feasible method, on the same rows, in per cent of the truth.
+
+    Negative means that censored engression is better. The interval is the 95 % t interval over repetitions.
+    """
+    rows = []
+    for block, part in cells.groupby(BLOCK, sort=False):
+        scores = part.pivot_table(index="repetition", columns="method", values="censored")
+        truth = part.groupby("repetition")["censored_truth"].mean()
+        for rival in FEASIBLE:
+            if rival == OURS or rival not in scores or OURS not in scores:
+                continue
+            gap = (100 * (scores[OURS] - scores[rival]) / truth).dropna()
+            half = _se(gap) * float(stdtrit(len(gap) - 1, 0.975)) if len(gap) > 1 else float("nan")
+            rows.append(
+                dict(zip(BLOCK, block, strict=True))
+                | {
+                    "rival": rival,
+                    "difference %": gap.mean(),
+                    "low": gap.mean() - half,
+                    "high": gap.mean() + half,
+                    "repetitions": len(gap),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def block_view(summary: pd.DataFrame) -> pd.DataFrame:
+    """The table as it is read: scores, excess over the truth, and the printed excess."""
+    return pd.DataFrame(
+        [
+            {
+                "method": line["method"],
+                "censoring": line["censoring"],
+                "censored ES": _plus_minus(line["censored"], line["censored se"]),
+                "excess": _percent(line["censored excess %"], line["censored excess se"]),
+                "printed excess": _percent(line.get("printed excess %", float("nan"))),
+                "latent ES": _plus_minus(line["latent"], line["latent se"]),
+                "printed latent": _number(line.get("printed latent", float("nan"))),
+                "reps": str(line["repetitions"]),
+            }
+            for line in summary.to_dict(orient="records")
+        ]
+    )
+
+
+def paired_view(paired: pd.DataFrame) -> pd.DataFrame:
+    """Per block the closest rival, and the paired difference from it with its interval."""
+    rows = []
+    for block, part in paired.groupby(BLOCK, sort=False):
+        closest = part.loc[part["difference %"].idxmax()]
+        rows.append(
+            dict(zip(BLOCK, map(str, block), strict=True))
+            | {
+                "closest rival": closest["rival"],
+                "difference": f"{closest['difference %']:+.2f} %",
+                "95 % interval": f"{closest['low']:+.2f} to {closest['high']:+.2f}",
+                "reps": str(closest["repetitions"]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _plus_minus(value: float, error: float) -> str:
+    return f"{value:.4f}" if isnan(error) else f"{value:.4f} ± {error:.4f}"
+
+
+def _percent(value: float, error: float = float("nan")) -> str:
+    if isnan(value):
+        return ""
+    return f"{value:.1f} %" if isnan(error) else f"{value:.1f} ± {error:.1f} %"
+
+
+def _number(value: float) -> str:
+    return "" if isnan(value) else f"{value:.4f}"
