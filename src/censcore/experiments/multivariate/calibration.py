@@ -45,7 +45,7 @@ def joint_calibration(forecast: np.ndarray, truth: np.ndarray, happened: np.ndar
     >>> early, right = rng.exponential(0.7, (500, 200, 2)), rng.exponential(1.0, (500, 200, 2))
     >>> happened = rng.exponential(1.0, (500, 2))
     >>> round(joint_calibration(early, right, happened)["all by 1.5"]["bias"], 2)
-    0.17
+    0.18
     """
     return {name: _event(occurs, forecast, truth, happened) for name, occurs in JOINT_EVENTS.items()}
 
