@@ -299,11 +299,11 @@ def test_pounds_are_converted_and_kilograms_preferred(tiny, onsets):
 # Recurrence
 
 
-def test_recurrent_events_end_and_come_back(tiny, tmp_path, query):
+def test_events_end_and_come_back(tiny, tmp_path, query):
     tiny.stay()
     for hour, value in [(-10, 1.0), (5, 2.0), (20, 1.2), (40, 2.4), (50, 2.5)]:
         tiny.creatinine(hour, value)
-    result = build(tiny.write(), tmp_path / "out", endpoints(onset="recurrent"))
+    result = build(tiny.write(), tmp_path / "out")
     episodes = result.out / "endpoints" / "episodes.parquet"
     found = query(f"SELECT onset_s / 3600, end_s / 3600 FROM '{episodes}' WHERE stay_id = 1 ORDER BY 1")
     assert found == [(5, 20), (40, None)]

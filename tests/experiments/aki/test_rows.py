@@ -61,24 +61,20 @@ def test_remaining_times_and_presence(tiny, rows):
     tiny.creatinine(2, 1.0)
     tiny.creatinine(20, 2.0)
     tiny.creatinine(30, 1.0)
+    names = ("creatinine_time", "creatinine_event", "creatinine_present")
+
+    def found(row):
+        return tuple(row[name] for name in names)
+
     before, onset, after = rows()
-    assert (before["creatinine_time"], before["creatinine_event"], before["creatinine_present"]) == (
-        18,
-        True,
-        False,
-    )
-    assert (onset["creatinine_time"], onset["creatinine_event"], onset["creatinine_present"]) == (
-        0,
-        True,
-        True,
-    )
-    assert (after["creatinine_time"], after["creatinine_event"], after["creatinine_present"]) == (
-        0,
-        True,
-        True,
-    )
+    assert found(before) == (18, True, False)
+    assert found(onset) == (0, True, True)
+    assert found(after) == (20, False, False)
     assert (before["urine_time"], before["urine_event"], before["urine_present"]) == (48, False, False)
     assert [row["censoring_time"] for row in (before, onset, after)] == [48, 30, 20]
+    *earlier, ever_after = rows(AkiSettings(endpoints=EndpointSettings(onset="first")))
+    assert [found(row) for row in earlier] == [found(before), found(onset)]
+    assert found(ever_after) == (0, True, True)
 
 
 def test_event_before_the_first_row_is_present_in_every_row(tiny, rows):

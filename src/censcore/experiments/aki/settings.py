@@ -141,11 +141,13 @@ class EndpointSettings(_Checked):
 
     Parameters
     ----------
-    onset : {"first", "recurrent"}
-        ``"first"``: the event is the first time a criterion of stage 2 or worse is met, and stays present
-        ever after. ``"recurrent"``: it is present only until a staged measurement no longer meets it, and
-        the next onset is awaited again. The paper notes that an event can be left again, and the share of
-        rows it prints with an event present is low for an event that lasts.
+    onset : {"recurrent", "first"}
+        ``"recurrent"``: an event is present until a staged measurement no longer meets its criterion, and
+        the next onset is awaited again. ``"first"``: the event is the first time a criterion of stage 2 or
+        worse is met, and stays present ever after. The default is the paper's: it says that an event can be
+        left at the next time point, and its counts of test rows imply that 16 % have a urine event present
+        and 4 % both. On the open demo "recurrent" gives 21 % and 3 %, "first" 53 % and 15 %. Neither
+        settles creatinine, 13 % in the paper: 9 % and 17 %.
     count_stage_3 : bool
         A measurement that meets a criterion of stage 3 only counts as well (True).
     creatinine_baseline : {"rolling_minimum", "before_icu"}
@@ -184,7 +186,7 @@ class EndpointSettings(_Checked):
         before (1; MIMIC concepts).
     """
 
-    onset: Literal["first", "recurrent"] = "first"
+    onset: Literal["recurrent", "first"] = "recurrent"
     count_stage_3: bool = True
     creatinine_baseline: Literal["rolling_minimum", "before_icu"] = "rolling_minimum"
     baseline_hours: float = 168.0
@@ -304,10 +306,8 @@ class AkiSettings:
 
     @classmethod
     def as_printed(cls) -> AkiSettings:
-        """The paper's words: ``<=`` for urine, 4 mg/dL without an acute rise, events that can be left."""
-        return cls(
-            endpoints=EndpointSettings(urine_strict=False, stage_3_needs_rise=False, onset="recurrent")
-        )
+        """The paper's table of stages to the letter: ``<=`` for urine, 4 mg/dL without an acute rise."""
+        return cls(endpoints=EndpointSettings(urine_strict=False, stage_3_needs_rise=False))
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Plain values, ready for JSON."""
