@@ -6,7 +6,7 @@ from typing import Any
 
 from censcore.exceptions import InvalidInputError
 from censcore.experiments._cells import Cell
-from censcore.experiments.multivariate.study import multivariate_cells
+from censcore.experiments.multivariate.study import DEFAULTS, multivariate_cells
 
 __all__ = ["EXTENSIONS", "extension_cells"]
 
@@ -36,7 +36,7 @@ def extension_cells(name: str, repetitions: int = 2, k: int = 3, **more: Any) ->
     Examples
     --------
     >>> from censcore.experiments.multivariate import extension_cells
-    >>> [cell.settings["law"] for cell in extension_cells("law", repetitions=1)]
+    >>> [cell.settings.get("law", "true") for cell in extension_cells("law", repetitions=1)]
     ['true', 'cox', 'kaplan-meier']
     """
     if name not in EXTENSIONS:
@@ -50,5 +50,7 @@ def extension_cells(name: str, repetitions: int = 2, k: int = 3, **more: Any) ->
 
 
 def _vary(cell: Cell, settings: dict[str, Any]) -> Cell:
-    suffix = "".join(f"-{name}-{value}" for name, value in settings.items() if name != "device")
-    return Cell(cell.name + suffix, cell.settings | settings)
+    """Settings at their defaults are left out: such a cell is one of the tables'."""
+    varied = {name: value for name, value in settings.items() if value != DEFAULTS.get(name)}
+    suffix = "".join(f"-{name}-{value}" for name, value in varied.items() if name != "device")
+    return Cell(cell.name + suffix, cell.settings | varied)
