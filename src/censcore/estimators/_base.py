@@ -6,12 +6,17 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, NotFittedError
 from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["SurvivalEstimator", "one_event_time"]
+__all__ = ["NotFitted", "SurvivalEstimator", "one_event_time"]
+
+
+class NotFitted(NotFittedError, SklearnNotFittedError):
+    """The library's error, and the one that scikit-learn's tools look for."""
 
 
 class SurvivalEstimator(BaseEstimator, ABC):
@@ -33,7 +38,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
 
     def _check_fitted(self) -> None:
         if not any(name.endswith("_") and not name.startswith("_") for name in vars(self)):
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
+            raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 
 
 def one_event_time(y: Any, estimator: str) -> RightCensored:

@@ -12,10 +12,10 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators._base import SurvivalEstimator, one_event_time
+from censcore.estimators._base import NotFitted, SurvivalEstimator, one_event_time
 from censcore.estimators._covariates import check_rows, check_weights
 from censcore.estimators.adapters import as_forecast
-from censcore.exceptions import InvalidInputError, InvalidTypeError, NotFittedError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
 __all__ = ["Adapted"]
@@ -79,7 +79,7 @@ class Adapted(SurvivalEstimator):
         except (SklearnNotFittedError, AttributeError, InvalidTypeError) as error:
             if fitted_here:
                 raise
-            raise NotFittedError(
+            raise NotFitted(
                 f"This Adapted({type(model).__name__}) is not fitted yet, nor is its model ({error}). "
                 "Call fit(X, y)."
             ) from error

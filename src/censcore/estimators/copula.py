@@ -45,7 +45,7 @@ class CopulaWeibull(LikelihoodEstimator):
     >>> data = LogNormalWorld(k=2, mixture=False).sample(500, seed=0)
     >>> model = cs.CopulaWeibull("clayton", epochs=20, random_state=0).fit(data.X, data.y)
     >>> model.predict_distribution(data.X)
-    Copula(clayton, shape=(500, 2))
+    Copula(shape=(500, 2))
     """
 
     _kind: ClassVar[str] = "CopulaWeibull"

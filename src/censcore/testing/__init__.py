@@ -1,6 +1,7 @@
-"""Contracts to run on classes and functions of your own: what every law, and every score, must satisfy."""
+"""Contracts to run on classes and functions of your own: what every law, score and estimator must satisfy."""
 
 from censcore.testing.distributions import check_distribution
+from censcore.testing.estimators import check_estimator
 from censcore.testing.score import check_score
 
-__all__ = ["check_distribution", "check_score"]
+__all__ = ["check_distribution", "check_estimator", "check_score"]

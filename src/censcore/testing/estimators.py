@@ -1,0 +1,245 @@
+"""The contract of estimators."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from censcore.distributions import Distribution, Ensemble, PointMass
+from censcore.estimators import Censoring
+from censcore.outcomes import RightCensored
+from censcore.scores import energy_score
+from censcore.testing._candidate import Candidate, EstimatorRule
+from censcore.testing.distributions import check_distribution
+
+__all__ = ["check_estimator"]
+
+
+def check_estimator(estimator: Any, *, k: int = 1, seed: int = 0) -> None:
+    """Check that an estimator keeps the contract that comparisons and laws of C rely on.
+
+    Parameters are kept as given and survive ``clone``; nothing is forecast before ``fit``; ``fit`` returns
+    the estimator, changes no data and forgets an earlier fit; the same seed gives the same law; forecasts are
+    distributions (see :func:`check_distribution`) with one law per row, or one for all, that depend on the
+    row's covariates alone; frames and structured outcomes are understood; unit weights change nothing;
+    copies, pickles and model files forecast the same; wrong data are refused; it learns, that is, forecasts
+    better than with half or twice the times; and it can estimate a law of C.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted, with ``fit(X, y)`` and ``predict_distribution(X)``. A network should be small and train long
+        enough to learn something from 240 rows.
+    k : int
+        Number of event times to try it with.
+    seed : int
+        Of the data, and of the estimator if it takes a ``random_state``.
+
+    Raises
+    ------
+    AssertionError
+        Every broken rule, with what was found.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.testing import check_estimator
+    >>> check_estimator(cs.WeibullRegression())
+    """
+    for method in ("fit", "predict_distribution", "get_params", "set_params"):
+        if not callable(getattr(estimator, method, None)):
+            raise AssertionError(
+                f"{type(estimator).__name__} has no {method}; inherit from censcore.estimators."
+                "SurvivalEstimator or sklearn.base.BaseEstimator."
+            )
+    candidate = Candidate(estimator, k, seed)
+    broken = [f"- {rule.__doc__} {found}" for rule in RULES if (found := _broken(rule, candidate))]
+    if broken:
+        raise AssertionError(f"{estimator!r} breaks the contract of estimators:\n" + "\n".join(broken))
+
+
+def _broken(rule: EstimatorRule, candidate: Candidate) -> str:
+    """What is wrong by this rule; empty if nothing is."""
+    try:
+        rule(candidate)
+    except AssertionError as error:
+        return " ".join(str(error).split())
+    except Exception as error:  # a rule that cannot even be asked is broken, whatever the reason
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def parameters(c: Candidate) -> None:
+    """Parameters are kept as given; clone, set_params and fit leave them alone."""
+    before = c.estimator.get_params(deep=False)
+    model = clone(c.estimator)
+    assert model is not c.estimator, "clone gives the same object."
+    fitted = c.new()
+    kept = fitted.get_params(deep=False)
+    fitted.fit(c.X, c.y)
+    after = fitted.get_params(deep=False)
+    changed = [name for name in kept if kept[name] is not after[name]]
+    assert not changed, f"fit changes the parameters {changed}; keep what is learned under names ending in _."
+    assert list(before) == list(model.get_params(deep=False)), "clone loses parameters."
+    try:
+        model.set_params(no_such_parameter=1)
+    except ValueError:
+        return
+    raise AssertionError("set_params accepts a name that is no parameter.")
+
+
+def unfitted(c: Candidate) -> None:
+    """Before fit, predict_distribution raises NotFittedError."""
+    try:
+        c.new().predict_distribution(c.X)
+    except NotFittedError:
+        return
+    except (ValueError, AttributeError) as error:
+        raise AssertionError(f"{type(error).__name__} came instead; raise NotFittedError.") from error
+    raise AssertionError("It forecasts without having been fitted.")
+
+
+def fitting(c: Candidate) -> None:
+    """The method fit returns the estimator and changes neither X nor y."""
+    X, time, event = c.X.copy(), c.y.time.copy(), c.y.event.copy()
+    model = c.new()
+    assert model.fit(X, RightCensored(time, event)) is model, "fit does not return self."
+    model.predict_distribution(X)
+    assert np.array_equal(X, c.X), "X is changed."
+    assert np.array_equal(time, c.y.time), "The times of y are changed."
+    assert np.array_equal(event, c.y.event), "The events of y are changed."
+
+
+def forecasts(c: Candidate) -> None:
+    """predict_distribution gives a law that keeps the contract, one per row or one for all rows."""
+    assert isinstance(c.law, Distribution), f"It gives {type(c.law).__name__}, not a Distribution."
+    assert len(c.law) in (1, len(c.y)), f"It gives {len(c.law)} laws for {len(c.y)} rows."
+    times = 1 if c.of_censoring else c.k
+    assert c.law.k == times, f"It forecasts {c.law.k} times where the outcome has {times}."
+    few = c.law.take(slice(0, 3)) if len(c.law) > 1 else c.law
+    check_distribution(few)
+
+
+def rows(c: Candidate) -> None:
+    """The forecast for a row depends on its covariates alone, not on its neighbours or its place."""
+    back = c.fitted.predict_distribution(c.X[::-1])
+    c.expect_same(back, c.survival(c.law)[::-1], "rows in reverse order", redrawn=True, rtol=1e-4)
+    one = c.fitted.predict_distribution(c.X[:1])
+    assert len(one) == 1, f"One row gets {len(one)} laws."
+
+
+def repetition(c: Candidate) -> None:
+    """The same seed gives the same law again, also after a fit to other data."""
+    expected = c.survival(c.law)
+    c.expect_same(c.new().fit(c.X, c.y).predict_distribution(c.X), expected, "a second fit")
+    used = c.new().fit(c.X[:150, :-1], c.y[:150])
+    c.expect_same(used.fit(c.X, c.y).predict_distribution(c.X), expected, "a fit after one to other data")
+
+
+def copies(c: Candidate) -> None:
+    """A fitted estimator can be copied, pickled, and saved where it has save and load."""
+    expected = c.survival(c.law)
+    twins = {"deepcopy": copy.deepcopy(c.fitted), "pickle": pickle.loads(pickle.dumps(c.fitted))}
+    if hasattr(c.fitted, "save"):
+        with tempfile.TemporaryDirectory() as folder:
+            c.fitted.save(Path(folder) / "model")
+            twins["save and load"] = type(c.fitted).load(Path(folder) / "model")
+    for what, twin in twins.items():
+        c.expect_same(twin.predict_distribution(c.X), expected, what)
+
+
+def frames(c: Candidate) -> None:
+    """A data frame with the same numbers, and a structured outcome, give the same law."""
+    if find_spec("pandas") is None:
+        return
+    import pandas as pd
+
+    expected = c.survival(c.law)
+    frame = pd.DataFrame(c.X, columns=[f"x{j}" for j in range(c.X.shape[1])])
+    c.expect_same(c.new().fit(frame, c.y).predict_distribution(frame), expected, "a frame")
+    if c.k == 1:
+        y = np.empty(len(c.y), dtype=[("event", bool), ("time", np.float64)])
+        y["event"], y["time"] = c.y.event, c.y.time
+        c.expect_same(c.new().fit(c.X, y).predict_distribution(c.X), expected, "a structured outcome")
+
+
+def weights(c: Candidate) -> None:
+    """Equal weights change nothing; without randomness a row of weight zero is as good as absent."""
+    if not c.takes_weights:
+        return
+    try:
+        equal = c.new().fit(c.X, c.y, sample_weight=np.ones(len(c.y)))
+    except TypeError:  # a wrapper whose model takes no weights says so
+        return
+    c.expect_same(equal.predict_distribution(c.X), c.survival(c.law), "weights of one", rtol=1e-5)
+    if c.is_random:
+        return
+    kept = np.arange(len(c.y)) < 150
+    weighted = c.new().fit(c.X, c.y, sample_weight=kept.astype(float))
+    fewer = c.new().fit(c.X[kept], c.y[kept]).predict_distribution(c.X)
+    c.expect_same(weighted.predict_distribution(c.X), c.survival(fewer), "weights of zero", rtol=1e-5)
+
+
+def refusals(c: Candidate) -> None:
+    """Data that do not fit together are refused."""
+    time = c.y.time
+    wrong: dict[str, Any] = {
+        "X with fewer rows than y": lambda: c.new().fit(c.X[:-1], c.y),
+        "a bare tuple for y": lambda: c.new().fit(c.X, (time, c.y.event)),
+        "plain numbers for y": lambda: c.new().fit(c.X, time),
+    }
+    if hasattr(c.fitted, "n_features_in_"):
+        wrong["X with a column less than in fit"] = lambda: c.fitted.predict_distribution(c.X[:, :-1])
+    for what, call in wrong.items():
+        try:
+            call()
+        except (ValueError, TypeError):
+            continue
+        raise AssertionError(f"It accepts {what}.")
+
+
+def learning(c: Candidate) -> None:
+    """It forecasts better than the same forecast with half or twice the times."""
+    samples = np.asarray(c.law.sample(200, 1), dtype=np.float64)
+
+    def score(factor: float) -> float:
+        law = Ensemble(factor * samples)
+        return float(energy_score(c.latent, law, PointMass(np.inf), horizon=c.last_time).mean())
+
+    for factor in (0.5, 2.0):
+        assert score(1.0) < score(factor), (
+            f"Times {factor:g} times as long score {score(factor):.4f}, its own {score(1.0):.4f}."
+        )
+
+
+def law_of_c(c: Candidate) -> None:
+    """It can estimate the law of C."""
+    if c.k > 1 or c.of_censoring:
+        return
+    fitted = Censoring(c.new()).fit(c.X, c.y)
+    law = fitted.predict_distribution(c.X)
+    assert isinstance(law, Distribution), f"Censoring(estimator) gives {type(law).__name__}."
+
+
+RULES: tuple[EstimatorRule, ...] = (
+    parameters,
+    unfitted,
+    fitting,
+    forecasts,
+    rows,
+    repetition,
+    copies,
+    frames,
+    weights,
+    refusals,
+    learning,
+    law_of_c,
+)
