@@ -49,7 +49,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         ``"latent"`` expects uncensored data.
     width, depth, noise_dim, noise_everywhere, activation, residual, layer_norm, skip, dropout, output
         The generator, see :class:`~censcore.estimators.engression.Generator`.
-    transform : {"scale", "log1p"}
+    time_transform : {"scale", "log1p"}
         Unit of the loss: times relative to their mean, or :math:`\log(1+t)/\log(1+q_{0.95})`, which weighs
         early times more. Either keeps the score proper, since censoring commutes with increasing maps.
     beta : float
@@ -119,7 +119,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         skip: bool = True,
         dropout: float = 0.0,
         output: str = "exp",
-        transform: str = "scale",
+        time_transform: str = "scale",
         beta: float = 1.0,
         samples: int = 8,
         n_generators: int = 1,
@@ -154,7 +154,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self.skip = skip
         self.dropout = dropout
         self.output = output
-        self.transform = transform
+        self.time_transform = time_transform
         self.beta = beta
         self.samples = samples
         self.n_generators = n_generators
@@ -225,7 +225,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         groups = self._check_groups(groups, len(outcome))
         rows, held_out = self._split(len(outcome), groups, eval_set is not None)
         self._fit_scaling(matrix[rows])
-        self._times = TimeScale.of(outcome.take(rows), self.transform)
+        self._times = TimeScale.of(outcome.take(rows), self.time_transform)
         everything = self._tensors(matrix, outcome, self._law.law, mask, sample_weight)
         training = {name: value[rows] for name, value in everything.items()}
         validation = {name: value[held_out] for name, value in everything.items()} if held_out.size else None
@@ -237,7 +237,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def _check_settings(self) -> None:
         for name, allowed in (
             ("objective", OBJECTIVES),
-            ("transform", TRANSFORMS),
+            ("time_transform", TRANSFORMS),
             ("precision", ("auto", "float32", "bfloat16")),
         ):
             if getattr(self, name) not in allowed:
@@ -390,7 +390,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         self._count = settings["generators"]
-        self._times = TimeScale(self.transform, settings["unit"], tuple(settings["scale"]))
+        self._times = TimeScale(self.time_transform, settings["unit"], tuple(settings["scale"]))
         self._law = TrainingLaw(settings["censoring_choice"])
 
 

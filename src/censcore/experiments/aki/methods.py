@@ -138,7 +138,11 @@ class Method:
             from censcore.estimators.engression import CensoredEngression
 
             return CensoredEngression(
-                transform="log1p", n_samples=preset.members, **preset.engression, **self.options, **shared
+                time_transform="log1p",
+                n_samples=preset.members,
+                **preset.engression,
+                **self.options,
+                **shared,
             )
         hidden = preset.hidden if self.conditional else ()
         if self.kind == "grid":
