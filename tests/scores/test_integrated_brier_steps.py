@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,16 @@ def test_finite_sum_is_the_definition(law, forecast):
     found = cs.integrated_brier_score(Y, F, C, scale="ipcw", horizon=h)
     expected = [by_pieces(F, C, i, h) for i in range(N)]
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("forecast", FORECASTS)
+def test_compiled_kernel_is_the_formula(law, forecast, monkeypatch):
+    pytest.importorskip("numba")
+    module = sys.modules["censcore.scores.integrated_brier"]
+    F, C = FORECASTS[forecast], LAWS[law]
+    h = min(1.4, 0.999 * float(C.isf(0.0).min()))
+    plain = cs.integrated_brier_score(Y, F, C, scale="ipcw", horizon=h)
+    monkeypatch.setattr(module, "WORTH_COMPILING", 0)
+    fast = cs.integrated_brier_score(Y, F, C, scale="ipcw", horizon=h)
+    np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-14)

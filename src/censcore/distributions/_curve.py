@@ -120,9 +120,12 @@ class Curve(Univariate):
 
     def _knots_above(self, level: Array) -> Array:
         """How many knots come before the first that reaches ``level``."""
-        if self._falls:
+        if not self._falls:
+            return searchsorted(self._levels, level, "left")
+        if is_torch(level):
             return searchsorted(-detach(self._levels), -level, "left")
-        return searchsorted(self._levels, level, "left")
+        rising = self._levels[:, ::-1]  # a view, where torch would copy
+        return rising.shape[1] - searchsorted(rising, level, "right")
 
     # 1 - p may be off by half an eps, which must hide neither the level that was meant nor that p > 0.
 

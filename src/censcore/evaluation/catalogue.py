@@ -63,11 +63,6 @@ class Case:
         return np.minimum(to_numpy(self.y.time), self.horizon)
 
     @cached_property
-    def order(self) -> np.ndarray:
-        """Rows by observed time."""
-        return np.argsort(self.time, kind="stable")
-
-    @cached_property
     def cells(self) -> np.ndarray:
         """Edges from 0 to the horizon, between quantiles of the observed times."""
         inner = np.quantile(self.time, np.linspace(0, 1, CELLS + 1)[1:-1])
@@ -84,10 +79,11 @@ class Case:
         """Losses of a score at times, (n, q)."""
         return as_losses(score(self.y, self.F, self.C, times, horizon=self.horizon, **options))
 
-    def up_to(self, values: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Sums of ``values`` (n, q) over the rows with y <= u, for every u: (J, q)."""
-        finite = np.where(np.isfinite(values), values, 0.0)
-        return _read(np.cumsum(finite[self.order], axis=0), self.time[self.order], u)
+    @cached_property
+    def quantiles(self) -> np.ndarray:
+        """Forecast quantiles up to the horizon, (n, levels)."""
+        q = np.minimum(to_numpy(self.F.marginal(0).icdf(self.levels[None, :])), self.horizon)
+        return np.broadcast_to(q, (len(self.y), len(self.levels)))
 
 
 def as_losses(values: Any) -> np.ndarray:
@@ -96,10 +92,21 @@ def as_losses(values: Any) -> np.ndarray:
     return losses[:, None] if losses.ndim == 1 else losses
 
 
-def _read(sums: np.ndarray, sorted_times: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Running sums (n, q) as they stand at times u."""
-    padded = np.concatenate([np.zeros((1, sums.shape[1])), sums])
-    return padded[np.searchsorted(sorted_times, u, side="right")]
+def sums_up_to(
+    time: np.ndarray, weight: np.ndarray, values: np.ndarray, u: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted sums of ``values`` (n, q) over rows with time <= u, (J, q), and over all rows, (q,).
+
+    u is ascending. Infinite values, whose mean has no error, are left out.
+    """
+    from scipy.sparse import csr_array
+
+    n, J = len(time), len(u)
+    first = np.searchsorted(u, time)  # the first u that a row counts for
+    counts = csr_array((weight, first, np.arange(n + 1)), shape=(n, J + 1)).T
+    finite = values if np.isfinite(values).all() else np.where(np.isfinite(values), values, 0.0)
+    sums = np.cumsum(counts @ finite, axis=0)
+    return sums[:-1], sums[-1]
 
 
 class Score(ABC):
@@ -163,11 +170,8 @@ class AtTimes(Score):
 def of_single_times(
     case: Case, losses: np.ndarray, weight: np.ndarray, times: np.ndarray, u: np.ndarray, ipcw: bool
 ) -> np.ndarray:
-    paid = weight[:, None] * losses
-    A = case.up_to(paid, u)
-    if ipcw:
-        A = A - np.where(np.isfinite(paid), paid, 0.0).sum(axis=0)
-    return np.where(u[:, None] <= times, A, 0.0)
+    before, everything = sums_up_to(case.time, weight, losses, u)
+    return np.where(u[:, None] <= times, before - everything if ipcw else before, 0.0)
 
 
 @dataclass(frozen=True)
@@ -215,22 +219,18 @@ class Pinball(Score):
         event = to_numpy(case.y.event) & (to_numpy(case.y.time) <= case.horizon)
         reach = np.broadcast_to(to_numpy(law.sf_left(case.time)), case.time.shape)
         share = np.where(event, weight / np.where(event, reach, 1.0), 0.0)
-        columns = [self._one_level(case, law, share, level, u) for level in case.levels]
-        return np.column_stack(columns)
-
-    def _one_level(
-        self, case: Case, law: Univariate, share: np.ndarray, level: float, u: np.ndarray
-    ) -> np.ndarray:
-        """The sum of share (1 - level) (area up to q - area up to u) over y <= u < q."""
-        q = np.minimum(to_numpy(case.F.marginal(0).icdf(level)), case.horizon)
-        q = np.broadcast_to(q, case.time.shape)
-        paid = np.where(q > case.time, (1 - level) * share, 0.0)
-        area = to_numpy(law.integrated_sf(0.0, q[None, :]))[0]
-        entered = np.column_stack([paid * area, paid])
-        by_quantile = np.argsort(q)
-        left = _read(np.cumsum(entered[by_quantile], axis=0), q[by_quantile], u)
-        inside = case.up_to(entered, u) - left
-        return inside[:, 0] - inside[:, 1] * to_numpy(law.integrated_sf(0.0, u[None, :]))[0]
+        # the sum of share (1 - level) (area up to q - area up to u) over y <= u < q
+        q = case.quantiles
+        area = to_numpy(law.integrated_sf(0.0, q.reshape(1, -1))).reshape(q.shape)
+        late = q > case.time[:, None]
+        both = np.column_stack([np.where(late, area, 0.0), late])
+        inside = sums_up_to(case.time, share, both, u)[0]
+        for k, column in enumerate(q.T):
+            of_level = [k, k + q.shape[1]]
+            inside[:, of_level] -= sums_up_to(column, share, both[:, of_level], u)[0]
+        areas, shares = np.split(inside, 2, axis=1)
+        area_up_to_u = to_numpy(law.integrated_sf(0.0, u[None, :])).reshape(-1, 1)
+        return (1 - case.levels) * (areas - shares * area_up_to_u)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -175,9 +176,14 @@ def adjust(estimates: Sequence[Estimate], method: str, confidence: float, seed: 
 def _largest_statistics(unit: np.ndarray, seed: int) -> np.ndarray:
     """Draws of the largest absolute test statistic, for columns (m, p) of length one."""
     values, vectors = np.linalg.eigh(unit.T @ unit)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = np.random.default_rng(seed).standard_normal((DRAWS, len(root)))
-    return np.abs(draws @ root.T).max(axis=1)
+    some = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
+    root = vectors[:, some] * np.sqrt(values[some])
+    return np.abs(_normal_draws(root.shape[1], seed) @ root.T).max(axis=1)
+
+
+@lru_cache(maxsize=8)
+def _normal_draws(columns: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((DRAWS, columns))
 
 
 def _holm(p: np.ndarray) -> np.ndarray:

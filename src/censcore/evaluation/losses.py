@@ -19,6 +19,8 @@ from censcore.exceptions import (
     PositivityError,
 )
 
+KNOTS = 400  # jumps of the law of C at which derivatives are taken
+
 __all__ = ["Losses", "Means", "Subset", "estimate_means", "score_all"]
 
 
@@ -145,11 +147,14 @@ class Design:
     def _derivative(
         self, score: Score, case: Case, part: KaplanMeierPart, losses: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
+        """A at all jumps of the law, zero beyond the horizon; between many jumps it is interpolated."""
         A = np.zeros((len(part.jumps), losses.shape[1]))
-        inside = part.jumps < case.horizon
-        if len(part.rows):
-            rows = part.rows
-            A[inside] = score.derivative(case, losses[rows], weight[rows], part.law, part.jumps[inside])
+        rows, inside = part.rows, int((part.jumps < case.horizon).sum())
+        if len(rows) and inside:
+            knots = np.unique(np.linspace(0, inside - 1, min(inside, KNOTS)).astype(np.intp))
+            found = score.derivative(case, losses[rows], weight[rows], part.law, part.jumps[knots])
+            for column, values in zip(A.T, found.T, strict=True):
+                column[:inside] = np.interp(np.arange(inside), knots, values)
         return A
 
     def _per_training_row(self, derivatives: list[np.ndarray]) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
-__all__ = ["step_crps"]
+__all__ = ["step_crps", "step_ipcw"]
 
 # Sums may be reordered (so that they vectorize); NaN, infinities and signed zeros keep their meaning.
 _compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -34,6 +34,45 @@ def step_crps(
         All (1 or n, K), times ascending.
     """
     return _rows(*forecast, y, event, *censoring).astype(y.dtype)
+
+
+def step_ipcw(
+    forecast: tuple[np.ndarray, np.ndarray],
+    stretched: np.ndarray,
+    y: tuple[np.ndarray, np.ndarray],
+    reach: np.ndarray,
+    end: np.ndarray,
+) -> np.ndarray:
+    """The integrated Brier score on the ipcw scale, one loss per row.
+
+    Parameters
+    ----------
+    forecast : times and survival after each
+        Both (1 or n, J), times ascending.
+    stretched : array, (1 or n, J)
+        The times on a clock that runs at the speed 1/G.
+    y : arrays, (n,)
+        Observed times, and the same on that clock.
+    reach : array, (n,)
+        1/G(y-) for events, 0 for censored rows.
+    end : array, (1,) or (n,)
+        The horizon, finite.
+    """
+    return _ipcw_rows(*forecast, stretched, *y, reach, end).astype(y[0].dtype)
+
+
+@_compile
+def _ipcw_rows(times, sf, stretched, y, stretched_y, reach, end):  # type: ignore[no-untyped-def]
+    n = y.size
+    loss = np.empty(n)
+    for i in range(n):
+        t, S = times[i if times.shape[0] > 1 else 0], sf[i if sf.shape[0] > 1 else 0]
+        first = np.searchsorted(t, y[i])
+        loss[i] = _below(stretched[i if stretched.shape[0] > 1 else 0], S, stretched_y[i], first)
+        if reach[i] > 0:
+            t = t[: np.searchsorted(t, np.inf)]
+            loss[i] += reach[i] * _until(t, S, y[i], first, end[i if end.size > 1 else 0])
+    return loss
 
 
 @_compile

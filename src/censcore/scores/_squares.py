@@ -31,7 +31,7 @@ from censcore._arrays import (
 from censcore._numerics import legendre
 from censcore.distributions import Step, Univariate
 
-__all__ = ["area", "as_steps", "numbers_per_row", "square_below", "square_beyond"]
+__all__ = ["area", "as_steps", "clock_of", "numbers_per_row", "square_below", "square_beyond"]
 
 ORDER = 12  # nodes per panel of a smooth integrand
 FEW_JUMPS = 32  # up to here the jumps of a step law are panel edges like any other
@@ -48,7 +48,7 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
             return _step_below(F, y)
         return _by_panels(lambda t: F._cdf(t) ** 2, _edges_below([F], y), _order(F))
     if F._degree == 0 and C._degree == 0:
-        return _step_below(F, y, _clock(C))
+        return _step_below(F, y, clock_of(C))
     edges = _edges_below([F] if _is_long(C) else [F, C], y)
     if _is_long(C):
         times, G = C._steps()
@@ -122,7 +122,7 @@ def _step_below(F: Univariate, y: Array, clock: Function | None = None) -> Array
     return xp.vecdot(way, (after - before) * (after + before), axis=-1)
 
 
-def _clock(C: Univariate) -> Function:
+def clock_of(C: Univariate) -> Function:
     r""":math:`t\mapsto\int_0^t ds/G(s)` of a step law; it stands still where follow-up has ended."""
     jumps, G = C._steps()
     xp = namespace(jumps)

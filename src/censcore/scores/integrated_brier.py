@@ -6,19 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, to_numpy
 from censcore._numerics import chunked_rows
 from censcore.distributions import Grouped, PointMass
 from censcore.exceptions import InvalidInputError
+from censcore.scores._compiled import WORTH_COMPILING, compiled
 from censcore.scores._problem import (
     Problem,
     check_horizon,
     check_scale,
+    inverse_reach,
     pose,
     refuse_infinite,
     refuse_unreached,
 )
-from censcore.scores._squares import numbers_per_row, square_below
+from censcore.scores._squares import as_steps, clock_of, numbers_per_row, square_below
 from censcore.scores.crps import add_to_events, crps_of
 
 __all__ = ["integrated_brier_score"]
@@ -98,12 +100,22 @@ def _ipcw(problem: Problem, end: PointMass) -> Array:
 
 
 def _ipcw_losses(problem: Problem, end: PointMass) -> Array:
-
-    def part(rows: slice) -> Array:
-        some = problem.take(rows)
-        loss = square_below(some.F, some.time, some.C)
-        return add_to_events(loss, some, end if len(end) == 1 else end.take(rows))
-
     curves = 0 if len(problem.C) == 1 else numbers_per_row(problem.C, problem.C)
     numbers = 2 * numbers_per_row(problem.F, problem.C) + curves
+    kernel = None
+    steps = (
+        problem.F._degree == 0 and problem.C._degree == 0 and bool(np.isfinite(to_numpy(end.location)).all())
+    )
+    if steps and problem.n * numbers >= WORTH_COMPILING:
+        kernel = compiled("_crps_numba", "step_ipcw", problem.y.time)
+
+    def part(rows: slice) -> Array:
+        some, last = problem.take(rows), end if len(end) == 1 else end.take(rows)
+        if kernel is None:
+            return add_to_events(square_below(some.F, some.time, some.C), some, last)
+        times, sf = as_steps(some.F)._steps()
+        clock = clock_of(some.C)
+        y = (some.y.time, clock(some.time)[:, 0])
+        return kernel((times, sf), clock(times), y, inverse_reach(some)[:, 0], last.location)
+
     return refuse_infinite(chunked_rows(part, problem.n, numbers, like=problem.y.time), problem)
