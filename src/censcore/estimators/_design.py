@@ -33,7 +33,7 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
     if not reset and estimator.n_features_in_ == 0:
         return None
     _refuse_categories(X)
-    X = X if hasattr(X, "columns") else to_numpy(X)
+    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X)  # sparse: scikit-learn refuses
     return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
 
 
