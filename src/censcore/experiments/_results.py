@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pandas as pd
 
 from censcore.experiments._cells import write_atomically
 
-__all__ = ["Stages", "as_latex", "as_markdown", "how_it_was_made", "write_table"]
+__all__ = ["Stages", "StudyTable", "as_latex", "as_markdown", "how_it_was_made"]
 
 _PACKAGES = ("censcore", "numpy", "scipy", "scikit-learn", "pandas", "torch")
 
@@ -74,34 +75,41 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def write_table(
-    out: Path,
-    name: str,
-    table: pd.DataFrame,
-    view: pd.DataFrame,
-    record: Mapping[str, Any],
-    caption: str,
-) -> None:
-    """``name.csv`` and ``name.json`` hold all numbers, ``name.md`` and ``name.tex`` the table to look at.
+@dataclass(frozen=True)
+class StudyTable:
+    """One table of a study.
 
-    Parameters
+    Attributes
     ----------
-    table : data frame
+    name : str
+        Name of its files.
+    rows : data frame
         Every number, one row per line.
     view : data frame
-        Few columns of short strings.
-    record : dict
-        See :func:`how_it_was_made`; part of the JSON file.
+        What is read: few columns of short strings.
     caption : str
-        One sentence on what the table shows.
+        What the table shows.
     """
-    rows = [
-        {str(name): _plain(value) for name, value in row.items()} for row in table.to_dict(orient="records")
-    ]
-    write_atomically(out / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
-    write_atomically(out / f"{name}.json", json.dumps({**record, "rows": rows}, indent=1) + "\n")
-    write_atomically(out / f"{name}.md", f"{caption}\n\n{as_markdown(view)}\n")
-    write_atomically(out / f"{name}.tex", as_latex(view, caption))
+
+    name: str
+    rows: pd.DataFrame
+    view: pd.DataFrame
+    caption: str
+
+    def write(self, out: Path, record: Mapping[str, Any]) -> None:
+        """``name.csv`` and ``name.json`` hold all numbers, ``name.md`` and ``name.tex`` the view.
+
+        ``record`` says how they were made and is part of the JSON file, see :func:`how_it_was_made`.
+        """
+        rows = [
+            {str(name): _plain(value) for name, value in row.items()}
+            for row in self.rows.to_dict(orient="records")
+        ]
+        csv = self.rows.to_csv(index=False, float_format="%.6g")
+        write_atomically(out / f"{self.name}.csv", csv)
+        write_atomically(out / f"{self.name}.json", json.dumps({**record, "rows": rows}, indent=1) + "\n")
+        write_atomically(out / f"{self.name}.md", f"{self.caption}\n\n{as_markdown(self.view)}\n")
+        write_atomically(out / f"{self.name}.tex", as_latex(self.view, self.caption))
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,8 @@ from censcore.experiments.multivariate.calibration import JOINT_EVENTS, joint_ca
 from censcore.experiments.multivariate.extensions import EXTENSIONS, extension_cells
 from censcore.experiments.multivariate.methods import FEASIBLE, METHODS, methods_for
 from censcore.experiments.multivariate.study import (
+    CENSORINGS,
+    WORLDS,
     multivariate_cells,
     run_multivariate,
     score_cell,
@@ -11,10 +13,12 @@ from censcore.experiments.multivariate.study import (
 from censcore.experiments.multivariate.summary import paired_differences, read_cells, summarise
 
 __all__ = [
+    "CENSORINGS",
     "EXTENSIONS",
     "FEASIBLE",
     "JOINT_EVENTS",
     "METHODS",
+    "WORLDS",
     "extension_cells",
     "joint_calibration",
     "methods_for",

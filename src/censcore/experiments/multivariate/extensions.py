@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from censcore.exceptions import InvalidInputError
 from censcore.experiments._cells import Cell
 from censcore.experiments.multivariate.study import DEFAULTS, multivariate_cells
 
-__all__ = ["EXTENSIONS", "extension_cells"]
+__all__ = ["EXTENSIONS", "Extension", "extension_cells"]
 
 _LEADING = ("Censored engression", "Naive observed engression", "MLP Clayton-Weibull")
 
-#: Name, what the cells have in common, and the settings that vary.
-EXTENSIONS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
-    "training-size": (
-        {"censorings": ("uniform",), "methods": _LEADING},
-        [{"n_train": n} for n in (1000, 4000, 16_000, 64_000)],
+
+@dataclass(frozen=True)
+class Extension:
+    """One setting of the mixture world with k = 3 that is varied.
+
+    Attributes
+    ----------
+    varies, values : str, tuple
+        The setting and what it takes.
+    label : str
+        The setting in words.
+    censoring : str
+        Kind of censoring.
+    methods : tuple of str, optional
+        Those that are compared; all by default.
+    """
+
+    varies: str
+    values: tuple[Any, ...]
+    label: str
+    censoring: str
+    methods: tuple[str, ...] | None = None
+
+
+EXTENSIONS = {
+    "training-size": Extension("n_train", (1000, 4000, 16_000, 64_000), "training rows", "uniform", _LEADING),
+    "severity": Extension(
+        "severity", (0.5, 1.0, 2.0, 4.0), "what censoring times are divided by", "uniform", _LEADING
     ),
-    "severity": (
-        {"censorings": ("uniform",), "methods": _LEADING},
-        [{"severity": s} for s in (0.5, 1.0, 2.0, 4.0)],
+    "law": Extension(
+        "law", ("true", "cox", "kaplan-meier"), "law of C used in training", "conditional", _LEADING[:1]
     ),
-    "law": (
-        {"censorings": ("conditional",), "methods": ("Censored engression",)},
-        [{"law": law} for law in ("true", "cox", "kaplan-meier")],
-    ),
-    "componentwise": ({"censorings": ("componentwise",), "methods": None}, [{}]),
+    "componentwise": Extension("method", (), "method", "componentwise"),
 }
 
 
-def extension_cells(name: str, repetitions: int = 2, k: int = 3, **more: Any) -> list[Cell]:
-    """The cells of one extension, in the mixture world.
+def extension_cells(name: str, repetitions: int = 2, **more: Any) -> list[Cell]:
+    """The cells of one extension.
 
     Examples
     --------
@@ -41,12 +60,10 @@ def extension_cells(name: str, repetitions: int = 2, k: int = 3, **more: Any) ->
     """
     if name not in EXTENSIONS:
         raise InvalidInputError(f"The extension must be one of {list(EXTENSIONS)}; {name!r} came.")
-    common, varied = EXTENSIONS[name]
-    cells: list[Cell] = []
-    for settings in varied:
-        base = multivariate_cells([k], ["mixture"], repetitions=repetitions, **common)
-        cells += [_vary(cell, settings | more) for cell in base]
-    return cells
+    extension = EXTENSIONS[name]
+    base = multivariate_cells([3], ["mixture"], [extension.censoring], extension.methods, repetitions)
+    varied = [{extension.varies: value} for value in extension.values] or [{}]
+    return [_vary(cell, settings | more) for settings in varied for cell in base]
 
 
 def _vary(cell: Cell, settings: dict[str, Any]) -> Cell:

@@ -11,11 +11,22 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from censcore.experiments.multivariate.extensions import Extension
 from censcore.experiments.multivariate.methods import FEASIBLE, METHODS
 from censcore.experiments.multivariate.printed import PRINTED
-from censcore.experiments.multivariate.study import CENSORINGS, WORLDS, as_frame
+from censcore.experiments.multivariate.study import CENSORINGS, DEFAULTS, WORLDS, as_frame
 
-__all__ = ["block_view", "paired_differences", "paired_view", "read_cells", "summarise"]
+__all__ = [
+    "block_view",
+    "extension_view",
+    "paired_differences",
+    "paired_view",
+    "read_cells",
+    "summarise",
+    "summarise_extension",
+    "where_the_time_went",
+    "with_defaults",
+]
 
 BLOCK = ["world", "k", "censoring"]
 OURS = "Censored engression"
@@ -27,7 +38,9 @@ def read_cells(out: str | Path) -> pd.DataFrame:
     Cells that differ in nothing but the machine they ran on are the same repetition; the first is kept.
     """
     out = Path(out)
-    frames = [pd.read_csv(out / "cells.csv")] if (out / "cells.csv").exists() else []
+    # "true" is the name of a law, not a truth value
+    table = out / "cells.csv"
+    frames = [pd.read_csv(table, dtype={"law": str})] if table.exists() else []
     results = [json.loads(path.read_text()) for path in sorted((out / "cells").glob("*.json"))]
     if results:
         frames.append(as_frame(results))
@@ -42,6 +55,28 @@ def _as_in_the_tables(column: pd.Series) -> pd.Series:
     """Worlds, censoring and methods have an order of their own."""
     order = {"world": WORLDS, "censoring": CENSORINGS, "method": list(METHODS)}.get(str(column.name))
     return column if order is None else column.map(list(order).index)
+
+
+def with_defaults(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells of the tables: those that vary nothing besides world, dimension, censoring and method."""
+    usual = [(cells[name] == DEFAULTS[name]) for name in ("severity", "law", "n_train")]
+    return cells[np.logical_and.reduce(usual)]
+
+
+def summarise_extension(cells: pd.DataFrame, extension: Extension) -> pd.DataFrame:
+    """Excess over the truth by method and by the value of what is varied."""
+    inside = (cells["world"] == "mixture") & (cells["k"] == 3) & (cells["censoring"] == extension.censoring)
+    cells = cells[inside]
+    if extension.varies == "method":
+        return summarise(with_defaults(cells))
+    others = [name for name in ("severity", "law", "n_train") if name != extension.varies]
+    usual = np.logical_and.reduce([cells[name] == DEFAULTS[name] for name in others])
+    cells = cells[usual & cells["method"].isin(extension.methods or METHODS)]
+    parts = []
+    for value in extension.values:
+        table = summarise(cells[cells[extension.varies] == value])
+        parts.append(table.assign(**{extension.varies: value}))
+    return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
 
 def summarise(cells: pd.DataFrame) -> pd.DataFrame:
@@ -149,6 +184,49 @@ def paired_view(paired: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def extension_view(table: pd.DataFrame, varies: str) -> pd.DataFrame:
+    """One line per method and value: score, excess, repetitions."""
+    view = pd.DataFrame(
+        {
+            "method": table["method"],
+            varies: table[varies].astype(str),
+            "censored ES": [
+                _plus_minus(*pair) for pair in zip(table["censored"], table["censored se"], strict=True)
+            ],
+            "excess": [
+                _percent(*pair)
+                for pair in zip(table["censored excess %"], table["censored excess se"], strict=True)
+            ],
+            "latent excess": [
+                _percent(*pair)
+                for pair in zip(table["latent excess %"], table["latent excess se"], strict=True)
+            ],
+            "seconds a fit": [f"{seconds:.0f}" for seconds in table["seconds a fit"]],
+            "reps": table["repetitions"].astype(str),
+        }
+    )
+    return view
+
+
+def where_the_time_went(cells: pd.DataFrame) -> str:
+    """Fitting by method and everything else, in shares of the seconds of all cells.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from censcore.experiments.multivariate.summary import where_the_time_went
+    >>> cells = pd.DataFrame({"method": ["DGP", "A"], "fit_seconds": [0.0, 6.0], "seconds": [2.0, 8.0]})
+    >>> where_the_time_went(cells)
+    '10 s in 2 cells: A 60 %, data and scoring 40 %'
+    """
+    whole = float(cells["seconds"].sum())
+    fits = cells.groupby("method")["fit_seconds"].sum().sort_values(ascending=False)
+    parts = {str(name): float(seconds) for name, seconds in fits.items() if seconds > 0}
+    parts["data and scoring"] = whole - sum(parts.values())
+    shares = ", ".join(f"{name} {100 * seconds / whole:.0f} %" for name, seconds in parts.items())
+    return f"{whole:.0f} s in {len(cells)} cells: {shares}"
 
 
 def _plus_minus(value: float, error: float) -> str:
