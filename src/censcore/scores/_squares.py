@@ -14,7 +14,6 @@ Gradients: a smooth forecast is differentiated at fixed nodes, break points take
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 
@@ -28,17 +27,14 @@ from censcore._arrays import (
     searchsorted,
     take_along,
 )
-from censcore._numerics import legendre
 from censcore.distributions import Step, Univariate
+from censcore.scores._quadrature import ORDER, Function, by_jumps, by_panels, tail
 
 __all__ = ["area", "as_steps", "clock_of", "numbers_per_row", "square_below", "square_beyond"]
 
-ORDER = 12  # nodes per panel of a smooth integrand
 FEW_JUMPS = 32  # up to here the jumps of a step law are panel edges like any other
 CLOSE = (0.6, 0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # shares of what a law has left on the far side of y
 FAR = (0.1, 1e-3, 1e-6, 1e-10)  # cuts of a panel that begins many decades below its end
-
-Function = Callable[[Array], Array]
 
 
 def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
@@ -46,14 +42,14 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
     if C is None:
         if F._degree == 0:
             return _step_below(F, y)
-        return _by_panels(lambda t: F._cdf(t) ** 2, _edges_below([F], y), _order(F))
+        return by_panels(lambda t: F._cdf(t) ** 2, _edges_below([F], y), _order(F))
     if F._degree == 0 and C._degree == 0:
         return _step_below(F, y, clock_of(C))
     edges = _edges_below([F] if _is_long(C) else [F, C], y)
     if _is_long(C):
         times, G = C._steps()
-        return _by_jumps(lambda t: F._cdf(t) ** 2, edges, F, times, _inverse(G))
-    return _by_panels(lambda t: F._cdf(t) ** 2 * _inverse(C._sf(t)), edges, _order(F, C, inverse=True))
+        return by_jumps(lambda t: F._cdf(t) ** 2, edges, _nodes_for_square(F), times, _inverse(G))
+    return by_panels(lambda t: F._cdf(t) ** 2 * _inverse(C._sf(t)), edges, _order(F, C, inverse=True))
 
 
 def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
@@ -63,11 +59,11 @@ def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     if _is_long(C):
         times, G = C._steps()
         edges = _edges_beyond([F], y, until=_last_finite(times))
-        inner = _by_jumps(lambda t: F._sf(t) ** 2, edges, F, times, G)
+        inner = by_jumps(lambda t: F._sf(t) ** 2, edges, _nodes_for_square(F), times, G)
     else:
         edges = _edges_beyond([F, C], y)
-        inner = _by_panels(lambda t: F._sf(t) ** 2 * C._sf(t), edges, _order(F, C))
-    return inner + _tail(lambda t: F._sf(t) ** 2 * C._sf(t), edges[:, -1:])
+        inner = by_panels(lambda t: F._sf(t) ** 2 * C._sf(t), edges, _order(F, C))
+    return inner + tail(lambda t: F._sf(t) ** 2 * C._sf(t), edges[:, -1:])
 
 
 def numbers_per_row(F: Univariate, C: Univariate) -> int:
@@ -167,6 +163,11 @@ def _order(*laws: Univariate, inverse: bool = False) -> int:
     return (2 * degrees[0] + sum(degrees[1:])) // 2 + 1  # type: ignore[operator, arg-type]
 
 
+def _nodes_for_square(F: Univariate) -> int:
+    """Nodes through which S² is known on a panel."""
+    return ORDER if F._degree is None else 2 * F._degree + 1
+
+
 def _edges_below(laws: list[Univariate], y: Array) -> Array:
     """Panel edges (n, p) from 0 to y."""
     xp = namespace(y)
@@ -225,112 +226,3 @@ def _close_beyond(law: Univariate, y: Array) -> Array:
     """Quantiles given y <= T < inf, so that y may lie anywhere in the upper tail."""
     never = law._mass_at_infinity()[:, None]
     return law._isf(never + (law._sf_left(y) - never) * convert(np.array([CLOSE]), y))
-
-
-def _nodes(edges: Array, order: int) -> tuple[Array, Array]:
-    """Nodes of every panel (n, p, order) and dt/du there, where u runs from 0 to 1 along the panel.
-
-    Panels of a smooth integrand that span more than a factor two are cut on the log scale, since heavy tails
-    are smooth there.
-    """
-    xp = namespace(edges)
-    u = convert(legendre(order)[0], edges)
-    a, b = edges[:, :-1, None], edges[:, 1:, None]
-    logarithmic = _logarithmic(a, b, order)
-    low, high = (xp.log(xp.where(logarithmic, t, xp.ones_like(t))) for t in (a, b))
-    growing = xp.exp(low + u * (high - low))
-    t = xp.where(logarithmic, growing, a + (b - a) * u)
-    return t, xp.where(logarithmic, growing * (high - low), b - a)
-
-
-def _logarithmic(a: Array, b: Array, order: int) -> Array:
-    return (a > 0) & (b > 2 * a) & (order == ORDER)
-
-
-def _at_nodes(f: Function, t: Array) -> Array:
-    xp = namespace(t)
-    values = f(xp.reshape(t, (t.shape[0], -1)))
-    return xp.reshape(values, (values.shape[0], *t.shape[1:]))
-
-
-def _by_panels(f: Function, edges: Array, order: int) -> Array:
-    xp = namespace(edges)
-    t, speed = _nodes(edges, order)
-    weights = convert(legendre(order)[1], edges)
-    return xp.sum(xp.vecdot(_at_nodes(f, t) * speed, weights, axis=-1), axis=-1)
-
-
-# ---- step laws of C: an antiderivative, read at the jumps ------------------------------------------
-
-
-def _by_jumps(f: Function, edges: Array, F: Univariate, times: Array, values: Array) -> Array:
-    r""":math:`\sum_j w_j\int_{c_j}^{c_{j+1}}f` for a weight of steps, 1 before the first jump."""
-    xp = namespace(edges)
-    low, high = edges[:, :1], edges[:, -1:]
-    stops = xp.where(times > low, xp.where(times < high, times, high), low)
-    stops = xp.concat([low, stops, high], axis=1)
-    Q = _antiderivative(f, edges, ORDER if F._degree is None else 2 * F._degree + 1, stops)
-    weights = xp.concat([xp.ones_like(values[:, :1]), values], axis=1)
-    return xp.vecdot(Q[:, 1:] - Q[:, :-1], weights, axis=-1)
-
-
-def _antiderivative(f: Function, edges: Array, order: int, at: Array) -> Array:
-    """The integral of f from the first edge to ``at`` (n, J): f is a polynomial in u on every panel."""
-    xp = namespace(edges)
-    t, speed = _nodes(edges, order)
-    values = _at_nodes(f, t) * speed
-    whole = xp.vecdot(values, convert(legendre(order)[1], edges), axis=-1)
-    before = xp.cumulative_sum(whole, axis=1) - whole
-    panel = searchsorted(edges[:, 1:-1], detach(at), "left")
-    x = 2 * _position(edges, panel, at, order) - 1
-    coefficients = values @ convert(_legendre_antiderivative(order), edges)
-    P, P_next = xp.ones_like(x), x
-    total = take_along(before, panel)
-    for degree in range(order + 1):
-        total = total + take_along(coefficients[:, :, degree], panel) * P
-        P, P_next = P_next, ((2 * degree + 3) * x * P_next - (degree + 1) * P) / (degree + 2)
-    return total
-
-
-def _position(edges: Array, panel: Array, at: Array, order: int) -> Array:
-    """Where in its panel a time lies, from 0 to 1: the inverse of :func:`_nodes`."""
-    xp = namespace(edges)
-    a, b = take_along(edges, panel), take_along(edges, panel + 1)
-    logarithmic = _logarithmic(a, b, order)
-    one = xp.ones_like(a)
-    a_log, at_log, b_log = (xp.log(xp.where(logarithmic, t, 1 + i * one)) for i, t in enumerate((a, at, b)))
-    along_log = (at_log - a_log) / (b_log - a_log)
-    width = xp.where(b > a, b - a, one)
-    return xp.where(logarithmic, along_log, (at - a) / width)
-
-
-@cache
-def _legendre_antiderivative(order: int) -> np.ndarray:
-    """Takes values at the nodes to the Legendre coefficients, in x = 2u - 1, of the integral from 0 to u."""
-    u, w = legendre(order)
-    degrees = np.arange(order)
-    to_coefficients = (w[:, None] * np.polynomial.legendre.legvander(2 * u - 1, order - 1)) * (
-        2 * degrees + 1
-    )
-    integral = np.zeros((order, order + 1))
-    for degree, unit in enumerate(np.eye(order)):
-        integral[degree, : degree + 2] = np.polynomial.legendre.legint(unit, lbnd=-1)[: degree + 2] / 2
-    return to_coefficients @ integral
-
-
-# ---- what lies beyond the last panel ---------------------------------------------------------------
-
-
-def _tail(f: Function, end: Array) -> Array:
-    r"""The integral of f beyond ``end``, where it falls like a power :math:`t^{-p}`; infinite for p <= 1."""
-    xp = namespace(end)
-    end = xp.where(end > 0, end, xp.ones_like(end))
-    here, there = f(end), f(2 * end)
-    some = detach(here) > 0
-    falls = some & (detach(there) > 0)
-    one = xp.ones_like(here)
-    p = xp.log(xp.where(falls, here, one) / xp.where(falls, there, one)) / np.log(2)
-    endless = falls & (detach(p) - 1 < float(xp.finfo(end.dtype).eps) ** 0.5)
-    rest = end * here / (xp.where(falls & ~endless, p, 2 * one) - 1)
-    rest = xp.where(falls, rest, xp.zeros_like(rest))
-    return xp.where(endless, xp.full_like(rest, np.inf), rest)[:, 0]
