@@ -122,7 +122,7 @@ class Comparison:
     def curve(
         self, score: Score, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
     ) -> dict[str, Estimate]:
-        """Means of a score at other times or levels, over all rows, by model."""
+        """Means of a score at other times or levels, over all rows, by model; where it is available."""
         cases = {
             model: replace(
                 case,
@@ -141,7 +141,8 @@ class Comparison:
             refits=min(self.refits, CURVE_REFITS),
             seed=self.seed,
         )
-        return {model: means.values[0, model, score.name] for model in self.models}
+        found = {model: means.values.get((0, model, score.name)) for model in self.models}
+        return {model: estimate for model, estimate in found.items() if estimate is not None}
 
     def frame(self, discrimination: bool = True) -> pd.DataFrame:
         """One line per subset, score, time or level, and model.

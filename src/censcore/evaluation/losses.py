@@ -267,7 +267,8 @@ def track(items: range, what: str, shown: bool) -> Iterable[int]:
     if not shown:
         return items
     try:
+        from rich.console import Console
         from rich.progress import track as bar
     except ModuleNotFoundError as error:
         raise MissingDependencyError("progress=True needs rich: pip install 'censcore[cli]'.") from error
-    return bar(items, description=what)
+    return bar(items, description=what, console=Console(stderr=True), transient=True)

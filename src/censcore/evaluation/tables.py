@@ -71,4 +71,4 @@ def text_of(comparison: Comparison) -> str:
         text.append("* descriptive, not proper; higher is better")
     text += [f"note: {note}" for note in comparison.notes]
     text += [f"warning: {warning}" for warning in comparison.censoring.warnings]
-    return "\n".join(text)
+    return "\n".join(line.rstrip() for line in text)
