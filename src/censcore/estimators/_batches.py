@@ -10,6 +10,8 @@ from censcore.exceptions import InvalidInputError
 
 __all__ = ["Batches"]
 
+_ROWS_AT_ONCE = 65_536
+
 
 class Batches:
     """The order in which rows are visited.
@@ -33,12 +35,13 @@ class Batches:
         self.n_rows = n_rows
         self.count = max(1, round(n_rows / batch_size))
         self._groups: np.ndarray | None = None
+        self._whole = np.int32 if n_rows < 2**31 else np.int64
         if groups is not None:
             if len(groups) != n_rows:
                 raise InvalidInputError(f"groups must have one value per row ({n_rows}); {len(groups)} came.")
-            self._groups, sizes = np.unique(groups, return_inverse=True, return_counts=True)[1:]
-            self._sizes = sizes
-            self.count = max(self.count, int(sizes.max()))
+            number, self._sizes = np.unique(groups, return_inverse=True, return_counts=True)[1:]
+            self._groups = number.astype(self._whole)
+            self.count = max(self.count, int(self._sizes.max()))
 
     def __len__(self) -> int:
         return self.count
@@ -51,22 +54,26 @@ class Batches:
     def epoch(self, seed: int, epoch: int) -> Iterator[np.ndarray]:
         """The batches of one epoch, each an array of row numbers."""
         rng = np.random.default_rng([seed, epoch])
-        order = rng.permutation(self.n_rows)
+        order = rng.permutation(np.arange(self.n_rows, dtype=self._whole))
         if self._groups is None:
-            yield from np.array_split(order, self.count)
+            yield from (rows.astype(np.intp) for rows in np.array_split(order, self.count))
             return
         batch = self._spread(order, rng)
         by_batch = order[np.argsort(batch, kind="stable")]
         ends = np.cumsum(np.bincount(batch, minlength=self.count))
-        yield from np.split(by_batch, ends[:-1])
+        yield from (rows.astype(np.intp) for rows in np.split(by_batch, ends[:-1]))
 
     def _spread(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A batch for each row of ``order``: the rows of a group go to distinct, evenly spaced batches."""
         assert self._groups is not None
         group = self._groups[order]
         start = rng.integers(self.count, size=len(self._sizes))
+        first = np.cumsum(self._sizes) - self._sizes
+        batch = np.empty(len(order), dtype=self._whole)
         by_group = np.argsort(group, kind="stable")
-        rank = np.empty(len(order), dtype=np.int64)
-        first = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
-        rank[by_group] = np.arange(len(order)) - np.repeat(first, self._sizes)
-        return (start[group] + rank * self.count // self._sizes[group]) % self.count
+        for place in range(0, len(order), _ROWS_AT_ONCE):
+            rows = by_group[place : place + _ROWS_AT_ONCE]
+            g = group[rows]
+            rank = np.arange(place, place + len(rows)) - first[g]
+            batch[rows] = (start[g] + rank * self.count // self._sizes[g]) % self.count
+        return batch

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore.estimators._batches import Batches
+from censcore.estimators._standardised import Data
 
 __all__ = ["GraphedEpochs", "fits_on_device"]
 
@@ -18,11 +19,11 @@ __all__ = ["GraphedEpochs", "fits_on_device"]
 _ROOM = 6.0
 
 
-def fits_on_device(rows: dict[str, Tensor], device: torch.device) -> bool:
+def fits_on_device(rows: Data, device: torch.device) -> bool:
     """Whether the data take at most half of the free memory of the device."""
     if device.type != "cuda":
         return False
-    size = sum(value.numel() * value.element_size() for value in rows.values())
+    size = sum(value.nbytes for value in rows.values())
     return size < torch.cuda.mem_get_info(device)[0] / 2
 
 

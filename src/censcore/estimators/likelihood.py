@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
+from censcore.estimators._standardised import Standardised, rows_of
 from censcore.estimators.neural import NeuralEstimator, pick_device
 from censcore.estimators.training import Callback, Rows
 from censcore.exceptions import InvalidInputError
@@ -118,12 +119,12 @@ class LikelihoodEstimator(NeuralEstimator):
         X = self._check_X(X, len(outcome), reset=True)
         groups = self._check_groups(groups, len(outcome))
         rows, held_out = self._split(len(X), groups, eval_set is not None)
-        self._fit_scaling(X[rows])
+        self._fit_scaling(X, rows)
         self._unit = _unit(outcome.take(rows))
         self._fit_units(outcome.take(rows))
         everything = self._tensors(X, outcome, sample_weight)
-        training = {name: value[rows] for name, value in everything.items()}
-        validation = {name: value[held_out] for name, value in everything.items()} if held_out.size else None
+        training = rows_of(everything, rows)
+        validation = None if held_out is None else rows_of(everything, held_out)
         if eval_set is not None:
             held_out_y = as_outcome(eval_set[1])
             validation = self._tensors(
@@ -138,7 +139,7 @@ class LikelihoodEstimator(NeuralEstimator):
         )
         return self
 
-    def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor]:
+    def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | Standardised]:
         time = to_numpy(y.time).reshape(len(y), -1)
         event = to_numpy(y.event).reshape(len(y), -1)
         if ((time == 0) & event).any():
@@ -146,7 +147,7 @@ class LikelihoodEstimator(NeuralEstimator):
                 f"{int(((time == 0) & event).any(axis=1).sum())} rows have an event at time zero, where the "
                 "density of the model is zero or infinite. Shift those times, or leave the rows out."
             )
-        rows = {
+        rows: dict[str, Tensor | Standardised] = {
             "x": self._standardised(X),
             "time": torch.from_numpy((time / self._unit).astype(np.float32)),
             "event": torch.from_numpy(np.ascontiguousarray(event)),
@@ -164,7 +165,7 @@ class LikelihoodEstimator(NeuralEstimator):
         self._check_fitted()
         X = self._check_X(X, None if X is not None or self.n_features_in_ else 1, reset=False)
         network = self._network.cpu().eval()
-        law = self._law(network(self._standardised(X)).double(), self._unit).like(
+        law = self._law(network(self._standardised(X)[:]).double(), self._unit).like(
             np.empty(0, dtype=np.float64)
         )
         self._network.to(pick_device(self.device))

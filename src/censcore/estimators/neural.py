@@ -8,14 +8,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from censcore.estimators._base import SurvivalEstimator
+from censcore.estimators._base import NotFitted, SurvivalEstimator
+from censcore.estimators._standardised import Data, Standardised, moments
 from censcore.estimators.history import History
 from censcore.estimators.model_files import read_model_file, write_model_file
 from censcore.estimators.recipe import Recipe
-from censcore.estimators.training import Callback, Rows, Task, rank_and_world, same_everywhere, train
-from censcore.exceptions import InvalidInputError, NotFittedError
+from censcore.estimators.training import Callback, Task, rank_and_world, same_everywhere, train
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 
 __all__ = ["NeuralEstimator", "pick_device"]
@@ -87,20 +88,17 @@ class NeuralEstimator(SurvivalEstimator):
             raise InvalidInputError(f"X has {len(X)} rows and y has {n}; they must agree.")
         return np.asarray(X)
 
-    def _fit_scaling(self, X: np.ndarray) -> None:
-        self._center = X.mean(axis=0, dtype=np.float64).astype(np.float32)
-        spread = X.std(axis=0, dtype=np.float64).astype(np.float32)
-        self._spread = np.where(spread > 0, spread, 1.0).astype(np.float32)
+    def _fit_scaling(self, X: np.ndarray, rows: np.ndarray | slice) -> None:
+        center, spread = (value.astype(np.float32) for value in moments(X, rows))
+        self._center, self._spread = center, np.where(spread > 0, spread, np.float32(1))
 
     @property
     def _n_inputs(self) -> int:
         """Columns that a network sees: a column of zeros stands for no covariates."""
         return max(1, self.n_features_in_)
 
-    def _standardised(self, X: np.ndarray) -> Tensor:
-        if X.shape[1] == 0:
-            return torch.zeros(len(X), 1)
-        return torch.from_numpy(((X - self._center) / self._spread).astype(np.float32))
+    def _standardised(self, X: np.ndarray) -> Standardised:
+        return Standardised(X, self._center, self._spread)
 
     def _check_outcome(self, y: Any) -> RightCensored:
         """The outcome, and whether it came as (n,) or (n, k)."""
@@ -121,13 +119,13 @@ class NeuralEstimator(SurvivalEstimator):
 
     def _split(
         self, n: int, groups: np.ndarray | None, others_validate: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows for training and for validation, none where other rows validate; a group stays on one side."""
+    ) -> tuple[np.ndarray | slice, np.ndarray | None]:
+        """Rows for training and, where no other rows do, for validation; a group stays on one side."""
         share = self.validation_fraction
         if not 0 <= share < 1:
             raise InvalidInputError(f"validation_fraction must lie in [0, 1); {share} came.")
         if others_validate or share == 0 or n < 10:
-            return np.arange(n), np.empty(0, dtype=int)
+            return slice(None), None
         rng = np.random.default_rng(self._seed)
         units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
         order = rng.permutation(units.max() + 1)
@@ -156,7 +154,7 @@ class NeuralEstimator(SurvivalEstimator):
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
+            raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 
     # ---- training ------------------------------------------------------------------------------
 
@@ -180,8 +178,8 @@ class NeuralEstimator(SurvivalEstimator):
     def _train(
         self,
         task: Task,
-        rows: Rows,
-        validation: Rows | None,
+        rows: Data,
+        validation: Data | None,
         groups: np.ndarray | None = None,
         callbacks: Sequence[Callback] = (),
         seed: int | None = None,

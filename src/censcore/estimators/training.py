@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from censcore.estimators._batches import Batches
 from censcore.estimators._cuda_graph import GraphedEpochs, fits_on_device
+from censcore.estimators._standardised import Data, Standardised, blocks
 from censcore.estimators.history import Epoch, History, ProgressBar
 from censcore.estimators.model_files import read_model_file, write_model_file
 from censcore.estimators.recipe import Recipe
@@ -59,8 +61,8 @@ Callback = Callable[[Epoch, nn.Module], Any]
 
 def train(
     task: Task,
-    rows: Rows,
-    validation: Rows | None,
+    rows: Data,
+    validation: Data | None,
     recipe: Recipe,
     *,
     seed: int,
@@ -77,7 +79,8 @@ def train(
     task : Task
         What is trained.
     rows, validation : mappings of tensors with the rows first
-        Data. An entry ``"weight"`` weighs rows. They may stay in CPU memory: batches travel to the device.
+        Data. An entry ``"weight"`` weighs rows. They may stay in CPU memory, and covariates in a mapped file
+        (:class:`~censcore.estimators._standardised.Standardised`): batches travel to the device.
     recipe : Recipe
         How.
     seed : int
@@ -118,8 +121,8 @@ class _Run:
     def __init__(
         self,
         task: Task,
-        rows: Rows,
-        validation: Rows | None,
+        rows: Data,
+        validation: Data | None,
         recipe: Recipe,
         seed: int,
         device: torch.device,
@@ -133,7 +136,7 @@ class _Run:
         self.batches = Batches(n, recipe.batch_size, groups)
         self.network = task.network.to(device)
         self.parallel = nn.parallel.DistributedDataParallel(self.network) if self.world > 1 else self.network
-        on_device = captured and self.world == 1 and fits_on_device(dict(rows), device)
+        on_device = captured and self.world == 1 and fits_on_device(rows, device)
         self.optimizer = _optimizer(self.network, recipe, device if on_device else None)
         self.averaged = _clone(self.network)
         self.best = _clone(self.network)
@@ -265,9 +268,7 @@ class _Run:
             )
             losses.append(loss * batch["weight"] if "weight" in batch else loss)
         weighted = torch.cat(losses).double().cpu()
-        return (
-            weighted * n / float(self.validation["weight"].sum()) if "weight" in self.validation else weighted
-        )
+        return weighted * n / _total(self.validation["weight"]) if "weight" in self.validation else weighted
 
     def keep_best(self) -> None:
         _copy(self.best, self.network)
@@ -284,13 +285,13 @@ class _Run:
         settings = {
             "history": asdict(self.history),
             "steps": self.steps,
-            "identity": self._identity(),
+            "identity": self._identity,
         }
         write_model_file(path, "training checkpoint", tensors, settings)
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         tensors, settings = read_model_file(path, "training checkpoint")
-        if settings["identity"] != self._identity():
+        if settings["identity"] != self._identity:
             raise ModelFileError(
                 f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another "
                 "path, or delete it."
@@ -315,13 +316,11 @@ class _Run:
                 state.setdefault(int(i), {})[entry] = value
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
 
+    @cached_property
     def _identity(self) -> dict[str, Any]:
         """What must be equal for a checkpoint to be continued; patience may change."""
         parts = {"training": self.rows, "validation": self.validation or {}}
-        sums = {
-            name: {n: float(value.double().sum()) for n, value in rows.items()}
-            for name, rows in parts.items()
-        }
+        sums = {name: {n: _total(value) for n, value in rows.items()} for name, rows in parts.items()}
         return {
             "seed": self.seed,
             "rows": self.batches.n_rows,
@@ -352,7 +351,11 @@ def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None)
     return torch.optim.AdamW(groups, fused=True, capturable=True)
 
 
-def _gather(rows: Rows, index: np.ndarray, device: torch.device) -> dict[str, Tensor]:
+def _total(value: Tensor | Standardised) -> float:
+    return sum(float(value[rows].double().sum()) for rows in blocks(len(value)))
+
+
+def _gather(rows: Data, index: np.ndarray, device: torch.device) -> dict[str, Tensor]:
     position = torch.from_numpy(index)
     return {
         name: value[position.to(value.device)].to(device, non_blocking=True) for name, value in rows.items()

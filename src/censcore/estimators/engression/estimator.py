@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators._covariates import check_weights
+from censcore.estimators._standardised import Data, Standardised, blocks, rows_of
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
@@ -224,11 +225,11 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         outcome = self._as_seen(outcome)
         groups = self._check_groups(groups, len(outcome))
         rows, held_out = self._split(len(outcome), groups, eval_set is not None)
-        self._fit_scaling(matrix[rows])
+        self._fit_scaling(matrix, rows)
         self._times = TimeScale.of(outcome.take(rows), self.time_transform)
         everything = self._tensors(matrix, outcome, self._law.law, mask, sample_weight)
-        training = {name: value[rows] for name, value in everything.items()}
-        validation = {name: value[held_out] for name, value in everything.items()} if held_out.size else None
+        training = rows_of(everything, rows)
+        validation = None if held_out is None else rows_of(everything, held_out)
         if eval_set is not None:
             validation = self._evaluation_rows(*eval_set)
         self._fit_generators(training, validation, None if groups is None else groups[rows], callbacks)
@@ -266,31 +267,31 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     def _tensors(
         self, X: np.ndarray, y: RightCensored, C: Distribution, mask: Any = None, weight: Any = None
-    ) -> dict[str, Tensor]:
+    ) -> dict[str, Tensor | Standardised]:
         n, k = len(y), y.k
         if mask is not None:
             y, C, mask = leave_out(y, C, mask)
         problem = pose(y, _anything(y), C, joint=True)
-        rows = {
+        rows: dict[str, Tensor | Standardised] = {
             "x": self._standardised(X),
-            "y": _tensor(self._times.forward(to_numpy(y.time).reshape(n, k))),
-            "c": _tensor(self._times.forward(censoring_table(problem.y, problem.C))),
+            "y": _tensor(self._times.forward, to_numpy(y.time).reshape(n, k)),
+            "c": torch.from_numpy(censoring_table(problem.y, problem.C, self._times.forward)),
         }
         if mask is not None:
             rows["mask"] = torch.from_numpy(mask)
         if weight is not None:
-            rows["weight"] = _tensor(check_weights(weight, n))
+            rows["weight"] = torch.from_numpy(check_weights(weight, n).astype(np.float32))
         return rows
 
-    def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> dict[str, Tensor]:
+    def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data:
         outcome = self._as_seen(as_outcome(y))
         matrix = self._check_X(X, len(outcome), reset=False)
         return self._tensors(matrix, outcome, self._law.for_rows(X, outcome, censoring), mask)
 
     def _fit_generators(
         self,
-        rows: dict[str, Tensor],
-        validation: dict[str, Tensor] | None,
+        rows: Data,
+        validation: Data | None,
         groups: np.ndarray | None,
         callbacks: Sequence[Callback],
     ) -> None:
@@ -399,5 +400,8 @@ def _anything(y: RightCensored) -> Distribution:
     return Ensemble(np.zeros((1, 1, *y.shape[1:])))
 
 
-def _tensor(array: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+def _tensor(scale: Callable[[np.ndarray], np.ndarray], times: np.ndarray) -> Tensor:
+    scaled = np.empty(times.shape, dtype=np.float32)
+    for rows in blocks(len(times)):
+        scaled[rows] = scale(times[rows])
+    return torch.from_numpy(scaled)

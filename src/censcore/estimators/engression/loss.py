@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import to_numpy
+from censcore.estimators._standardised import blocks
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.training import Rows
 from censcore.outcomes import RightCensored
@@ -19,24 +21,23 @@ __all__ = ["EngressionTask", "censoring_table"]
 
 # Quantiles of C kept per row; the draws of a step pick among them.
 _TABLE = 64
-_TABLE_ROWS = 65_536
 
 _VALIDATION_SAMPLES = 32
 
 
-def censoring_table(y: RightCensored, C: Any) -> np.ndarray:
-    """Quantiles of C given the observation, (n, Q, 1) or (n, Q, k): Q = 1 where C is known for every row."""
-    if known_rows(y, C).all():
-        return to_numpy(compatible_times(y, C, np.full((len(y), 1, C.k), 0.5)))
-    levels = ((np.arange(_TABLE) + 0.5) / _TABLE)[None, :, None]
-    parts = []
-    for start in range(0, len(y), _TABLE_ROWS):
-        rows = slice(start, min(start + _TABLE_ROWS, len(y)))
-        size = rows.stop - rows.start
-        law = C if len(C) == 1 else C.take(rows)
-        part = compatible_times(y.take(rows), law, np.broadcast_to(levels, (size, _TABLE, C.k)))
-        parts.append(to_numpy(part).astype(np.float32))
-    return np.concatenate(parts)
+def censoring_table(y: RightCensored, C: Any, scale: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Quantiles of C given the observation, (n, Q, 1) or (n, Q, k), in the units that ``scale`` gives.
+
+    Q = 1 where C is known for every row.
+    """
+    q = 1 if known_rows(y, C).all() else _TABLE
+    levels = ((np.arange(q) + 0.5) / q)[None, :, None]
+    table = np.empty((len(y), q, C.k), dtype=np.float32)
+    for rows in blocks(len(y)):
+        part, law = y.take(rows), C if len(C) == 1 else C.take(rows)
+        times = compatible_times(part, law, np.broadcast_to(levels, (len(part), q, C.k)))
+        table[rows] = scale(to_numpy(times))
+    return table
 
 
 class EngressionTask:

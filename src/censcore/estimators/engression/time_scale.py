@@ -40,12 +40,13 @@ class TimeScale:
     @classmethod
     def of(cls, y: RightCensored, transform: str) -> Self:
         """The scale of these observed times."""
-        time = to_numpy(y.time).reshape(len(y), -1).astype(np.float64)
+        time = to_numpy(y.time).reshape(len(y), -1).astype(np.float64, copy=False)
         if not (time > 0).any():
             raise InvalidInputError("All times are zero; there is nothing to learn.")
         unit = float(np.log1p(_last_contact(y, time)) if transform == "log1p" else time[time > 0].mean())
-        columns = cls(transform, unit, ()).forward(time).T
-        centre = [np.exp(np.log(column[column > 0]).mean()) if column.any() else 1.0 for column in columns]
+        scale = cls(transform, unit, ())
+        positive = (scale.forward(column[column > 0]) for column in time.T)
+        centre = [np.exp(np.log(column).mean()) if column.size else 1.0 for column in positive]
         return cls(transform, unit, tuple(float(np.float32(value)) for value in centre))
 
     def forward(self, time: np.ndarray) -> np.ndarray:

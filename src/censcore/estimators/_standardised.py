@@ -1,0 +1,121 @@
+"""Covariates in the units of a network, taken row by row from where they lie: memory, or a mapped file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["Data", "Standardised", "blocks", "moments", "rows_of"]
+
+_ROWS_AT_ONCE = 65_536
+
+#: What is trained on, entry by entry, with the rows first.
+Data = Mapping[str, "Tensor | Standardised"]
+
+
+class Standardised:
+    r""":math:`(x-\mathrm{center})/\mathrm{spread}` for the rows that are asked for, when they are.
+
+    Nothing of the size of X is copied, so a memory-mapped X stays on disk while a network is trained on it.
+
+    Parameters
+    ----------
+    X : array of float32, (n, d)
+        Covariates; without columns a single zero stands for them.
+    center, spread : arrays of float32, (d,)
+        Their units.
+    rows : array of int or slice
+        Only these rows of X, in this order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0], [2.0], [4.0]], dtype=np.float32)
+    >>> x = Standardised(X, np.float32([2.0]), np.float32([2.0]), rows=np.array([2, 0]))
+    >>> len(x), x[np.array([0])]
+    (2, tensor([[1.]]))
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        center: np.ndarray,
+        spread: np.ndarray,
+        rows: np.ndarray | slice = slice(None),
+    ) -> None:
+        self._X, self._rows = _narrowed(X, rows)
+        self._center, self._spread = center, spread
+        self.device = torch.device("cpu")
+
+    def __len__(self) -> int:
+        return len(self._X if self._rows is None else self._rows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and columns as a network sees them."""
+        return len(self), max(1, self._X.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows as a network sees them."""
+        return 4 * self.shape[0] * self.shape[1]
+
+    def __getitem__(self, index: np.ndarray | Tensor | slice) -> Tensor:
+        if isinstance(index, Tensor):
+            index = index.numpy()
+        taken = self._X[index if self._rows is None else self._rows[index]]
+        if taken.shape[1] == 0:
+            return torch.zeros(len(taken), 1)
+        return torch.from_numpy(((taken - self._center) / self._spread).astype(np.float32, copy=False))
+
+    def take(self, rows: np.ndarray | slice) -> Standardised:
+        """Some of the rows."""
+        chosen = rows if self._rows is None else self._rows[rows]
+        return Standardised(self._X, self._center, self._spread, chosen)
+
+    def to(self, device: torch.device) -> Tensor:
+        """All rows on a device, passing through memory a block at a time."""
+        whole = torch.empty(self.shape, device=device)
+        for rows in blocks(len(self)):
+            whole[rows] = self[rows].to(device)
+        return whole
+
+
+def moments(X: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the columns over all rows or some, (d,) each, in two passes.
+
+    >>> [m.tolist() for m in moments(np.array([[1.0], [3.0], [9.0]]), np.array([0, 1]))]
+    [[2.0], [1.0]]
+    """
+    X, chosen = _narrowed(X, rows)
+    n = len(X if chosen is None else chosen)
+
+    def parts() -> Iterator[np.ndarray]:
+        for block in blocks(n):
+            yield X[block if chosen is None else chosen[block]].astype(np.float64)
+
+    mean = sum((part.sum(axis=0) for part in parts()), np.zeros(X.shape[1])) / n
+    squares = sum((((part - mean) ** 2).sum(axis=0) for part in parts()), np.zeros(X.shape[1]))
+    return mean, np.sqrt(squares / n)
+
+
+def _narrowed(X: np.ndarray, rows: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray | None]:
+    """A slice is taken at once, since that copies nothing; other rows wait until they are asked for."""
+    return (X[rows], None) if isinstance(rows, slice) else (X, rows)
+
+
+def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
+    """Some rows of every entry."""
+    return {
+        name: value.take(rows) if isinstance(value, Standardised) else value[rows]
+        for name, value in data.items()
+    }
+
+
+def blocks(n: int) -> Iterator[slice]:
+    """Consecutive rows, so many as memory should hold at a time."""
+    for start in range(0, n, _ROWS_AT_ONCE):
+        yield slice(start, min(n, start + _ROWS_AT_ONCE))
