@@ -151,3 +151,15 @@ def test_shapes_and_states():
     torch = pytest.importorskip("torch")
     single = CoxRegression().fit(X, y.like(torch.zeros(1))).predict_distribution(X)
     assert single.sf(3.0).dtype == torch.float32
+
+
+def test_risks_that_underflow_lie_outside_the_domain():
+    """A first step that goes too far must be taken back, not end in NaN."""
+    from censcore.estimators.cox import RiskSets
+
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(50, 1))
+    sets = RiskSets(rng.random(50), np.ones(50, dtype=bool), np.ones(50), "efron")
+    value, gradient, _ = sets.likelihood(np.array([5000.0]), Z[sets.order], np.zeros(1))
+    assert value == -np.inf
+    assert np.isfinite(gradient).all()

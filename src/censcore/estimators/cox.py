@@ -153,6 +153,8 @@ class RiskSets:
         r = self._weight * np.exp(eta - top)
         died = r * self._event
         totals = self._at_risk(r)[self._tie] - self._share * self._by_time(died)[self._tie]
+        if not (totals > 0).all():  # so far out that risks underflow: no step ends here
+            return -np.inf, np.zeros_like(gamma), np.eye(len(gamma))
         sums_died = self._by_time(died[:, None] * Z)[self._tie]
         means = self._at_risk(r[:, None] * Z)[self._tie] - self._share[:, None] * sums_died
         means /= totals[:, None]
