@@ -21,10 +21,10 @@ def administrative_brier(y: Any, forecast: Any, censoring: Any = None, times: Ar
         \frac{n}{\#\{C_i\ge t\}}
         \Bigl[S(t)^2\,\mathbb 1\{y\le t,\delta=1,C\ge t\}+(1-S(t))^2\,\mathbb 1\{y\ge t\}\Bigr]
 
-    Rows are scaled so that their plain mean is the average over the rows with :math:`C_i\ge t`. The
-    numerator is the localized Brier score up to the boundary :math:`y=t`; it is proper when C is independent
-    of T given the covariates. C must be known for every row: ``y.censoring_time``, or ``PointMass(c)`` as
-    ``censoring``.
+    An event at exactly t counts in the first term only. Rows are scaled so that their plain mean is the
+    average over the rows with :math:`C_i\ge t`. The numerator is the localized Brier score up to rows with
+    :math:`C=t`; it is proper when C is independent of T given the covariates. C must be known for every row:
+    ``y.censoring_time``, or ``PointMass(c)`` as ``censoring``.
 
     Examples
     --------
@@ -52,5 +52,6 @@ def administrative_brier(y: Any, forecast: Any, censoring: Any = None, times: Ar
         raise InvalidInputError(
             "No row is followed up to the last evaluation time; evaluate at earlier times."
         )
-    loss = S**2 * ((time <= t) & event & reached) + (1 - S) ** 2 * (time >= t)
+    happened = (time <= t) & event & reached
+    loss = np.where(happened, S**2, np.where(time >= t, (1 - S) ** 2, 0.0))
     return loss * problem.n / reached.sum(axis=0)

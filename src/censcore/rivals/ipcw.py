@@ -15,14 +15,16 @@ from censcore.scores._problem import Problem, evaluation_times, pose
 __all__ = ["CONVENTIONS", "ipcw_binomial_log", "ipcw_brier"]
 
 #: What common implementations do: which survival of C an event is divided by, how the mean is taken, a floor
-#: on G.
+#: on G; and, as a property of the law that is passed, who comes first where an event and a censoring share a
+#: time. Events first is ``Censoring(KaplanMeier())``; censorings first is a Kaplan-Meier curve of the negated
+#: events, ``KaplanMeier().fit(None, RightCensored(time, ~event))``.
 CONVENTIONS: dict[str, dict[str, Any]] = {
-    "graf": {"left_limit": True, "normalize": "rows", "floor": 0.0},
-    "gerds-schumacher": {"left_limit": True, "normalize": "rows", "floor": 0.0},
-    "scikit-survival": {"left_limit": False, "normalize": "rows", "floor": 0.0},
-    "pycox": {"left_limit": True, "normalize": "weights", "floor": 0.0},
-    "hazardous": {"left_limit": False, "normalize": "rows", "floor": 0.05},
-    "survival-eval": {"left_limit": False, "normalize": "rows", "floor": 0.0},
+    "graf": {"left_limit": True, "normalize": "rows", "floor": 0.0, "ties": "events first"},
+    "gerds-schumacher": {"left_limit": True, "normalize": "rows", "floor": 0.0, "ties": "events first"},
+    "scikit-survival": {"left_limit": False, "normalize": "rows", "floor": 0.0, "ties": "events first"},
+    "pycox": {"left_limit": True, "normalize": "weights", "floor": 0.0, "ties": "censorings first"},
+    "hazardous": {"left_limit": False, "normalize": "rows", "floor": 0.05, "ties": "censorings first"},
+    "survival-eval": {"left_limit": False, "normalize": "rows", "floor": 0.0, "ties": "censorings first"},
 }
 
 
@@ -48,8 +50,8 @@ def ipcw_brier(
     Parameters
     ----------
     y, forecast, censoring : outcome and Distributions
-        As for every score. The order of events and censorings at ties is a property of the estimated law of
-        C.
+        As for every score. The order of events and censorings at ties is a property of the law of C, see
+        ``CONVENTIONS``.
     times : array
         Evaluation times.
     convention : str
