@@ -12,7 +12,7 @@ import pytest
 import censcore as cs
 from censcore.exceptions import PositivityError
 
-N = 6000
+N = 4000
 TIMES = np.array([0.3, 0.6, 0.9])
 LEVELS = np.array([0.1, 0.25, 0.5])
 
@@ -27,29 +27,29 @@ SCORES = {
 }
 
 
-def world(kind):
+def world(kind, n=N):
     """Covariates, an outcome, the law of C that scores it, and the truth F with its rivals."""
     rng = np.random.default_rng(7)
-    x = rng.normal(size=N)
+    x = rng.normal(size=n)
     scale = np.exp(0.5 * x)
-    T = scale * rng.weibull(1.5, N)
+    T = scale * rng.weibull(1.5, n)
     draw = {
-        "administrative": lambda: (np.full(N, 1.5), cs.PointMass(1.5)),
-        "known times": lambda: (c := rng.uniform(0.5, 3, N), cs.PointMass(c)),
-        "uniform": lambda: (rng.uniform(0, 1.6, N), cs.Uniform(0.0, 1.6)),
+        "administrative": lambda: (np.full(n, 1.5), cs.PointMass(1.5)),
+        "known times": lambda: (c := rng.uniform(0.5, 3, n), cs.PointMass(c)),
+        "uniform": lambda: (rng.uniform(0, 1.6, n), cs.Uniform(0.0, 1.6)),
         "covariate-dependent": lambda: (
-            rng.exponential(0.8 * np.exp(0.3 * x), N),
+            rng.exponential(0.8 * np.exp(0.3 * x), n),
             cs.Exponential(np.exp(-0.3 * x) / 0.8),
         ),
-        "Kaplan-Meier": lambda: (rng.exponential(1.5, N), None),
+        "Kaplan-Meier": lambda: (rng.exponential(1.5, n), None),
     }[kind]
     c, C = draw()
     y = cs.RightCensored(np.minimum(T, c), c >= T)
     if C is None:  # estimated apart from the rows that are scored
-        m = N // 4
+        m = n // 4
         T_train, c_train = np.exp(0.5 * rng.normal(size=m)) * rng.weibull(1.5, m), rng.exponential(1.5, m)
         train = cs.RightCensored(np.minimum(T_train, c_train), c_train >= T_train)
-        C = cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution(np.zeros((N, 1)))
+        C = cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution(np.zeros((n, 1)))
         end = float(min(train.time.max(), 4.0))
         y, C = y.censor_at(end), C.censor_at(end)
     rivals = {
@@ -105,7 +105,7 @@ def improper(score):
 @pytest.mark.parametrize("name", ["crps", "brier", "binomial log", "pinball"])
 @pytest.mark.parametrize("kind", ["uniform", "covariate-dependent"])
 def test_improper_rival_is_caught(kind, name):
-    won = margins(improper(SCORES[name]), *world(kind))
+    won = margins(improper(SCORES[name]), *world(kind, n=3 * N))
     assert min(won.values()) < -3, won
 
 

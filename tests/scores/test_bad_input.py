@@ -309,7 +309,7 @@ def problems(draw):
     return y, draw(forecasts(n)), law
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(problems(), st.sampled_from([None, 1.7, 1e5]))
 def test_scores_of_valid_input_are_never_nan(problem, horizon):
     y, forecast, law = problem
@@ -334,7 +334,7 @@ def test_scores_of_valid_input_are_never_nan(problem, horizon):
         assert loss.shape[0] == len(y)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(problems(), st.randoms(use_true_random=False))
 def test_rows_are_scored_each_for_itself(problem, random):
     y, forecast, law = problem
