@@ -1,0 +1,103 @@
+"""CRPS of ensembles against scoringrules (numba, its fastest exact estimator), with and without censoring.
+
+The peer knows no censoring: its uncensored score is the yardstick for the marginalized one as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scoringrules
+
+import censcore as cs
+from benchmarks.timing import alternate, one_thread, print_ratios
+
+ROWS, MEMBERS, REPEATS = 2_000, 1_000, 15
+
+
+def censored(T: np.ndarray, c: np.ndarray) -> cs.RightCensored:
+    return cs.RightCensored(np.minimum(T, c), c >= T)
+
+
+def law_of_c(rng: np.random.Generator) -> cs.Distribution:
+    """A Kaplan-Meier law estimated from as many other rows."""
+    train = censored(rng.weibull(1.5, ROWS), rng.exponential(1.5, ROWS))
+    return cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution(np.zeros((ROWS, 1)))
+
+
+def compare(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.weibull(1.5, (ROWS, MEMBERS)).astype(dtype)
+    T = rng.weibull(1.5, ROWS).astype(dtype)
+    seen, C = cs.RightCensored(T, np.ones(ROWS)), law_of_c(rng)
+    y, end = censored(T, rng.exponential(1.5, ROWS).astype(dtype)), 3.0
+
+    def peer() -> Any:
+        return scoringrules.crps_ensemble(T, x, estimator="qd", backend="numba")
+
+    def single(function: Callable[[], Any]) -> Callable[[], Any]:
+        def alone() -> Any:
+            with one_thread():
+                return function()
+
+        return alone
+
+    def uncensored() -> Any:
+        return cs.crps(seen, cs.Ensemble(x), cs.PointMass(np.inf))
+
+    def marginalized() -> Any:
+        return cs.crps(y, cs.Ensemble(x), C, horizon=end)
+
+    def all_events() -> Any:
+        return cs.crps(seen.censor_at(end), cs.Ensemble(x), C, horizon=end)
+
+    worst = np.abs(uncensored() - peer()).max()
+    jumps = int(C.marginal(0)._steps()[0].shape[1])
+    title = f"{ROWS:,} x {MEMBERS:,} {np.dtype(dtype).name} (largest difference {worst:.0e})"
+    print_ratios(
+        title,
+        alternate(
+            REPEATS,
+            **{
+                "censcore, uncensored": uncensored,
+                "censcore, uncensored, one thread": single(uncensored),
+                f"censcore, marginalized, KM law of {jumps} jumps": marginalized,
+                "censcore, marginalized, every row an event": all_events,
+                "censcore, marginalized, one thread": single(marginalized),
+                "scoringrules, uncensored": peer,
+            },
+        ),
+    )
+
+
+def smooth() -> None:
+    """No peer: what the laws without a finite sum cost."""
+    rng = np.random.default_rng(1)
+    F = cs.Weibull(rng.uniform(0.8, 2, ROWS), rng.uniform(0.5, 2, ROWS))
+    knots = np.linspace(0.05, 5, 100)
+    linear = cs.PiecewiseLinear(knots, sf=F.sf(knots[None, :]) * (knots < 5))
+    C = law_of_c(rng)
+    y = censored(rng.weibull(1.5, ROWS), rng.exponential(1.5, ROWS))
+    print_ratios(
+        f"{ROWS:,} rows, laws of T without a finite sum",
+        alternate(
+            3,
+            **{
+                "Weibull under a KM law": lambda: cs.crps(y, F, C, horizon=3.0),
+                "Weibull under an exponential law": lambda: cs.crps(y, F, cs.Exponential(1 / 1.5)),
+                "piecewise linear, 100 knots, under a KM law": lambda: cs.crps(y, linear, C, horizon=3.0),
+            },
+        ),
+    )
+
+
+def main() -> None:
+    compare(np.float64)
+    compare(np.float32)
+    smooth()
+
+
+if __name__ == "__main__":
+    main()
