@@ -204,6 +204,8 @@ def _check_times(times: Array) -> None:
 def _checked_levels(levels: Array, name: str, falls: bool, tolerance: float) -> Array:
     """The levels, in [0, 1] and monotone; what rounding broke is mended, anything larger refused."""
     xp, seen = namespace(levels), detach(levels)
+    if _monotone_in_range(seen, falls):
+        return levels
     low, high = float(xp.min(seen)), float(xp.max(seen))
     if not (low >= -tolerance and high <= 1 + tolerance):
         check_not_nan(seen, name)
@@ -218,6 +220,16 @@ def _checked_levels(levels: Array, name: str, falls: bool, tolerance: float) -> 
     if bool(xp.any(wrong)):
         _refuse_turning(seen, to_numpy(wrong), name, falls)
     return _running_extreme(levels, falls)
+
+
+def _monotone_in_range(levels: Array, falls: bool) -> bool:
+    """Whether all is well, in one pass: monotone levels hold no NaN and are extreme at their ends."""
+    xp = namespace(levels)
+    before, after = levels[:, :-1], levels[:, 1:]
+    if not bool(xp.all(after <= before if falls else after >= before)):
+        return False
+    first, last = (levels[:, 0], levels[:, -1]) if falls else (levels[:, -1], levels[:, 0])
+    return bool(xp.all(first <= 1)) and bool(xp.all(last >= 0))
 
 
 def _refuse_turning(levels: Array, wrong: np.ndarray, name: str, falls: bool) -> None:
