@@ -116,3 +116,30 @@ def test_refusals():
     with pytest.raises(InvalidTypeError, match="scorers"):
         cs.scorer({"crps": None, "log_score": None})
     assert repr(cs.scorer("crps")) == "scorer('crps')"
+
+
+def real_data() -> dict[str, tuple[np.ndarray, cs.RightCensored]]:
+    lifelines, sksurv = pytest.importorskip("lifelines.datasets"), pytest.importorskip("sksurv.datasets")
+    waltons = lifelines.load_waltons()
+    control = (waltons[["group"]] == "control").to_numpy(float)
+    found = {"waltons": (control, cs.RightCensored(waltons["T"].to_numpy(float), waltons["E"].to_numpy()))}
+    for name in ("veterans_lung_cancer", "whas500"):
+        X, y = getattr(sksurv, f"load_{name}")()
+        numbers = X.select_dtypes("number").to_numpy(float)
+        found[name] = (numbers, cs.RightCensored.from_structured(y))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("name", ["waltons", "veterans_lung_cancer", "whas500"])
+def test_small_tied_real_data_work_by_default(name):
+    x, y = real_data()[name]
+    names = ["crps", "brier_score", "brier_score:ipcw", "integrated_brier_score:ipcw", "pinball_score"]
+    folds = KFold(10, shuffle=True, random_state=0)
+    model = cs.WithCensoring(cs.CoxRegression(alpha=1.0))
+    found = cross_validate(model, x, y, cv=folds, scoring=cs.scorers(names), error_score="raise")
+    for score in names:
+        assert np.isfinite(found[f"test_{score}"]).all()
+    assert (found["test_horizon"] <= y.time.max()).all()
+    assert (found["test_horizon"] > np.median(y.time)).all()
