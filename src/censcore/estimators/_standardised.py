@@ -10,7 +10,7 @@ from torch import Tensor
 
 __all__ = ["Data", "Standardised", "blocks", "moments", "rows_of"]
 
-_ROWS_AT_ONCE = 65_536
+_VALUES_AT_ONCE = 2**18
 
 #: What is trained on, entry by entry, with the rows first.
 Data = Mapping[str, "Tensor | Standardised"]
@@ -79,7 +79,7 @@ class Standardised:
     def to(self, device: torch.device) -> Tensor:
         """All rows on a device, passing through memory a block at a time."""
         whole = torch.empty(self.shape, device=device)
-        for rows in blocks(len(self)):
+        for rows in blocks(*self.shape):
             whole[rows] = self[rows].to(device)
         return whole
 
@@ -94,7 +94,7 @@ def moments(X: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.n
     n = len(X if chosen is None else chosen)
 
     def parts() -> Iterator[np.ndarray]:
-        for block in blocks(n):
+        for block in blocks(n, X.shape[1]):
             yield X[block if chosen is None else chosen[block]].astype(np.float64)
 
     mean = sum((part.sum(axis=0) for part in parts()), np.zeros(X.shape[1])) / n
@@ -115,7 +115,8 @@ def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
     }
 
 
-def blocks(n: int) -> Iterator[slice]:
-    """Consecutive rows, so many as memory should hold at a time."""
-    for start in range(0, n, _ROWS_AT_ONCE):
-        yield slice(start, min(n, start + _ROWS_AT_ONCE))
+def blocks(n: int, width: int = 1) -> Iterator[slice]:
+    """Consecutive rows of ``width`` values, so many as memory should hold at a time."""
+    step = max(1, _VALUES_AT_ONCE // max(1, width))
+    for start in range(0, n, step):
+        yield slice(start, min(n, start + step))

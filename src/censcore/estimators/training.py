@@ -352,7 +352,8 @@ def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None)
 
 
 def _total(value: Tensor | Standardised) -> float:
-    return sum(float(value[rows].double().sum()) for rows in blocks(len(value)))
+    width = math.prod(value.shape[1:])
+    return sum(float(value[rows].double().sum()) for rows in blocks(len(value), width))
 
 
 def _gather(rows: Data, index: np.ndarray, device: torch.device) -> dict[str, Tensor]:

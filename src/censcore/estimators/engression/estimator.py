@@ -402,6 +402,6 @@ def _anything(y: RightCensored) -> Distribution:
 
 def _tensor(scale: Callable[[np.ndarray], np.ndarray], times: np.ndarray) -> Tensor:
     scaled = np.empty(times.shape, dtype=np.float32)
-    for rows in blocks(len(times)):
+    for rows in blocks(*times.shape):
         scaled[rows] = scale(times[rows])
     return torch.from_numpy(scaled)
