@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from censcore.cli import aki, reproduce
+from censcore.cli import aki, engression, reproduce
 from censcore.cli.compare import EPILOG as COMPARE_EXAMPLES
 from censcore.cli.compare import compare
 from censcore.cli.demo import demo
@@ -22,6 +22,7 @@ app.command(epilog=COMPARE_EXAMPLES)(compare)
 app.command(epilog=SCORE_EXAMPLES)(score)
 app.add_typer(aki.app, name="aki")
 reproduce.app.command("aki")(aki.reproduce_aki)
+engression.add_to(reproduce.app)
 app.add_typer(reproduce.app, name="reproduce")
 
 

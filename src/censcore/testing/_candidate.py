@@ -68,7 +68,7 @@ class Candidate:
 
     def survival(self, law: Distribution) -> np.ndarray:
         """P(T_j > t) of all rows, (n, q, k), whether rows share a law or not."""
-        parts = [law if law.k == 1 else law.marginal(j) for j in range(law.k)]
+        parts: list[Any] = [law if law.k == 1 else law.marginal(j) for j in range(law.k)]
         values = [to_numpy(part.sf(self.times[None, :])).astype(np.float64) for part in parts]
         return np.stack([np.broadcast_to(v, (_ROWS, len(self.times))) for v in values], axis=2)
 
