@@ -87,7 +87,7 @@ def sensitivity(
 
 @app.command("convergence", cls=ManyValues)
 def convergence(
-    replications: Replications = 200,
+    replications: Replications = 100,
     sizes: Annotated[
         list[int] | None, typer.Option(help="Numbers of rows; 100 to 100,000 by default.")
     ] = None,

@@ -27,7 +27,7 @@ def raw_scores(
     replications: int = 20,
     *,
     large_n: int | None = None,
-    large_replications: int = 6,
+    large_replications: int = 4,
     seed: int = 0,
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
