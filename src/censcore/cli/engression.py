@@ -1,4 +1,4 @@
-"""``censcore reproduce real-data`` and ``recovery``: censored engression beyond the paper's tables."""
+"""``censcore reproduce real-data``, ``recovery``, ``ablations``: engression beyond the paper's tables."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from censcore.cli._several import ManyValues
-from censcore.cli.reproduce import Jobs, Out, _finish, _stages
+from censcore.cli.reproduce import Device, Jobs, Out, _finish, _on, _stages
 
 __all__ = ["add_to"]
 
 REAL_DATA = Path("studies/real-data")
 RECOVERY = Path("studies/recovery")
+ABLATIONS = Path("studies/ablations")
 
 
 def real_data(
@@ -46,7 +47,29 @@ def recovery(rows: Annotated[int, typer.Option(min=100)] = 4000, out: Out = RECO
     _finish(out, [report_recovery(found)], stages, {"all": 0}, {"rows": rows})
 
 
+def ablations(
+    variant: Annotated[list[str] | None, typer.Option(help="Names of variants; all by default.")] = None,
+    repetitions: Annotated[int, typer.Option(min=2, help="Training sets.")] = 5,
+    k: Annotated[int, typer.Option("--k", min=1, help="Event times.")] = 3,
+    jobs: Jobs = 1,
+    device: Device = "cpu",
+    out: Out = ABLATIONS,
+) -> None:
+    """What each choice of censored engression is worth; twenty variants, a minute or so per training set."""
+    from censcore.experiments.ablations import VARIANTS, report_ablations, run_ablations
+
+    stages = _stages()
+    chosen = variant or list(VARIANTS)
+    with stages("cells"):
+        table = run_ablations(
+            out, jobs=jobs, variants=chosen, repetitions=repetitions, k=k, settings=_on(device)
+        )
+    settings = {"variants": chosen, "repetitions": repetitions, "k": k, "device": device}
+    _finish(out, [report_ablations(table)], stages, {"first": 0, "last": repetitions - 1}, settings)
+
+
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     app.command("real-data", cls=ManyValues)(real_data)
     app.command("recovery")(recovery)
+    app.command("ablations", cls=ManyValues)(ablations)
