@@ -66,7 +66,7 @@ def column(frame: pd.DataFrame, name: str, option: str) -> np.ndarray:
     """One column by name."""
     if name not in frame.columns:
         shown = ", ".join(map(str, list(frame.columns)[:12])) + (", ..." if frame.shape[1] > 12 else "")
-        raise InvalidInputError(f"{option} {name}: there is no such column. The columns are {shown}.")
+        raise InvalidInputError(f"{option} {name}: there is no such column. There are: {shown}")
     return frame[name].to_numpy()
 
 

@@ -113,8 +113,9 @@ def compare(
 
     Notes
     -----
-    Laws from ``Censoring(..., cv=k)`` count as k laws, each with its own training rows; that the folds share
-    most of those is accounted for.
+    Out-of-fold laws ``Censoring(KaplanMeier(), cv=k)`` count as k laws, each with its own training rows; that
+    the folds share most of those is accounted for. For other estimators with ``cv`` the bootstrap refits one
+    law to all drawn rows, which differs from out-of-fold laws in the second order.
 
     Examples
     --------

@@ -195,8 +195,8 @@ def _by_refitting(
         # in sample the bootstrap draws the scored rows too, and shows all there is
         influence = spread if law.in_sample else np.concatenate([mean.influence, spread])
         values[key] = Estimate(mean.value, influence)
-    what = "rows and" if law.in_sample else "training rows, each with"
-    return Means(values, f"bootstrap of {what} {refits} refits of the law of C", notes)
+    what = "the rows" if law.in_sample else "the training rows"
+    return Means(values, f"bootstrap: the law of C refitted to {refits} samples of {what}", notes)
 
 
 def _samples(
