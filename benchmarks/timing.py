@@ -17,7 +17,7 @@ def seconds(function: Callable[[], Any]) -> float:
 
 
 def alternate(repeats: int, **functions: Callable[[], Any]) -> dict[str, float]:
-    """Median seconds of each over rounds in which every function runs once; the first round is not counted."""
+    """Median seconds of each over rounds in which all run in turn; the first round does not count."""
     for function in functions.values():
         function()
     rounds = [{name: seconds(function) for name, function in functions.items()} for _ in range(repeats)]
