@@ -106,7 +106,7 @@ def synthetic(
 
 def reproduce_aki(
     data: Annotated[Path, typer.Option("--data", help="MIMIC-IV folder with hosp/ and icu/.")],
-    out: Out = Path("aki-study"),
+    out: Out = Path("studies/aki"),
     preset: PresetName = "quick",
     method: Methods = None,
     memory: Memory = "4GB",

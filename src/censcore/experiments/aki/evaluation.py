@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ __all__ = ["HORIZONS", "SHARES", "evaluate"]
 HORIZONS = (6, 12, 24, 48)
 SHARES = (5, 10)
 REFERENCE = "censored"
-_FORMAT = 2  # raise it when the same model gives other numbers
+_FORMAT = 3  # raise it when the same model gives other numbers
 _ROWS_AT_ONCE = 4096
 
 Columns = dict[str, NDArray[Any]]
@@ -61,9 +62,10 @@ def evaluate(out: str | Path, *, device: str = "auto", say: Say | None = None) -
     models = _trained(out, build, preset)
     with locked(out):
         scored = {}
+        test = cache(partial(build.rows, "test", preset.test_rows, None, preset.seed, tell))
         for method, model in models:
             key = content_key(_FORMAT, model.key, HORIZONS)
-            make = partial(_score_method, build, method, model, preset, device, tell)
+            make = partial(_score_method, test, build, method, model, preset, device, tell)
             scored[method.name] = run_stage(out, f"evaluation/{method.name}", key, make, tell)
         key = content_key(_FORMAT, SHARES, [[name, stage.key] for name, stage in scored.items()])
         results = run_stage(out, "evaluation/results", key, partial(_summarize, scored), tell)
@@ -93,10 +95,17 @@ def _trained(out: Path, build: Build, preset: Preset) -> list[tuple[Method, Stag
 
 
 def _score_method(
-    build: Build, method: Method, stage: Stage, preset: Preset, device: str, say: Say, folder: Path
+    test: Callable[[], AkiRows],
+    build: Build,
+    method: Method,
+    stage: Stage,
+    preset: Preset,
+    device: str,
+    say: Say,
+    folder: Path,
 ) -> dict[str, Any]:
     model = method.load(stage.folder / "model.safetensors", device)
-    rows = build.rows("test", preset.test_rows, None, preset.seed, say)
+    rows = test()
     parts = []
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         part = rows.take(slice(start, start + _ROWS_AT_ONCE))
@@ -216,7 +225,11 @@ def _top(columns: Columns, horizon: int, share: float) -> dict[str, Any]:
     chosen = _chosen(risk, share)
     ppv = mean_loss(happened, sample_weight=chosen, groups=patients)
     sensitivity = mean_loss(chosen, sample_weight=happened, groups=patients)
-    return {"ppv": _plain(*ppv, patients), "sensitivity": _plain(*sensitivity, patients)}
+    # A share rests on those among whom it is taken.
+    return {
+        "ppv": _plain(*ppv, patients[chosen > 0]),
+        "sensitivity": _plain(*sensitivity, patients[happened > 0]),
+    }
 
 
 def _chosen(risk: NDArray[Any], share: float) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from censcore.outcomes import RightCensored
 
 if TYPE_CHECKING:
     from censcore.estimators.neural import NeuralEstimator
+    from censcore.estimators.training import Callback
 
 __all__ = ["METHODS", "PRESETS", "Method", "Preset", "preset_named"]
 
@@ -89,7 +90,7 @@ PRESETS = {
                 "residual": False, "layer_norm": False, "skip": False, "samples": 16, "epochs": 100,
                 "batch_size": 1024, "learning_rate": 2e-4, "weight_decay": 1e-5, "clip": 1.0,
                 "schedule": "constant", "warmup": 0.0, "averaging": None, "patience": 10, "validate_every": 1,
-                "tolerance": 0.0,
+                "tolerance": 0.0, "compile": True,
             },
             likelihood={
                 "epochs": 100, "batch_size": 1024, "learning_rate": 1e-3, "weight_decay": 1e-5,
@@ -158,7 +159,12 @@ class Method:
         return type(self.estimator(PRESETS["quick"], device)).load(path, device=device)
 
     def fit(
-        self, model: NeuralEstimator, training: AkiRows, validation: AkiRows, steps: Preprocessing
+        self,
+        model: NeuralEstimator,
+        training: AkiRows,
+        validation: AkiRows,
+        steps: Preprocessing,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         """Train on rows of :meth:`Build.rows`; endpoints already present do not enter the loss.
 
@@ -167,15 +173,15 @@ class Method:
         likelihood is left, which is the loss without that endpoint. Likelihood models are trained on the
         transformed times, as everything else.
         """
-        groups = training.stay_id
+        shared: dict[str, Any] = {"groups": training.stay_id, "callbacks": callbacks}
         if self.kind == "engression":
             held_out = (validation.X, validation.outcome(), None, validation.at_risk)
             model.fit(  # type: ignore[call-arg]
-                training.X, training.outcome(), mask=training.at_risk, eval_set=held_out, groups=groups
+                training.X, training.outcome(), mask=training.at_risk, eval_set=held_out, **shared
             )
         else:
             held_out_scaled = (validation.X, _without_present(validation, steps))
-            model.fit(training.X, _without_present(training, steps), eval_set=held_out_scaled, groups=groups)  # type: ignore[call-arg]
+            model.fit(training.X, _without_present(training, steps), eval_set=held_out_scaled, **shared)  # type: ignore[call-arg]
 
     def sample(
         self, model: NeuralEstimator, X: NDArray[Any], members: int, seed: int, steps: Preprocessing

@@ -73,7 +73,8 @@ UTILITY = {
     },
 }
 
-#: Rows, shares of training rows with an event, and the median remaining time to ICU exit in hours.
+#: Rows, shares of training rows with an event, the median remaining time to ICU exit in hours, and the shares
+#: of test rows with an event present that follow from how many rows each marginal score counts.
 ROWS: dict[str, dict[str, float]] = {
     "train": {
         "rows": 4_831_810,
@@ -82,5 +83,9 @@ ROWS: dict[str, dict[str, float]] = {
         "median_censoring_hours": 54.7,
     },
     "validation": {"rows": 575_500},
-    "test": {"rows": 835_661},
+    "test": {
+        "rows": 835_661,
+        "creatinine_present_rate": 1 - 725_596 / 835_661,
+        "urine_present_rate": 1 - 699_383 / 835_661,
+    },
 }

@@ -51,7 +51,7 @@ def report(out: str | Path, *, reveal: bool = False) -> Path:
     page = _Page(open_build(out), reveal)
     target = out / "report.html"
     partial = out / "report.html.partial"
-    partial.write_text(whole_page(page.sections()), "utf-8")
+    partial.write_text(whole_page("Early acute kidney injury in intensive care", page.sections()), "utf-8")
     partial.replace(target)
     return target
 
@@ -112,7 +112,7 @@ class _Page:
         release, preset = html.escape(self.build.summary["release"]), html.escape(self.preset.name)
         few = self.build.summary["split"]["sides"]["test"]["patients"] < _ENOUGH_TO_CONCLUDE
         shown += " <strong>The test side is far too small for conclusions.</strong>" if few else ""
-        return "<h1>Early acute kidney injury in intensive care</h1>" + note(
+        return note(
             f"MIMIC-IV layout, release {release}; preset “{preset}”. Joint forecasts of the remaining hours "
             f"to KDIGO stage-2 injury by creatinine and by urine output, censored at ICU exit. {shown}"
         )
@@ -236,16 +236,23 @@ class _Page:
     def _differences(self) -> str:
         differences = self.results["differences"]
         found = {name: differences[name] for name in self.methods if name in differences}
-        patients = min((v["joint"]["patients"] for v in found.values()), default=0)
-        if not found or (patients < FEWEST and not self.reveal):
-            return ""
         panels = {"joint": "joint energy score", "creatinine": "creatinine", "urine": "urine"}
         briers = {f"brier_{h}": f"Brier, {h} h" for h in HORIZONS}
+        patients = [value[what]["patients"] for value in found.values() for what in (*panels, *briers)]
+        if not found or (min(patients) < FEWEST and not self.reveal):
+            return ""
+        lines = [
+            (_LABELS[name], *(self.value(value[w], 3 if w in panels else 4) for w in (*panels, *briers)))
+            for name, value in found.items()
+        ]
         return (
             "<h2>Losses less those of censored engression</h2>"
             + note("Paired by row, 95 % intervals clustered by patient; right of the line is worse.")
             + figures.differences(found, _LABELS, panels)
             + figures.differences(found, _LABELS, briers)
+            + "<details><summary>The same in numbers, ± one standard error</summary>"
+            + table(("less censored", *panels.values(), *briers.values()), lines)
+            + "</details>"
         )
 
     def _calibration(self) -> str:
@@ -305,6 +312,7 @@ class _Page:
         model = method.load(_stage(self.build.out, f"models/{name}").folder / "model.safetensors", "cpu")
         X = np.stack([covariates for _, covariates, _ in chosen])
         samples = method.sample(model, X, 400, self.preset.seed, self.build.preprocessing)
+        last = float(self.build.summary["preprocessing"]["q95_hours"])
         observed = None
         if self.reveal:
             observed = [(rows.time[i], rows.event[i], rows.censoring[i]) for _, _, i in chosen]
@@ -313,8 +321,11 @@ class _Page:
         )  # fmt: skip
         return (
             "<h2>Joint forecasts</h2>"
-            + note(f"400 draws for {what}. The grey bands are the next 24 h.")
-            + figures.joint_forecasts(list(samples), [title for title, _, _ in chosen], observed)
+            + note(
+                f"400 draws for {what}. The grey bands are the next 24 h. Few rows are followed for more "
+                f"than {last:.0f} h, so that later draws are guesses; they are gathered under “later”."
+            )
+            + figures.joint_forecasts(list(samples), [title for title, _, _ in chosen], last, observed)
         )
 
     def _typical_rows(
@@ -334,30 +345,21 @@ class _Page:
         ]
 
     def _withheld(self, title: str) -> str:
-        return (
-            f'<h2>{title}</h2><p class="note">Withheld: the test side has too few patients to draw this.</p>'
-        )
+        return f"<h2>{title}</h2>" + note("Withheld: the test side has too few patients to draw this.")
 
     def _training(self) -> str:
+        stages = {name: _stage(self.build.out, f"models/{name}") for name in self.methods}
         losses = {
-            name: json.loads(
-                (_stage(self.build.out, f"models/{name}").folder / "history.json").read_text("utf-8")
+            name: (
+                json.loads((stage.folder / "history.json").read_text("utf-8")),
+                stage.summary["kept_epoch"],
             )
-            for name in self.methods
+            for name, stage in stages.items()
         }
-        lines = [
-            (
-                _LABELS[name],
-                str(summary["epochs"]),
-                str(summary["kept_epoch"]),
-                self.count(summary["training_rows"]),
-            )
-            for name in self.methods
-            for summary in [_stage(self.build.out, f"models/{name}").summary]
-        ]
+        rows = self.count(max(stage.summary["training_rows"] for stage in stages.values()))
         return (
             "<h2>Training</h2>"
-            + table(("method", "epochs", "kept", "rows with an endpoint at risk"), lines)
+            + note(f"{rows} training rows with an endpoint at risk; losses by epoch, and the epoch kept.")
             + figures.histories(losses, _LABELS)
         )
 

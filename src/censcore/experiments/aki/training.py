@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from censcore.exceptions import InvalidInputError
 from censcore.experiments.aki.data import AkiRows, Build, open_build
 from censcore.experiments.aki.engine import Say
 from censcore.experiments.aki.methods import METHODS, Method, Preset, preset_named
 from censcore.experiments.aki.stages import Stage, content_key, locked, run_stage, write_json
+
+if TYPE_CHECKING:
+    from censcore.estimators.training import Callback, Epoch
 
 __all__ = ["train"]
 
@@ -95,6 +99,20 @@ class _Data:
         return self._sides[side]
 
 
+def _progress(label: str, say: Say, seconds: float = 2.0) -> Callback:
+    """Tell the validation loss now and then."""
+    told = time.monotonic()
+
+    def after(epoch: Epoch, _: Any) -> None:
+        nonlocal told
+        if time.monotonic() - told >= seconds:
+            loss = "" if epoch.validation_loss is None else f", validation loss {epoch.validation_loss:.4g}"
+            say(f"{label}: epoch {epoch.epoch}{loss}")
+            told = time.monotonic()
+
+    return after
+
+
 def _train(
     data: _Data, method: Method, preset: Preset, device: str, checkpoint: Path, say: Say, folder: Path
 ) -> dict[str, Any]:
@@ -102,7 +120,9 @@ def _train(
     model = method.estimator(preset, device, checkpoint)
     training, validation = data["train"], data["validation"]
     say(f"models/{method.name}: {len(training):,} training and {len(validation):,} validation rows")
-    method.fit(model, training, validation, data.build.preprocessing)
+    method.fit(
+        model, training, validation, data.build.preprocessing, [_progress(f"models/{method.name}", say)]
+    )
     history = model.history_
     if history.interrupted:
         raise KeyboardInterrupt  # the checkpoint stays, and the next run goes on from it
