@@ -65,3 +65,18 @@ def test_compiled_kernel_is_the_formula(law, forecast, monkeypatch):
     monkeypatch.setattr(module, "WORTH_COMPILING", 0)
     fast = cs.integrated_brier_score(Y, F, C, scale="ipcw", horizon=h)
     np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-14)
+
+
+def test_a_law_of_c_that_falls_below_the_smallest_floats_does_no_harm_before():
+    """Far beyond y the law has denormal probabilities, whose inverse overflows."""
+    jumps = np.linspace(0.05, 5, 100)
+    C = cs.Step(jumps, sf=np.exp(-7.12 * np.arange(1, 101))[None, :])
+    assert 0 < C.sf(5.0)[0] < 1e-308
+    y = cs.RightCensored([0.12, 0.3], [0, 1])
+    for F in (
+        cs.Weibull(1.5, 1.0),
+        cs.Step(jumps, sf=np.exp(-jumps)[None, :]),
+        cs.PiecewiseLinear(jumps, sf=np.exp(-jumps)[None, :]),
+    ):
+        found = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=4.9)
+        assert np.isfinite(found).all()

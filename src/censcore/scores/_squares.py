@@ -90,10 +90,13 @@ def as_steps(law: Univariate) -> Step:
 
 
 def _inverse(G: Array) -> Array:
-    """1/G, and zero where follow-up has ended: callers have made sure that no row is followed there."""
+    """1/G, and zero where follow-up has ended: callers have made sure that no row is followed there.
+
+    It stays finite for the smallest G, since infinity times no way to go would be NaN.
+    """
     xp = namespace(G)
-    positive = G > 0
-    return xp.where(positive, 1 / xp.where(positive, G, xp.ones_like(G)), xp.zeros_like(G))
+    least = float(xp.finfo(G.dtype).smallest_normal)
+    return xp.where(G > 0, 1 / xp.where(least < G, G, xp.full_like(G, least)), xp.zeros_like(G))
 
 
 def area(C: Univariate, a: Array, b: Array) -> Array:
