@@ -180,30 +180,47 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
             if orders["pooled"] != orders["conditional"]:
                 changes.append((name, score))
                 if orders["pooled"][0] != orders["conditional"][0]:
-                    winners.append((name, score, orders["pooled"][0], orders["conditional"][0]))
-        text += ["", error_line(frame)]
-    text[3:3] = ["", *lessons(changes, winners, total)]
+                    first, second = orders["pooled"][0], orders["conditional"][0]
+                    means = block[block["law"] == "pooled"].set_index("model")["mean"]
+                    winners.append((name, score, first, second, means[second] / means[first] - 1))
+    moves = {name: largest_move(frame) for name, (frame, _) in results.items()}
+    facts = {name: fact for name, (_, fact) in results.items()}
+    text[3:3] = ["", *lessons(changes, winners, total, moves, facts)]
     return "\n".join(text) + "\n"
 
 
-def error_line(frame: pd.DataFrame) -> str:
-    """How large a change of the law is beside the standard error."""
+def largest_move(frame: pd.DataFrame) -> float:
+    """How far the law of C moves a mean CRPS, in standard errors."""
     crps = frame[(frame["score"] == "crps")].pivot_table(index="model", columns="law", values="mean")
     error = frame[(frame["score"] == "crps") & (frame["law"] == "pooled")].set_index("model")[
         "standard_error"
     ]
-    moved = ((crps["conditional"] - crps["pooled"]).abs() / error).max()
-    return f"The law of C moves no mean CRPS by more than {moved:.2f} standard errors."
+    return float(((crps["conditional"] - crps["pooled"]).abs() / error).max())
 
 
-def lessons(changes: list[Any], winners: list[Any], total: int) -> list[str]:
-    told = [
-        f"Between the pooled and the conditional law of C the ranking of the five models changes in "
+def lessons(
+    changes: list[Any],
+    winners: list[Any],
+    total: int,
+    moves: dict[str, float],
+    facts: dict[str, dict[str, Any]],
+) -> list[str]:
+    told = "; ".join(f"{d}, {SCORES[s]}: {a} before {b}, by {100 * gap:.2g} %" for d, s, a, b, gap in winners)
+    predicted = [name for name, fact in facts.items() if fact["p_censoring"] < 0.01]
+    clear = sum(fact["clear pairs"] for fact in facts.values())
+    return [
+        "## Do the rankings change?",
+        "",
+        "- Between the pooled and the conditional law of C the order of the five models changes in "
         f"{len(changes)} of {total} lines, and the winner in {len(winners)}"
-        + (": " + "; ".join(f"{d}, {SCORES[s]}: {a} → {b}" for d, s, a, b in winners) if winners else "")
-        + "."
+        + (f" ({told} under the pooled law)." if told else "."),
+        f"- Covariates predict censoring (p < 0.01) in {', '.join(predicted) or 'none'}. There, as elsewhere, "
+        "the law moves all models alike: a mean CRPS moves by at most "
+        + ", ".join(f"{move:.2f} ({name})" for name, move in moves.items())
+        + " standard errors.",
+        f"- Of the {10 * len(facts)} pairs of models, CRPS tells {clear} apart at the adjusted 5 % level. Most "
+        "rankings between regressions and ensembles of trees on data of this size are noise, under either law.",
     ]
-    return ["## Do the rankings change?", "", *told]
 
 
 def main() -> None:
