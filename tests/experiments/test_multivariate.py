@@ -128,14 +128,8 @@ def made_up(method: str, repetition: int, score: float, truth: float = 1.0, **mo
 
 
 def test_summary_by_hand():
-    cells = as_frame(
-        [
-            made_up("DGP", 0, 1.0),
-            made_up("DGP", 1, 2.0, 2.0),
-            made_up("Censored engression", 0, 1.02),
-            made_up("Censored engression", 1, 2.08, 2.0),
-        ]
-    )
+    ours = [made_up("Censored engression", 0, 1.02), made_up("Censored engression", 1, 2.08, 2.0)]
+    cells = as_frame([made_up("DGP", 0, 1.0), made_up("DGP", 1, 2.0, 2.0), *ours])
     line = study.summarise(cells).set_index("method").loc["Censored engression"]
     assert line["censored"] == pytest.approx(1.55)
     assert line["censored se"] == pytest.approx(abs(2.08 - 1.02) / 2)

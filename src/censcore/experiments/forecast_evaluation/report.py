@@ -44,8 +44,9 @@ def report_sensitivity(out: Path, table: pd.DataFrame, replications: int, n: int
 
 
 def report_convergence(out: Path, table: pd.DataFrame) -> StudyTable:
-    """How often the truth comes first; draws ``convergence.png`` and ``severity.png``."""
+    """How often the truth comes first; draws ``convergence.png``, and ``severity.png`` where it was varied."""
     figures.draw_convergence(out / "convergence.png", table)
-    figures.draw_severity(out / "severity.png", table)
+    if table["severity"].nunique() > 1:
+        figures.draw_severity(out / "severity.png", table)
     caption = "Share of draws in which a rule puts the true forecast first, by number of rows."
     return StudyTable("convergence", table, views.convergence_view(table), caption)
