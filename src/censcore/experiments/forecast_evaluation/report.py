@@ -44,7 +44,7 @@ def report_sensitivity(out: Path, table: pd.DataFrame, replications: int, n: int
 
 
 def report_convergence(out: Path, table: pd.DataFrame) -> StudyTable:
-    """How often the truth comes first; draws ``convergence.png``, and ``severity.png`` where it was varied."""
+    """How often the truth comes first; draws ``convergence.png``, and ``severity.png`` where that varies."""
     figures.draw_convergence(out / "convergence.png", table)
     if table["severity"].nunique() > 1:
         figures.draw_severity(out / "severity.png", table)
