@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PEERS = ["scikit-survival", "scoringrules", "hazardous"]
+PEERS = ["scikit-survival", "scoringrules", "hazardous", "engression"]
 PACKAGES = ["numpy", "scipy", "numba", "torch", "scikit-learn", *PEERS]
 
 
