@@ -158,6 +158,19 @@ def test_several_generators_pool_their_samples_and_resume(tmp_path):
     assert (resumed.sample(DATA.X[:5]) == pooled.sample(DATA.X[:5])).all()
 
 
+def test_ctrl_c_leaves_a_fitted_model():
+    def interrupt(epoch, network):
+        if epoch.epoch == 1:
+            raise KeyboardInterrupt
+
+    model = cs.CensoredEngression(**SMALL | {"n_generators": 3}).fit(
+        DATA.X, DATA.y, LAW, callbacks=[interrupt]
+    )
+    assert model.history_.interrupted
+    assert len(model.histories_) == 1
+    assert model.sample(DATA.X[:4], 9).shape == (4, 9, 2)
+
+
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
     settings = SMALL | {"checkpoint": tmp_path / "state"}
     cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, LAW)

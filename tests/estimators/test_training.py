@@ -153,11 +153,12 @@ def test_two_processes_follow_the_loss_curve_of_one(tmp_path):
             """
             import os, torch
             import torch.distributed as dist
-            from censcore.estimators.training import Recipe, train
+            from censcore.estimators.training import Recipe, same_everywhere, train
             from tests.estimators.test_training import Regression
             torch.set_num_threads(1)
             if "RANK" in os.environ:
                 dist.init_process_group("gloo")
+            print("SEED", same_everywhere(5 + int(os.environ.get("RANK", "0"))), flush=True)
             g = torch.Generator().manual_seed(1)
             x = torch.randn(200, 3, generator=g)
             rows = {"x": x, "y": x.sum(1), "weight": torch.rand(200, generator=g)}
@@ -181,6 +182,7 @@ def test_two_processes_follow_the_loss_curve_of_one(tmp_path):
         )
         line = [line for line in done.stdout.splitlines() if line.startswith("LOSSES")]
         assert line, done.stderr
+        assert {line for line in done.stdout.splitlines() if line.startswith("SEED")} == {"SEED 5"}
         return np.array([pair.split(",") for pair in line[0].split()[1:]], dtype=float)
 
     one = losses()
