@@ -158,6 +158,19 @@ def test_several_generators_pool_their_samples_and_resume(tmp_path):
     assert (resumed.sample(DATA.X[:5]) == pooled.sample(DATA.X[:5])).all()
 
 
+def test_validation_rows_of_ones_own():
+    X, y, mask = DATA.X[400:], DATA.y[400:], np.ones((200, 2), dtype=bool)
+    fit = lambda *rows: cs.CensoredEngression(**SMALL).fit(DATA.X[:400], DATA.y[:400], LAW, eval_set=rows)  # noqa: E731
+    losses = [
+        fit(*rows).history_.epochs[-1].validation_loss for rows in ((X, y), (X, y, LAW), (X, y, LAW, mask))
+    ]
+    assert losses[0] == losses[1] == losses[2]
+    mask[:, 1] = False
+    assert fit(X, y, LAW, mask).history_.epochs[-1].validation_loss < losses[0]
+    naive = cs.CensoredEngression(**SMALL | {"objective": "naive"})
+    assert np.isfinite(naive.fit(DATA.X, DATA.y, eval_set=(X, y)).history_.epochs[-1].validation_loss)
+
+
 def test_ctrl_c_leaves_a_fitted_model():
     def interrupt(epoch, network):
         if epoch.epoch == 1:
