@@ -106,7 +106,8 @@ def scores() -> None:
     error = float((small - peer).abs().max())
     print(
         f"all-pairs localized energy score of {n:,} x {m:,} x 2: {ours:.1f} s; torch.cdist loop about "
-        f"{theirs:.0f} s (ratio {theirs / ours:.0f}); largest difference {error:.1e}; mean {float(losses.mean()):.5f}",
+        f"{theirs:.0f} s (ratio {theirs / ours:.0f}); largest difference "
+        f"{error:.1e}; mean {float(losses.mean()):.5f}",
         flush=True,
     )
 

@@ -214,12 +214,15 @@ def lessons(
         "- Between the pooled and the conditional law of C the order of the five models changes in "
         f"{len(changes)} of {total} lines, and the winner in {len(winners)}"
         + (f" ({told} under the pooled law)." if told else "."),
-        f"- Covariates predict censoring (p < 0.01) in {', '.join(predicted) or 'none'}. There, as elsewhere, "
+        f"- Covariates predict censoring (p < 0.01) in {', '.join(predicted) or 'none'}. There, as "
+        "elsewhere, "
         "the law moves all models alike: a mean CRPS moves by at most "
         + ", ".join(f"{move:.2f} ({name})" for name, move in moves.items())
         + " standard errors.",
-        f"- Of the {10 * len(facts)} pairs of models, CRPS tells {clear} apart at the adjusted 5 % level. Most "
-        "rankings between regressions and ensembles of trees on data of this size are noise, under either law.",
+        f"- Of the {10 * len(facts)} pairs of models, CRPS tells {clear} apart at the adjusted 5 % level. "
+        "Most "
+        "rankings between regressions and ensembles of trees on data of this size are noise, under either "
+        "law.",
     ]
 
 

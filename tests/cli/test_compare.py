@@ -84,7 +84,8 @@ def test_html_subgroups_groups_and_laws(files):
     pytest.importorskip("matplotlib")
     page = files / "page.html"
     run(
-        "compare", files / "test.parquet", "--time", "days", "--event", "died", "--scores", "crps,brier_score",
+        "compare", files / "test.parquet", "--time", "days", "--event", "died",
+        "--scores", "crps,brier_score",
         "--by", "sex", "--stratify", "sex", "--html", page, "--quiet",
     )  # fmt: skip
     text = page.read_text()
@@ -104,7 +105,8 @@ def test_cox_law_of_c_from_covariates(files):
 def test_score_writes_one_loss_per_row(files):
     out = files / "losses.csv"
     run(
-        "score", files / "test.csv", "--time", "days", "--event", "died", "--scores", "crps,brier_score", "--times",
+        "score", files / "test.csv", "--time", "days", "--event", "died",
+        "--scores", "crps,brier_score", "--times",
         "0.5,1", "--out", out,
     )  # fmt: skip
     losses = pd.read_csv(out)
