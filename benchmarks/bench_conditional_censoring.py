@@ -1,9 +1,9 @@
 """Censoring that depends on a covariate: a pooled law of C is biased, a conditional one is not.
 
-T and C are exponential; a covariate x shortens T and lengthens follow-up, or the other way round. The truth is
-forecast, and so is a law that understates the effect of x. Means are over many data sets; ``warned`` is how
-often the diagnostic said that covariates predict censoring, which in the first world, where they do not, is
-its level.
+T and C are exponential; a covariate x shortens T and lengthens follow-up, or the other way round. The truth
+is forecast, and so is a law that understates the effect of x. Means are over many data sets; ``warned`` is
+how often the diagnostic said that covariates predict censoring, which in the first world, where they do not,
+is its level.
 """
 
 from __future__ import annotations
