@@ -35,3 +35,31 @@ def test_a_missing_folder_and_bad_settings_are_named(tmp_path):
         str(tmp_path / "s.json"),
     ]
     assert "nothing" in str(runner.invoke(app, bad).exception)
+
+
+def test_the_whole_study_and_its_steps_write_the_same_page(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from censcore.experiments.aki import PRESETS, Preset
+
+    size = {"epochs": 1, "batch_size": 64}
+    small = {"width": 8, "depth": 1, "noise_dim": 2, "samples": 2, "validate_every": 1}
+    tiny = Preset("quick", 300, 100, 200, 10, small | size, size, hidden=(4,), bins=4, members=16)
+    monkeypatch.setitem(PRESETS, "quick", tiny)
+    data, at_once, stepwise = tmp_path / "db", tmp_path / "at-once", tmp_path / "stepwise"
+    some = ["--method", "naive", "--method", "censored"]
+
+    def run(*words: object) -> str:
+        result = runner.invoke(app, [str(word) for word in words], catch_exceptions=False)
+        assert result.exit_code == 0
+        return result.output
+
+    run("aki", "synthetic", data, "--stays", 80)
+    assert "report.html" in run("reproduce", "aki", "--data", data, "--out", at_once, *some)
+    run("aki", "build", data, "--out", stepwise)
+    run("aki", "train", "--out", stepwise, *some)
+    run("aki", "evaluate", "--out", stepwise)
+    run("aki", "report", "--out", stepwise)
+    for name in ("report.html", "tables/energy.md", "tables/utility.csv", "tables/differences.tex"):
+        assert (at_once / name).read_bytes() == (stepwise / name).read_bytes(), name
+    again = run("reproduce", "aki", "--data", data, "--out", at_once, *some)
+    assert "started" not in again

@@ -86,10 +86,11 @@ def evaluate(out: Out, device: Device = "auto") -> None:
 
 @app.command()
 def report(out: Out, reveal: Reveal = False) -> None:
-    """Write the page of the study."""
+    """Write the page and the tables of the study."""
     from censcore.experiments import aki
 
     typer.echo(f"wrote {aki.report(out, reveal=reveal)}")
+    _write_tables(out, reveal)
 
 
 @app.command()
@@ -130,3 +131,16 @@ def reproduce_aki(
         say=typer.echo,
     )
     typer.echo(f"wrote {page}")
+    _write_tables(out, reveal)
+
+
+def _write_tables(out: Path, reveal: bool) -> None:
+    from censcore.experiments._results import how_it_was_made
+    from censcore.experiments.aki.evaluation import read_preset
+    from censcore.experiments.aki.tables import study_tables
+
+    preset = read_preset(out)
+    record = how_it_was_made({"preset": preset.seed}, {"preset": preset.name})
+    for table in study_tables(out, reveal=reveal):
+        table.write(out / "tables", record)
+    typer.echo(f"wrote {out / 'tables'}")

@@ -9,6 +9,7 @@ import pytest
 import censcore as cs
 from censcore.exceptions import InvalidInputError
 from censcore.experiments.aki import (
+    FEATURES,
     METHODS,
     AkiRows,
     AkiSettings,
@@ -215,11 +216,39 @@ def test_a_build_that_is_half_new_is_refused(finished, tmp_path):
         open_build(tmp_path)
 
 
+def test_rows_lie_on_disk_and_are_those_of_the_parquet_files(finished):
+    import duckdb
+
+    _, out, _ = finished
+    side = open_build(out)
+    rows = side.rows("validation")
+    assert isinstance(rows.X.base, np.memmap)
+    assert not rows.X.flags.writeable
+    chosen = f"SELECT stay_id FROM '{out}/split/split.parquet' WHERE split = 'validation'"
+    found = (
+        duckdb.connect()
+        .execute(
+            f"SELECT * FROM '{out}/rows/*/rows.parquet' WHERE stay_id IN ({chosen}) "
+            "AND NOT (creatinine_present AND urine_present) ORDER BY stay_id, elapsed_hours"
+        )
+        .fetchnumpy()
+    )
+    assert len(rows) == len(found["stay_id"]) > 500
+    rows = rows.take(np.lexsort([rows.elapsed, rows.stay_id]))  # they come part by part
+    assert np.array_equal(rows.stay_id, found["stay_id"])
+    assert np.array_equal(rows.time[:, 1], found["urine_time"])
+    assert np.array_equal(rows.event[:, 0], found["creatinine_event"])
+    raw = np.column_stack([np.ma.filled(found[name].astype(float), np.nan) for name in FEATURES])
+    assert np.array_equal(rows.X, side.preprocessing.transform(raw))
+    rows.outcome()
+
+
 def test_rows_are_drawn_per_stay_and_in_all(finished):
     _, out, _ = finished
     side = open_build(out)
     everything = side.rows("train")
     few = side.rows("train", per_stay=5, seed=1)
+    assert everything.at_risk.any(axis=1).all()
     counts = np.unique(everything.stay_id, return_counts=True)[1]
     assert len(few) == np.minimum(counts, 5).sum()
     assert len(side.rows("train", at_most=100, per_stay=5)) == 100
@@ -253,6 +282,39 @@ def test_the_page_shows_no_patient_and_no_small_count_unless_told(finished, tmp_
     assert "for private use" in revealed
     assert "under 10" not in revealed
     assert "after admission, risk" not in text
+
+
+# Tables
+
+
+def test_tables_are_the_results_and_hold_back_what_rests_on_few(finished):
+    pytest.importorskip("pandas")
+    from censcore.experiments.aki.tables import study_tables
+
+    _, out, _ = finished
+    results = json.loads((out / "evaluation" / "results" / "results.json").read_text())
+    shown = {table.name: table for table in study_tables(out, reveal=True)}
+    energy = shown["energy"].rows.set_index("method")
+    assert list(energy.index) == [method.label for method in METHODS.values()]
+    assert energy.loc["Naive", "urine"] == results["methods"]["naive"]["urine"]["mean"]
+    assert energy.loc["Censored", "joint_printed"] == 30.933
+    utility = shown["utility"].rows.set_index(["horizon", "method"])
+    assert len(utility) == 4 * len(METHODS)
+    found = results["methods"]["clayton"]["sensitivity_12_10"]
+    assert utility.loc[("12 h", "Clayton Weibull"), "sensitivity_10"] == found["mean"]
+    differences = shown["differences"].rows.set_index("method")
+    assert (
+        differences.loc["Naive", "brier_48_error"]
+        == (results["differences"]["naive"]["brier_48"]["standard_error"])
+    )
+    withheld = {table.name: table for table in study_tables(out)}["utility"].rows
+    few = [
+        results["methods"][name][f"ppv_{horizon}_5"]["patients"] < 10
+        for horizon in (6, 12, 24, 48)
+        for name in METHODS
+    ]
+    assert 0 < sum(few) < len(few)
+    assert withheld["ppv_5"].isna().tolist() == few
 
 
 @pytest.mark.slow

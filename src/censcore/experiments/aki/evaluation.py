@@ -21,10 +21,11 @@ from censcore.experiments.aki.stages import Stage, content_key, locked, read_sta
 from censcore.experiments.aki.training import training_key
 from censcore.scores import brier_score, energy_score, mean_loss
 
-__all__ = ["HORIZONS", "SHARES", "evaluate"]
+__all__ = ["HORIZONS", "LOSSES", "SHARES", "evaluate"]
 
 HORIZONS = (6, 12, 24, 48)
 SHARES = (5, 10)
+LOSSES = ("joint", *ENDPOINTS, *(f"brier_{horizon}" for horizon in HORIZONS))
 REFERENCE = "censored"
 _FORMAT = 3  # raise it when the same model gives other numbers
 _ROWS_AT_ONCE = 4096
@@ -181,18 +182,15 @@ def _summarize(scored: dict[str, Stage], folder: Path) -> dict[str, Any]:
     for name, stage in scored.items():  # at most two tables of scores in memory
         columns = read_scores(stage)
         methods[name] = _method_results(columns)
-        rows = {what: int(np.isfinite(columns[what]).sum()) for what in _LOSSES}
+        rows = {what: int(np.isfinite(columns[what]).sum()) for what in LOSSES}
         if reference is not None and name != REFERENCE:
-            differences[name] = {what: _mean(columns, columns[what] - reference[what]) for what in _LOSSES}
+            differences[name] = {what: _mean(columns, columns[what] - reference[what]) for what in LOSSES}
     write_json(folder / "results.json", {"rows": rows, "methods": methods, "differences": differences})
     return {"methods": list(methods), "rows": rows}
 
 
-_LOSSES = ("joint", *ENDPOINTS, *(f"brier_{horizon}" for horizon in HORIZONS))
-
-
 def _method_results(columns: Columns) -> dict[str, Any]:
-    results = {what: _mean(columns, columns[what]) for what in _LOSSES}
+    results = {what: _mean(columns, columns[what]) for what in LOSSES}
     for horizon in HORIZONS:
         for share in SHARES:
             results |= {

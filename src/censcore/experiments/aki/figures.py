@@ -134,6 +134,7 @@ def joint_forecasts(
 
 def _joint(draws: Values, last: float, observed: Any, ax: Axes) -> None:
     first, beyond = 0.5, 2.0
+    later = last * beyond**0.5
     # Places inside the strip mean nothing; they only keep draws from hiding each other.
     strip = last * beyond ** np.random.default_rng(0).uniform(0.15, 0.85, draws.shape)
     x, y = np.where(draws > last, strip, np.maximum(draws, first)).T
@@ -144,11 +145,11 @@ def _joint(draws: Values, last: float, observed: Any, ax: Axes) -> None:
     ax.axhline(last, color=GREY, lw=0.8)
     if observed is not None:
         time, event, censoring = observed
+        censoring = min(censoring, later)
         ax.plot(*np.clip(time, first, last), "X" if event.any() else "P", color=RED, ms=9)
         ax.axvline(censoring, color=RED, lw=0.8, ls=":")
         ax.axhline(censoring, color=RED, lw=0.8, ls=":")
     ticks = [t for t in (1, 3, 6, 12, 24, 48, 96, 192, 384) if t < last]
-    later = last * beyond**0.5
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks([])
     ax.set(xscale="log", yscale="log", xlim=(first, last * beyond), ylim=(first, last * beyond))
