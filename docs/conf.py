@@ -15,7 +15,8 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build"]
+# tables that pages include are no pages themselves
+exclude_patterns = ["_build", "results/*/*.md"]
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
