@@ -16,7 +16,7 @@ _LEADING = ("Censored engression", "Naive observed engression", "MLP Clayton-Wei
 
 @dataclass(frozen=True)
 class Extension:
-    """One setting of the mixture world with k = 3 that is varied.
+    """One setting of the mixture world that is varied.
 
     Attributes
     ----------
@@ -28,6 +28,8 @@ class Extension:
         Kind of censoring.
     methods : tuple of str, optional
         Those that are compared; all by default.
+    k : int
+        Number of event times.
     """
 
     varies: str
@@ -35,6 +37,7 @@ class Extension:
     label: str
     censoring: str
     methods: tuple[str, ...] | None = None
+    k: int = 3
 
 
 EXTENSIONS = {
@@ -46,6 +49,9 @@ EXTENSIONS = {
         "law", ("true", "cox", "kaplan-meier"), "law of C used in training", "conditional", _LEADING[:1]
     ),
     "componentwise": Extension("method", (), "method", "componentwise"),
+    "clayton-optimiser": Extension(
+        "learning_rate", (3e-4, 1e-3, None), "learning rate", "uniform", ("Clayton-Weibull",), k=5
+    ),
 }
 
 
@@ -61,7 +67,9 @@ def extension_cells(name: str, repetitions: int = 2, **more: Any) -> list[Cell]:
     if name not in EXTENSIONS:
         raise InvalidInputError(f"The extension must be one of {list(EXTENSIONS)}; {name!r} came.")
     extension = EXTENSIONS[name]
-    base = multivariate_cells([3], ["mixture"], [extension.censoring], extension.methods, repetitions)
+    base = multivariate_cells(
+        [extension.k], ["mixture"], [extension.censoring], extension.methods, repetitions
+    )
     varied = [{extension.varies: value} for value in extension.values] or [{}]
     return [_vary(cell, settings | more) for settings in varied for cell in base]
 

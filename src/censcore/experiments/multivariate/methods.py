@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from censcore.distributions import Distribution
@@ -26,7 +26,8 @@ class Fitted:
 
 
 def _oracle(world: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
-    return Fitted(world.event_law, 0)
+    # follow-up ends long before the clip, which would cost the law its density
+    return Fitted(replace(world, clip=None).event_law, 0)
 
 
 def _engression(objective: str) -> Callable[..., Fitted]:
@@ -63,6 +64,8 @@ def _censoring_laws(world: LogNormalWorld, train: Sample, valid: Sample, law: st
 def _likelihood(make: Callable[[int], Any]) -> Callable[..., Fitted]:
     def fit(world: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
         model = make(options["seed"])
+        if options.get("learning_rate") is not None:
+            model.set_params(learning_rate=options["learning_rate"])
         model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
         return Fitted(model.predict_distribution, len(model.history_.epochs))
 

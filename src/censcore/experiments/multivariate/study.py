@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Ensemble
+from censcore.distributions import Copula, Distribution, Ensemble
+from censcore.exceptions import NoDensityError
 from censcore.experiments._cells import Cell, run_cells
 from censcore.experiments.multivariate.calibration import joint_calibration
 from censcore.experiments.multivariate.methods import fit_method, methods_for
 from censcore.outcomes import RightCensored
-from censcore.scores import energy_score
+from censcore.scores import energy_score, log_score
 from censcore.simulation import LogNormalWorld
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
 WORLDS = ("mixture", "lognormal")
 CENSORINGS = ("administrative", "uniform", "conditional", "componentwise")
 SIZES = {"n_train": 4000, "n_valid": 1000, "n_test": 1000, "members": 1024, "draws": 32, "clip": 50.0}
-DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "law": "true", "device": "cpu"}
+DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "law": "true", "learning_rate": None, "device": "cpu"}
 
 
 def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
@@ -66,8 +67,9 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     start = time.perf_counter()
     fitted = fit_method(options["method"], world, train, valid, options | {"seed": options["repetition"]})
     seconds = time.perf_counter() - start
+    forecast = fitted.predict(test.X)
     truth = _members(world.event_law(test.X), options, 11)
-    model = truth if options["method"] == "DGP" else _members(fitted.predict(test.X), options, 12)
+    model = truth if options["method"] == "DGP" else _members(forecast, options, 12)
     C = world.censoring_law(test.X)
     result: dict[str, Any] = {
         "fit_seconds": round(seconds, 2),
@@ -76,9 +78,21 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     }
     for name, y, law in (("censored", test.y, C), ("latent", test.latent, None)):
         result |= _scores(name, y, model, truth, law, options)
+    result |= _likelihood(test.y, forecast, C)
     if options["k"] > 1:
         result["calibration"] = joint_calibration(to_numpy(model.samples), to_numpy(truth.samples), test.T)
     return result
+
+
+def _likelihood(y: RightCensored, law: Distribution, C: Distribution) -> dict[str, float]:
+    """The log score of a law with a density, and the strength of its dependence where it is a copula."""
+    try:
+        found = {"log_score": float(to_numpy(log_score(y, law, C)).mean())}
+    except NoDensityError:
+        return {}
+    if isinstance(law, Copula):
+        found["theta"] = float(np.mean(to_numpy(law.theta)))
+    return found
 
 
 def _members(law: Distribution, options: dict[str, Any], stream: int) -> Ensemble:

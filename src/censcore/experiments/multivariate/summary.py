@@ -29,6 +29,8 @@ __all__ = [
 ]
 
 BLOCK = ["world", "k", "censoring"]
+#: What extensions vary.
+VARIED = ["severity", "law", "n_train", "learning_rate"]
 OURS = "Censored engression"
 
 
@@ -47,7 +49,8 @@ def read_cells(out: str | Path) -> pd.DataFrame:
     if not frames:
         return pd.DataFrame()
     cells = pd.concat(frames, ignore_index=True)
-    settings = [*BLOCK, "method", "repetition", "severity", "law", "n_train"]
+    cells = cells.reindex(columns=list(dict.fromkeys([*cells.columns, *DEFAULTS, "log_score", "theta"])))
+    settings = [*BLOCK, "method", "repetition", *VARIED]
     return cells.drop_duplicates(settings).sort_values(settings, key=_as_in_the_tables, ignore_index=True)
 
 
@@ -59,24 +62,32 @@ def _as_in_the_tables(column: pd.Series) -> pd.Series:
 
 def with_defaults(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells of the tables: those that vary nothing besides world, dimension, censoring and method."""
-    usual = [(cells[name] == DEFAULTS[name]) for name in ("severity", "law", "n_train")]
-    return cells[np.logical_and.reduce(usual)]
+    return cells[np.logical_and.reduce([_is_usual(cells[name]) for name in VARIED])]
+
+
+def _is_usual(column: pd.Series) -> pd.Series:
+    return _equals(column, DEFAULTS[str(column.name)])
 
 
 def summarise_extension(cells: pd.DataFrame, extension: Extension) -> pd.DataFrame:
     """Excess over the truth by method and by the value of what is varied."""
-    inside = (cells["world"] == "mixture") & (cells["k"] == 3) & (cells["censoring"] == extension.censoring)
-    cells = cells[inside]
+    inside = (cells["world"] == "mixture") & (cells["k"] == extension.k)
+    cells = cells[inside & (cells["censoring"] == extension.censoring)]
     if extension.varies == "method":
         return summarise(with_defaults(cells))
-    others = [name for name in ("severity", "law", "n_train") if name != extension.varies]
-    usual = np.logical_and.reduce([cells[name] == DEFAULTS[name] for name in others])
+    usual = np.logical_and.reduce([_is_usual(cells[name]) for name in VARIED if name != extension.varies])
     cells = cells[usual & cells["method"].isin(extension.methods or METHODS)]
-    parts = []
-    for value in extension.values:
-        table = summarise(cells[cells[extension.varies] == value])
-        parts.append(table.assign(**{extension.varies: value}))
-    return pd.concat([part for part in parts if len(part)], ignore_index=True)
+    by_value = {value: cells[_equals(cells[extension.varies], value)] for value in extension.values}
+    parts = [
+        summarise(part).assign(**{extension.varies: "default" if value is None else value})
+        for value, part in by_value.items()
+        if len(part)
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _equals(column: pd.Series, value: Any) -> pd.Series:
+    return column.isna() if value is None else column == value
 
 
 def summarise(cells: pd.DataFrame) -> pd.DataFrame:
@@ -98,6 +109,7 @@ def summarise(cells: pd.DataFrame) -> pd.DataFrame:
                 f"{score} excess se": _se(relative),
             }
         row |= _printed(row)
+        row |= {name: part[name].mean() for name in ("log_score", "theta") if part.get(name) is not None}
         row["seconds a fit"] = part["fit_seconds"].mean()
         rows.append(row)
     return pd.DataFrame(rows)
