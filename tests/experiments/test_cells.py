@@ -112,6 +112,8 @@ def test_a_killed_study_goes_on_where_it_stopped(tmp_path, jobs):
 def test_a_file_is_written_in_one_piece(tmp_path, monkeypatch):
     target = tmp_path / "deep" / "result.json"
     write_atomically(target, "old")
+    (tmp_path / "plain").write_text("")
+    assert target.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
     def fail(*_):
         raise OSError("disk full")

@@ -187,6 +187,26 @@ def multivariate_extensions(
     _finish(out, reports, stages, {"repetitions": repetitions}, {"device": device})
 
 
+@app.command("pictures")
+def pictures(
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("studies/pictures"),
+    rows: Annotated[int, typer.Option(min=100, help="Training rows.")] = 4000,
+    seed: Seed = 0,
+) -> None:
+    """The trap of regime D, and joint densities after naive and censored training."""
+    from censcore.experiments.forecast_evaluation.story import draw_trap
+    from censcore.experiments.multivariate.story import draw_joint_densities, sample_joint_laws
+
+    stages = _stages()
+    with stages("trap"):
+        draw_trap(out / "trap.png", seed=seed)
+    with stages("training"):
+        laws = sample_joint_laws(rows, seed=seed)
+    with stages("densities"):
+        draw_joint_densities(out / "joint_densities.png", laws)
+    typer.echo(f"time: {stages}\npictures: {out}")
+
+
 def _on(device: str) -> dict[str, str]:
     """Cells on the default device keep their names."""
     return {} if device == "cpu" else {"device": device}
