@@ -7,21 +7,31 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 
-def seconds(function: Callable[[], Any]) -> float:
-    start = time.perf_counter()
+class Cost(NamedTuple):
+    """Seconds on the clock, and seconds of CPU over all threads, which a busy machine hardly changes."""
+
+    wall: float
+    cpu: float
+
+
+def cost(function: Callable[[], Any]) -> Cost:
+    wall, cpu = time.perf_counter(), time.process_time()
     function()
-    return time.perf_counter() - start
+    return Cost(time.perf_counter() - wall, time.process_time() - cpu)
 
 
-def alternate(repeats: int, **functions: Callable[[], Any]) -> dict[str, float]:
-    """Median seconds of each over rounds in which all run in turn; the first round does not count."""
+def alternate(repeats: int, **functions: Callable[[], Any]) -> dict[str, Cost]:
+    """Median cost of each over rounds in which all run in turn; the first round does not count."""
     for function in functions.values():
         function()
-    rounds = [{name: seconds(function) for name, function in functions.items()} for _ in range(repeats)]
-    return {name: statistics.median(row[name] for row in rounds) for name in functions}
+    rounds = [{name: cost(function) for name, function in functions.items()} for _ in range(repeats)]
+    return {
+        name: Cost(*(statistics.median(part) for part in zip(*(row[name] for row in rounds), strict=True)))
+        for name in functions
+    }
 
 
 @contextmanager
@@ -35,10 +45,12 @@ def one_thread() -> Any:
         os.environ.pop("CENSCORE_THREADS") if before is None else os.environ.update(CENSCORE_THREADS=before)
 
 
-def print_ratios(title: str, times: dict[str, float]) -> None:
-    """Milliseconds, and how many times longer each takes than the first."""
-    ours = next(iter(times.values()))
-    print(f"{title:58s} {'ms':>9s} {'times ours':>11s}")
-    for name, value in times.items():
-        print(f"  {name:56s} {1e3 * value:9.2f} {value / ours:11.2f}")
+def print_ratios(title: str, costs: dict[str, Cost]) -> None:
+    """Milliseconds, and how many times longer each takes than the first; the same of CPU time."""
+    ours = next(iter(costs.values()))
+    print(f"{title:58s} {'ms':>8s} {'times ours':>11s} {'CPU ms':>9s} {'times ours':>11s}")
+    for name, (wall, cpu) in costs.items():
+        print(
+            f"  {name:56s} {1e3 * wall:8.2f} {wall / ours.wall:11.2f} {1e3 * cpu:9.2f} {cpu / ours.cpu:11.2f}"
+        )
     print()
