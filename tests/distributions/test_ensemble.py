@@ -114,13 +114,13 @@ def test_resampling_follows_the_weights(law):
 
 def test_sorting_does_not_depend_on_blocks(monkeypatch, rng):
     samples = rng.random((101, 7))
-    monkeypatch.setattr("censcore.distributions.ensemble.CHUNK_NUMBERS", 20)
+    monkeypatch.setattr("censcore.distributions._sorting._BLOCK", 20)
     np.testing.assert_array_equal(Ensemble(samples)._steps()[0], np.sort(samples, axis=1))
 
 
 def test_sorting_inside_the_thread_pool_does_not_wait_for_the_pool(monkeypatch, rng):
     monkeypatch.setenv("CENSCORE_THREADS", "2")
-    monkeypatch.setattr("censcore.distributions.ensemble.CHUNK_NUMBERS", 20)
+    monkeypatch.setattr("censcore.distributions._sorting._BLOCK", 20)
     laws = [Ensemble(rng.random((50, 7))) for _ in range(8)]
     means = _numerics.run_threads(lambda law: law.mean(), laws)
     np.testing.assert_allclose(means, [law.samples.mean(axis=1) for law in laws])

@@ -18,9 +18,9 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
-from censcore._numerics import CHUNK_NUMBERS, run_threads
 from censcore._validation import check_positive, name_rows
 from censcore.distributions._base import Univariate
+from censcore.distributions._sorting import sort_rows
 from censcore.distributions.step import Step
 from censcore.exceptions import InvalidInputError, NoDensityError
 
@@ -243,11 +243,5 @@ def _minimum(samples: Array, limit: Array) -> Array:
 
 
 def _sort_rows(samples: Array) -> Array:
-    """Sorted along the members: one copy, sorted in place by blocks of rows in threads."""
-    if is_torch(samples):
-        return namespace(samples).sort(samples, axis=1)
-    ordered = np.array(samples, order="C")
-    step = max(1, CHUNK_NUMBERS // ordered.shape[1])
-    blocks = [ordered[start : start + step] for start in range(0, len(ordered), step)]
-    run_threads(lambda block: block.sort(axis=1), blocks)
-    return ordered
+    """Sorted along the members."""
+    return namespace(samples).sort(samples, axis=1) if is_torch(samples) else sort_rows(samples)
