@@ -65,7 +65,7 @@ def _energy(results: Found, methods: list[str], fewest: int) -> StudyTable:
         _line({}, name, results["methods"][name], {w: w for w in _ENERGY}, printed.ENERGY[name], fewest)
         for name in methods
     ]
-    return _table("energy", lines, "Localized energy score in hours ± one standard error by patient.", 3)
+    return _table("energy", lines, "Localized energy score in hours ± one standard error by patient.")
 
 
 def _utility(results: Found, methods: list[str], fewest: int) -> StudyTable:
@@ -85,7 +85,7 @@ def _utility(results: Found, methods: list[str], fewest: int) -> StudyTable:
         "Either AKI at fixed horizons ± one standard error by patient: localized Brier score, and predictive "
         "value and sensitivity of the highest risks among rows whose outcome is known."
     )
-    return _table("utility", lines, caption, 4)
+    return _table("utility", lines, caption)
 
 
 def _differences(results: Found, methods: list[str], fewest: int) -> StudyTable:
@@ -98,7 +98,7 @@ def _differences(results: Found, methods: list[str], fewest: int) -> StudyTable:
         "Losses less those of censored engression on the same rows ± one standard error by patient; positive "
         "is worse than censored engression, and beyond 1.96 standard errors it is no noise."
     )
-    return _table("differences", lines, caption, 4)
+    return _table("differences", lines, caption)
 
 
 def _line(
@@ -118,13 +118,13 @@ def _line(
     return line
 
 
-def _table(name: str, lines: list[dict[str, Any]], caption: str, decimals: int) -> StudyTable:
+def _table(name: str, lines: list[dict[str, Any]], caption: str) -> StudyTable:
     rows = pd.DataFrame(lines)
     view = rows[[key for key in ("horizon", "method") if key in rows]].copy()
     for column, heading in _HEADINGS.items():
         if column not in rows:
             continue
-        errors = rows[f"{column}_error"]
+        errors, decimals = rows[f"{column}_error"], 3 if column in _ENERGY else 4
         view[heading] = [_shown(*pair, decimals) for pair in zip(rows[column], errors, strict=True)]
         if f"{column}_printed" in rows:
             view[f"{heading}, printed"] = [f"{value:.3f}" for value in rows[f"{column}_printed"]]
