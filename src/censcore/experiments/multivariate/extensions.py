@@ -13,6 +13,8 @@ __all__ = ["EXTENSIONS", "Extension", "extension_cells"]
 
 _LEADING = ("Censored engression", "Naive observed engression", "MLP Clayton-Weibull")
 
+_CLAYTON = ("Independent Weibull", "Clayton-Weibull in two stages", "Clayton-Weibull")
+
 
 @dataclass(frozen=True)
 class Extension:
@@ -49,9 +51,8 @@ EXTENSIONS = {
         "law", ("true", "cox", "kaplan-meier"), "law of C used in training", "conditional", _LEADING[:1]
     ),
     "componentwise": Extension("method", (), "method", "componentwise"),
-    "clayton-optimiser": Extension(
-        "learning_rate", (3e-4, 1e-3, None), "learning rate", "uniform", ("Clayton-Weibull",), k=5
-    ),
+    "clayton": Extension("method", (), "how the copula is fitted", "uniform", _CLAYTON, k=5),
+    "clayton-k10": Extension("method", (), "how the copula is fitted", "uniform", _CLAYTON, k=10),
 }
 
 

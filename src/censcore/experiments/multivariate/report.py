@@ -11,6 +11,7 @@ from censcore.experiments._cells import write_atomically
 from censcore.experiments._results import StudyTable
 from censcore.experiments.multivariate import figures, summary
 from censcore.experiments.multivariate.extensions import EXTENSIONS
+from censcore.experiments.multivariate.methods import METHODS
 from censcore.experiments.multivariate.reliability import (
     calibration_curves,
     calibration_table,
@@ -26,7 +27,8 @@ def report_tables(out: Path) -> list[StudyTable]:
     All finished cells of the folder are gathered in ``cells.csv``.
     """
     cells = _gathered(out)
-    cells = summary.with_defaults(cells[cells["censoring"] != "componentwise"])
+    of_the_tables = (cells["censoring"] != "componentwise") & cells["method"].isin(METHODS)
+    cells = summary.with_defaults(cells[of_the_tables])
     table, paired = summary.summarise(cells), summary.paired_differences(cells)
     figures.draw_excess(out / "excess.png", table)
     figures.draw_dimension(out / "dimension.png", table)
@@ -63,8 +65,8 @@ def report_extension(out: Path, name: str) -> StudyTable:
     table = summary.summarise_extension(_gathered(out), extension)
     figures.draw_extension(out / f"extension_{name}.png", table, extension.varies, extension.label)
     caption = (
-        f"Excess of the censored energy score over the true law by {extension.label}; mixture world, k = 3, "
-        f"{extension.censoring} censoring."
+        f"Excess of the censored energy score over the true law by {extension.label}; mixture world, "
+        f"k = {extension.k}, {extension.censoring} censoring."
     )
     return StudyTable(f"extension_{name}", table, summary.extension_view(table, extension.varies), caption)
 

@@ -62,9 +62,8 @@ def draw_joint_densities(laws: dict[str, np.ndarray]) -> Figure:
 
 
 def _draw_density(axes: Axes, samples: np.ndarray) -> None:
-    edges = np.geomspace(0.05, 60.0, 55)
-    first, second = np.clip(samples, 0.05, 59.9).T
-    density, _, _ = np.histogram2d(first, second, bins=(edges, edges))
+    edges = np.geomspace(0.04, 60.0, 55)
+    density, _, _ = np.histogram2d(samples[:, 0], samples[:, 1], bins=(edges, edges))
     axes.pcolormesh(edges, edges, np.sqrt(_smoothed(density)).T, cmap="GnBu", shading="flat")
     for line in (axes.axvline, axes.axhline):
         line(_END, color=GREY, lw=1, ls="--")

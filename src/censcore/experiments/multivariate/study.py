@@ -15,7 +15,7 @@ from censcore.distributions import Copula, Distribution, Ensemble
 from censcore.exceptions import NoDensityError
 from censcore.experiments._cells import Cell, run_cells
 from censcore.experiments.multivariate.calibration import joint_calibration
-from censcore.experiments.multivariate.methods import fit_method, methods_for
+from censcore.experiments.multivariate.methods import OTHER_METHODS, fit_method, methods_for
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 from censcore.simulation import LogNormalWorld
@@ -33,7 +33,7 @@ __all__ = [
 WORLDS = ("mixture", "lognormal")
 CENSORINGS = ("administrative", "uniform", "conditional", "componentwise")
 SIZES = {"n_train": 4000, "n_valid": 1000, "n_test": 1000, "members": 1024, "draws": 32, "clip": 50.0}
-DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "law": "true", "learning_rate": None, "device": "cpu"}
+DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "law": "true", "device": "cpu"}
 
 
 def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def multivariate_cells(
                 continue
             for censoring in censorings:
                 for method in methods or methods_for(size):
-                    if method not in methods_for(size):
+                    if method not in [*methods_for(size), *OTHER_METHODS]:
                         continue
                     for r in range(repetitions):
                         name = f"{world}-k{size}-{censoring}-{method.replace(' ', '_')}-{r}"

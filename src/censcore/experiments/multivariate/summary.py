@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from censcore.experiments.multivariate.extensions import Extension
-from censcore.experiments.multivariate.methods import FEASIBLE, METHODS
+from censcore.experiments.multivariate.methods import FEASIBLE, METHODS, OTHER_METHODS
 from censcore.experiments.multivariate.printed import PRINTED
 from censcore.experiments.multivariate.study import CENSORINGS, DEFAULTS, WORLDS, as_frame
 
@@ -30,7 +30,7 @@ __all__ = [
 
 BLOCK = ["world", "k", "censoring"]
 #: What extensions vary.
-VARIED = ["severity", "law", "n_train", "learning_rate"]
+VARIED = ["severity", "law", "n_train"]
 OURS = "Censored engression"
 
 
@@ -56,38 +56,29 @@ def read_cells(out: str | Path) -> pd.DataFrame:
 
 def _as_in_the_tables(column: pd.Series) -> pd.Series:
     """Worlds, censoring and methods have an order of their own."""
-    order = {"world": WORLDS, "censoring": CENSORINGS, "method": list(METHODS)}.get(str(column.name))
+    order = {"world": WORLDS, "censoring": CENSORINGS, "method": [*METHODS, *OTHER_METHODS]}.get(
+        str(column.name)
+    )
     return column if order is None else column.map(list(order).index)
 
 
 def with_defaults(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells of the tables: those that vary nothing besides world, dimension, censoring and method."""
-    return cells[np.logical_and.reduce([_is_usual(cells[name]) for name in VARIED])]
-
-
-def _is_usual(column: pd.Series) -> pd.Series:
-    return _equals(column, DEFAULTS[str(column.name)])
+    return cells[np.logical_and.reduce([cells[name] == DEFAULTS[name] for name in VARIED])]
 
 
 def summarise_extension(cells: pd.DataFrame, extension: Extension) -> pd.DataFrame:
     """Excess over the truth by method and by the value of what is varied."""
     inside = (cells["world"] == "mixture") & (cells["k"] == extension.k)
     cells = cells[inside & (cells["censoring"] == extension.censoring)]
+    cells = cells[cells["method"].isin(extension.methods or METHODS)]
     if extension.varies == "method":
         return summarise(with_defaults(cells))
-    usual = np.logical_and.reduce([_is_usual(cells[name]) for name in VARIED if name != extension.varies])
-    cells = cells[usual & cells["method"].isin(extension.methods or METHODS)]
-    by_value = {value: cells[_equals(cells[extension.varies], value)] for value in extension.values}
-    parts = [
-        summarise(part).assign(**{extension.varies: "default" if value is None else value})
-        for value, part in by_value.items()
-        if len(part)
-    ]
+    usual = [cells[name] == DEFAULTS[name] for name in VARIED if name != extension.varies]
+    cells = cells[np.logical_and.reduce(usual)]
+    by_value = {value: cells[cells[extension.varies] == value] for value in extension.values}
+    parts = [summarise(part).assign(**{extension.varies: v}) for v, part in by_value.items() if len(part)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def _equals(column: pd.Series, value: Any) -> pd.Series:
-    return column.isna() if value is None else column == value
 
 
 def summarise(cells: pd.DataFrame) -> pd.DataFrame:
@@ -215,11 +206,14 @@ def extension_view(table: pd.DataFrame, varies: str) -> pd.DataFrame:
                 _percent(*pair)
                 for pair in zip(table["latent excess %"], table["latent excess se"], strict=True)
             ],
+            "log score": [_number(value) for value in table["log_score"]],
+            "theta": [_number(value, ".1f") for value in table["theta"]],
             "seconds a fit": [f"{seconds:.0f}" for seconds in table["seconds a fit"]],
             "reps": table["repetitions"].astype(str),
         }
     )
-    return view
+    empty = [name for name in ("log score", "theta") if (view[name] == "").all()]
+    return view.loc[:, ~view.columns.duplicated()].drop(columns=empty)
 
 
 def where_the_time_went(cells: pd.DataFrame) -> str:
@@ -251,5 +245,5 @@ def _percent(value: float, error: float = float("nan")) -> str:
     return f"{value:.1f} %" if isnan(error) else f"{value:.1f} ± {error:.1f} %"
 
 
-def _number(value: float) -> str:
-    return "" if isnan(value) else f"{value:.4f}"
+def _number(value: float, form: str = ".4f") -> str:
+    return "" if isnan(value) else f"{value:{form}}"
