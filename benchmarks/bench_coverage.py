@@ -141,9 +141,8 @@ def show(name: str, world: World, n: int, same_rows: bool, target: Any, rng: np.
         title = line["score"] + ("" if np.isnan(line["at"]) else f" at {line['at']:g}")
         cells = "".join(f"{default[j]:9.1f}{naive[j]:7.1f}" for j in (i, i + 1))
         print(f"{title:34s}{cells}{pair[i // 2]:9.1f}", flush=True)
-    print(
-        f"{'smallest and largest':34s}{default.min():9.1f}{'':7s}{default.max():9.1f}{'':7s}{pair.min():9.1f}"
-    )
+    low, high = (f"{value:9.1f}{'':7s}" for value in (default.min(), default.max()))
+    print(f"{'smallest, largest; smallest pair':34s}{low}{high}{pair.min():9.1f}")
 
 
 if __name__ == "__main__":

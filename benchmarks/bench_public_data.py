@@ -214,9 +214,8 @@ def lessons(
         "- Between the pooled and the conditional law of C the order of the five models changes in "
         f"{len(changes)} of {total} lines, and the winner in {len(winners)}"
         + (f" ({told} under the pooled law)." if told else "."),
-        f"- Covariates predict censoring (p < 0.01) in {', '.join(predicted) or 'none'}. There, as "
-        "elsewhere, "
-        "the law moves all models alike: a mean CRPS moves by at most "
+        f"- Covariates predict censoring (p < 0.01) in {', '.join(predicted) or 'none'}. The choice of the "
+        "law moves a mean CRPS by at most "
         + ", ".join(f"{move:.2f} ({name})" for name, move in moves.items())
         + " standard errors.",
         f"- Of the {10 * len(facts)} pairs of models, CRPS tells {clear} apart at the adjusted 5 % level. "
