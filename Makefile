@@ -58,8 +58,14 @@ docs: $(DEV) ## Build the documentation in docs/_build/html
 	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-studies: $(DEV) ## Run the studies of the paper
-	$(BIN)/censcore studies
+studies: $(DEV) ## Run the studies of the paper into studies/; hours, and it goes on where it stopped
+	$(ONE_THREAD) $(BIN)/censcore reproduce oracle-ranks --jobs $(WORKERS)
+	$(ONE_THREAD) $(BIN)/censcore reproduce raw-scores --replications 200 --jobs $(WORKERS)
+	$(ONE_THREAD) $(BIN)/censcore reproduce sensitivity --jobs $(WORKERS)
+	$(ONE_THREAD) $(BIN)/censcore reproduce convergence --jobs $(WORKERS)
+	$(ONE_THREAD) $(BIN)/censcore reproduce multivariate --jobs $(WORKERS)
+	$(ONE_THREAD) $(BIN)/censcore reproduce multivariate-extensions --jobs $(WORKERS)
+	$(ONE_THREAD) $(BIN)/censcore reproduce pictures
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \
