@@ -131,7 +131,7 @@ def as_markdown(view: pd.DataFrame) -> str:
     |:-----|-----:|
     | CRPS |    1 |
     """
-    columns = [[str(name), *map(str, view[name])] for name in view.columns]
+    columns = [[_unpiped(name), *map(_unpiped, view[name])] for name in view.columns]
     widths = [max(3, *map(len, column)) for column in columns]
     lines = []
     for row in zip(*columns, strict=True):
@@ -142,6 +142,10 @@ def as_markdown(view: pd.DataFrame) -> str:
     rule = [":" + "-" * (w + 1) if j == 0 else "-" * (w + 1) + ":" for j, w in enumerate(widths)]
     lines.insert(1, "|" + "|".join(rule) + "|")
     return "\n".join(lines)
+
+
+def _unpiped(text: Any) -> str:
+    return str(text).replace("|", r"\|")
 
 
 def as_latex(view: pd.DataFrame, caption: str) -> str:
