@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
 from censcore.distributions.joint_events import all_before, either_before, first_is, in_order
+from censcore.estimators.engression import Generator
 from censcore.estimators.engression import estimator as module
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.time_scale import TimeScale
@@ -255,6 +256,22 @@ def test_bfloat16_networks_keep_a_float32_loss():
     assert losses[0] != losses[1]
     np.testing.assert_allclose(*losses, rtol=0.02)
     assert half.sample(DATA.X[:2]).dtype == np.float32
+
+
+@pytest.mark.parametrize("layer_norm", [True, False])
+@pytest.mark.parametrize("activation", ["relu", "softplus"])
+def test_layers_padded_for_half_precision_compute_the_same(layer_norm, activation):
+    torch.manual_seed(0)
+    network = Generator(
+        3, 2, width=13, noise_dim=5, noise_everywhere=True, layer_norm=layer_norm, activation=activation
+    )
+    x, noise = torch.randn(40, 3), torch.randn(40, 6, network.noise_size)
+    plain = network(x, noise)
+    with torch.autocast("cpu", torch.bfloat16):
+        padded = network(x, noise)
+    torch.testing.assert_close(padded, plain, rtol=0.05, atol=0.02)
+    padded.sum().backward()
+    assert all(p.grad is not None and p.grad.shape == p.shape for p in network.parameters() if p.numel())
 
 
 def test_the_law_of_c_may_use_the_names_of_columns():

@@ -49,6 +49,8 @@ class GraphedEpochs:
         Learning rate of every step.
     clip, averaging : float or None
         As in the recipe.
+    compiled : bool
+        Compile the loss, and what follows its gradient.
     """
 
     def __init__(
@@ -63,11 +65,14 @@ class GraphedEpochs:
         rates: np.ndarray,
         clip: float | None,
         averaging: float | None,
+        compiled: bool,
     ) -> None:
         self.rows, self.network, self.optimizer = rows, network, optimizer
         self.live = list(network.parameters())
         self.mean: list[Tensor] = list(averaged.parameters())
-        self.draw, self.loss, self.batches = draw, loss, batches
+        self.draw, self.batches = draw, batches
+        self.loss = torch.compile(loss, dynamic=False) if compiled else loss
+        self.update = torch.compile(self._update) if compiled else self._update
         self.clip, self.averaging = clip, averaging
         self.device = self.live[0].device
         self.generator = torch.Generator(self.device)
@@ -161,18 +166,22 @@ class GraphedEpochs:
         loss = (self.loss(self.network, rows, random) * weight).sum() / size
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        if self.clip is not None:
-            nn.utils.clip_grad_norm_(self.live, self.clip, foreach=True)
         for group in self.optimizer.param_groups:
             group["lr"].copy_(self.rates.index_select(0, step)[0])
-        self.optimizer.step()
         with torch.no_grad():
             self.total.add_(loss.detach() * size)
             self.weight.add_(size)
             step.add_(1)
             batch.add_(1)
-            self._average(step)
+        self.update(step)
 
+    def _update(self, step: Tensor) -> None:
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.live, self.clip, foreach=True)
+        self.optimizer.step()
+        self._average(step)
+
+    @torch.no_grad()
     def _average(self, step: Tensor) -> None:
         """The moving average of the weights, with a memory that grows from the start of the run."""
         t = step[0].float()

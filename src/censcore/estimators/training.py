@@ -154,11 +154,12 @@ class _Run:
             self.averaged,
             self.optimizer,
             self.task.draw,
-            torch.compile(self.task.loss, dynamic=False) if self.recipe.compile else self.task.loss,
+            self.task.loss,
             self.batches,
             np.array([self.recipe.rate(step, total) for step in range(total)]),
             self.recipe.clip,
             self.recipe.averaging,
+            self.recipe.compile,
         )
 
     @property
@@ -348,7 +349,8 @@ def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None)
         return torch.optim.AdamW(groups, lr=recipe.learning_rate, foreach=True)
     for group in groups:
         group["lr"] = torch.tensor(recipe.learning_rate, device=graphed)
-    return torch.optim.AdamW(groups, fused=True, capturable=True)
+    # the compiler makes one kernel for all parameters of the foreach version; the fused one is closed to it
+    return torch.optim.AdamW(groups, foreach=recipe.compile, fused=not recipe.compile, capturable=True)
 
 
 def _total(value: Tensor | Standardised) -> float:

@@ -21,6 +21,10 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+# Units that fill up 16 bytes in half precision.
+_ALIGNED = 8
+
+
 def _tame_exp(u: Tensor) -> Tensor:
     """exp(u) up to u = 4, its tangent line beyond: tails stay finite and gradients bounded."""
     return torch.exp(u.clamp(max=4.0)) * (1 + (u - 4.0).clamp(min=0.0))
@@ -86,7 +90,7 @@ class Generator(nn.Module):
             raise InvalidInputError(
                 f"depth, width, noise_dim and k must be at least 1; {(depth, width, noise_dim, k)} came."
             )
-        self.noise_dim = noise_dim
+        self.width, self.k, self.noise_dim = width, k, noise_dim
         self.noise_layers = depth if noise_everywhere else 1
         self.residual = residual
         self.from_x = nn.Linear(n_features, width)
@@ -126,15 +130,34 @@ class Generator(nn.Module):
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
         """Samples (n, m, k) from covariates (n, d) and noise (n, m, noise_size)."""
-        layer_noise = noise.split(self.noise_dim, dim=-1)
-        h = self.from_noise[0](layer_noise[0]) + self.from_x(x)[:, None]
+        layer_noise = [_padded(part, 1) for part in noise.split(self.noise_dim, dim=-1)]
+        h = _linear(self.from_noise[0], layer_noise[0]) + _linear(self.from_x, _padded(x, 1))[:, None]
         for i, (layer, norm) in enumerate(zip(self.hidden, self.norms, strict=True), start=1):
-            inner = layer(self.dropout(self.activation(h)))
+            inner = _linear(layer, self.dropout(self.activation(h)))
             if i < self.noise_layers:
-                inner = inner + self.from_noise[i](layer_noise[i])
-            inner = norm(inner)
+                inner = inner + _linear(self.from_noise[i], layer_noise[i])
+            inner = _padded(norm(inner[..., : self.width]), 1)
             h = h + inner if self.residual else inner
-        out = self.last(self.dropout(self.activation(h)))
+        out = _linear(self.last, self.dropout(self.activation(h)))[..., : self.k]
         if self.skip is not None:
             out = out + self.skip(x)[:, None]
         return self.positive(out.float())
+
+
+def _linear(layer: nn.Module, h: Tensor) -> Tensor:
+    """``layer(h)`` for padded features; those of the result are padded too, and what pads h has no weight."""
+    assert isinstance(layer, nn.Linear)
+    bias = None if layer.bias is None else _padded(layer.bias, 1)
+    return nn.functional.linear(h, _padded(layer.weight, 2), bias)
+
+
+def _padded(value: Tensor, axes: int) -> Tensor:
+    """The last axes filled up with zeros to multiples of 8 in half precision.
+
+    The fast kernels of a GPU want rows of whole 16 bytes: a layer of 500 units is three times slower than
+    one of 504.
+    """
+    if not torch.is_autocast_enabled(value.device.type):
+        return value
+    missing = [end for axis in range(1, axes + 1) for end in (0, -value.shape[-axis] % _ALIGNED)]
+    return nn.functional.pad(value, missing) if any(missing) else value

@@ -1,0 +1,99 @@
+"""What only a GPU can show: kernels, captured and compiled training, scores; skipped where there is none."""
+
+import numpy as np
+import pytest
+import torch
+
+import censcore as cs
+from censcore.estimators import training
+from censcore.scores import _pairs
+from censcore.simulation import LogNormalWorld
+
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.filterwarnings("ignore::UserWarning:torch", "ignore::DeprecationWarning:torch"),
+]
+
+WORLD = LogNormalWorld(k=3, censoring="uniform")
+DATA = WORLD.sample(1500, seed=0)
+LAW = WORLD.censoring_law(DATA.X)
+# 20 units are no multiple of 8, so that layers are padded
+SETTINGS = {"width": 20, "noise_dim": 12, "epochs": 4, "random_state": 0, "device": "cuda", "n_samples": 64}
+
+
+def fitted(**changes):
+    return cs.CensoredEngression(**SETTINGS | changes).fit(DATA.X, DATA.y, LAW)
+
+
+def losses(model):
+    return [epoch.train_loss for epoch in model.history_.epochs]
+
+
+def draws(model):
+    return model.sample(DATA.X[:20], 16)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("pairs", ["all", "lagged"])
+@pytest.mark.parametrize("law", [None, cs.Uniform(0.0, 5.0)])
+def test_scores_equal_those_of_the_cpu(dtype, pairs, law):
+    F = cs.Ensemble(WORLD.event_law(DATA.X[:50]).sample(70, 0))
+    y = (DATA.y if law is not None else DATA.latent).take(slice(50))
+    like = torch.zeros(1, dtype=dtype, device="cuda")
+    loss = cs.energy_score(y.like(like), F.like(like), law, fair=True, pairs=pairs)
+    assert loss.dtype == dtype
+    tolerance = 1e-12 if dtype == torch.float64 else 2e-5
+    expected = cs.energy_score(y, F, law, fair=True, pairs=pairs)
+    np.testing.assert_allclose(loss.cpu().numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_the_kernel_equals_the_formula_it_stands_for():
+    sizes = ((9, 70, 3), (9, 3), (9, 5, 1))
+    z, y, c = (torch.rand(size, device="cuda", dtype=torch.float64) for size in sizes)
+    kernel = _pairs.energy_terms(z, None, y, c, 1.0, None)
+    plain = _pairs.energy_terms(z.cpu(), None, y.cpu(), c.cpu(), 1.0, None)
+    for ours, expected in zip(kernel, plain, strict=True):
+        torch.testing.assert_close(ours.cpu(), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_captured_step_is_the_eager_one(monkeypatch):
+    captured = fitted(precision="float32")
+    monkeypatch.setattr(training, "fits_on_device", lambda rows, device: False)
+    eager = fitted(precision="float32")
+    # noise comes in another order out of a captured generator: the same training up to chance
+    np.testing.assert_allclose(losses(captured)[-1], losses(eager)[-1], rtol=0.05)
+
+
+def test_compilation_changes_rounding_alone():
+    plain, compiled = fitted(precision="float32"), fitted(precision="float32", compile=True)
+    np.testing.assert_allclose(losses(compiled), losses(plain), rtol=2e-3)
+    np.testing.assert_allclose(draws(compiled), draws(plain), rtol=0.05, atol=0.02)
+
+
+def test_half_precision_learns_the_same():
+    half, full = fitted(), fitted(precision="float32")
+    np.testing.assert_allclose(losses(half), losses(full), rtol=0.02)
+
+
+def test_a_model_moves_to_the_cpu(tmp_path):
+    model = fitted(precision="float32")
+    model.save(tmp_path / "model.safetensors")
+    moved = cs.CensoredEngression.load(tmp_path / "model.safetensors").set_params(device="cpu")
+    medians = [np.median(m.sample(DATA.X[:100], 512), axis=1) for m in (model, moved)]
+    assert abs(medians[0] - medians[1]).mean() < 0.1 * medians[0].mean()
+
+
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(epoch, network):
+        if epoch.epoch == 1:
+            raise Stop
+
+    whole = fitted()
+    model = cs.CensoredEngression(**SETTINGS, checkpoint=tmp_path / "state")
+    with pytest.raises(Stop):
+        model.fit(DATA.X, DATA.y, LAW, callbacks=[stop])
+    resumed = fitted(checkpoint=tmp_path / "state")
+    np.testing.assert_allclose(losses(resumed), losses(whole), rtol=1e-3)
