@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import censcore as cs
-from censcore.estimators import training
+from censcore.estimators import _cuda_graph, training
 from censcore.scores import _pairs
 from censcore.simulation import LogNormalWorld
 
@@ -58,10 +58,20 @@ def test_the_kernel_equals_the_formula_it_stands_for():
 
 def test_a_captured_step_is_the_eager_one(monkeypatch):
     captured = fitted(precision="float32")
-    monkeypatch.setattr(training, "fits_on_device", lambda rows, device: False)
+    run = training._Run
+    monkeypatch.setattr(training, "_Run", lambda *args: run(*args, captured=False))
     eager = fitted(precision="float32")
     # noise comes in another order out of a captured generator: the same training up to chance
     np.testing.assert_allclose(losses(captured)[-1], losses(eager)[-1], rtol=0.05)
+
+
+@pytest.mark.parametrize("rows", [100, 700, 10_000])
+def test_data_too_large_for_the_device_come_in_blocks(monkeypatch, rows):
+    resident = fitted()
+    monkeypatch.setattr(training, "fits_on_device", lambda rows, device: False)
+    monkeypatch.setattr(_cuda_graph, "_STREAMED_ROWS", rows)
+    np.testing.assert_array_equal(losses(fitted()), losses(resident))
+    assert len(losses(fitted(batch_size=5000, epochs=1))) == 1
 
 
 def test_compilation_changes_rounding_alone():

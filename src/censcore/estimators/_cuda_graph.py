@@ -18,6 +18,9 @@ __all__ = ["GraphedEpochs", "fits_on_device"]
 # Batches of grouped rows vary in size; the captured step has room for this many standard deviations.
 _ROOM = 6.0
 
+# Rows that do not fit on the device come in blocks of about so many.
+_STREAMED_ROWS = 2**16
+
 
 def fits_on_device(rows: Data, device: torch.device) -> bool:
     """Whether the data take at most half of the free memory of the device."""
@@ -30,13 +33,16 @@ def fits_on_device(rows: Data, device: torch.device) -> bool:
 class GraphedEpochs:
     """One training step captured as a CUDA graph: gathering, loss, gradient, clipping, update and average.
 
-    The batches of an epoch are laid out on the device beforehand, padded to one size with rows of weight
-    zero; the next epoch is laid out while the present one runs.
+    The batches of an epoch are laid out beforehand, padded to one size with rows of weight zero; the next
+    epoch is laid out while the present one runs. Data that are not ``resident`` come to the device in blocks
+    of batches, the next of which is gathered while the present one is trained on.
 
     Parameters
     ----------
-    rows : dict of tensors on the device
+    rows : mapping of tensors, or covariates in a mapped file
         The data.
+    resident : bool
+        Keep all of them on the device.
     network, averaged : modules
         What is trained, and its moving average.
     optimizer : torch.optim.Optimizer
@@ -55,7 +61,8 @@ class GraphedEpochs:
 
     def __init__(
         self,
-        rows: dict[str, Tensor],
+        rows: Data,
+        resident: bool,
         network: nn.Module,
         averaged: nn.Module,
         optimizer: torch.optim.Optimizer,
@@ -67,7 +74,7 @@ class GraphedEpochs:
         averaging: float | None,
         compiled: bool,
     ) -> None:
-        self.rows, self.network, self.optimizer = rows, network, optimizer
+        self.source, self.resident, self.network, self.optimizer = rows, resident, network, optimizer
         self.live = list(network.parameters())
         self.mean: list[Tensor] = list(averaged.parameters())
         self.draw, self.batches = draw, batches
@@ -78,34 +85,62 @@ class GraphedEpochs:
         self.generator = torch.Generator(self.device)
         size = batches.n_rows / len(batches)
         self.room = int(np.ceil(size + (_ROOM * np.sqrt(size) if batches.grouped else 0)))
-        self.index = torch.zeros(len(batches), self.room, dtype=torch.int64, device=self.device)
-        self.share = torch.zeros(len(batches), self.room, device=self.device)
+        self.block = len(batches) if resident else min(len(batches), max(1, _STREAMED_ROWS // self.room))
+        self.rows = self._space()
+        self.index = torch.arange(self.block * self.room, device=self.device).reshape(self.block, self.room)
+        self.share = torch.zeros(self.block, self.room, device=self.device)
         self.rates = torch.from_numpy(rates.astype(np.float32)).to(self.device)
         self.counters = {
             name: torch.zeros(1, dtype=torch.int64, device=self.device) for name in ("batch", "step")
         }
         self.total, self.weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
-        self._pool = ThreadPoolExecutor(1)
+        self._pool = ThreadPoolExecutor(2)
         self._ahead: tuple[tuple[int, int], Future[tuple[np.ndarray, np.ndarray]]] | None = None
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def run(self, seed: int, epoch: int, noise_seed: int, steps_done: int) -> tuple[Tensor, Tensor]:
         """One epoch; sums of losses and of weights."""
         index, share = self._laid_out(seed, epoch)
-        self.index.copy_(torch.from_numpy(index), non_blocking=True)
-        self.share.copy_(torch.from_numpy(share), non_blocking=True)
         self._ahead = ((seed, epoch + 1), self._pool.submit(self._arrange, seed, epoch + 1))
+        blocks = [slice(start, start + self.block) for start in range(0, len(index), self.block)]
+        self._load(index[blocks[0]], share[blocks[0]], self._gathered(index[blocks[0]]))
         if self._graph is None:
             self._capture()
+        assert self._graph is not None
         self.generator.manual_seed(noise_seed)
-        self.counters["batch"].zero_()
         self.counters["step"].fill_(steps_done)
         self.total.zero_()
         self.weight.zero_()
-        assert self._graph is not None
-        for _ in range(len(self.batches)):
-            self._graph.replay()
+        for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+            gathered = following and self._pool.submit(self._gathered, index[following])
+            self.counters["batch"].zero_()
+            for _ in range(len(share[block])):
+                self._graph.replay()
+            if following and gathered:
+                self._load(index[following], share[following], gathered.result())
         return self.total, self.weight
+
+    def _space(self) -> dict[str, Tensor]:
+        """The data on the device, or room for a block of them."""
+        if self.resident:
+            return {name: value.to(self.device) for name, value in self.source.items()}
+        one = torch.zeros(1, dtype=torch.int64)
+        return {
+            name: value[one].to(self.device).expand(self.block * self.room, *value.shape[1:]).contiguous()
+            for name, value in self.source.items()
+        }
+
+    def _gathered(self, index: np.ndarray) -> dict[str, Tensor]:
+        """The rows of a block in the order of its batches, unless all rows are on the device."""
+        flat = torch.from_numpy(index.ravel())
+        return {} if self.resident else {name: value[flat] for name, value in self.source.items()}
+
+    def _load(self, index: np.ndarray, share: np.ndarray, gathered: dict[str, Tensor]) -> None:
+        self.share[: len(share)].copy_(torch.from_numpy(share))
+        if self.resident:
+            self.index.copy_(torch.from_numpy(index))
+        for name, value in gathered.items():
+            self.rows[name][: len(value)].copy_(value)
 
     def _laid_out(self, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         if self._ahead is not None and self._ahead[0] == (seed, epoch):
@@ -136,6 +171,8 @@ class GraphedEpochs:
         stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(stream):
             for _ in range(3):
+                for counter in self.counters.values():
+                    counter.zero_()
                 self._step()
         torch.cuda.current_stream(self.device).wait_stream(stream)
         known = {id(tensor) for tensor in state}

@@ -136,20 +136,21 @@ class _Run:
         self.batches = Batches(n, recipe.batch_size, groups)
         self.network = task.network.to(device)
         self.parallel = nn.parallel.DistributedDataParallel(self.network) if self.world > 1 else self.network
-        on_device = captured and self.world == 1 and fits_on_device(rows, device)
-        self.optimizer = _optimizer(self.network, recipe, device if on_device else None)
+        captured = captured and self.world == 1 and device.type == "cuda"
+        self.optimizer = _optimizer(self.network, recipe, device if captured else None)
         self.averaged = _clone(self.network)
         self.best = _clone(self.network)
         self.history = History()
         self.best_losses: Tensor | None = None
         self.steps = 0
-        self.graphed = self._graphed() if on_device else None
+        self.graphed = self._graphed() if captured else None
 
     def _graphed(self) -> GraphedEpochs:
-        """Epochs on a GPU that holds all rows are replays of one captured step."""
+        """Epochs on one GPU are replays of one captured step."""
         total = self.recipe.epochs * len(self.batches)
         return GraphedEpochs(
-            {name: value.to(self.device) for name, value in self.rows.items()},
+            self.rows,
+            fits_on_device(self.rows, self.device),
             self.network,
             self.averaged,
             self.optimizer,

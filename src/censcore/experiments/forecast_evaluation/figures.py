@@ -73,9 +73,10 @@ def draw_convergence(table: pd.DataFrame) -> Figure:
 
 @picture
 def draw_severity(table: pd.DataFrame) -> Figure:
-    """Share of replications with the truth first against the share of events, at 1000 rows."""
-    figure = _panels(table[table["n"] == 1000], "event rate", "share of rows with an observed event")
-    figure.suptitle("Heavier censoring to the left, 1000 rows", x=0.02, ha="left", fontsize=12)
+    """Share of replications with the truth first against what divides the censoring times, at 1000 rows."""
+    label = "censoring times divided by; events"
+    figure = _panels(table[table["n"] == 1000], "severity", label)
+    figure.suptitle("Heavier censoring to the right, 1000 rows", x=0.02, ha="left", fontsize=12)
     return figure
 
 
@@ -88,15 +89,24 @@ def _panels(table: pd.DataFrame, x: str, label: str) -> Figure:
     for axes, regime in zip(panels, regimes, strict=False):
         _lines(axes, table[table["regime"] == regime], x)
         axes.set_title(REGIME_TITLES.get(regime, regime))
-        if x == "n":
-            axes.set_xscale("log")
+        axes.set_xscale("log")
+        if x == "severity":
+            _event_rates(axes, table[table["regime"] == regime])
     for axes in panels[len(regimes) :]:
         axes.set_visible(False)
     for axes in panels[::columns]:
         axes.set_ylabel("truth comes first")
-    figure.supxlabel(label, fontsize=10)
+    for axes in panels[max(0, len(regimes) - columns) : len(regimes)]:
+        axes.set_xlabel(label)
     figure.legend(handles=_legend(), loc="outside lower center", ncols=4, fontsize=9)
     return figure
+
+
+def _event_rates(axes: Axes, table: pd.DataFrame) -> None:
+    rates = table.groupby("severity")["event rate"].mean()
+    labels = [f"{severity:g}\n{100 * rate:.0f} %" for severity, rate in rates.items()]
+    axes.set_xticks(list(rates.index), labels)
+    axes.minorticks_off()
 
 
 def _lines(axes: Axes, table: pd.DataFrame, x: str) -> None:

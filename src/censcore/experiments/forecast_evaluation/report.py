@@ -48,5 +48,9 @@ def report_convergence(out: Path, table: pd.DataFrame) -> StudyTable:
     figures.draw_convergence(out / "convergence.png", table)
     if table["severity"].nunique() > 1:
         figures.draw_severity(out / "severity.png", table)
-    caption = "Share of draws in which a rule puts the true forecast first, by number of rows."
+    caption = (
+        "Share of draws in which a rule puts the true forecast first, by number of rows; "
+        f"{table['replications'].max()} draws of up to 1,000 rows, fewer of more rows, at least "
+        f"{table['replications'].min()}."
+    )
     return StudyTable("convergence", table, views.convergence_view(table), caption)

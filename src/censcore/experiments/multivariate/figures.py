@@ -128,7 +128,6 @@ def draw_extension(summary: pd.DataFrame, setting: str, label: str) -> Figure:
         axes.set_yticks(y, names)
         axes.invert_yaxis()
         axes.set_xlabel("excess over the true law, %")
-        axes.set_title(label)
         return figure
     for method, line in summary.groupby("method", sort=False):
         _line(axes, line.sort_values(setting), setting, str(method))

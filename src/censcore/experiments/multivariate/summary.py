@@ -182,7 +182,7 @@ def paired_view(paired: pd.DataFrame) -> pd.DataFrame:
             | {
                 "closest rival": closest["rival"],
                 "difference": f"{closest['difference %']:+.2f} %",
-                "95 % interval": f"{closest['low']:+.2f} to {closest['high']:+.2f}",
+                "95 % interval": _interval(closest["low"], closest["high"]),
                 "reps": str(closest["repetitions"]),
             }
         )
@@ -237,6 +237,11 @@ def where_the_time_went(cells: pd.DataFrame) -> str:
 
 def _plus_minus(value: float, error: float) -> str:
     return f"{value:.4f}" if isnan(error) else f"{value:.4f} ± {error:.4f}"
+
+
+def _interval(low: float, high: float) -> str:
+    """One repetition has no interval."""
+    return "" if isnan(low) else f"{low:+.2f} to {high:+.2f}"
 
 
 def _percent(value: float, error: float = float("nan")) -> str:
