@@ -64,8 +64,11 @@ studies: $(DEV) ## Run the studies of the paper into studies/; hours, and it goe
 	$(ONE_THREAD) $(BIN)/censcore reproduce sensitivity --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce convergence --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce multivariate --jobs $(WORKERS)
-	$(ONE_THREAD) $(BIN)/censcore reproduce multivariate-extensions --jobs $(WORKERS)
+	$(ONE_THREAD) $(BIN)/censcore reproduce multivariate-extensions --repetitions 5 --jobs $(WORKERS)
+	$(ONE_THREAD) $(BIN)/censcore reproduce recovery
+	$(ONE_THREAD) $(BIN)/censcore reproduce ablations --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce pictures
+	$(ONE_THREAD) $(BIN)/censcore reproduce real-data --repetitions 4 --jobs $(WORKERS)
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \

@@ -161,7 +161,10 @@ def multivariate(
 @app.command("multivariate-extensions", cls=ManyValues)
 def multivariate_extensions(
     extension: Annotated[
-        list[str] | None, typer.Option(help="training-size, severity, law, componentwise; all by default.")
+        list[str] | None,
+        typer.Option(
+            help="training-size, severity, law, componentwise, clayton, clayton-k10; all by default."
+        ),
     ] = None,
     repetitions: Repetitions = 2,
     jobs: Jobs = 1,

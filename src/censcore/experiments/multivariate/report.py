@@ -79,7 +79,7 @@ def report_calibration(out: Path) -> StudyTable | None:
     figures.draw_calibration(out / "calibration.png", curves)
     table = calibration_table(curves)
     caption = (
-        "Predicted against true probabilities of joint events on test rows: mean difference (bias) and root "
-        "mean square difference; mixture world, k = 3, uniform censoring."
+        "Predicted against true probabilities of joint events on the test rows of one repetition: mean "
+        "difference (bias) and root mean square difference; mixture world, k = 3, uniform censoring."
     )
     return StudyTable("calibration", table, calibration_view(table), caption)
