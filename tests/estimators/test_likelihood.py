@@ -60,6 +60,36 @@ def test_parameters_of_the_generating_model_are_recovered(case):
         np.testing.assert_allclose(found.theta, theta, rtol=0.2)
 
 
+@pytest.mark.parametrize("hidden", [(), (8,)])
+@pytest.mark.parametrize(("copula", "theta"), [("clayton", 3.0), ("gumbel", 2.0)])
+def test_margins_first_are_those_of_independence(copula, theta, hidden, tmp_path):
+    X = covariates()
+    y = generated(cs.Copula(copula, margins(X, 2), theta), X)
+    training = {"hidden": hidden, "epochs": 30, "learning_rate": 2e-2, "random_state": 0}
+    alone = cs.CopulaWeibull("independent", **training).fit(X, y).predict_distribution(X)
+    model = cs.CopulaWeibull(copula, margins_first=True, **training).fit(X, y)
+    joined = model.predict_distribution(X)
+    for j in range(2):
+        for name, value in alone.marginal(j).parameters.items():
+            np.testing.assert_allclose(joined.marginal(j).parameters[name], value, rtol=1e-4)
+    np.testing.assert_allclose(joined.theta, theta, rtol=0.2)
+    assert np.ptp(joined.theta) == 0
+    model.save(tmp_path / "model")
+    assert cs.CopulaWeibull.load(tmp_path / "model").predict_distribution(X).theta[0] == joined.theta[0]
+
+
+def test_margins_first_weighs_rows():
+    X = covariates(1000)
+    weak, strong = (generated(cs.Copula("clayton", margins(X, 2), theta), X) for theta in (0.5, 5.0))
+    y = cs.RightCensored(np.concatenate([weak.time, strong.time]), np.concatenate([weak.event, strong.event]))
+    first = np.arange(2000) < 1000
+    model = cs.CopulaWeibull("clayton", margins_first=True, epochs=20, learning_rate=3e-2, random_state=0)
+    found = [
+        float(model.fit(np.vstack([X, X]), y, w).predict_distribution(X).theta[0]) for w in (first, ~first)
+    ]
+    assert found[0] < 1 < 3 < found[1]
+
+
 def test_dependence_that_varies_with_x_is_recovered():
     X = covariates()
     theta = np.exp(0.5 + 1.0 * X[:, 0])
@@ -265,6 +295,7 @@ def test_edges_of_the_grid(edges):
         (cs.CopulaWeibull("frank"), 2, "copula must be"),
         (cs.CopulaWeibull("gumbel"), 3, "joins two event times"),
         (cs.CopulaWeibull("clayton", dependence="some"), 2, "dependence must be"),
+        (cs.CopulaWeibull("clayton", dependence="conditional", margins_first=True), 2, "for all rows"),
         (cs.JointGridModel(), 3, "two event times"),
         (cs.JointGridModel(bins=1), 2, "bins must be"),
         (cs.JointGridModel(edges="log"), 2, "edges must be"),

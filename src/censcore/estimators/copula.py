@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from censcore.distributions import Copula, Distribution, Independent, Weibull
+from censcore.estimators._standardised import Data, blocks
 from censcore.estimators.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.exceptions import InvalidInputError
 
@@ -32,6 +35,10 @@ class CopulaWeibull(LikelihoodEstimator):
         Widths of hidden layers; empty for log-linear scales.
     dependence : {"auto", "constant", "conditional"}
         Whether the copula's parameter depends on x; ``"auto"`` lets it where there are hidden layers.
+    margins_first : bool
+        Fit the margins as if the event times were independent, then the copula's parameter alone, the same
+        for all rows. Less efficient where the copula is right; where it is wrong, a joint fit bends the
+        margins to please the copula, and this does not.
     epochs, batch_size, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
     validate_every, tolerance
         How to train, see :class:`~censcore.estimators.training.Recipe`.
@@ -56,6 +63,7 @@ class CopulaWeibull(LikelihoodEstimator):
         *,
         hidden: Sequence[int] = (),
         dependence: str = "auto",
+        margins_first: bool = False,
         epochs: int = 200,
         batch_size: int = 512,
         learning_rate: float = 1e-2,
@@ -76,6 +84,7 @@ class CopulaWeibull(LikelihoodEstimator):
         self.copula = copula
         self.hidden = hidden
         self.dependence = dependence
+        self.margins_first = margins_first
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -97,7 +106,8 @@ class CopulaWeibull(LikelihoodEstimator):
         self._check_options()
         k, joined = self.k_, int(self.copula != "independent")
         shapes_vary = bool(self.hidden)
-        theta_varies = self.dependence == "conditional" or (self.dependence == "auto" and shapes_vary)
+        varies_unless_told = shapes_vary and not self.margins_first
+        theta_varies = self.dependence == "conditional" or (self.dependence == "auto" and varies_unless_told)
         conditional = k + k * shapes_vary + joined * theta_varies
         constant = k * (not shapes_vary) + joined * (not theta_varies)
         return ParameterNetwork(self._n_inputs, conditional, constant, self.hidden)
@@ -112,6 +122,10 @@ class CopulaWeibull(LikelihoodEstimator):
         if self.dependence not in ("auto", "constant", "conditional"):
             raise InvalidInputError(
                 f"dependence must be 'auto', 'constant' or 'conditional'; {self.dependence!r} came."
+            )
+        if self.margins_first and self.dependence == "conditional":
+            raise InvalidInputError(
+                "margins_first fits one dependence for all rows; use it with dependence='auto' or 'constant'."
             )
 
     def _law(self, raw: Tensor, unit: float) -> Distribution:
@@ -128,6 +142,30 @@ class CopulaWeibull(LikelihoodEstimator):
         strength = nn.functional.softplus(raw[:, -1])
         return Copula(self.copula, margins, strength if self.copula == "clayton" else 1 + strength)
 
+    def _training_law(self, raw: Tensor) -> Distribution:
+        law = self._law(raw, 1.0)
+        return Independent([law.marginal(j) for j in range(self.k_)]) if self.margins_first else law
+
+    @torch.no_grad()
+    def _finish(self, rows: Data) -> None:
+        """The parameter of the copula given the margins, by a search along a line."""
+        if not self.margins_first or self.copula == "independent":
+            return
+        network, x = self._network, rows["x"]
+        device = network.constant.device
+        raw = torch.cat([network(x[part].to(device)).cpu().double() for part in blocks(*x.shape)])
+        time, event, weight = rows["time"][:], rows["event"][:], rows.get("weight")
+
+        def loss(value: float) -> float:
+            raw[:, -1] = value
+            losses = -self._law(raw, 1.0).log_likelihood(time, event)
+            return float(losses.mean() if weight is None else (losses * weight[:]).sum() / weight[:].sum())
+
+        network.constant[0, -1] = minimize_scalar(loss, bounds=_STRENGTHS, method="bounded").x
+
+
+# What is searched for the copula's parameter, before it is made positive.
+_STRENGTHS = (-8.0, 40.0)
 
 # softplus(_ONE) = 1: an untrained network gives exponential margins
 _ONE = float(np.log(np.expm1(1.0)))

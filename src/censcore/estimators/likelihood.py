@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators._standardised import Standardised, rows_of
+from censcore.estimators._covariates import check_weights
+from censcore.estimators._standardised import Data, Standardised, rows_of
 from censcore.estimators.neural import NeuralEstimator, pick_device
 from censcore.estimators.training import Callback, Rows
 from censcore.exceptions import InvalidInputError
@@ -87,6 +88,13 @@ class LikelihoodEstimator(NeuralEstimator):
     def _fit_units(self, y: RightCensored) -> None:
         """Learn what the law needs to know of the training times besides their mean."""
 
+    def _training_law(self, raw: Tensor) -> Distribution:
+        """The law whose likelihood is maximised."""
+        return self._law(raw, 1.0)
+
+    def _finish(self, rows: Data) -> None:
+        """What is left to fit after training."""
+
     def fit(
         self,
         X: Any,
@@ -133,10 +141,11 @@ class LikelihoodEstimator(NeuralEstimator):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
             self._network = self._new_network()
-        task = LikelihoodTask(self._network, lambda raw: self._law(raw, 1.0))
+        task = LikelihoodTask(self._network, self._training_law)
         self.history_ = self._train(
             task, training, validation, None if groups is None else groups[rows], callbacks
         )
+        self._finish(training)
         return self
 
     def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | Standardised]:
@@ -153,10 +162,7 @@ class LikelihoodEstimator(NeuralEstimator):
             "event": torch.from_numpy(np.ascontiguousarray(event)),
         }
         if weight is not None:
-            weight = np.asarray(weight, dtype=np.float32)
-            if weight.shape != (len(y),) or not np.isfinite(weight).all() or (weight < 0).any():
-                raise InvalidInputError(f"sample_weight must be {len(y)} non-negative finite numbers.")
-            rows["weight"] = torch.from_numpy(weight)
+            rows["weight"] = torch.from_numpy(check_weights(weight, len(y)).astype(np.float32))
         return rows
 
     @torch.no_grad()

@@ -13,7 +13,7 @@ __all__ = ["EXTENSIONS", "Extension", "extension_cells"]
 
 _LEADING = ("Censored engression", "Naive observed engression", "MLP Clayton-Weibull")
 
-_CLAYTON = ("Independent Weibull", "Clayton-Weibull in two stages", "Clayton-Weibull")
+_CLAYTON = ("Independent Weibull", "Clayton-Weibull, margins first", "Clayton-Weibull")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ COLOURS = {
     "Independent Weibull": "#c4b5fd",
     "MLP independent Weibull": "#8b5cf6",
     "Clayton-Weibull": "#fcd34d",
-    "Clayton-Weibull in two stages": "#f59e0b",
+    "Clayton-Weibull, margins first": "#f59e0b",
     "MLP Clayton-Weibull": AMBER,
     "Gumbel-Weibull": "#93c5fd",
     "Joint grid likelihood": "#2563eb",

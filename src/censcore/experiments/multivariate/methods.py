@@ -6,16 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from scipy.optimize import minimize_scalar
-
-from censcore.distributions import Copula, Distribution
+from censcore.distributions import Distribution
 from censcore.estimators import Censoring, CoxRegression, KaplanMeier
 from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
 from censcore.estimators.grid import JointGridModel
 from censcore.exceptions import InvalidInputError
-from censcore.scores import log_score
 from censcore.simulation import LogNormalWorld, Sample
 
 __all__ = ["FEASIBLE", "METHODS", "OTHER_METHODS", "Fitted", "fit_method", "methods_for"]
@@ -74,25 +70,6 @@ def _likelihood(make: Callable[[int], Any]) -> Callable[..., Fitted]:
     return fit
 
 
-def _clayton_in_two_stages(
-    world: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]
-) -> Fitted:
-    """Margins fitted as if the times were independent, then the copula's parameter alone."""
-    margins = METHODS["Independent Weibull"](world, train, valid, options)
-
-    def joined(X: Any, theta: float) -> Copula:
-        law = margins.predict(X)
-        return Copula("clayton", [law.marginal(j) for j in range(law.k)], theta)
-
-    C = world.censoring_law(valid.X)
-
-    def loss(log_theta: float) -> float:
-        return float(log_score(valid.y, joined(valid.X, np.exp(log_theta)), C).mean())
-
-    theta = float(np.exp(minimize_scalar(loss, bounds=(-4.0, 4.0), method="bounded").x))
-    return Fitted(lambda X: joined(X, theta), margins.epochs)
-
-
 _MLP: dict[str, Any] = {"hidden": (128, 128), "learning_rate": 1e-3, "weight_decay": 1e-3}
 
 #: Name in the tables, and how to fit it.
@@ -112,7 +89,11 @@ METHODS: dict[str, Callable[..., Fitted]] = {
 }
 
 #: Methods that are no row of the tables.
-OTHER_METHODS: dict[str, Callable[..., Fitted]] = {"Clayton-Weibull in two stages": _clayton_in_two_stages}
+OTHER_METHODS: dict[str, Callable[..., Fitted]] = {
+    "Clayton-Weibull, margins first": _likelihood(
+        lambda seed: CopulaWeibull("clayton", margins_first=True, random_state=seed)
+    )
+}
 
 #: Methods that use nothing but censored data.
 FEASIBLE = [name for name in METHODS if name not in ("DGP", "Latent engression")]

@@ -55,11 +55,13 @@ def read_cells(out: str | Path) -> pd.DataFrame:
 
 
 def _as_in_the_tables(column: pd.Series) -> pd.Series:
-    """Worlds, censoring and methods have an order of their own."""
-    order = {"world": WORLDS, "censoring": CENSORINGS, "method": [*METHODS, *OTHER_METHODS]}.get(
-        str(column.name)
-    )
-    return column if order is None else column.map(list(order).index)
+    """Worlds, censoring and methods have an order of their own; names that it lacks come last."""
+    orders = {"world": WORLDS, "censoring": CENSORINGS, "method": [*METHODS, *OTHER_METHODS]}
+    order = orders.get(str(column.name))
+    if order is None:
+        return column
+    place = {name: i for i, name in enumerate(order)}
+    return column.map(lambda name: place.get(name, len(place)))
 
 
 def with_defaults(cells: pd.DataFrame) -> pd.DataFrame:
