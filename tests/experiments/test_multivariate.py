@@ -101,6 +101,9 @@ def test_an_extension_at_the_usual_settings_is_a_cell_of_the_tables():
         (lambda: cell("Magic"), "method must be one of"),
         (lambda: cell("Censored engression", law="guess"), "law must be"),
         (lambda: study.extension_cells("depth"), "extension must be one of"),
+        (lambda: study.multivariate_cells(worlds=["flat"]), "world must be one of .*'flat'"),
+        (lambda: study.multivariate_cells(censorings=["none"]), "censoring must be one of .*'none'"),
+        (lambda: study.multivariate_cells(methods=["DGP", "Magic"]), "method must be one of .*'Magic'"),
     ],
 )
 def test_unknown_names_are_refused(call, message):
@@ -191,6 +194,34 @@ def test_report_writes_tables_and_pictures(tmp_path):
         assert (tmp_path / name).stat().st_size > 0
     again = report_tables(tmp_path)
     pd.testing.assert_frame_equal(again[0].rows, reports[0].rows)
+
+
+@pytest.mark.parametrize(
+    ("results", "pictures"),
+    [
+        ([made_up("DGP", 0, 1.0)], []),
+        ([made_up("Censored engression", 0, 1.0, world="lognormal")], ["excess.png"]),
+        ([made_up("Censored engression", 0, 1.0, censoring="componentwise")], ["excess.png"]),
+        (
+            [
+                made_up("Censored engression", 0, 1.0, censoring=kind, k=k)
+                for k, kind in ((2, "uniform"), (3, "componentwise"))
+            ],
+            ["dimension.png", "excess.png"],
+        ),
+    ],
+)
+def test_a_report_of_any_part_of_the_study(tmp_path, results, pictures):
+    write_cells(tmp_path, results)
+    reports = report_tables(tmp_path)
+    assert len(reports) == len({(r["settings"]["world"], r["settings"]["k"]) for r in results})
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == pictures
+
+
+def test_names_of_another_version_do_not_hide_the_rest(tmp_path):
+    write_cells(tmp_path, [made_up("A method of old", 0, 1.0), made_up("DGP", 0, 1.0)])
+    assert list(study.read_cells(tmp_path)["method"]) == ["DGP", "A method of old"]
+    assert list(report_tables(tmp_path)[0].rows["method"]) == ["DGP"]
 
 
 def test_report_without_cells_says_so(tmp_path):

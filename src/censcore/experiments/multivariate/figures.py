@@ -39,9 +39,9 @@ def _block_title(world: str, k: int) -> str:
 @picture
 def draw_excess(summary: pd.DataFrame) -> Figure:
     """Excess over the truth of every method, ours filled and the printed one hollow; a row per block."""
-    summary = summary[summary["method"] != "DGP"]
+    censorings = _everywhere(summary, ["world", "k"])
+    summary = summary[summary["censoring"].isin(censorings)]
     blocks = list(dict.fromkeys(zip(summary["world"], summary["k"], strict=True)))
-    censorings = list(summary["censoring"].unique())
     inside = {(w, k): summary[(summary["world"] == w) & (summary["k"] == k)] for w, k in blocks}
     methods = {b: [m for m in METHODS if m in set(part["method"])] for b, part in inside.items()}
     heights = [len(methods[b]) + 1.5 for b in blocks]
@@ -65,6 +65,13 @@ def draw_excess(summary: pd.DataFrame) -> Figure:
     return figure
 
 
+def _everywhere(summary: pd.DataFrame, within: list[str]) -> list[str]:
+    """The kinds of censoring that all parts have; all kinds, if there is none of that sort."""
+    kinds = list(summary["censoring"].unique())
+    parts = [set(part["censoring"]) for _, part in summary.groupby(within)]
+    return [kind for kind in kinds if all(kind in part for part in parts)] or kinds
+
+
 def _dots(axes: Axes, part: pd.DataFrame, methods: list[str]) -> None:
     axes.grid(axis="x")
     for line in part.to_dict(orient="records"):
@@ -79,8 +86,8 @@ def _dots(axes: Axes, part: pd.DataFrame, methods: list[str]) -> None:
 @picture
 def draw_dimension(summary: pd.DataFrame) -> Figure:
     """Excess over the truth as the number of event times grows, in the mixture world."""
-    part = summary[(summary["world"] == "mixture") & (summary["method"] != "DGP")]
-    censorings = list(part["censoring"].unique())
+    part = summary[summary["world"] == "mixture"]
+    censorings = _everywhere(part, ["k"])
     figure = new_figure(3.6 * len(censorings) + 0.6, 3.9)
     panels = figure.subplots(1, len(censorings), sharey=True, squeeze=False)[0]
     for axes, censoring in zip(panels, censorings, strict=True):

@@ -27,11 +27,13 @@ def report_tables(out: Path) -> list[StudyTable]:
     All finished cells of the folder are gathered in ``cells.csv``.
     """
     cells = _gathered(out)
-    of_the_tables = (cells["censoring"] != "componentwise") & cells["method"].isin(METHODS)
-    cells = summary.with_defaults(cells[of_the_tables])
+    cells = summary.with_defaults(cells[cells["method"].isin(METHODS)])
     table, paired = summary.summarise(cells), summary.paired_differences(cells)
-    figures.draw_excess(out / "excess.png", table)
-    figures.draw_dimension(out / "dimension.png", table)
+    methods = table[table["method"] != "DGP"]
+    if not methods.empty:
+        figures.draw_excess(out / "excess.png", methods)
+    if methods[methods["world"] == "mixture"]["k"].nunique() > 1:
+        figures.draw_dimension(out / "dimension.png", methods)
     tables = [
         StudyTable(
             f"{world}_k{k}",

@@ -12,10 +12,10 @@ import pandas as pd
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Copula, Distribution, Ensemble
-from censcore.exceptions import NoDensityError
+from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.experiments._cells import Cell, run_cells
 from censcore.experiments.multivariate.calibration import joint_calibration
-from censcore.experiments.multivariate.methods import OTHER_METHODS, fit_method, methods_for
+from censcore.experiments.multivariate.methods import METHODS, OTHER_METHODS, fit_method, methods_for
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score
 from censcore.simulation import LogNormalWorld
@@ -150,6 +150,13 @@ def multivariate_cells(
     **more: Any,
 ) -> list[Cell]:
     """The cells of the tables; the unimodal world has two event times, unless it is asked for alone."""
+    for what, asked, known in (
+        ("world", worlds, WORLDS),
+        ("censoring", censorings, CENSORINGS),
+        ("method", methods or [], [*METHODS, *OTHER_METHODS]),
+    ):
+        if unknown := [name for name in asked if name not in known]:
+            raise InvalidInputError(f"The {what} must be one of {list(known)}; {unknown} came.")
     cells = []
     for world in worlds:
         for size in k:
