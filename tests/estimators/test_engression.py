@@ -350,6 +350,10 @@ def test_masked_coordinates_do_not_matter(monkeypatch):
         ({"activation": "none"}, "activation"),
         ({"output": "none"}, "output"),
         ({"validation_fraction": 1.0}, "validation_fraction"),
+        ({"batch_size": "big"}, "batch_size must be a number or 'auto'; 'big' came"),
+        ({"dropout": 2.0}, "dropout"),
+        ({"device": "tpu"}, "device must be .* 'tpu' came"),
+        ({"device": "cuda:99"}, "CUDA devices; use 'auto'"),
     ],
 )
 def test_wrong_settings_are_refused(changes, message):
@@ -365,8 +369,42 @@ def test_wrong_data_are_refused():
         model.fit(DATA.X, DATA.y, LAW, sample_weight=np.zeros(600))
     with pytest.raises(InvalidInputError, match="mask"):
         model.fit(DATA.X, DATA.y, LAW, mask=np.ones((600, 3), dtype=bool))
+    with pytest.raises(InvalidInputError, match="no event time counts"):
+        model.fit(DATA.X, DATA.y, LAW, mask=np.zeros((600, 2), dtype=bool))
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((600, 4), np.nan), DATA.y, LAW)
+    with pytest.raises(InvalidInputError, match=r"from an estimator such as .*'km' came"):
+        model.fit(DATA.X, DATA.y, "km")
+    for eval_set, came in ((DATA.X, "ndarray"), ((DATA.X,), "1 of them")):
+        with pytest.raises(InvalidInputError, match=f"eval_set must be a tuple.*; {came} came"):
+            model.fit(DATA.X, DATA.y, LAW, eval_set=eval_set)
+
+
+def test_event_times_that_nobody_saw(model):
+    nothing = cs.RightCensored(DATA.y.time, np.zeros((600, 2)))
+    with pytest.raises(InvalidInputError, match="No row has an event"):
+        cs.CensoredEngression(**SMALL).fit(DATA.X, nothing)
+    time = np.column_stack([DATA.y.time[:, 0], DATA.y.time.max(axis=1)])
+    one = cs.RightCensored(time, DATA.y.event & np.array([True, False]))
+    with pytest.warns(UserWarning, match=r"coordinates \[1\]"):
+        cs.CensoredEngression(**SMALL).fit(DATA.X, one, LAW)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda m: m.sample(DATA.X, 0), "positive integer; 0 came"),
+        (lambda m: m.sample(DATA.X, 2.5), "positive integer; 2.5 came"),
+        (lambda m: m.predict_quantile(DATA.X, 1.5), "between 0 and 1"),
+        (lambda m: m.predict_survival_function(DATA.X, [np.nan]), "NaN came"),
+        (lambda m: m.predict(DATA.X, "mode"), "'mode' came"),
+        (lambda m: m.probability(DATA.X, 24.0), "callable such as"),
+        (lambda m: m.probability(DATA.X, lambda z: z > 1), "booleans"),
+    ],
+)
+def test_wrong_questions_are_refused(model, ask, message):
+    with pytest.raises(InvalidInputError, match=message):
+        ask(model)
 
 
 def test_it_learns_what_censoring_hides():

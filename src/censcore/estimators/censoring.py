@@ -67,6 +67,11 @@ class Censoring(SurvivalEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the law of C to all rows that say something of it."""
+        if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
+            raise InvalidInputError(
+                "The law of C must come from an estimator such as KaplanMeier() or CoxRegression(); "
+                f"{self.estimator!r} came."
+            )
         y = as_outcome(y)
         check_rows(X, len(y))
         sample_weight = None if sample_weight is None else check_weights(sample_weight, len(y))

@@ -134,10 +134,9 @@ class LikelihoodEstimator(NeuralEstimator):
         training = rows_of(everything, rows)
         validation = None if held_out is None else rows_of(everything, held_out)
         if eval_set is not None:
-            held_out_y = as_outcome(eval_set[1])
-            validation = self._tensors(
-                self._check_X(eval_set[0], len(held_out_y), reset=False), held_out_y, None
-            )
+            others, times = self._check_eval_set(eval_set, "X", "y")
+            times = as_outcome(times)
+            validation = self._tensors(self._check_X(others, len(times), reset=False), times, None)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
             self._network = self._new_network()

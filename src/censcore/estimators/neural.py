@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from censcore._arrays import to_numpy
 from censcore.estimators._base import NotFitted, SurvivalEstimator
 from censcore.estimators._standardised import Data, Standardised, moments
 from censcore.estimators.history import History
@@ -25,12 +27,27 @@ __all__ = ["NeuralEstimator", "pick_device"]
 def pick_device(device: str) -> torch.device:
     """``"auto"`` is the GPU where there is one; of several processes each takes its own."""
     if device != "auto":
-        return torch.device(device)
+        return _named_device(device)
     if not torch.cuda.is_available():
         return torch.device("cpu")
     rank, world = rank_and_world()
     own = int(os.environ.get("LOCAL_RANK", rank))
     return torch.device("cuda", own) if world > 1 else torch.device("cuda")
+
+
+def _named_device(device: str) -> torch.device:
+    try:
+        named = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise InvalidInputError(
+            f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or another device of torch; {device!r} came."
+        ) from None
+    if named.type == "cuda" and (named.index or 0) >= torch.cuda.device_count():
+        raise InvalidInputError(
+            f"device={device!r} came, but torch finds {torch.cuda.device_count()} CUDA devices; use 'auto' "
+            "to take one where there is one."
+        )
+    return named
 
 
 class NeuralEstimator(SurvivalEstimator):
@@ -105,7 +122,28 @@ class NeuralEstimator(SurvivalEstimator):
         outcome = as_outcome(y)
         self.k_ = outcome.k
         self._joint = outcome.time.ndim == 2
+        seen = to_numpy(outcome.event).reshape(len(outcome), -1).any(axis=0)
+        if not seen.any():
+            raise InvalidInputError(
+                "No row has an event: from censored times alone nothing can be learned of event times."
+            )
+        if not seen.all():
+            warnings.warn(
+                f"No row has an event in coordinates {np.flatnonzero(~seen).tolist()}: all that can be "
+                "learned of them is that they come after follow-up.",
+                stacklevel=3,
+            )
         return outcome
+
+    @staticmethod
+    def _check_eval_set(eval_set: Any, *parts: str) -> tuple[Any, ...]:
+        """A tuple that begins with X and y."""
+        if not isinstance(eval_set, tuple | list) or not 2 <= len(eval_set) <= len(parts):
+            came = (
+                f"{len(eval_set)} of them" if isinstance(eval_set, tuple | list) else type(eval_set).__name__
+            )
+            raise InvalidInputError(f"eval_set must be a tuple, ({', '.join(parts)}); {came} came.")
+        return tuple(eval_set)
 
     @staticmethod
     def _check_groups(groups: Any, n: int) -> np.ndarray | None:
@@ -159,6 +197,8 @@ class NeuralEstimator(SurvivalEstimator):
     # ---- training ------------------------------------------------------------------------------
 
     def _recipe(self, n: int) -> Recipe:
+        if not isinstance(self.batch_size, int | np.integer) and self.batch_size != "auto":
+            raise InvalidInputError(f"batch_size must be a number or 'auto'; {self.batch_size!r} came.")
         automatic = min(256, max(32, n // 8))
         return Recipe(
             epochs=self.epochs,

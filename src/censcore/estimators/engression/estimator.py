@@ -231,7 +231,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         training = rows_of(everything, rows)
         validation = None if held_out is None else rows_of(everything, held_out)
         if eval_set is not None:
-            validation = self._evaluation_rows(*eval_set)
+            parts = self._check_eval_set(eval_set, "X", "y", "censoring", "mask")
+            validation = self._evaluation_rows(*parts)
         self._fit_generators(training, validation, None if groups is None else groups[rows], callbacks)
         return self
 
@@ -271,6 +272,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         n, k = len(y), y.k
         if mask is not None:
             y, C, mask = leave_out(y, C, mask)
+            if not mask.any():
+                raise InvalidInputError("mask is False everywhere: no event time counts.")
         problem = pose(y, _anything(y), C, joint=True)
         rows: dict[str, Tensor | Standardised] = {
             "x": self._standardised(X),
@@ -339,9 +342,9 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         """Draws (rows, m, k) of so many rows as memory should hold; the generators share the draws."""
         self._check_fitted()
         x = self._standardised(self._check_X(X, None, reset=False))
-        m = self.n_samples if m is None else int(m)
-        if m < 1:
-            raise InvalidInputError(f"m, the number of samples, must be at least 1; {m} came.")
+        m = self.n_samples if m is None else m
+        if not isinstance(m, int | np.integer) or m < 1:
+            raise InvalidInputError(f"m, the number of samples, must be a positive integer; {m} came.")
         shares = np.diff(np.linspace(0, m, len(self._generators) + 1).round().astype(int))
         seed = self._seed if seed is None else int(seed)
         widest = max(self.width, self._generators[0].noise_size)

@@ -90,6 +90,8 @@ class Generator(nn.Module):
             raise InvalidInputError(
                 f"depth, width, noise_dim and k must be at least 1; {(depth, width, noise_dim, k)} came."
             )
+        if not 0 <= dropout < 1:
+            raise InvalidInputError(f"dropout must lie in [0, 1); {dropout} came.")
         self.width, self.k, self.noise_dim = width, k, noise_dim
         self.noise_layers = depth if noise_everywhere else 1
         self.residual = residual

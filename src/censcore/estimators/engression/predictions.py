@@ -58,6 +58,8 @@ class SamplePredictions:
     def predict_survival_function(self, X: Any, times: Any) -> np.ndarray:
         """P(T_j > t | x) at common times: (n, q), or (n, q, k) for joint outcomes."""
         times = np.asarray(times, dtype=float).reshape(-1)
+        if np.isnan(times).any():
+            raise InvalidInputError("times must be numbers; NaN came.")
         return self._by_coordinate(X, lambda z: np.stack([(z > t).mean(axis=1) for t in times], axis=1))
 
     def probability(self, X: Any, event: JointEvent) -> np.ndarray:
@@ -71,6 +73,10 @@ class SamplePredictions:
             Maps times (..., k) to booleans (...): one of :mod:`censcore.distributions.joint_events`
             (``either_before(24.0)``, ``all_before``, ``first_is``, ``in_order``) or your own.
         """
+        if not callable(event):
+            raise InvalidInputError(
+                f"event must be a callable such as either_before(24.0); {type(event).__name__} came."
+            )
 
         def share(z: np.ndarray) -> np.ndarray:
             happened = np.asarray(event(z))
