@@ -1,7 +1,9 @@
 """The training loop: what it minimises, keeps, resumes and refuses."""
 
+import json
 import math
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -146,48 +148,60 @@ def test_resuming_after_kill_9(tmp_path):
     assert resumed.stdout == whole.stdout
 
 
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
 def test_two_processes_follow_the_loss_curve_of_one(tmp_path):
     script = tmp_path / "distributed.py"
     script.write_text(
         textwrap.dedent(
             """
-            import os, torch
+            import json, os, sys, torch
             import torch.distributed as dist
             from censcore.estimators.training import Recipe, same_everywhere, train
             from tests.estimators.test_training import Regression
             torch.set_num_threads(1)
             if "RANK" in os.environ:
                 dist.init_process_group("gloo")
-            print("SEED", same_everywhere(5 + int(os.environ.get("RANK", "0"))), flush=True)
+            rank = os.environ.get("RANK", "0")
+            seed = same_everywhere(5 + int(rank))
             g = torch.Generator().manual_seed(1)
             x = torch.randn(200, 3, generator=g)
             rows = {"x": x, "y": x.sum(1), "weight": torch.rand(200, generator=g)}
             history = train(Regression(), rows, rows, Recipe(epochs=4, batch_size=32), seed=3,
                             device=torch.device("cpu"))
-            if os.environ.get("RANK", "0") == "0":
-                print("LOSSES", *[f"{e.train_loss:.7f},{e.validation_loss:.7f}" for e in history.epochs])
+            losses = [[e.train_loss, e.validation_loss] for e in history.epochs]
+            with open(os.path.join(sys.argv[1], rank), "w") as file:
+                json.dump({"seed": seed, "losses": losses}, file)
             if dist.is_initialized():
                 dist.destroy_process_group()
             """
         )
     )
 
-    def losses(*command):
+    def processes(name, *command):
+        out = tmp_path / name
+        out.mkdir()
         done = subprocess.run(
-            [sys.executable, *command, str(script)],
+            [sys.executable, *command, str(script), str(out)],
             capture_output=True,
             text=True,
             check=False,
             env=WITH_TESTS,
         )
-        line = [line for line in done.stdout.splitlines() if line.startswith("LOSSES")]
-        assert line, done.stderr
-        assert {line for line in done.stdout.splitlines() if line.startswith("SEED")} == {"SEED 5"}
-        return np.array([pair.split(",") for pair in line[0].split()[1:]], dtype=float)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(path.read_text()) for path in sorted(out.iterdir())]
 
-    one = losses()
-    two = losses("-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=29611")
-    np.testing.assert_allclose(one, two, rtol=1e-5)
+    (one,) = processes("one")
+    two = processes(
+        "two", "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={free_port()}"
+    )
+    assert [process["seed"] for process in two] == [5, 5]
+    for process in two:
+        np.testing.assert_allclose(process["losses"], one["losses"], rtol=1e-5)
 
 
 def test_bad_settings_and_a_diverging_loss_are_refused(data):
