@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -112,6 +113,7 @@ def train(
         except KeyboardInterrupt:
             run.history.interrupted = True
     run.keep_best()
+    run.leave_the_others()
     return run.history
 
 
@@ -275,6 +277,12 @@ class _Run:
     def keep_best(self) -> None:
         _copy(self.best, self.network)
         self.network.eval()
+
+    def leave_the_others(self) -> None:
+        """Free the link between processes now: it must not outlive the process group, or torch aborts."""
+        if self.world > 1:
+            self.parallel = self.network
+            gc.collect()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         tensors = {f"network.{n}": v for n, v in self.network.state_dict().items()}
