@@ -108,7 +108,10 @@ class JointGridModel(LikelihoodEstimator):
 
     def _choose_edges(self, time: np.ndarray, event: np.ndarray) -> np.ndarray:
         if not isinstance(self.edges, str):
-            return np.asarray(self.edges, dtype=float) / self._unit
+            edges = np.asarray(self.edges, dtype=float)
+            if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0 or not (np.diff(edges) > 0).all():
+                raise InvalidInputError(f"edges must start at 0 and increase; {edges.tolist()} came.")
+            return edges / self._unit
         if self.bins < 2:
             raise InvalidInputError(f"bins must be at least 2; {self.bins} came.")
         if self.edges == "uniform":
@@ -127,6 +130,10 @@ class JointGridModel(LikelihoodEstimator):
         if self.tail == "infinity":
             return np.zeros(2)
         if self.tail != "hazard":
+            if isinstance(self.tail, str) or not 0 <= self.tail < np.inf:
+                raise InvalidInputError(
+                    f"tail must be 'hazard', 'infinity' or a rate of at least 0; {self.tail!r} came."
+                )
             return np.full(2, float(self.tail) * self._unit)
         start = self._edges[-1] * 0.75
         at_risk = np.clip(time - start, 0.0, None).sum(axis=0)

@@ -37,6 +37,12 @@ class ParameterNetwork(nn.Module):
 
     def __init__(self, n_features: int, conditional: int, constant: int, hidden: Sequence[int]) -> None:
         super().__init__()
+        if not isinstance(hidden, Sequence) or not all(
+            isinstance(u, int | np.integer) and u > 0 for u in hidden
+        ):
+            raise InvalidInputError(
+                f"hidden must be the widths of hidden layers, such as (128, 128); {hidden!r} came."
+            )
         layers: list[nn.Module] = []
         width = n_features
         for units in hidden:
