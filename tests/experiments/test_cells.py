@@ -123,3 +123,22 @@ def test_a_file_is_written_in_one_piece(tmp_path, monkeypatch):
         write_atomically(target, "new")
     assert target.read_text() == "old"
     assert [p.name for p in target.parent.iterdir()] == ["result.json"]
+
+
+def test_an_interrupted_run_says_what_it_has(tmp_path, caplog):
+    def work(settings):
+        if settings["x"] == 2:
+            raise KeyboardInterrupt
+        return {"value": settings["x"]}
+
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(work, plain_cells(5), tmp_path, progress=False)
+    assert f"2 of 5 cells are in {tmp_path / 'cells'}; run it again" in caplog.text
+
+
+def test_a_damaged_file_is_computed_anew(tmp_path):
+    first = run_cells(square, plain_cells(2), tmp_path, progress=False)
+    damaged = next((tmp_path / "cells").glob("square-1-*.json"))
+    damaged.write_text(damaged.read_text()[:20])
+    assert numbers(run_cells(square, plain_cells(2), tmp_path, progress=False)) == numbers(first)
+    assert json.loads(damaged.read_text())["value"] == 1

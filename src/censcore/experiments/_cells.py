@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from typing import Any
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 
 __all__ = ["Cell", "run_cells", "write_atomically"]
+
+_log = logging.getLogger("censcore")
 
 Work = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -84,10 +88,15 @@ def run_cells(
     done = {} if folder is None else _read_finished(folder, cells)
     todo = [cell for cell in cells if cell.key not in done]
     runner = _on_dask(work, todo, dask) if dask else _on_joblib(work, todo, jobs)
-    for key, result in _with_progress(runner, len(cells), len(done), progress):
+    try:
+        for key, result in _with_progress(runner, len(cells), len(done), progress):
+            if folder is not None:
+                write_atomically(folder / f"{key}.json", json.dumps(result, indent=1))
+            done[key] = result
+    except KeyboardInterrupt:
         if folder is not None:
-            write_atomically(folder / f"{key}.json", json.dumps(result, indent=1))
-        done[key] = result
+            _log.warning("%d of %d cells are in %s; run it again to go on.", len(done), len(cells), folder)
+        raise
     return [done[key] for key in keys]
 
 
@@ -143,7 +152,8 @@ def _read_finished(folder: Path, cells: Sequence[Cell]) -> dict[str, dict[str, A
     for cell in cells:
         path = folder / f"{cell.key}.json"
         if path.exists():
-            found[cell.key] = json.loads(path.read_text())
+            with suppress(ValueError):  # a damaged file is no finished cell
+                found[cell.key] = json.loads(path.read_text())
     return found
 
 
