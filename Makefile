@@ -60,7 +60,7 @@ docs: $(DEV) ## Build the documentation in docs/_build/html
 
 studies: $(DEV) ## Run the studies of the paper into studies/; hours, and it goes on where it stopped
 	$(ONE_THREAD) $(BIN)/censcore reproduce oracle-ranks --jobs $(WORKERS)
-	$(ONE_THREAD) $(BIN)/censcore reproduce raw-scores --replications 200 --jobs $(WORKERS)
+	$(ONE_THREAD) $(BIN)/censcore reproduce raw-scores --replications 200 --large 100000 --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce sensitivity --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce convergence --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce multivariate --jobs $(WORKERS)
