@@ -9,6 +9,20 @@ import typer
 
 import censcore as cs
 from censcore.cli.law import censoring_of, covariates_of, numbers, words
+from censcore.cli.options import (
+    EXIT_CODES,
+    CensoringLaw,
+    CensoringTime,
+    Event,
+    Interpolation,
+    Levels,
+    Predictions,
+    Stratify,
+    Time,
+    Times,
+    horizon_of,
+    training_rows,
+)
 from censcore.cli.predictions import COLUMNS_HELP, column, forecasts_of, outcome_of, read_table
 from censcore.evaluation.catalogue import DEFAULT_SCORES
 
@@ -20,32 +34,26 @@ EPILOG = (
     "  censcore compare test.csv --train train.csv --time days --event died --html report.html\n\n"
     "  censcore compare test.csv --time t --event d --censoring cox --covariates age,stage\n\n"
     "  censcore compare test.csv --time t --event d --scores brier_score --times 365,730 --json out.json\n\n"
-    "Exit codes: 0 done, 1 the data or options do not allow it (the message says why), 2 wrong usage."
+    f"{EXIT_CODES}"
 )
 
 
 def compare(
-    predictions: Annotated[Path, typer.Argument(help="Table of outcomes and forecasts, csv or parquet.")],
-    time: Annotated[str, typer.Option(help="Column of observed times.")],
-    event: Annotated[str, typer.Option(help="Column that is 1 for an event, 0 for a censored time.")],
+    predictions: Predictions,
+    time: Time,
+    event: Event,
     train: Annotated[
         Path | None, typer.Option(help="Rows to fit the law of C and the reference to; same column names.")
     ] = None,
-    censoring: Annotated[
-        str, typer.Option(help="Law of C: kaplan-meier, cox, weibull, or none if nothing is censored.")
-    ] = "kaplan-meier",
+    censoring: CensoringLaw = "kaplan-meier",
     covariates: Annotated[
         str | None, typer.Option(help="Columns for the law of C, and to test whether they predict censoring.")
     ] = None,
-    stratify: Annotated[
-        str | None, typer.Option(help="Column with one Kaplan-Meier law of C per value.")
-    ] = None,
-    censoring_time: Annotated[
-        str | None, typer.Option(help="Column of censoring times, where they are known for all rows.")
-    ] = None,
+    stratify: Stratify = None,
+    censoring_time: CensoringTime = None,
     scores: Annotated[str | None, typer.Option(help="Scores between commas; all by default.")] = None,
-    times: Annotated[str | None, typer.Option(help="Evaluation times between commas.")] = None,
-    levels: Annotated[str | None, typer.Option(help="Quantile levels between commas.")] = None,
+    times: Times = None,
+    levels: Levels = None,
     horizon: Annotated[str, typer.Option(help="End of the comparison, or auto.")] = "auto",
     reference: Annotated[
         str,
@@ -56,29 +64,21 @@ def compare(
         str | None, typer.Option(help="Column of labels of rows that belong together, such as patients.")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
-    interpolation: Annotated[
-        str, typer.Option(help="Survival between the times given: step or linear.")
-    ] = "step",
+    interpolation: Interpolation = "step",
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the numbers for machines.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> None:
     """Compare forecasts by proper scores: means, intervals and paired differences."""
     frame = read_table(predictions)
-    X = covariates_of(frame, words(covariates), stratify)
-    training = None
-    if train is not None:
-        rows = read_table(train)
-        training = (covariates_of(rows, words(covariates), stratify), outcome_of(rows, time, event))
-    known = censoring_time is not None
     found = cs.compare(
         forecasts_of(frame, interpolation, (time, event)),
         outcome_of(frame, time, event, censoring_time),
-        censoring_of(censoring, stratify, known),
-        X=X,
-        train=training,
+        censoring_of(censoring, stratify, censoring_time is not None),
+        X=covariates_of(frame, words(covariates), stratify),
+        train=training_rows(train, time, event, covariates, stratify),
         reference=None if reference == "none" else reference,
-        horizon=horizon if horizon == "auto" else (numbers(horizon, "--horizon") or [0.0])[0],
+        horizon=horizon_of(horizon),
         times=numbers(times, "--times"),
         levels=numbers(levels, "--levels"),
         by={name: column(frame, name, "--by").astype(str) for name in words(by)} or None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import censcore as cs
+from censcore.evaluation._house_style import HOUSE_STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,22 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 COLOURS = {"Kaplan-Meier": "#6b7280", "Weibull": "#d97706", "Cox": "#0f766e"}
-INK, FAINT = "#1f2937", "#e5e7eb"
 TITLE: dict[str, Any] = {"loc": "left", "fontsize": 11, "pad": 10}
-STYLE = {
-    "font.family": "DejaVu Sans",
+STYLE = HOUSE_STYLE | {
     "font.size": 10.5,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": "#9ca3af",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.grid": True,
-    "grid.color": FAINT,
     "figure.constrained_layout.w_pad": 0.12,
     "figure.constrained_layout.h_pad": 0.1,
-    "xtick.color": INK,
-    "ytick.color": INK,
 }
 
 

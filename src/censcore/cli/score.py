@@ -10,6 +10,20 @@ import typer
 
 import censcore as cs
 from censcore.cli.law import censoring_of, covariates_of, numbers, words
+from censcore.cli.options import (
+    EXIT_CODES,
+    CensoringLaw,
+    CensoringTime,
+    Event,
+    Interpolation,
+    Levels,
+    Predictions,
+    Stratify,
+    Time,
+    Times,
+    horizon_of,
+    training_rows,
+)
 from censcore.cli.predictions import COLUMNS_HELP, forecasts_of, outcome_of, read_table
 from censcore.exceptions import InvalidInputError
 
@@ -19,56 +33,44 @@ EPILOG = (
     "Examples:\n\n"
     "  censcore score predictions.csv --time days --event died --out losses.csv\n\n"
     "  censcore score test.csv --train train.csv --time t --event d --scores crps --out losses.parquet\n\n"
-    "Exit codes: 0 done, 1 the data or options do not allow it (the message says why), 2 wrong usage."
+    f"{EXIT_CODES}"
 )
 
 
 def score(
-    predictions: Annotated[Path, typer.Argument(help="Table of outcomes and forecasts, csv or parquet.")],
-    time: Annotated[str, typer.Option(help="Column of observed times.")],
-    event: Annotated[str, typer.Option(help="Column that is 1 for an event, 0 for a censored time.")],
+    predictions: Predictions,
+    time: Time,
+    event: Event,
     out: Annotated[
         Path | None, typer.Option(help="Table of losses to write; printed as csv without it.")
     ] = None,
     train: Annotated[
         Path | None, typer.Option(help="Rows to fit the law of C to; same column names.")
     ] = None,
-    censoring: Annotated[
-        str, typer.Option(help="Law of C: kaplan-meier, cox, weibull, or none if nothing is censored.")
-    ] = "kaplan-meier",
+    censoring: CensoringLaw = "kaplan-meier",
     covariates: Annotated[str | None, typer.Option(help="Columns for the law of C, between commas.")] = None,
-    stratify: Annotated[
-        str | None, typer.Option(help="Column with one Kaplan-Meier law of C per value.")
-    ] = None,
-    censoring_time: Annotated[
-        str | None, typer.Option(help="Column of censoring times, where they are known for all rows.")
-    ] = None,
+    stratify: Stratify = None,
+    censoring_time: CensoringTime = None,
     scores: Annotated[str, typer.Option(help="Scores between commas.")] = "crps",
-    times: Annotated[str | None, typer.Option(help="Evaluation times between commas.")] = None,
-    levels: Annotated[str | None, typer.Option(help="Quantile levels between commas.")] = None,
+    times: Times = None,
+    levels: Levels = None,
     horizon: Annotated[str, typer.Option(help="End of the scores, or auto.")] = "auto",
-    interpolation: Annotated[
-        str, typer.Option(help="Survival between the times given: step or linear.")
-    ] = "step",
+    interpolation: Interpolation = "step",
 ) -> None:
     """Write one loss per row, model and score: columns MODEL__SCORE, or MODEL__SCORE@NUMBER."""
     import pandas as pd
 
     frame = read_table(predictions)
-    training = None
-    if train is not None:
-        rows = read_table(train)
-        training = (covariates_of(rows, words(covariates), stratify), outcome_of(rows, time, event))
     found = cs.compare(
         forecasts_of(frame, interpolation, (time, event)),
         outcome_of(frame, time, event, censoring_time),
         censoring_of(censoring, stratify, censoring_time is not None),
         X=covariates_of(frame, words(covariates), stratify),
-        train=training,
+        train=training_rows(train, time, event, covariates, stratify),
         scores=words(scores),
         times=numbers(times, "--times"),
         levels=numbers(levels, "--levels"),
-        horizon=horizon if horizon == "auto" else (numbers(horizon, "--horizon") or [0.0])[0],
+        horizon=horizon_of(horizon),
         reference=None,
         discrimination=False,
         refits=2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -240,13 +241,13 @@ class NeuralEstimator(SurvivalEstimator):
 
     # ---- model files ---------------------------------------------------------------------------
 
+    @abstractmethod
     def _networks(self) -> list[nn.Module]:
         """The trained networks, in the order in which they are saved."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _build_networks(self) -> list[nn.Module]:
         """Untrained networks of the fitted shape, to be filled from a file."""
-        raise NotImplementedError
 
     def _fitted_settings(self) -> dict[str, Any]:
         """What a subclass must keep besides weights and parameters, as JSON values."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import PointMass
+from censcore.evaluation._house_style import GREY, HOUSE_STYLE, INK
 from censcore.evaluation.catalogue import SCORES
 from censcore.evaluation.inference import Estimate, normal_interval
 from censcore.evaluation.murphy import Elementary
@@ -25,26 +26,15 @@ if TYPE_CHECKING:
 
 __all__ = ["PLOTS"]
 
-INK, FAINT, GREY = "#1f2937", "#e5e7eb", "#6b7280"
 COLOURS = ["#0f766e", "#c2410c", "#4338ca", "#be185d", "#0369a1", "#4d7c0f", "#7e22ce"]
 DASHES: list[Any] = ["-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1))]
-STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": "#9ca3af",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+STYLE: dict[str, Any] = HOUSE_STYLE | {
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.titlesize": 11,
     "axes.titlelocation": "left",
-    "grid.color": FAINT,
     "legend.frameon": False,
     "legend.fontsize": 9.5,
-    "xtick.color": INK,
-    "ytick.color": INK,
     "svg.hashsalt": "censcore",
 }
 POINTS = 60  # of a curve

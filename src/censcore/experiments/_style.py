@@ -8,27 +8,19 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from censcore.evaluation._house_style import FAINT, GREY, HOUSE_STYLE, INK
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["AMBER", "FAINT", "GREY", "INK", "RED", "TEAL", "new_figure", "picture", "styled"]
 
-INK, FAINT, GREY, TEAL, AMBER, RED = "#1f2937", "#e5e7eb", "#6b7280", "#0f766e", "#d97706", "#b91c1c"
+TEAL, AMBER, RED = "#0f766e", "#d97706", "#b91c1c"
 
-_STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": "#9ca3af",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+_STYLE: dict[str, Any] = HOUSE_STYLE | {
     "axes.axisbelow": True,
     "axes.titlesize": 10.5,
     "axes.titlelocation": "left",
-    "grid.color": FAINT,
-    "xtick.color": INK,
-    "ytick.color": INK,
     "legend.frameon": False,
 }
 

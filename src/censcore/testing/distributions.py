@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from censcore.distributions import Distribution, Univariate
 from censcore.testing import _everywhere, _joint, _univariate
+from censcore.testing._contract import expect_kept
 from censcore.testing._subject import Rule, Subject
 
 __all__ = ["check_distribution"]
@@ -45,17 +46,4 @@ def check_distribution(law: Distribution, *, rtol: float | None = None, seed: in
     subject = Subject(law, rtol, seed)
     own = _univariate.RULES if isinstance(law, Univariate) and law.k == 1 else _joint.RULES
     rules: tuple[Rule, ...] = (*own, *_everywhere.RULES)
-    broken = [f"- {rule.__doc__} {found}" for rule in rules if (found := _broken(rule, subject))]
-    if broken:
-        raise AssertionError(f"{law!r} breaks the contract of distributions:\n" + "\n".join(broken))
-
-
-def _broken(rule: Rule, subject: Subject) -> str:
-    """What is wrong with the subject by this rule; empty if nothing is."""
-    try:
-        rule(subject)
-    except AssertionError as error:
-        return " ".join(str(error).split())
-    except Exception as error:  # a rule that cannot even be asked is broken, whatever the reason
-        return f"{type(error).__name__}: {error}"
-    return ""
+    expect_kept(rules, subject, repr(law), "distributions")

@@ -18,6 +18,7 @@ from censcore.estimators import Censoring
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score
 from censcore.testing._candidate import Candidate, EstimatorRule
+from censcore.testing._contract import expect_kept
 from censcore.testing.distributions import check_distribution
 
 __all__ = ["check_estimator"]
@@ -61,20 +62,7 @@ def check_estimator(estimator: Any, *, k: int = 1, seed: int = 0) -> None:
                 "SurvivalEstimator or sklearn.base.BaseEstimator."
             )
     candidate = Candidate(estimator, k, seed)
-    broken = [f"- {rule.__doc__} {found}" for rule in RULES if (found := _broken(rule, candidate))]
-    if broken:
-        raise AssertionError(f"{estimator!r} breaks the contract of estimators:\n" + "\n".join(broken))
-
-
-def _broken(rule: EstimatorRule, candidate: Candidate) -> str:
-    """What is wrong by this rule; empty if nothing is."""
-    try:
-        rule(candidate)
-    except AssertionError as error:
-        return " ".join(str(error).split())
-    except Exception as error:  # a rule that cannot even be asked is broken, whatever the reason
-        return f"{type(error).__name__}: {error}"
-    return ""
+    expect_kept(RULES, candidate, repr(estimator), "estimators")
 
 
 def parameters(c: Candidate) -> None:

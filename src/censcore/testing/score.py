@@ -14,6 +14,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass, Uniform, Weibull
 from censcore.outcomes import RightCensored
 from censcore.scores import mean_loss
+from censcore.testing._contract import expect_kept
 from censcore.testing._subject import close
 
 __all__ = ["check_score"]
@@ -73,20 +74,7 @@ def check_score(
     ...
     """
     subject = _Subject(score, forecast or (lambda law: law), rtol, seed)
-    broken = [f"- {rule.__doc__} {found}" for rule in RULES if (found := _broken(rule, subject))]
-    if broken:
-        name = getattr(score, "__name__", repr(score))
-        raise AssertionError(f"{name} breaks the contract of scores:\n" + "\n".join(broken))
-
-
-def _broken(rule: Callable[[_Subject], None], subject: _Subject) -> str:
-    try:
-        rule(subject)
-    except AssertionError as error:
-        return " ".join(str(error).split())
-    except Exception as error:  # a rule that cannot even be asked is broken, whatever the reason
-        return f"{type(error).__name__}: {error}"
-    return ""
+    expect_kept(RULES, subject, getattr(score, "__name__", repr(score)), "scores")
 
 
 @dataclass

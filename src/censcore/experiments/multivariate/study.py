@@ -51,7 +51,7 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     >>> sorted(result)[1:5]
     ['censored', 'censored_excess', 'censored_excess_se', 'censored_truth']
     """
-    options: dict[str, Any] = SIZES | {"severity": 1.0, "law": "true", "device": "cpu", **settings}
+    options = DEFAULTS | settings
     world = LogNormalWorld(
         options["k"],
         options["world"] == "mixture",
