@@ -69,3 +69,21 @@ def test_scoring_numpy_arrays_loads_no_optional_package():
         "F, C = cs.Weibull(1.5, 2.0), cs.Uniform(0.0, 9.0); cs.crps(y, F, C); cs.log_score(y, F, C)"
     )
     assert _loaded_after(code) <= {"scipy.stats"}
+
+
+def test_a_name_that_needs_torch_says_so_where_it_is_missing():
+    code = """
+import sys
+class WithoutTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+sys.meta_path.insert(0, WithoutTorch())
+import censcore as cs
+try:
+    cs.CensoredEngression
+except cs.exceptions.MissingDependencyError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "CensoredEngression needs torch: pip install 'censcore[torch]'."

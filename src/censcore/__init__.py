@@ -124,7 +124,14 @@ __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        value = getattr(import_module(f"censcore.{_HOME[name]}"), name)
+        try:
+            value = getattr(import_module(f"censcore.{_HOME[name]}"), name)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            from censcore.exceptions import MissingDependencyError
+
+            raise MissingDependencyError(f"{name} needs torch: pip install 'censcore[torch]'.") from error
     elif name in _SUBMODULES:
         value = import_module(f"censcore.{name}")
     elif name == "__version__":
