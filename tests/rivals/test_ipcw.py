@@ -29,7 +29,7 @@ def law_of_c(y: cs.RightCensored, ties: str) -> cs.Distribution:
 
 
 def mean_under(convention: str, y: cs.RightCensored, F: cs.Distribution, score=ipcw_brier) -> np.ndarray:
-    C = law_of_c(y, CONVENTIONS[convention]["ties"])
+    C = law_of_c(y, CONVENTIONS[convention].ties)
     return score(y, F, C, TIMES, convention=convention).mean(axis=0)
 
 
@@ -100,6 +100,65 @@ def test_hazardous_where_its_floor_binds(rng):
     frame = pd.DataFrame({"event": y.event.astype(int), "duration": y.time})
     expected = metrics.brier_score_survival(frame, frame, S, TIMES)
     np.testing.assert_allclose(mean_under("hazardous", y, cs.Step(TIMES, sf=S)), expected, rtol=1e-10)
+
+
+def test_scikit_survival_gives_no_weight_where_the_censoring_distribution_ends(rng):
+    """The last time is censored, so that G = 0 from there on: events and survivors there count nothing."""
+    metrics = pytest.importorskip("sksurv.metrics")
+    surv = pytest.importorskip("sksurv.util").Surv
+    train = cs.RightCensored([1.0, 2.0, 3.0, 4.0], [1, 0, 1, 0])
+    y = cs.RightCensored([1.0, 2.5, 4.0, 6.0], [1, 1, 1, 0])
+    S = rng.uniform(0.2, 0.9, 4)[:, None] ** np.array([1.5, 3.0, 4.5])
+    at = np.array([1.5, 3.0, 4.5])
+    _, expected = metrics.brier_score(
+        surv.from_arrays(train.event, train.time), surv.from_arrays(y.event, y.time), S, at
+    )
+    C = law_of_c(train, "events first")
+    assert C.sf(4.5)[0] == 0
+    found = ipcw_brier(y, cs.Step(at, sf=S), C, at, convention="scikit-survival")
+    np.testing.assert_allclose(found.mean(axis=0), expected, rtol=1e-12)
+
+
+def test_hazardous_where_the_censoring_distribution_ends(rng):
+    metrics = pytest.importorskip("hazardous.metrics")
+    pd = pytest.importorskip("pandas")
+    train = cs.RightCensored([1.0, 2.0, 3.0, 4.0], [1, 0, 1, 0])
+    y = cs.RightCensored([1.0, 2.5, 4.0, 6.0], [1, 1, 1, 0])
+    at = np.array([1.5, 3.0, 4.5])
+    S = rng.uniform(0.2, 0.9, 4)[:, None] ** at
+    frames = [pd.DataFrame({"event": o.event.astype(int), "duration": o.time}) for o in (train, y)]
+    expected = metrics.brier_score_survival(*frames, S, at)
+    C = law_of_c(train, "censorings first")
+    # its floor is the larger of 0.05 and the smallest positive value of G
+    smallest = min(G for G in C.sf(train.time[None, :])[0] if G > 0)
+    found = ipcw_brier(y, cs.Step(at, sf=S), C, at, convention="hazardous", floor=max(0.05, smallest))
+    np.testing.assert_allclose(found.mean(axis=0), expected, rtol=1e-12)
+
+
+def test_mlr3proba_by_hand():
+    """Its own test case: G(1), G(2), G(3) = 0.9, 0.8, 0.6; an event at 2 and a subject censored at 1.5."""
+    C = cs.Step([1.0, 2.0, 3.0], sf=[0.9, 0.8, 0.6])
+    y = cs.RightCensored([2.0, 1.5], [1, 0])
+    S = np.array([0.7, 0.5, 0.3])
+    found = ipcw_brier(y, cs.Step([1.0, 2.0, 3.0], sf=S), C, [1.0, 2.0, 3.0], convention="mlr3proba")
+    expected = [[0.3**2 / 0.9, 0.5**2 / 0.8, 0.3**2 / 0.8], [0.3**2 / 0.9, 0.0, 0.0]]
+    np.testing.assert_allclose(found, expected)
+    ended = cs.Step([2.0], sf=[0.0])
+    assert ipcw_brier(y[:1], cs.Step([2.0], sf=[0.5]), ended, [2.0], convention="mlr3proba") == 0.25 / 1e-3
+
+
+def test_yardstick_by_hand():
+    """Left limits for survivors too, and a floor that yields to small values of G."""
+    C = cs.Step([1.0, 2.0, 3.0], sf=[0.9, 0.5, 0.004])
+    y = cs.RightCensored([2.0, 5.0, 4.0], [1, 1, 1])
+    F = cs.Step([1.0, 2.0, 3.0, 3.5], sf=[0.8, 0.6, 0.4, 0.2])
+    at_two = ipcw_brier(y, F, C, [2.0], convention="yardstick")[:, 0]
+    np.testing.assert_allclose(at_two, [0.6**2 / 0.9, 0.4**2 / 0.9, 0.4**2 / 0.9])
+    at_end = ipcw_brier(y, F, C, [3.5], convention="yardstick")[:, 0]
+    np.testing.assert_allclose(at_end, [0.2**2 / 0.9, 0.8**2 / 0.004, 0.8**2 / 0.004])
+    ended = cs.Step([1.0], sf=[0.0])
+    found = ipcw_brier(y[1:], F, ended, [2.0], convention="yardstick")[:, 0]
+    np.testing.assert_allclose(found, 0.4**2 / 0.01)
 
 
 def pycox_weighted(kind: str, y: cs.RightCensored, S: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from censcore.rivals.administrative import administrative_brier
 from censcore.rivals.avati import survival_crps
 from censcore.rivals.calibration import DCalibration, d_calibration
-from censcore.rivals.ipcw import CONVENTIONS, ipcw_binomial_log, ipcw_brier
+from censcore.rivals.ipcw import CONVENTIONS, Convention, ipcw_binomial_log, ipcw_brier
 from censcore.rivals.yanagisawa import (
     yanagisawa_brier,
     yanagisawa_log,
@@ -14,6 +14,7 @@ from censcore.rivals.yanagisawa import (
 
 __all__ = [
     "CONVENTIONS",
+    "Convention",
     "DCalibration",
     "administrative_brier",
     "d_calibration",

@@ -1,7 +1,8 @@
-"""Inverse-probability-of-censoring-weighted scores, with the conventions that libraries differ in."""
+"""Inverse-probability-of-censoring-weighted scores, in the conventions that libraries differ in."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,22 +10,68 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import name_rows
-from censcore.exceptions import InvalidInputError, PositivityError
-from censcore.scores._problem import Problem, evaluation_times, pose
+from censcore.exceptions import InvalidInputError, MissingCensoringError, PositivityError
+from censcore.outcomes import as_outcome
+from censcore.scores._problem import Problem, evaluation_times, known_law, pose
 
-__all__ = ["CONVENTIONS", "ipcw_binomial_log", "ipcw_brier"]
+__all__ = ["CONVENTIONS", "Convention", "ipcw_binomial_log", "ipcw_brier"]
 
-#: What common implementations do: which survival of C an event is divided by, how the mean is taken, a floor
-#: on G; and, as a property of the law that is passed, who comes first where an event and a censoring share a
-#: time. Events first is ``Censoring(KaplanMeier())``; censorings first is a Kaplan-Meier curve of the negated
-#: events, ``KaplanMeier().fit(None, RightCensored(time, ~event))``.
-CONVENTIONS: dict[str, dict[str, Any]] = {
-    "graf": {"left_limit": True, "normalize": "rows", "floor": 0.0, "ties": "events first"},
-    "gerds-schumacher": {"left_limit": True, "normalize": "rows", "floor": 0.0, "ties": "events first"},
-    "scikit-survival": {"left_limit": False, "normalize": "rows", "floor": 0.0, "ties": "events first"},
-    "pycox": {"left_limit": True, "normalize": "weights", "floor": 0.0, "ties": "censorings first"},
-    "hazardous": {"left_limit": False, "normalize": "rows", "floor": 0.05, "ties": "censorings first"},
-    "survival-eval": {"left_limit": False, "normalize": "rows", "floor": 0.0, "ties": "censorings first"},
+
+@dataclass(frozen=True)
+class Convention:
+    """What an implementation of an IPCW score decides.
+
+    Attributes
+    ----------
+    left_limit : bool
+        Divide an event at y by G(y-) = P(C >= y), or by G(y) = P(C > y).
+    survivor_left_limit : bool
+        Divide a survivor at t by G(t-), or by G(t).
+    normalize : {"subjects", "weights"}
+        Divide by the number of subjects, or by the sum of the weights.
+    floor : float
+        Smallest value of G that is divided by.
+    yielding : bool
+        Where some positive G in use lies below the floor, half of the smallest of them is the floor.
+    zero : float or None
+        What stands for G where G = 0: infinity gives weight zero, a number that weight; None refuses.
+    ties : {"events first", "censorings first"}
+        Who comes first where an event and a censoring share a time. A property of the censoring distribution
+        that is passed: events first is ``Censoring(KaplanMeier())``; censorings first is a Kaplan-Meier curve
+        of the negated events, ``KaplanMeier().fit(None, RightCensored(time, ~event))``.
+    """
+
+    left_limit: bool = True
+    survivor_left_limit: bool = False
+    normalize: str = "subjects"
+    floor: float = 0.0
+    yielding: bool = False
+    zero: float | None = None
+    ties: str = "events first"
+
+    def __post_init__(self) -> None:
+        if self.normalize not in ("subjects", "weights"):
+            raise InvalidInputError(f"normalize must be 'subjects' or 'weights'; got {self.normalize!r}.")
+
+    def divisor(self, G: np.ndarray, used: np.ndarray) -> np.ndarray:
+        """G as it is divided by where ``used``; zero where the convention has no answer."""
+        floor = self.floor
+        if self.yielding and (small := G[used & (G > 0) & (G < floor)]).size:
+            floor = small.min() / 2
+        G = np.maximum(G, floor)
+        return G if self.zero is None else np.where(G == 0, self.zero, G)
+
+
+#: What common implementations do.
+CONVENTIONS: dict[str, Convention] = {
+    "graf": Convention(),
+    "gerds-schumacher": Convention(),
+    "scikit-survival": Convention(left_limit=False, zero=np.inf),
+    "pycox": Convention(normalize="weights", ties="censorings first"),
+    "hazardous": Convention(left_limit=False, floor=0.05, ties="censorings first"),
+    "survival-eval": Convention(left_limit=False, zero=np.inf, ties="censorings first"),
+    "mlr3proba": Convention(left_limit=False, zero=1e-3, ties="censorings first"),
+    "yardstick": Convention(survivor_left_limit=True, floor=0.01, yielding=True),
 }
 
 
@@ -39,30 +86,45 @@ def ipcw_brier(
     normalize: str | None = None,
     floor: float | None = None,
 ) -> Array:
-    r"""IPCW Brier score at given times, one loss per row, (n, q).
+    r"""IPCW Brier score at given times, one loss per subject, (n, q).
 
     .. math:: \frac{S(t)^2\,\mathbb 1\{y\le t\}\,\delta}{G(y-)}+\frac{(1-S(t))^2\,\mathbb 1\{y>t\}}{G(t)}
 
-    With the left limit, means over rows, no floor and the law of C given the covariates it is proper on the
-    region where G is positive. With a marginal law of C and covariate-dependent censoring, with G(y) at
-    ties, with a floor or with random normalisation it is not.
+    With the left limit, means over subjects, no floor and the censoring distribution given the covariates it
+    is proper on the region where G is positive. It is not with a marginal censoring distribution and
+    covariate-dependent censoring, with G(y) at ties, with a floor, with a value that stands for G = 0, or
+    with random normalisation.
 
     Parameters
     ----------
     y, forecast, censoring : outcome and Distributions
-        As for every score. The order of events and censorings at ties is a property of the law of C, see
-        ``CONVENTIONS``.
+        As for every score. The order of events and censorings at ties is a property of the censoring
+        distribution, see :class:`Convention`.
     times : array
         Evaluation times.
     convention : str
-        A key of ``CONVENTIONS``; the options below override single choices.
+        A key of ``CONVENTIONS``; the options below override single choices. Where G = 0 the conventions of
+        scikit-survival and SurvivalEVAL give weight zero, mlr3proba's divides by 0.001; those that have no
+        answer raise a :class:`~censcore.exceptions.PositivityError`.
     left_limit : bool, optional
         Divide events by G(y-), or by G(y).
-    normalize : {"rows", "weights"}, optional
-        ``"weights"`` divides by the sum of the weights instead of n; the rows are scaled so that their plain
-        mean is that ratio.
+    normalize : {"subjects", "weights"}, optional
+        ``"weights"`` divides by the sum of the weights instead of n; the losses are scaled so that their
+        plain mean is that ratio.
     floor : float, optional
         Smallest value of G that is divided by.
+
+    See Also
+    --------
+    censcore.brier_score : the proper score, on the same scale with ``scale="ipcw"``.
+
+    References
+    ----------
+    Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of prognostic
+    classification schemes for survival data. *Statistics in Medicine* 18, 2529-2545.
+
+    Gerds, T. A. and Schumacher, M. (2006). Consistent estimation of the expected Brier score in general
+    survival models with right-censored event times. *Biometrical Journal* 48, 1029-1040.
 
     Examples
     --------
@@ -74,9 +136,9 @@ def ipcw_brier(
            [0.3977],
            [0.3977]])
     """
-    problem, t, options = _prepare(y, forecast, censoring, times, convention, left_limit, normalize, floor)
+    problem, t, rule = _prepare(y, forecast, censoring, times, convention, left_limit, normalize, floor)
     S = problem.F.sf(t)
-    return _weighted(problem, t, options, event=S**2, survivor=(1 - S) ** 2)
+    return _weighted(problem, t, rule, event=S**2, survivor=(1 - S) ** 2)
 
 
 def ipcw_binomial_log(
@@ -92,6 +154,15 @@ def ipcw_binomial_log(
 ) -> Array:
     """IPCW binomial log score, (n, q): :func:`ipcw_brier` with -log F(t) and -log S(t) for the squares.
 
+    See Also
+    --------
+    censcore.binomial_log_score : the proper score.
+
+    References
+    ----------
+    Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of prognostic
+    classification schemes for survival data. *Statistics in Medicine* 18, 2529-2545.
+
     Examples
     --------
     >>> import censcore as cs
@@ -102,46 +173,49 @@ def ipcw_binomial_log(
            [1.0714],
            [1.0714]])
     """
-    problem, t, options = _prepare(y, forecast, censoring, times, convention, left_limit, normalize, floor)
-    return _weighted(problem, t, options, event=-safe_log(problem.F.cdf(t)), survivor=-problem.F.logsf(t))
+    problem, t, rule = _prepare(y, forecast, censoring, times, convention, left_limit, normalize, floor)
+    return _weighted(problem, t, rule, event=-safe_log(problem.F.cdf(t)), survivor=-problem.F.logsf(t))
 
 
 def _prepare(
     y: Any, forecast: Any, censoring: Any, times: Array, convention: str, *overrides: Any
-) -> tuple[Problem, Array, dict[str, Any]]:
+) -> tuple[Problem, Array, Convention]:
     if times is None:
         raise InvalidInputError("IPCW scores need times=..., the times at which F is judged.")
     if convention not in CONVENTIONS:
-        raise InvalidInputError(f"convention must be one of {sorted(CONVENTIONS)}; {convention!r} came.")
-    options = dict(CONVENTIONS[convention])
-    options |= {
-        name: value
-        for name, value in zip(("left_limit", "normalize", "floor"), overrides, strict=True)
-        if value is not None
-    }
-    if options["normalize"] not in ("rows", "weights"):
-        raise InvalidInputError(f"normalize must be 'rows' or 'weights'; {options['normalize']!r} came.")
-    problem = pose(y, forecast, censoring)
+        raise InvalidInputError(f"convention must be one of {sorted(CONVENTIONS)}; got {convention!r}.")
+    given = zip(("left_limit", "normalize", "floor"), overrides, strict=True)
+    rule = replace(CONVENTIONS[convention], **{name: value for name, value in given if value is not None})
+    y = as_outcome(y)
+    censoring = known_law(y) if censoring is None else censoring
+    if censoring is None:
+        raise MissingCensoringError(
+            "Some times are censored and no law of C was given. Pass censoring=..., for instance "
+            "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
+        )
+    # events that the censoring distribution excludes are for the convention to judge
+    problem = pose(y, forecast, censoring, needs_law=False)
     t, _ = evaluation_times(times, problem.y, None)
-    return problem, t, options
+    return problem, t, rule
 
 
-def _weighted(problem: Problem, t: Array, options: dict[str, Any], event: Array, survivor: Array) -> Array:
-    weight, dead = _weights(problem, t, options)
+def _weighted(problem: Problem, t: Array, rule: Convention, event: Array, survivor: Array) -> Array:
+    weight, dead = _weights(problem, t, rule)
     loss = np.where(weight > 0, weight * np.where(dead, to_numpy(event), to_numpy(survivor)), 0.0)
-    if options["normalize"] == "weights":
+    if rule.normalize == "weights":
         loss = loss * len(weight) / weight.sum(axis=0)
     return loss
 
 
-def _weights(problem: Problem, t: Array, options: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Inverse probabilities (n, q), zero for rows censored before t, and who has had the event by t."""
-    time, delta = to_numpy(problem.y.time)[:, None], to_numpy(problem.y.event)[:, None]
-    at_event = problem.C.sf_left(problem.y.time) if options["left_limit"] else problem.C.sf(problem.y.time)
-    at_event = np.maximum(np.broadcast_to(to_numpy(at_event), (problem.n,)), options["floor"])[:, None]
-    at_time = np.maximum(to_numpy(problem.C.sf(t)), options["floor"])
+def _weights(problem: Problem, t: Array, rule: Convention) -> tuple[np.ndarray, np.ndarray]:
+    """Inverse probabilities (n, q), zero if censored before t, and who has had the event by t."""
+    C, y = problem.C, problem.y
+    time, delta = to_numpy(y.time)[:, None], to_numpy(y.event)[:, None]
+    at_event = to_numpy((C.sf_left if rule.left_limit else C.sf)(y.time))
+    at_event = np.broadcast_to(at_event, (problem.n,))[:, None]
+    at_time = to_numpy((C.sf_left if rule.survivor_left_limit else C.sf)(t))
     dead, alive = (time <= t) & delta, time > t
-    divisor = np.where(dead, at_event, at_time)
+    divisor = rule.divisor(np.where(dead, at_event, at_time), dead | alive)
     bad = (dead | alive) & (divisor <= 0)
     if bad.any():
         rows = np.unique(bad.nonzero()[0])
