@@ -1,4 +1,4 @@
-"""Every error that censcore raises on purpose.
+"""Every error that censcore raises, and every warning that it gives, on purpose.
 
 Each inherits :class:`CenscoreError` and the builtin a caller would expect, so both
 ``except censcore.exceptions.CenscoreError`` and ``except ValueError`` work.
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "CenscoreError",
+    "CensoringWarning",
     "ContradictionError",
     "InvalidInputError",
     "InvalidTypeError",
@@ -25,6 +26,10 @@ __all__ = [
 
 class CenscoreError(Exception):
     """Base of every error that censcore raises on purpose."""
+
+
+class CensoringWarning(UserWarning):
+    """An assumption about the censoring distribution was made for the caller, and may not hold."""
 
 
 class InvalidInputError(CenscoreError, ValueError):

@@ -29,6 +29,7 @@ CASES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::censcore.exceptions.CensoringWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_contract(name):
     estimator, k = CASES[name]

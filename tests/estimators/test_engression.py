@@ -13,7 +13,7 @@ from censcore.estimators.engression import Generator
 from censcore.estimators.engression import estimator as module
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.time_scale import TimeScale
-from censcore.exceptions import InvalidInputError, ModelFileError, NotFittedError
+from censcore.exceptions import CensoringWarning, InvalidInputError, ModelFileError, NotFittedError
 from censcore.simulation import LogNormalWorld
 
 torch.set_num_threads(1)
@@ -34,7 +34,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def model():
-    return cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, LAW)
+    return cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=LAW)
 
 
 def test_shapes_of_predictions(model):
@@ -63,22 +63,30 @@ def test_joint_probabilities_agree_with_the_samples(model):
 
 
 def test_the_same_seed_gives_the_same_model_and_draws(model):
-    again = cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, LAW)
+    again = cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=LAW)
     assert (model.sample(DATA.X[:9]) == again.sample(DATA.X[:9])).all()
-    other = cs.CensoredEngression(**SMALL | {"random_state": 1}).fit(DATA.X, DATA.y, LAW)
+    other = cs.CensoredEngression(**SMALL | {"random_state": 1}).fit(DATA.X, DATA.y, censoring=LAW)
     assert (model.sample(DATA.X[:9]) != other.sample(DATA.X[:9])).any()
 
 
 def test_univariate_outcomes_get_univariate_forecasts():
     y = DATA.y.marginal(0)
-    model = cs.CensoredEngression(**SMALL).fit(DATA.X, y, LAW)
+    model = cs.CensoredEngression(**SMALL).fit(DATA.X, y, censoring=LAW)
     assert model.predict_distribution(DATA.X).shape == (600,)
     assert model.predict_survival_function(DATA.X, [1.0, 2.0]).shape == (600, 2)
 
 
 def test_no_covariates():
-    model = cs.CensoredEngression(**SMALL).fit(None, DATA.y, LAW)
+    model = cs.CensoredEngression(**SMALL).fit(None, DATA.y, censoring=LAW)
     assert model.predict_distribution(np.empty((3, 0))).shape == (3, 2)
+    assert model.predict_distribution().shape == (1, 2)
+    with pytest.raises(InvalidInputError, match="covariates"):
+        cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=LAW).predict_distribution()
+
+
+def test_without_covariates_nothing_is_ignored_by_a_pooled_curve():
+    model = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(None, DATA.y)
+    assert "KaplanMeier" in model.censoring_choice_
 
 
 def test_scikit_learn_conventions(model):
@@ -95,8 +103,12 @@ def test_scikit_learn_conventions(model):
 
 
 def test_the_choice_of_the_censoring_law_is_reported():
-    fit = lambda *a, **k: cs.CensoredEngression(**SMALL | {"epochs": 1} | k).fit(DATA.X, *a)  # noqa: E731
-    assert "KaplanMeier" in fit(DATA.y).censoring_choice_
+    def fit(y, censoring=None, **settings):
+        model = cs.CensoredEngression(**SMALL | {"epochs": 1} | settings)
+        return model.fit(DATA.X, y, censoring=censoring)
+
+    with pytest.warns(CensoringWarning, match=r"pooled Kaplan-Meier.*Censoring\(CoxRegression\(\)\)"):
+        assert "KaplanMeier" in fit(DATA.y).censoring_choice_
     assert "CoxRegression" in fit(DATA.y, cs.CoxRegression()).censoring_choice_
     assert "passed" in fit(DATA.y, LAW).censoring_choice_
     assert "known" in fit(DATA.y_known).censoring_choice_
@@ -112,6 +124,8 @@ def test_save_and_load(model, tmp_path):
     loaded = cs.CensoredEngression.load(path, device="cpu")
     assert (loaded.sample(DATA.X[:9]) == model.sample(DATA.X[:9])).all()
     assert loaded.get_params() == model.get_params()
+    assert loaded.history_ == model.history_
+    assert loaded.history_.frame().equals(model.history_.frame())
     with pytest.raises(ModelFileError, match="CensoredEngression"):
         cs.CopulaWeibull.load(path)
     path.write_bytes(path.read_bytes()[:-100])
@@ -129,8 +143,8 @@ def test_resuming_a_fit(tmp_path, model):
 
     settings = SMALL | {"checkpoint": tmp_path / "state"}
     with pytest.raises(Stop):
-        cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, LAW, callbacks=[stop])
-    resumed = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, LAW)
+        cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=LAW, callbacks=[stop])
+    resumed = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=LAW)
     assert (resumed.sample(DATA.X[:5]) == model.sample(DATA.X[:5])).all()
 
 
@@ -146,22 +160,26 @@ def test_several_generators_pool_their_samples_and_resume(tmp_path):
             raise Stop
 
     settings = SMALL | {"n_generators": 2}
-    pooled = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, LAW)
+    pooled = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=LAW)
     assert pooled.sample(DATA.X[:3], 11).shape == (3, 11, 2)
     assert len(pooled.histories_) == 2
     resumed = cs.CensoredEngression(**settings, checkpoint=tmp_path / "state")
     with pytest.raises(Stop):
-        resumed.fit(DATA.X, DATA.y, LAW, callbacks=[stop])
+        resumed.fit(DATA.X, DATA.y, censoring=LAW, callbacks=[stop])
     with pytest.raises(NotFittedError):
         resumed.predict(DATA.X)
-    resumed.fit(DATA.X, DATA.y, LAW, callbacks=[lambda epoch, network: epochs.append(epoch.epoch)])
+    resumed.fit(DATA.X, DATA.y, censoring=LAW, callbacks=[lambda epoch, network: epochs.append(epoch.epoch)])
     assert epochs == [0, 1, 2, 0, 1, 2]
     assert (resumed.sample(DATA.X[:5]) == pooled.sample(DATA.X[:5])).all()
 
 
 def test_validation_rows_of_ones_own():
     X, y, mask = DATA.X[400:], DATA.y[400:], np.ones((200, 2), dtype=bool)
-    fit = lambda *rows: cs.CensoredEngression(**SMALL).fit(DATA.X[:400], DATA.y[:400], LAW, eval_set=rows)  # noqa: E731
+
+    def fit(*rows):
+        model = cs.CensoredEngression(**SMALL)
+        return model.fit(DATA.X[:400], DATA.y[:400], censoring=LAW, eval_set=rows)
+
     losses = [
         fit(*rows).history_.epochs[-1].validation_loss for rows in ((X, y), (X, y, LAW), (X, y, LAW, mask))
     ]
@@ -178,7 +196,7 @@ def test_ctrl_c_leaves_a_fitted_model():
             raise KeyboardInterrupt
 
     model = cs.CensoredEngression(**SMALL | {"n_generators": 3}).fit(
-        DATA.X, DATA.y, LAW, callbacks=[interrupt]
+        DATA.X, DATA.y, censoring=LAW, callbacks=[interrupt]
     )
     assert model.history_.interrupted
     assert len(model.histories_) == 1
@@ -187,10 +205,10 @@ def test_ctrl_c_leaves_a_fitted_model():
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
     settings = SMALL | {"checkpoint": tmp_path / "state"}
-    cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, LAW)
+    cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=LAW)
     for change in ({"beta": 0.5}, {"samples": 4}, {"activation": "relu"}, {"residual": False}):
         with pytest.raises(ModelFileError, match="other data, settings or seed"):
-            cs.CensoredEngression(**settings | change).fit(DATA.X, DATA.y, LAW)
+            cs.CensoredEngression(**settings | change).fit(DATA.X, DATA.y, censoring=LAW)
 
 
 def test_predictions_do_not_depend_on_the_chunks_being_held_together(model, monkeypatch):
@@ -214,7 +232,9 @@ def test_componentwise_censoring():
     assert not train.y.shares_censoring
     settings = {"width": 32, "depth": 2, "noise_dim": 8, "epochs": 15, "random_state": 0, "n_samples": 256}
     models = {
-        "censored": cs.CensoredEngression(**settings).fit(train.X, train.y),
+        "censored": cs.CensoredEngression(**settings).fit(
+            train.X, train.y, censoring=cs.Censoring(cs.KaplanMeier())
+        ),
         "naive": cs.CensoredEngression(objective="naive", **settings).fit(train.X, train.y),
     }
     assert type(models["censored"].censoring_).__name__ == "Independent"
@@ -240,18 +260,18 @@ def test_groups_stay_on_one_side_and_apart_in_batches(monkeypatch):
     monkeypatch.setattr("censcore.estimators.neural.train", look)
     covariates = np.column_stack([groups, DATA.X])
     with pytest.raises(KeyboardInterrupt):
-        cs.CensoredEngression(**SMALL).fit(covariates, DATA.y, LAW, groups=groups)
+        cs.CensoredEngression(**SMALL).fit(covariates, DATA.y, censoring=LAW, groups=groups)
     inside, outside = (set(seen[part]["x"][:][:, 0].tolist()) for part in ("rows", "validation"))
     assert not inside & outside
     assert len(outside) == 30
     assert len(np.unique(seen["groups"])) == len(inside) == 120
     with pytest.raises(InvalidInputError, match="groups"):
-        cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, LAW, groups=groups[:-1])
+        cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=LAW, groups=groups[:-1])
 
 
 def test_bfloat16_networks_keep_a_float32_loss():
-    half = cs.CensoredEngression(**SMALL | {"precision": "bfloat16"}).fit(DATA.X, DATA.y, LAW)
-    full = cs.CensoredEngression(**SMALL | {"precision": "float32"}).fit(DATA.X, DATA.y, LAW)
+    half = cs.CensoredEngression(**SMALL | {"precision": "bfloat16"}).fit(DATA.X, DATA.y, censoring=LAW)
+    full = cs.CensoredEngression(**SMALL | {"precision": "float32"}).fit(DATA.X, DATA.y, censoring=LAW)
     losses = [[e.train_loss for e in m.history_.epochs] for m in (half, full)]
     assert losses[0] != losses[1]
     np.testing.assert_allclose(*losses, rtol=0.02)
@@ -278,7 +298,7 @@ def test_the_law_of_c_may_use_the_names_of_columns():
     import pandas as pd
 
     frame = pd.DataFrame(DATA.X, columns=list("abcd")).assign(arm=(DATA.X[:, 0] > 0).astype(float))
-    model = cs.CensoredEngression(**SMALL).fit(frame, DATA.y, cs.KaplanMeier(stratify="arm"))
+    model = cs.CensoredEngression(**SMALL).fit(frame, DATA.y, censoring=cs.KaplanMeier(stratify="arm"))
     assert len(model.censoring_) == 600
     assert np.isfinite(model.score(frame[:90], DATA.y[:90]))
     assert list(model.feature_names_in_) == list(frame.columns)
@@ -286,7 +306,7 @@ def test_the_law_of_c_may_use_the_names_of_columns():
 
 def test_the_law_of_c_of_other_rows(model, tmp_path):
     one_per_row = cs.Uniform(np.zeros(600), np.full(600, 5.0))
-    fitted = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(DATA.X, DATA.y, one_per_row)
+    fitted = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(DATA.X, DATA.y, censoring=one_per_row)
     with pytest.raises(InvalidInputError, match="law of C of these rows"):
         fitted.score(DATA.X[:9], DATA.y[:9])
     assert np.isfinite(fitted.score(DATA.X[:9], DATA.y[:9], one_per_row[:9]))
@@ -337,7 +357,7 @@ def test_masked_coordinates_do_not_matter(monkeypatch):
     fits = []
     for outcome in (DATA.y, cs.RightCensored(time, event)):
         model = cs.CensoredEngression(**SMALL | {"epochs": 1, "validation_fraction": 0.0})
-        fits.append(model.fit(DATA.X, outcome, LAW, mask=mask))
+        fits.append(model.fit(DATA.X, outcome, censoring=LAW, mask=mask))
     assert (fits[0].sample(DATA.X[:5]) == fits[1].sample(DATA.X[:5])).all()
 
 
@@ -358,26 +378,26 @@ def test_masked_coordinates_do_not_matter(monkeypatch):
 )
 def test_wrong_settings_are_refused(changes, message):
     with pytest.raises(InvalidInputError, match=message):
-        cs.CensoredEngression(**SMALL | changes).fit(DATA.X, DATA.y, LAW)
+        cs.CensoredEngression(**SMALL | changes).fit(DATA.X, DATA.y, censoring=LAW)
 
 
 def test_wrong_data_are_refused():
     model = cs.CensoredEngression(**SMALL)
     with pytest.raises(InvalidInputError, match="rows"):
-        model.fit(DATA.X[:10], DATA.y, LAW)
+        model.fit(DATA.X[:10], DATA.y, censoring=LAW)
     with pytest.raises(InvalidInputError, match="sample_weight"):
-        model.fit(DATA.X, DATA.y, LAW, sample_weight=np.zeros(600))
+        model.fit(DATA.X, DATA.y, censoring=LAW, sample_weight=np.zeros(600))
     with pytest.raises(InvalidInputError, match="mask"):
-        model.fit(DATA.X, DATA.y, LAW, mask=np.ones((600, 3), dtype=bool))
+        model.fit(DATA.X, DATA.y, censoring=LAW, mask=np.ones((600, 3), dtype=bool))
     with pytest.raises(InvalidInputError, match="no event time counts"):
-        model.fit(DATA.X, DATA.y, LAW, mask=np.zeros((600, 2), dtype=bool))
+        model.fit(DATA.X, DATA.y, censoring=LAW, mask=np.zeros((600, 2), dtype=bool))
     with pytest.raises(ValueError, match="NaN"):
-        model.fit(np.full((600, 4), np.nan), DATA.y, LAW)
+        model.fit(np.full((600, 4), np.nan), DATA.y, censoring=LAW)
     with pytest.raises(InvalidInputError, match=r"from an estimator such as .*'km' came"):
-        model.fit(DATA.X, DATA.y, "km")
+        model.fit(DATA.X, DATA.y, censoring="km")
     for eval_set, came in ((DATA.X, "ndarray"), ((DATA.X,), "1 of them")):
         with pytest.raises(InvalidInputError, match=f"eval_set must be a tuple.*; {came} came"):
-            model.fit(DATA.X, DATA.y, LAW, eval_set=eval_set)
+            model.fit(DATA.X, DATA.y, censoring=LAW, eval_set=eval_set)
 
 
 def test_event_times_that_nobody_saw(model):
@@ -387,7 +407,7 @@ def test_event_times_that_nobody_saw(model):
     time = np.column_stack([DATA.y.time[:, 0], DATA.y.time.max(axis=1)])
     one = cs.RightCensored(time, DATA.y.event & np.array([True, False]))
     with pytest.warns(UserWarning, match=r"coordinates \[1\]"):
-        cs.CensoredEngression(**SMALL).fit(DATA.X, one, LAW)
+        cs.CensoredEngression(**SMALL).fit(DATA.X, one, censoring=LAW)
 
 
 @pytest.mark.parametrize(
@@ -415,7 +435,9 @@ def test_it_learns_what_censoring_hides():
     settings = {"width": 32, "depth": 2, "noise_dim": 8, "epochs": 15, "random_state": 0, "n_samples": 256}
     losses = {}
     for objective in ("censored", "naive"):
-        model = cs.CensoredEngression(objective=objective, **settings).fit(train.X, train.y, C_train)
+        model = cs.CensoredEngression(objective=objective, **settings).fit(
+            train.X, train.y, censoring=C_train
+        )
         losses[objective] = cs.energy_score(test.y, model.predict_distribution(test.X), C_test, fair=True)
     truth = cs.energy_score(test.y, cs.Ensemble(world.event_law(test.X).sample(256, 0)), C_test, fair=True)
     gain = losses["naive"] - losses["censored"]

@@ -22,7 +22,7 @@ SETTINGS = {"width": 20, "noise_dim": 12, "epochs": 4, "random_state": 0, "devic
 
 
 def fitted(**changes):
-    return cs.CensoredEngression(**SETTINGS | changes).fit(DATA.X, DATA.y, LAW)
+    return cs.CensoredEngression(**SETTINGS | changes).fit(DATA.X, DATA.y, censoring=LAW)
 
 
 def losses(model):
@@ -104,6 +104,6 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
     whole = fitted()
     model = cs.CensoredEngression(**SETTINGS, checkpoint=tmp_path / "state")
     with pytest.raises(Stop):
-        model.fit(DATA.X, DATA.y, LAW, callbacks=[stop])
+        model.fit(DATA.X, DATA.y, censoring=LAW, callbacks=[stop])
     resumed = fitted(checkpoint=tmp_path / "state")
     np.testing.assert_allclose(losses(resumed), losses(whole), rtol=1e-3)

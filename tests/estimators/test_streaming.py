@@ -83,7 +83,7 @@ def test_a_mapped_file_gives_the_model_of_the_array(kind, held_out, tmp_path):
     predictions = []
     for matrix in (X, on_disk):
         model = kind(epochs=2, random_state=0)
-        model.fit(matrix, data.y, eval_set=(matrix[:50], data.y[:50]) if held_out else None)
+        model.fit(matrix, data.y_known, eval_set=(matrix[:50], data.y_known[:50]) if held_out else None)
         law = model.predict_distribution(matrix[:20])
         predictions.append(law.marginal(0).cdf(1.0))
     np.testing.assert_array_equal(*predictions)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.simulation import LogNormalWorld, OneFactorLogNormal
 from censcore.testing import check_distribution
 
@@ -109,3 +109,9 @@ def test_shapes_that_do_not_fit_are_refused():
         OneFactorLogNormal(MU, SIGMA[:, :1], RHO, PI)
     with pytest.raises(InvalidInputError, match="mu and sigma must be"):
         OneFactorLogNormal(MU, SIGMA, [0.5], PI)
+
+
+def test_torch_is_refused_at_once():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InvalidTypeError, match=r"NumPy only; got a torch tensor.*marginal\(j\)"):
+        LAW.like(torch.ones(1))

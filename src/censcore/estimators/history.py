@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
 
 from censcore.exceptions import MissingDependencyError
 
@@ -59,9 +59,23 @@ class History:
 
     def frame(self) -> Any:
         """A pandas frame with one row per epoch."""
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            raise MissingDependencyError(
+                "history_.frame() needs pandas: pip install 'censcore[cli]'; history_.epochs is a plain list."
+            ) from error
+        columns = [column.name for column in fields(Epoch)]
+        return pd.DataFrame([asdict(epoch) for epoch in self.epochs], columns=columns).set_index("epoch")
 
-        return pd.DataFrame([asdict(epoch) for epoch in self.epochs]).set_index("epoch")
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values, for model files and checkpoints."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """What :meth:`to_dict` gave."""
+        return cls(**values | {"epochs": [Epoch(**epoch) for epoch in values["epochs"]]})
 
     def plot(self, ax: Any = None) -> Any:
         """Training and validation loss over the epochs, with the epoch that was kept."""

@@ -174,7 +174,7 @@ class LikelihoodEstimator(NeuralEstimator):
     def predict_distribution(self, X: Any = None) -> Distribution:
         """The joint law of T given each row of ``X``, in closed form; (n,) outcomes get a law of one time."""
         self._check_fitted()
-        X = self._check_X(X, None if X is not None or self.n_features_in_ else 1, reset=False)
+        X = self._check_X(X, None, reset=False)
         network = self._network.cpu().eval()
         law = self._law(network(self._standardised(X)[:]).double(), self._unit).like(
             np.empty(0, dtype=np.float64)

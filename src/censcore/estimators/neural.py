@@ -82,15 +82,11 @@ class NeuralEstimator(SurvivalEstimator):
     # ---- data ----------------------------------------------------------------------------------
 
     def _check_X(self, X: Any, n: int | None, *, reset: bool) -> np.ndarray:
-        """Covariates as a float32 matrix; none at all where X is None."""
+        """Covariates as a float32 matrix; X = None is none at all, for one subject if n is unknown."""
         from sklearn.utils.validation import validate_data
 
         if X is None:
-            if n is None:
-                raise InvalidInputError(
-                    "Without covariates the number of rows is unknown; pass X with n rows and no columns."
-                )
-            X = np.empty((n, 0))
+            X = np.empty((1 if n is None else n, 0))
         elif hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0:
             X = np.empty((len(X), 0))
         if X.shape[1:] == (0,):
@@ -273,6 +269,7 @@ class NeuralEstimator(SurvivalEstimator):
             "k": self.k_,
             "joint": self._joint,
             "seed": self._seed,
+            "history": self.history_.to_dict(),
             "fitted": self._fitted_settings(),
         }
         write_model_file(path, self._kind, tensors, settings)
@@ -303,7 +300,7 @@ class NeuralEstimator(SurvivalEstimator):
                 {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
             )
             network.to(pick_device(device)).eval()
-        model.history_ = History()
+        model.history_ = History.from_dict(settings["history"])
         return model
 
 

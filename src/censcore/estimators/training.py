@@ -293,7 +293,7 @@ class _Run:
         if self.best_losses is not None:
             tensors["best_losses"] = self.best_losses
         settings = {
-            "history": asdict(self.history),
+            "history": self.history.to_dict(),
             "steps": self.steps,
             "identity": self._identity,
         }
@@ -312,9 +312,7 @@ class _Run:
                 {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
             )
         self._resume_optimizer(tensors)
-        history = settings["history"]
-        epochs = [Epoch(**epoch) for epoch in history["epochs"]]
-        self.history = History(epochs, history["best_epoch"], history["kept_epoch"])
+        self.history = History.from_dict(settings["history"] | {"interrupted": False})
         self.best_losses = tensors.get("best_losses")
         self.steps = settings["steps"]
 

@@ -78,7 +78,7 @@ def excess_cell(settings: dict[str, Any]) -> dict[str, Any]:
     model = CensoredEngression(
         random_state=options["repetition"], device=options["device"], **VARIANTS[options["variant"]]
     )
-    model.fit(train.X, train.y, C, eval_set=(valid.X, valid.y, C))
+    model.fit(train.X, train.y, censoring=C, eval_set=(valid.X, valid.y, C))
     forecasts = {
         "own": Ensemble(model.sample(test.X, options["members"]).astype(np.float64)),
         "truth": Ensemble(world.event_law(test.X).sample(options["members"], [options["repetition"], 9])),

@@ -53,7 +53,7 @@ def _engression(by_rows: bool) -> Fit:
         settings = SMALL_DATA if by_rows and len(y) < FEW_ROWS else {}
         settings = settings | options["engression"]
         model = CensoredEngression(random_state=options["fold"], device="cpu", **settings)
-        return model.fit(X, y, law).predict_distribution
+        return model.fit(X, y, censoring=law).predict_distribution
 
     return fit
 

@@ -122,7 +122,7 @@ def recover(
     samples = {"truth": np.asarray(WORLD.event_law(X).sample(members, [seed, 2]))}
     for objective in objectives:
         model = CensoredEngression(objective=objective, random_state=seed, device="cpu", **settings)
-        samples[objective] = model.fit(train.X, train.y, C).sample(X, members)
+        samples[objective] = model.fit(train.X, train.y, censoring=C).sample(X, members)
     return Recovery(X, samples)
 
 

@@ -56,7 +56,7 @@ class Convention:
     def divisor(self, G: np.ndarray, used: np.ndarray) -> np.ndarray:
         """G as it is divided by where ``used``; zero where the convention has no answer."""
         floor = self.floor
-        if self.yielding and (small := G[used & (G > 0) & (G < floor)]).size:
+        if self.yielding and (small := G[used & (G > 0) & (floor > G)]).size:
             floor = small.min() / 2
         G = np.maximum(G, floor)
         return G if self.zero is None else np.where(G == 0, self.zero, G)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
-from censcore._arrays import Array
+from censcore._arrays import Array, is_torch
 from censcore.distributions import LogNormal, Mixture, Univariate
 from censcore.distributions._censored_joint import CensoredJoint
 from censcore.distributions._joint import Joint
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["OneFactorLogNormal"]
 
@@ -64,6 +64,15 @@ class OneFactorLogNormal(Joint):
     def k(self) -> int:
         """Number of event times."""
         return int(self._mu.shape[2])
+
+    def like(self, array: Array) -> Self:
+        """The same distributions in the precision of ``array``, a NumPy array."""
+        if is_torch(array):
+            raise InvalidTypeError(
+                "OneFactorLogNormal computes in NumPy only; got a torch tensor. Its marginals know torch: "
+                "distribution.marginal(j).like(tensor)."
+            )
+        return super().like(array)
 
     def marginal(self, j: int) -> Univariate:
         """A mixture of log-normals."""

@@ -181,14 +181,14 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     # ---- fitting -------------------------------------------------------------------------------
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any,
-        censoring: Any = None,
-        *,
-        eval_set: tuple[Any, ...] | None = None,
         sample_weight: Any = None,
+        *,
+        censoring: Any = None,
+        eval_set: tuple[Any, ...] | None = None,
         groups: Any = None,
         mask: Any = None,
         callbacks: Sequence[Callback] = (),
@@ -201,14 +201,15 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             Covariates.
         y : RightCensored, structured array or frame
             The outcome, (n,) or (n, k).
-        censoring : Distribution or estimator, optional
-            Law of C: given, or an estimator that is fitted to the flipped outcome, apart from the generator.
-            Without it the law is what is known (no censoring, or ``y.censoring_time``), and otherwise a
-            Kaplan-Meier estimate; ``censoring_choice_`` says which.
-        eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
-            Validation rows; otherwise ``validation_fraction`` of the rows is held out.
         sample_weight : array, (n,), optional
-            Weights of the rows.
+            Weights of the subjects.
+        censoring : Distribution or estimator, optional
+            The censoring distribution: given, or an estimator that is fitted to the flipped outcome, apart
+            from the generator. Without it, it is what is known (no censoring, or ``y.censoring_time``), and
+            otherwise a pooled Kaplan-Meier estimate, with a warning where there are covariates that it
+            ignores; ``censoring_choice_`` says which.
+        eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
+            Validation data; otherwise ``validation_fraction`` of the subjects is held out.
         groups : array, (n,), optional
             Rows of one group (a patient) never share a minibatch, nor are they split by the validation set.
         mask : array of bool, (n, k), optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,13 +12,19 @@ import numpy as np
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores._problem import known_law
 
 __all__ = ["OBJECTIVES", "TrainingLaw"]
 
 OBJECTIVES = ("censored", "naive", "latent")
+
+POOLED = (
+    "CensoredEngression.fit got covariates and no censoring distribution, so it trains with a pooled "
+    "Kaplan-Meier estimate, which is right only if censoring does not depend on the covariates. Pass "
+    "censoring=Censoring(CoxRegression()) if it may, or censoring=Censoring(KaplanMeier()) if it does not."
+)
 
 _log = logging.getLogger("censcore")
 
@@ -62,6 +69,8 @@ class TrainingLaw:
             return cls("the law passed to fit", censoring)
         if censoring is None and (known := known_law(y)) is not None:
             return cls("known: the outcome has all censoring times, or nothing is censored", known)
+        if censoring is None and _has_covariates(X):
+            warnings.warn(POOLED, CensoringWarning, stacklevel=4)
         estimator = KaplanMeier() if censoring is None else censoring
         estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
         law = estimator.fit(X, y).predict_distribution(X)
@@ -84,3 +93,7 @@ class TrainingLaw:
             "The law of C of these rows is not known: fit got one law per training row, or the model comes "
             "from a file. Pass their law: score(X, y, censoring=law), eval_set=(X, y, law)."
         )
+
+
+def _has_covariates(X: Any) -> bool:
+    return X is not None and np.ndim(X) == 2 and np.shape(X)[1] > 0

@@ -44,7 +44,7 @@ def _engression(objective: str) -> Callable[..., Fitted]:
             model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
         else:
             laws = _censoring_laws(world, train, valid, options.get("law", "true"))
-            model.fit(train.X, train.y, laws[0], eval_set=(valid.X, valid.y, laws[1]))
+            model.fit(train.X, train.y, censoring=laws[0], eval_set=(valid.X, valid.y, laws[1]))
         return Fitted(lambda X: model.predict_distribution(X, options["members"]), len(model.history_.epochs))
 
     return fit
