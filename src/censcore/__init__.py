@@ -47,6 +47,9 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.outcomes import RightCensored as RightCensored
+    from censcore.scores import augmented_binomial_log_score as augmented_binomial_log_score
+    from censcore.scores import augmented_brier_score as augmented_brier_score
+    from censcore.scores import augmented_integrated_brier_score as augmented_integrated_brier_score
     from censcore.scores import binomial_log_score as binomial_log_score
     from censcore.scores import brier_score as brier_score
     from censcore.scores import crps as crps
@@ -88,6 +91,9 @@ _EXPORTS = {
         "binomial_log_score",
         "pinball_score",
         "energy_score",
+        "augmented_brier_score",
+        "augmented_integrated_brier_score",
+        "augmented_binomial_log_score",
         "mean_loss",
     ],
     "estimators": [
