@@ -6,8 +6,8 @@ chance to survive t of a subject still under observation at u, and the augmented
 .. math::
     Z(t)=\frac{1\{y>t\}}{G(t)}+1\{y\le t,\delta=0\}\frac{p_t(y)}{G(y)}-\int p_t(u)\,d\frac1{G(u)}
 
-over the times u at which the subject was at risk of censoring: u <= t while it lives, u <= y if it is censored
-at y <= t, and u < y if it has its event at y <= t, since events come first. The measure d(1/G) is
+over the times u at which the subject was at risk of censoring: u <= t while it lives, u <= y if it is
+censored at y <= t, and u < y if it has its event at y <= t, since events come first. The measure d(1/G) is
 :math:`d\Lambda_C/G`, for continuous C and for atoms alike. All of it rests on one function of time,
 
 .. math:: B(s)=\int_{[0,s]}\frac{1}{S_W(u)}\,d\frac1{G(u)}.
@@ -21,7 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, convert, detach, namespace, searchsorted, take_along, to_numpy
+from censcore._arrays import (
+    Array,
+    common_rows,
+    convert,
+    detach,
+    namespace,
+    searchsorted,
+    take_along,
+    to_numpy,
+)
 from censcore._numerics import legendre
 from censcore._validation import name_rows
 from censcore.distributions import Univariate
@@ -48,7 +57,7 @@ def augmented_indicator(problem: Problem, W: Univariate, t: Array) -> Array:
 
 
 def augmented_integral(problem: Problem, W: Univariate, h: Array) -> Array:
-    r""":math:`\int_0^h\{Z(t)(1-S(t))^2+(1-Z(t))S(t)^2\}\,dt=\int_0^h S^2+Z(1-2S)\,dt` for h (1 or n, 1): (n,)."""
+    r""":math:`\int_0^h Z(1-S)^2+(1-Z)S^2\,dt=\int_0^h S^2+Z(1-2S)\,dt` for h (1 or n, 1): (n,)."""
     xp, F, C = problem.xp, problem.F, problem.C
     exit_ = xp.minimum(problem.time, h)
 
@@ -58,11 +67,17 @@ def augmented_integral(problem: Problem, W: Univariate, h: Array) -> Array:
     def weighted_phi(t: Array) -> Array:
         return W._sf(t) * phi(t)
 
-    forecast = by_panels(lambda t: F._sf(t) ** 2, _edges([F], xp.zeros_like(exit_), h + 0 * exit_), _order(F, F))
+    forecast = by_panels(
+        lambda t: F._sf(t) ** 2, _edges([F], xp.zeros_like(exit_), h + 0 * exit_), _order(F, F)
+    )
     if C._degree == 0:
         B = _Compensator.of(C, W, exit_)
-        living = _by_jumps(phi, [F], exit_, B.edges, _inverse(C._sf(B.edges)))
-        living = living - _by_jumps(weighted_phi, [F, W], exit_, B.edges, B.after)
+        below = _edges([F, W], xp.zeros_like(exit_), exit_)
+        exact = _order(F, W, interpolate=True)
+        living = by_jumps(phi, below, exact, B.edges, _inverse(C._sf(B.edges)))
+        # a weight that starts from zero would be taken for one that has ended, hence 1 + B
+        living = living - by_jumps(weighted_phi, below, exact, B.edges, 1 + B.after)
+        living = living + by_panels(weighted_phi, below, _order(F, W))
     else:
         edges = _edges([F, C, W], xp.zeros_like(exit_), exit_)
         B = _Compensator.on(C, W, edges)
@@ -97,7 +112,7 @@ class _Compensator:
 
     @classmethod
     def of(cls, C: Univariate, W: Univariate, needed: Array) -> _Compensator:
-        """B, exact at every time of ``needed`` (n, q) and, for a step function C, everywhere before the last."""
+        """B at all times of ``needed`` (n, q); for a step function C at all times up to the last of them."""
         xp = namespace(needed)
         end = xp.max(needed, axis=1, keepdims=True)
         if C._degree == 0:
@@ -182,14 +197,8 @@ def _integration() -> np.ndarray:
 # ---- panels ----------------------------------------------------------------------------------------
 
 
-def _by_jumps(f: Any, laws: list[Univariate], end: Array, times: Array, values: Array) -> Array:
-    r""":math:`\int_0^{end}w f` for the step function w with these ``values`` from ``times`` on, the first at 0."""
-    xp = namespace(end)
-    return by_jumps(f, _edges(laws, xp.zeros_like(end), end), _order(*laws, interpolate=True), times, values)
-
-
 def _order(*laws: Univariate, interpolate: bool = False) -> int:
-    """Nodes that integrate (or interpolate) a product of survival functions exactly if all are polynomials."""
+    """Nodes that integrate or interpolate a product of piecewise polynomials exactly; many elsewhere."""
     degrees = [law._degree for law in laws]
     if None in degrees:
         return ORDER
@@ -249,9 +258,9 @@ def check_event_model_support(problem: Problem, W: Univariate, t: Array, *, befo
         ends = to_numpy((W if len(W) == 1 else W.take(bad)).isf(0.0)).reshape(-1)
         end = float(np.nextafter(ends.min(), 0))
         raise PositivityError(
-            f"The event model gives no chance of survival to times at which {name_rows(bad)} were still under "
-            f"observation, so what they can expect is undefined. Evaluate before {end:g} (smaller times, a "
-            "smaller horizon), or pass an event model with a longer support.",
+            f"The event model gives no chance of survival to times at which {name_rows(bad)} were still "
+            f"under observation, so what they can expect is undefined. Evaluate before {end:g} (smaller times, "
+            "a smaller horizon), or pass an event model with a longer support.",
             rows=bad.tolist(),
             horizon=end if end > 0 else None,
         )
