@@ -259,8 +259,8 @@ def check_event_model_support(problem: Problem, W: Univariate, t: Array, *, befo
         end = float(np.nextafter(ends.min(), 0))
         raise PositivityError(
             f"The event model gives no chance of survival to times at which {name_rows(bad)} were still "
-            f"under observation, so what they can expect is undefined. Evaluate before {end:g} (smaller times, "
-            "a smaller horizon), or pass an event model with a longer support.",
+            f"under observation, so what they can expect is undefined. Evaluate before {end:g} (smaller "
+            "times, a smaller horizon), or pass an event model with a longer support.",
             rows=bad.tolist(),
             horizon=end if end > 0 else None,
         )
