@@ -237,7 +237,8 @@ def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -
         code[rows] = number
     if replicates and len(members) < 2:
         raise InvalidInputError("A bootstrap needs at least 2 groups; got 1. Pass replicates=0 without one.")
-    rng = np.random.default_rng(seed)
+    # a stream apart from default_rng(seed), which may have drawn the data: counts would follow the times
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     counts = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=replicates)
     drawn = counts[:, code].astype(float)
     return np.concatenate([np.ones((1, n)), drawn * (n / drawn.sum(axis=1, keepdims=True))])
