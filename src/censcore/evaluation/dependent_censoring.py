@@ -97,7 +97,7 @@ def dependent_censoring_sensitivity(
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> forecasts = {"low": cs.Exponential(0.7), "high": cs.Exponential(1.4)}
     >>> cs.dependent_censoring_sensitivity(forecasts, y, times=1.0, tau=[-0.3, 0.0, 0.3])
-    Sensitivity to dependent censoring: frank copula of T and C, 300 subjects (173 events)
+    Sensitivity to dependent censoring: Frank copula of T and C, 300 subjects (173 events)
     mean loss over Kendall's tau, lower is better; ! marks the best; tau is assumed, not estimated
     <BLANKLINE>
                                       tau = -0.3      tau = 0    tau = 0.3

@@ -121,7 +121,7 @@ class DependentCensoringSensitivity:
     def __repr__(self) -> str:
         strata = f", {self.n_strata} strata" if self.n_strata > 1 else ""
         head = [
-            f"Sensitivity to dependent censoring: {self.copula} copula of T and C, "
+            f"Sensitivity to dependent censoring: {self.copula.capitalize()} copula of T and C, "
             f"{self.n_subjects} subjects ({self.n_events} events{strata})",
             "mean loss over Kendall's tau, lower is better; ! marks the best; tau is assumed, not estimated",
             "",
@@ -186,11 +186,11 @@ class DependentCensoringSensitivity:
                 axes.set_title(_title(*self.lines[line]), fontsize=10)
             grid[-1].set_xlabel("assumed Kendall's τ of T and C (not identified by the data)")
             handles, labels = grid[0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3))
+            figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
             what = f"difference from {self.reference}" if differences else "mean loss"
             figure.supylabel(f"{what} (lower is better)", fontsize=10)
             figure.suptitle(
-                f"Sensitivity to dependent censoring, {self.copula} copula", x=0.01, ha="left", fontsize=11.5,
+                f"Sensitivity to dependent censoring, {self.copula.capitalize()} copula", x=0.01, ha="left", fontsize=11.5,
                 fontweight="bold",
             )  # fmt: skip
             return figure
