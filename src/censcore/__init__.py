@@ -43,10 +43,15 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation import Comparison as Comparison
     from censcore.evaluation import WithCensoring as WithCensoring
     from censcore.evaluation import censoring_diagnostic as censoring_diagnostic
+    from censcore.evaluation import copula_graphic as copula_graphic
+    from censcore.evaluation import dependent_censoring_sensitivity as dependent_censoring_sensitivity
     from censcore.evaluation.compare import compare as compare
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.outcomes import RightCensored as RightCensored
+    from censcore.scores import augmented_binomial_log_score as augmented_binomial_log_score
+    from censcore.scores import augmented_brier_score as augmented_brier_score
+    from censcore.scores import augmented_integrated_brier_score as augmented_integrated_brier_score
     from censcore.scores import binomial_log_score as binomial_log_score
     from censcore.scores import brier_score as brier_score
     from censcore.scores import crps as crps
@@ -88,6 +93,9 @@ _EXPORTS = {
         "binomial_log_score",
         "pinball_score",
         "energy_score",
+        "augmented_brier_score",
+        "augmented_integrated_brier_score",
+        "augmented_binomial_log_score",
         "mean_loss",
     ],
     "estimators": [
@@ -102,7 +110,13 @@ _EXPORTS = {
     "estimators.engression": ["CensoredEngression"],
     "estimators.copula": ["CopulaWeibull"],
     "estimators.grid": ["JointGridModel"],
-    "evaluation": ["Comparison", "censoring_diagnostic", "WithCensoring"],
+    "evaluation": [
+        "Comparison",
+        "censoring_diagnostic",
+        "WithCensoring",
+        "copula_graphic",
+        "dependent_censoring_sensitivity",
+    ],
     "evaluation.compare": ["compare"],
     "evaluation.scorers": ["scorer", "scorers"],
 }

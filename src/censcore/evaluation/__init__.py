@@ -2,18 +2,24 @@
 
 from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.copula_graphic import copula_graphic
+from censcore.evaluation.dependent_censoring import dependent_censoring_sensitivity
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import concordance, dynamic_auc
 from censcore.evaluation.scorers import scorer, scorers
+from censcore.evaluation.sensitivity_result import DependentCensoringSensitivity
 from censcore.evaluation.with_censoring import WithCensoring
 
 __all__ = [
     "CensoringDiagnostic",
     "Comparison",
+    "DependentCensoringSensitivity",
     "WithCensoring",
     "censoring_diagnostic",
     "compare",
     "concordance",
+    "copula_graphic",
+    "dependent_censoring_sensitivity",
     "dynamic_auc",
     "scorer",
     "scorers",

@@ -1,5 +1,10 @@
 """Proper scores of right-censored forecasts: one loss per row, lower is better."""
 
+from censcore.scores.augmented import (
+    augmented_binomial_log_score,
+    augmented_brier_score,
+    augmented_integrated_brier_score,
+)
 from censcore.scores.binomial_log import binomial_log_score
 from censcore.scores.brier import brier_score
 from censcore.scores.crps import crps
@@ -11,6 +16,9 @@ from censcore.scores.pinball import pinball_score
 
 __all__ = [
     "MeanLoss",
+    "augmented_binomial_log_score",
+    "augmented_brier_score",
+    "augmented_integrated_brier_score",
     "binomial_log_score",
     "brier_score",
     "crps",

@@ -1,0 +1,45 @@
+"""Integrals of squared distribution and survival functions: what integrated Brier scores are summed from."""
+
+from __future__ import annotations
+
+from censcore._arrays import Array, namespace
+from censcore.distributions import Step, Univariate
+from censcore.scores._augmentation import _edges
+from censcore.scores._quadrature import ORDER, _antiderivative, _read
+
+__all__ = ["squared_cdf_area", "squared_sf_area"]
+
+
+def squared_cdf_area(F: Univariate, t: Array) -> Array:
+    r""":math:`\int_0^tF(s)^2\,ds` at finite times t, (n, q): what living subjects pay.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import censcore as cs
+    >>> from censcore.scores.areas import squared_cdf_area
+    >>> squared_cdf_area(cs.Uniform(0.0, 1.0), np.array([[0.5, 1.0]])).round(6)
+    array([[0.041667, 0.333333]])
+    """
+    if F._degree == 0:
+        times, sf = F._steps()
+        largest_of_two = Step._trusted(times, 1 - (1 - sf) ** 2, falls=True)
+        return t - largest_of_two.integrated_sf(0.0, t)
+    return _by_antiderivative(lambda s: F._cdf(s) ** 2, F, t)
+
+
+def squared_sf_area(F: Univariate, t: Array) -> Array:
+    r""":math:`\int_0^tP(T>s)^2\,ds` at finite times t, (n, q): what subjects pay after their event."""
+    if F._degree == 0:
+        times, sf = F._steps()
+        return Step._trusted(times, sf**2, falls=True).integrated_sf(0.0, t)
+    return _by_antiderivative(lambda s: F._sf(s) ** 2, F, t)
+
+
+def _by_antiderivative(f, F: Univariate, t: Array) -> Array:  # type: ignore[no-untyped-def]
+    xp = namespace(t)
+    end = xp.max(t, axis=1, keepdims=True)
+    edges = _edges([F], xp.zeros_like(end), end)
+    edges = xp.broadcast_to(edges, (t.shape[0], edges.shape[1]))
+    order = ORDER if F._degree is None else 2 * F._degree + 1
+    return _read(t, edges, order, *_antiderivative(f, edges, order))
