@@ -25,7 +25,7 @@ class Columns:
     and ``notes`` what was changed on the way.
     """
 
-    n: int
+    weight: np.ndarray
     parts: list[np.ndarray] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     sources: list[int] = field(default_factory=list)
@@ -35,28 +35,29 @@ class Columns:
     @property
     def values(self) -> np.ndarray:
         """All columns, (n, p)."""
-        return np.column_stack(self.parts) if self.parts else np.zeros((self.n, 0))
+        return np.column_stack(self.parts) if self.parts else np.zeros((len(self.weight), 0))
 
-    def add(self, values: np.ndarray, name: str, source: int) -> bool:
+    def add(self, values: np.ndarray, name: str, source: int) -> None:
         """Keep a column unless it is constant."""
-        spread = values.std()
-        if not spread > 1e-12:
-            return False
         distinct = np.unique(values)
-        self.parts.append((values - values.mean()) / spread)
+        if len(distinct) < 2:
+            return
+        mean = np.average(values, weights=self.weight)
+        spread = np.sqrt(np.average((values - mean) ** 2, weights=self.weight))
+        self.parts.append((values - mean) / spread)
         self.names.append(name)
         self.sources.append(source)
         self.graded.append(len(distinct) > 2)
-        return True
 
 
-def read_columns(X: Any, n: int) -> Columns:
-    """Numbers as their ranks, text as indicators of its levels.
+def read_columns(X: Any, weight: np.ndarray) -> Columns:
+    """Numbers as their ranks, text as indicators of its levels; subjects have positive weights.
 
     Ranks make the test indifferent to outliers and to monotone transformations of a column. A missing number
     gets the middle rank, and a column says that it is missing.
     """
-    columns = Columns(n)
+    n = len(weight)
+    columns = Columns(weight)
     constant, missing_in, missing = [], [], np.zeros(n, dtype=bool)
     for source, (name, values, gone) in enumerate(_raw_columns(X)):
         if len(values) != n:
@@ -66,7 +67,7 @@ def read_columns(X: Any, n: int) -> Columns:
             missing_in.append(name)
         before = len(columns.parts)
         if values.dtype.kind == "f":
-            columns.add(_ranks(values, gone), name, source)
+            columns.add(_ranks(values, gone, weight), name, source)
         else:
             _add_levels(columns, values, gone, name, source)
         if len(columns.parts) == before:
@@ -130,13 +131,13 @@ def _numbers_or_text(values: np.ndarray, gone: np.ndarray) -> tuple[np.ndarray, 
     return np.where(gone, 0.0, numbers), gone
 
 
-def _ranks(values: np.ndarray, gone: np.ndarray) -> np.ndarray:
-    """Ranks between -1/2 and 1/2, ties in the middle, missing values at 0."""
-    from scipy.stats import rankdata
-
+def _ranks(values: np.ndarray, gone: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Shares of subjects below, and half of those alike, less 1/2; missing values at 0."""
     scores = np.zeros(len(values))
     if not gone.all():
-        scores[~gone] = (rankdata(values[~gone]) - 0.5) / (~gone).sum() - 0.5
+        _, level = np.unique(values[~gone], return_inverse=True)
+        alike = np.bincount(level, weight[~gone])
+        scores[~gone] = ((np.cumsum(alike) - alike / 2) / alike.sum() - 0.5)[level]
     return scores
 
 
@@ -150,6 +151,6 @@ def _add_levels(columns: Columns, values: np.ndarray, gone: np.ndarray, name: st
     # without a rest, one level follows from the others
     rest = len(kept) < len(levels)
     for level in kept if rest else kept[1:]:
-        indicator = np.zeros(columns.n)
+        indicator = np.zeros(len(values))
         indicator[~gone] = code == level
         columns.add(indicator, f"{name} = {levels[level]}", source)

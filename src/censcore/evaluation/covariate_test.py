@@ -57,7 +57,8 @@ class CensoringTest:
     def told(self) -> str:
         """The result in one line."""
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
-        return f"{p} ({'most of all' if self.p_value < 0.05 else 'the largest is'} a {self.kind})"
+        article = "an" if self.kind.startswith("interaction") else "a"
+        return f"{p} ({'most of all' if self.p_value < 0.05 else 'the largest is'} {article} {self.kind})"
 
 
 def covariates_predict(
@@ -91,14 +92,17 @@ def covariates_predict(
     .. [2] Hemerik, Goeman, Finos (2020). Robust testing in generalized linear models by sign flipping score
        contributions. Journal of the Royal Statistical Society B 82, 841-864.
     """
-    rows = np.nonzero(to_numpy(y.informs_censoring))[0]
+    used = to_numpy(y.informs_censoring)
+    if sample_weight is not None:
+        used = used & (sample_weight > 0)
+    rows = np.nonzero(used)[0]
     if not len(rows):
         return "every subject has an event at time zero"
-    columns = read_columns(take_rows(X, rows), len(rows))
+    weight = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
+    columns = read_columns(take_rows(X, rows), weight)
     if not columns.parts:
         return "no column of X has two values" + "".join(f" ({note})" for note in columns.notes)
-    weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=float)[rows]
-    flipped = y.flip()
+    flipped = y.take(rows).flip()
     residuals = _Residuals(to_numpy(flipped.time), to_numpy(flipped.event), weight)
     if residuals.censored < LEAST_CENSORED:
         return (
@@ -106,16 +110,17 @@ def covariates_predict(
             f"{LEAST_CENSORED} are needed"
         )
     code = np.arange(len(rows)) if groups is None else np.unique(groups[rows], return_inverse=True)[1]
-    clusters = len(np.unique(code[weight > 0]))
+    clusters = int(code.max()) + 1
     if clusters < LEAST_GROUPS:
         return f"there are {clusters} independent groups; at least {LEAST_GROUPS} are needed"
     rng = np.random.default_rng(seed)
     features = _Features(columns, rng)
-    scores = _scores(features, residuals, _together(code, rng))
+    together = _together(code, rng)
+    scores = _scores(features, residuals, together)
     kept = (scores**2).sum(axis=0) > 1e-10 * residuals.scale
     if not kept.any():
         return "no column of X differs between subjects at risk at the same time"
-    inflation = 1 / np.sqrt(max(1 - residuals.leverage(code), 1e-3))
+    inflation = 1 / np.sqrt(max(1 - residuals.leverage(together), 1e-3))
     found = features.select(kept)
     return _decide(scores[:, kept], found, inflation, rng, clusters, residuals.censored, columns.notes)
 
@@ -127,10 +132,9 @@ class _Residuals:
         distinct, k = np.unique(time, return_inverse=True)
         d = np.bincount(k, weight * event, minlength=len(distinct))
         Y = np.cumsum(np.bincount(k, weight, minlength=len(distinct))[::-1])[::-1]
-        Y = np.maximum(Y, np.finfo(float).tiny)
         # where everybody left is censored at once (the end of the study) nothing can be compared
         information = np.where(Y - d > 1e-9 * Y, d * (Y - d) / Y, 0.0)
-        self.censored = int(np.sum(event & (information[k] > 0) & (weight > 0)))
+        self.censored = int(np.sum(event & (information[k] > 0)))
         self.weight, self.k = weight, k
         self.scale = float(weight @ weight)
         total = max(information.sum(), np.finfo(float).tiny)
@@ -141,7 +145,7 @@ class _Residuals:
         self._phi = np.stack([np.ones_like(V), 2 * V - 1])
 
         jumps = np.nonzero(information > 0)[0]
-        count = min(INTERVALS, len(jumps))
+        count = min(INTERVALS, len(jumps), max(10, 2 * CHUNK // len(time)))
         starts = jumps[np.arange(count) * len(jumps) // max(count, 1)]  # the first jump of each interval
         self._starts = starts
         self._at_risk = Y[starts]
@@ -160,15 +164,15 @@ class _Residuals:
         """From sums (intervals + 1, q) over subjects who are at risk at the first 0, 1, ... starts."""
         return np.cumsum(left[::-1], axis=0)[::-1][1:] / self._at_risk[:, None]
 
-    def leverage(self, code: np.ndarray) -> float:
+    def leverage(self, groups: np.ndarray) -> float:
         """Mean over time of the sum of squared shares of the groups at risk: 1 / Y without groups.
 
         Means of those at risk follow each of them, so that the squares of the L are too small by this share.
         """
         from scipy.sparse import csr_array
 
-        shape = (int(code.max()) + 1, self.intervals + 1)
-        left = csr_array((self.weight, (code, self.first_interval_after())), shape=shape).toarray()
+        shape = (int(groups.max()) + 1, self.intervals + 1)
+        left = csr_array((self.weight, (groups, self.first_interval_after())), shape=shape).toarray()
         share = np.cumsum(left[:, ::-1], axis=1)[:, ::-1][:, 1:] / self._at_risk
         return float(np.average((share**2).sum(axis=0), weights=self._information))
 
@@ -205,14 +209,14 @@ class _Features:
         self.b = np.concatenate([np.arange(p), squared, b])
         self.shape = np.repeat([0, 1, 2], [p, len(squared), len(a)])
         self.time = np.zeros(len(self.a), dtype=int)
-        self.names = columns.names
+        self.names, self.graded = columns.names, columns.graded
 
     def select(self, kept: np.ndarray) -> _Features:
         """Features of both weights of time, those kept."""
         twice = np.tile(np.arange(len(self.a)), 2)[kept]
         time = np.repeat([0, 1], len(self.a))[kept]
         other = object.__new__(_Features)
-        other.Z, other.names, other.time = self.Z, self.names, time
+        other.Z, other.names, other.graded, other.time = self.Z, self.names, self.graded, time
         other.a, other.b, other.shape = self.a[twice], self.b[twice], self.shape[twice]
         return other
 
@@ -229,7 +233,8 @@ class _Features:
     def name(self, j: int) -> str:
         """What a departure along feature j is called."""
         one = self.names[self.b[j]]
-        named = (f"trend in {one}", f"curve in {one}", f"interaction of {self.names[self.a[j]]} and {one}")
+        trend = "trend in" if self.graded[self.b[j]] else "difference by"
+        named = (f"{trend} {one}", f"curve in {one}", f"interaction of {self.names[self.a[j]]} and {one}")
         return named[self.shape[j]] + (" that changes over time" if self.time[j] else "")
 
 
@@ -238,9 +243,8 @@ KINDS = ("trend", "curve", "interaction")
 
 def _together(code: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Groups of subjects; many groups are put together at random, which keeps them independent."""
-    groups = np.unique(code, return_inverse=True)[1]
-    g = int(groups.max()) + 1
-    return groups if g <= BLOCKS else rng.permutation(g)[groups] % BLOCKS
+    g = int(code.max()) + 1
+    return code if g <= BLOCKS else rng.permutation(g)[code] % BLOCKS
 
 
 def _scores(features: _Features, residuals: _Residuals, groups: np.ndarray) -> np.ndarray:

@@ -128,7 +128,7 @@ class CensoringDiagnostic:
 
 
 def _remedy(test: CensoringTest) -> str:
-    if test.kind.startswith("trend") and "over time" not in test.kind:
+    if test.kind.startswith(("trend", "difference")) and "over time" not in test.kind:
         return "Censoring(CoxRegression()) or Censoring(KaplanMeier(stratify=...))"
     return "Censoring(KaplanMeier(stratify=...)), or a regression of C with such terms"
 
