@@ -1,23 +1,22 @@
-"""Level and power of two tests: "covariates do not predict censoring", and D-calibration.
+"""Level and power of the test "covariates do not predict censoring".
 
 Power: C depends on x by a trend, a curve, an interaction, or hazards that cross, strongly enough that a
 pooled censoring distribution changes the gain of the true forecast over one that understates the effects on T
 (ipcw Brier score at 0.8, 200,000 subjects). Level: T depends on x and C does not, in settings that are hard
-for such a test. ``kind`` is how often the test named the right departure. The second table has the rejections
-of the true forecast, and of one with a hazard that is too large by a quarter.
+for such a test. ``kind`` is how often the test named the right departure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
 import censcore as cs
 from censcore.evaluation.covariate_test import CensoringTest, covariates_predict
-from censcore.rivals import d_calibration
 
-POWER_SETS, LEVEL_SETS, SUBJECTS, COLUMNS, TIME = 300, 1000, 500, 5, 0.8
+POWER_SETS, LEVEL_SETS, SIZES, COLUMNS, TIME = 300, 400, (500, 1000), 5, 0.8
 Draw = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]  # x, T, C, groups
 
 
@@ -109,60 +108,41 @@ def tested(draw: Draw) -> CensoringTest | str:
     return covariates_predict(x, cs.RightCensored(np.minimum(T, C), T <= C), groups=groups)
 
 
-def covariates() -> None:
-    print(
-        f"Do covariates predict censoring? {POWER_SETS} data sets of {SUBJECTS} subjects, {COLUMNS} columns"
-    )
-    print(f"{'C depends on x by':36s}{'bias of gain':>13s}{'p < 0.05':>10s}{'p < 0.01':>10s}{'kind':>8s}")
-    for case, name in NAMED.items():
+def power(case: str) -> str:
+    text = f"{case:33s}{100 * bias_of_gain(case):+12.0f}%"
+    for n in SIZES:
         rng = np.random.default_rng(1)
-        found = [tested(dependent(case, SUBJECTS, rng)) for _ in range(POWER_SETS)]
-        show(f"{case:36s}{100 * bias_of_gain(case):+12.0f}%", found, name)
-    print(f"\nC does not depend on x: {LEVEL_SETS} data sets")
-    for case, draw in LEVELS.items():
-        rng = np.random.default_rng(2)
-        show(f"{case:49s}", [tested(draw(rng)) for _ in range(LEVEL_SETS)])
+        text = line(text, [tested(dependent(case, n, rng)) for _ in range(POWER_SETS)], NAMED[case])
+    return text
 
 
-def show(title: str, found: list[CensoringTest | str], name: str = "") -> None:
+def level(case: str) -> str:
+    rng = np.random.default_rng(2)
+    return line(f"{case:46s}", [tested(LEVELS[case](rng)) for _ in range(LEVEL_SETS)])
+
+
+def line(title: str, found: list[CensoringTest | str], name: str = "") -> str:
     done = [test for test in found if isinstance(test, CensoringTest)]
     p = np.array([test.p_value for test in done])
-    line = title + "".join(f"{100 * np.mean(p < level):9.1f}%" for level in (0.05, 0.01))
+    text = title + "".join(f"{100 * np.mean(p < alpha):9.1f}%" for alpha in (0.05, 0.01))
     if name:
-        line += f"{100 * np.mean([test.kind == name for test in done]):7.0f}%"
-    if len(done) < len(found):
-        line += f"   not tested in {len(found) - len(done)}"
-    print(line, flush=True)
+        text += f"{100 * np.mean([test.kind == name for test in done]):7.0f}%"
+    return text + (f"   not tested in {len(found) - len(done)}" if len(done) < len(found) else "")
 
 
-def calibration() -> None:
-    print(f"\nD-calibration: rejected at 5 %, {LEVEL_SETS} data sets")
-    print(f"{'':24s}{'true forecast':^24s}{'hazard 1/4 too large':^24s}")
-    print(f"{'censored':24s}" + 2 * "".join(f"{f'n = {n}':>8s}" for n in (100, 500, 2000)))
-    for discrete in (False, True):
-        for censored in (0.0, 0.33, 0.75):
-            rates = [rejected(n, censored, discrete) for n in (100, 500, 2000)]
-            title = f"{100 * censored:2.0f} %, {'discrete' if discrete else 'continuous'}"
-            cells = [rate[k] for k in (0, 1) for rate in rates]
-            print(f"{title:24s}" + "".join(f"{100 * cell:7.1f}%" for cell in cells), flush=True)
-
-
-def rejected(n: int, censored: float, discrete: bool) -> tuple[float, float]:
-    rng, months = np.random.default_rng(3), np.arange(1.0, 61.0)
-    count = np.zeros(2)
-    forecasts = [
-        cs.Step(months, sf=np.exp(-rate * months / 2.5)[None, :]) if discrete else cs.Exponential(rate)
-        for rate in (1.0, 1.25)
-    ]
-    for _ in range(LEVEL_SETS):
-        T = rng.exponential(1.0, n)
-        C = rng.exponential((1 - censored) / censored, n) if censored else np.full(n, np.inf)
-        T, C = (np.ceil(2.5 * T), np.ceil(2.5 * C)) if discrete else (T, C)
-        y = cs.RightCensored(np.minimum(T, C), T <= C)
-        count += [d_calibration(y, F).p_value < 0.05 for F in forecasts]
-    return float(count[0] / LEVEL_SETS), float(count[1] / LEVEL_SETS)
+def main() -> None:
+    with ProcessPoolExecutor() as pool:
+        powers, levels = pool.map(power, NAMED), pool.map(level, LEVELS)
+        print(f"C depends on x: {POWER_SETS} data sets of n subjects with {COLUMNS} columns")
+        print(f"{'':46s}" + "".join(f"{f'n = {n}':^28s}" for n in SIZES))
+        each = f"{'p < 0.05':>10s}{'p < 0.01':>10s}{'kind':>8s}"
+        print(f"{'by':33s}{'bias of gain':>13s}" + each * len(SIZES), flush=True)
+        for text in powers:
+            print(text, flush=True)
+        print(f"\nC does not depend on x: {LEVEL_SETS} data sets", flush=True)
+        for text in levels:
+            print(text, flush=True)
 
 
 if __name__ == "__main__":
-    covariates()
-    calibration()
+    main()
