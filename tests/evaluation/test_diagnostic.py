@@ -34,55 +34,71 @@ def test_covariates_that_drive_censoring_are_found_and_named():
     x, y = sample(0.7)
     frame = pd.DataFrame(x, columns=["age", "other"])
     found = cs.censoring_diagnostic(y, pooled(y), frame)
-    assert found.covariates.p_value < 1e-6
-    assert next(iter(found.covariates.statistics)) == "age"
-    assert any("age" in warning for warning in found.warnings)
-    assert "!" in repr(found)
+    assert found.covariates.p_value < 0.001
+    assert found.covariates.kind == "trend in age"
+    assert "signs that censoring depends on covariates: p < 0.001 (most of all a trend in age)" in repr(found)
 
 
-def test_a_law_given_the_covariates_silences_the_warning():
+def test_a_distribution_given_the_covariates_silences_the_warning():
     x, y = sample(0.7)
-    law = cs.Censoring(cs.CoxRegression()).fit(x, y).predict_distribution(x)
-    found = cs.censoring_diagnostic(y, law, x, horizon=1.0)
+    given = cs.Censoring(cs.CoxRegression()).fit(x, y).predict_distribution(x)
+    found = cs.censoring_diagnostic(y, given, x, horizon=1.0)
     assert found.conditional
-    assert not any("Covariates" in warning for warning in found.warnings)
+    assert not any("covariates" in warning for warning in found.warnings)
 
 
-def test_the_test_has_its_level():
-    """Under no effect p-values are uniform: 5 % in 200 data sets is 10, give or take."""
-    small = [cs.censoring_diagnostic(y, cs.Exponential(1.0), x).covariates.p_value < 0.05 for x, y in
-             (sample(0.0, 120, seed) for seed in range(200))]  # fmt: skip
-    assert 2 <= sum(small) <= 22
+def test_only_censoring_up_to_the_horizon_counts():
+    """C depends on x after time 1 alone."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 1))
+    C = rng.exponential(2.0, 600)
+    C = np.where(C > 1, 1 + (C - 1) * np.exp(-1.5 * x[:, 0]), C)
+    T = rng.exponential(3.0, 600)
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    late, early = (cs.censoring_diagnostic(y, pooled(y), x, horizon=h).covariates for h in (4.0, 1.0))
+    assert late.p_value < 0.001
+    assert early.p_value > 0.01
 
 
-def test_score_test_is_near_the_likelihood_ratio_of_lifelines():
-    lifelines = pytest.importorskip("lifelines")
-    x, y = sample(0.15, 800)
-    flipped = y.flip()
-    frame = pd.DataFrame(x, columns=["a", "b"]).assign(t=flipped.time, e=flipped.event)
-    theirs = lifelines.CoxPHFitter().fit(frame, "t", "e").log_likelihood_ratio_test()
-    ours = cs.censoring_diagnostic(y, pooled(y), x).covariates
-    assert ours.statistic == pytest.approx(theirs.test_statistic, rel=0.05)
+def test_weights_and_groups_of_a_comparison_reach_the_test(split):
+    groups = np.arange(300) // 5
+    weight = np.where(np.arange(300) % 2, 2.0, 1.0)
+    found = cs.compare(
+        split.forecasts, split.y, cs.Censoring(cs.KaplanMeier()), X=split.x, train=split.train,
+        groups=groups, sample_weight=weight, scores="crps", discrimination=False,
+    )  # fmt: skip
+    assert found.censoring.covariates.clusters == 60
+    direct = cs.censoring_diagnostic(
+        split.y, found.law.law, split.x, horizon=found.horizon, groups=groups, sample_weight=weight
+    )
+    assert direct.covariates.p_value == found.censoring.covariates.p_value
 
 
-def test_categories_count_one_less_than_their_values():
-    x, y = sample(0.0)
-    frame = pd.DataFrame({"stage": np.tile(["I", "II", "III", "IV"], 100), "flag": x[:, 0] > 0})
-    assert cs.censoring_diagnostic(y, pooled(y), frame).covariates.degrees == 4
+@pytest.mark.parametrize(
+    ("y", "X", "reason"),
+    [
+        (cs.RightCensored([1.0, 2.0], [1, 1]), [[1.0], [2.0]], "nobody is censored"),
+        (cs.RightCensored([1.0, 2.0], [1, 0]), None, "no covariates were given"),
+        (cs.RightCensored(np.full(50, 3.0), np.zeros(50)), np.arange(50.0), "0 subjects are censored while"),
+        (cs.RightCensored(np.arange(50.0), np.arange(50) % 2), np.ones((50, 2)), "no column of X"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_tested_says_why(y, X, reason):
+    found = cs.censoring_diagnostic(y, cs.Exponential(1.0), X)
+    assert found.covariates is None
+    assert reason in found.not_tested
+    assert f"not tested: {reason}" in repr(found)
 
 
-def test_constant_and_collinear_columns_do_no_harm():
-    x, y = sample(0.7)
-    wide = np.column_stack([x, x[:, 0], np.ones(len(x))])
-    one, two = (cs.censoring_diagnostic(y, pooled(y), X).covariates for X in (x, wide))
-    assert two.degrees == one.degrees == 2
-    assert two.statistic == pytest.approx(one.statistic, rel=1e-6)
+def test_without_events_there_are_no_weights():
+    found = cs.censoring_diagnostic(cs.RightCensored([1.0, 2.0], [0, 0]), cs.Uniform(0.0, 5.0))
+    assert (found.events_in, found.effective, found.warnings) == (0, 0.0, [])
 
 
 def test_heavy_weights_are_warned_about():
     y = cs.RightCensored(np.linspace(0.1, 4.9, 50), np.ones(50))
     found = cs.censoring_diagnostic(y, cs.Uniform(0.0, 5.0))
-    assert any("One event stands for 50" in warning for warning in found.warnings)
+    assert any("One event stands for 50 subjects" in warning for warning in found.warnings)
     assert found.safe_horizon == pytest.approx(4.5)
 
 
@@ -94,8 +110,13 @@ def test_events_beyond_the_support_are_counted():
 
 def test_refusals():
     x, y = sample(0.0)
-    with pytest.raises(MissingCensoringError, match="law of C"):
+    with pytest.raises(MissingCensoringError, match="censoring distribution"):
         cs.censoring_diagnostic(y)
-    x[3, 0] = np.nan
-    with pytest.raises(InvalidInputError, match="missing values"):
-        cs.censoring_diagnostic(y, pooled(y), x)
+    with pytest.raises(InvalidInputError, match="horizon"):
+        cs.censoring_diagnostic(y, pooled(y), x, horizon=0.0)
+    with pytest.raises(InvalidInputError, match="399"):
+        cs.censoring_diagnostic(y, pooled(y), x[1:])
+    with pytest.raises(InvalidInputError, match="groups"):
+        cs.censoring_diagnostic(y, pooled(y), x, groups=[1, 2])
+    with pytest.raises(InvalidInputError, match="sample_weight"):
+        cs.censoring_diagnostic(y, pooled(y), x, sample_weight=[1.0, 2.0])

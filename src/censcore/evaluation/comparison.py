@@ -110,8 +110,16 @@ class Comparison:
 
     @cached_property
     def censoring(self) -> CensoringDiagnostic:
-        """How far the law of C can be trusted."""
-        return censoring_diagnostic(self._case.y, self.law.law, self.X, horizon=self.horizon)
+        """How far the censoring distribution can be trusted."""
+        return censoring_diagnostic(
+            self._case.y,
+            self.law.law,
+            self.X,
+            horizon=self.horizon,
+            sample_weight=self.subsets[0].weight,
+            groups=self.groups,
+            seed=self.seed,
+        )
 
     # ---- tables ----------------------------------------------------------------------------------
 

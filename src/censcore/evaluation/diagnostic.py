@@ -1,4 +1,4 @@
-"""Can the law of C carry the weight that is put on it? To be read before the scores."""
+"""How far can the censoring distribution be trusted? To be read before the scores."""
 
 from __future__ import annotations
 
@@ -9,60 +9,52 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
-from censcore.estimators._covariates import take_rows
-from censcore.estimators._design import Standardised
-from censcore.estimators.cox import RiskSets
+from censcore.estimators._covariates import check_rows, check_weights
+from censcore.evaluation.covariate_test import CensoringTest, covariates_predict
+from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError
-from censcore.outcomes import RightCensored, as_outcome
-from censcore.scores._problem import known_law
+from censcore.outcomes import as_outcome
+from censcore.scores._problem import check_horizon, known_law
 
 __all__ = ["CensoringDiagnostic", "CensoringTest", "censoring_diagnostic"]
 
 SAFE_SHARE = 0.1  # of follow-up, at least, that an event should have had
-
-
-@dataclass(frozen=True)
-class CensoringTest:
-    """Score test of "covariates do not predict censoring", in a Cox model of C.
-
-    ``statistics`` are the largest squared standardised scores of single columns, largest first.
-    """
-
-    statistic: float
-    degrees: int
-    p_value: float
-    statistics: dict[str, float]
+ALARM = 0.01  # p-value of the test of covariates below which there is a warning
 
 
 @dataclass(frozen=True)
 class CensoringDiagnostic:
-    """What the law of C asks of the data.
+    """What the censoring distribution asks of the data.
 
     Attributes
     ----------
-    rows, events, censored : int
-        Counts of all rows.
+    subjects, events, censored : int
+        Counts of all subjects.
     horizon : float
         Up to which the rest is said.
     support : float
-        Largest time that the law of every row supports.
+        Largest time that the censoring distribution of every subject supports.
     safe_horizon : float
-        Up to here P(C >= t) is at least 0.1 in every row, so that no event weighs more than ten.
+        Up to here P(C >= t) is at least 0.1 for every subject, so that no event weighs more than ten.
     beyond : int
-        Rows with an event where P(C >= y) = 0: without a horizon they could not be scored.
+        Subjects with an event where P(C >= y) = 0: without a horizon they could not be scored.
     cut : int
-        Rows followed beyond the horizon, which the comparison cuts there.
+        Subjects followed beyond the horizon, which the comparison cuts there.
     weights : dict
         1 / P(C >= y) of the events up to the horizon: median, 90 % quantile and largest.
     effective : float
         Effective number of events, the squared sum of the weights over the sum of their squares.
+    events_in : int
+        Events up to the horizon.
     conditional : bool
-        Whether the law differs between rows.
+        Whether the censoring distribution differs between subjects.
     covariates : CensoringTest or None
-        Whether covariates predict censoring; None without covariates or without censored rows.
+        Whether covariates predict censoring up to the horizon; None where that was not tested.
+    not_tested : str
+        Why it was not tested; empty where it was.
     """
 
-    rows: int
+    subjects: int
     events: int
     censored: int
     horizon: float
@@ -75,23 +67,24 @@ class CensoringDiagnostic:
     events_in: int
     conditional: bool
     covariates: CensoringTest | None
+    not_tested: str = ""
 
     @property
     def warnings(self) -> list[str]:
         """What should make a reader hesitate; empty if nothing does."""
         found = []
         test = self.covariates
-        if test is not None and test.p_value < 0.01 and not self.conditional:
-            worst = ", ".join(list(test.statistics)[:3])
+        if test is not None and test.p_value < ALARM and not self.conditional:
             found.append(
-                f"Covariates predict censoring (p = {test.p_value:.2g}; most of all {worst}), and the law of "
-                "C ignores them: scores under a pooled law are biased. Use a law given the covariates, such "
-                "as Censoring(CoxRegression()) or Censoring(KaplanMeier(stratify=...))."
+                f"The data show signs that censoring depends on covariates: {test.told}. The censoring "
+                "distribution is the same for all subjects, so that scores may be biased, in either "
+                f"direction. Compare with one given the covariates, such as {_remedy(test)}."
             )
         if self.events_in and self.weights["largest"] > 1 / SAFE_SHARE:
             found.append(
-                f"One event stands for {self.weights['largest']:.3g} rows. Late times rest on few events; a "
-                f"horizon of {self.safe_horizon:.4g} keeps every weight at or below {1 / SAFE_SHARE:g}."
+                f"One event stands for {self.weights['largest']:.3g} subjects. Late times rest on few "
+                f"events; a horizon of {self.safe_horizon:.4g} keeps every weight at or below "
+                f"{1 / SAFE_SHARE:g}."
             )
         if self.events_in and self.effective < 0.5 * self.events_in:
             found.append(f"The {self.events_in} events are worth {self.effective:.0f} equally weighted ones.")
@@ -105,9 +98,9 @@ class CensoringDiagnostic:
         """What and how much, for tables."""
         w = self.weights
         lines = [
-            ("rows", f"{self.rows} ({self.events} events, {self.censored} censored)"),
-            ("horizon", f"{self.horizon:.6g} ({self.cut} rows are followed longer and cut there)"),
-            ("support of the law of C", f"{self.support:.6g} ({self.beyond} events lie beyond it)"),
+            ("subjects", f"{self.subjects} ({self.events} events, {self.censored} censored)"),
+            ("horizon", f"{self.horizon:.6g} ({self.cut} subjects are followed longer and cut there)"),
+            ("support of C", f"{self.support:.6g} ({self.beyond} events lie beyond it)"),
             ("every weight at most 10 up to", f"{self.safe_horizon:.6g}"),
         ]
         if self.events_in:
@@ -118,11 +111,13 @@ class CensoringDiagnostic:
                 ),
                 ("effective number of events", f"{self.effective:.1f} of {self.events_in}"),
             ]
-        lines.append(("law of C", "given the covariates" if self.conditional else "one for all rows"))
-        test = self.covariates
-        if test is not None:
-            told = f"chi² = {test.statistic:.1f} on {test.degrees} df, p = {test.p_value:.2g}"
-            lines.append(("do covariates predict censoring?", told))
+        kind = "one per subject" if self.conditional else "the same for all subjects"
+        lines.append(("censoring distribution", kind))
+        if self.covariates is not None:
+            lines.append(("do covariates predict censoring?", self.covariates.told))
+            lines += [("", note) for note in self.covariates.notes]
+        elif self.not_tested:
+            lines.append(("do covariates predict censoring?", f"not tested: {self.not_tested}"))
         return lines
 
     def __repr__(self) -> str:
@@ -132,22 +127,42 @@ class CensoringDiagnostic:
         return "\n".join(["Censoring diagnostic", *text])
 
 
+def _remedy(test: CensoringTest) -> str:
+    if test.kind.startswith(("trend", "difference")) and "over time" not in test.kind:
+        return "Censoring(CoxRegression()) or Censoring(KaplanMeier(stratify=...))"
+    return "Censoring(KaplanMeier(stratify=...)), or a regression of C with such terms"
+
+
 def censoring_diagnostic(
-    y: Any, censoring: Distribution | None = None, X: Any = None, *, horizon: float | None = None
+    y: Any,
+    censoring: Distribution | None = None,
+    X: Any = None,
+    *,
+    horizon: float | None = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    seed: int = 0,
 ) -> CensoringDiagnostic:
-    """How much weight the law of C puts where, how far it reaches, and whether covariates predict C.
+    """How much weight the censoring distribution puts where, how far it reaches, and whether X predicts C.
 
     Parameters
     ----------
     y : outcome
-        n rows.
+        n subjects.
     censoring : Distribution, optional
-        Law of C; may be left out where it is known.
+        Distribution of C; may be left out where it is known.
     X : array or frame, optional
-        Covariates, for a score test of "they do not predict censoring" in a Cox model of C. Columns that are
-        not numbers enter as categories.
+        Covariates, for a test of "they do not predict censoring" up to the horizon. It looks for trends,
+        curves, interactions of two columns, and effects that change over time. Numbers enter by their ranks;
+        other columns as categories; missing values are allowed.
     horizon : float, optional
-        End of the comparison, by default the largest time that the law of every row supports.
+        End of the comparison, by default the largest time that the distribution of every subject supports.
+    sample_weight : array, (n,), optional
+        Weights of the subjects, for the test.
+    groups : array, (n,), optional
+        Labels of subjects that belong together, for the test; different groups are independent.
+    seed : int
+        Of the test, whose p-value comes from random signs.
 
     Returns
     -------
@@ -163,17 +178,24 @@ def censoring_diagnostic(
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> pooled = cs.Censoring(cs.KaplanMeier()).fit(x, y).predict_distribution()
     >>> found = cs.censoring_diagnostic(y, pooled, x)
-    >>> found.covariates.p_value < 1e-6, len(found.warnings) > 0
-    (True, True)
+    >>> found.covariates.p_value < 0.001, found.covariates.kind, len(found.warnings) > 0
+    (True, 'trend in column 0', True)
     """
     y = as_outcome(y)
     if y.time.ndim > 1:
-        raise InvalidInputError("The diagnostic is for one event time per row; use y.marginal(j) for each j.")
+        raise InvalidInputError(
+            f"got an outcome of shape {y.shape}, expected one event time per subject; use y.marginal(j) for "
+            "each j."
+        )
     C = known_law(y) if censoring is None else censoring
     if C is None:
         raise MissingCensoringError(
-            "Pass the law of C: for instance Censoring(KaplanMeier()).fit(...).predict_distribution(X)."
+            "got no censoring distribution. Pass one, for instance "
+            "Censoring(KaplanMeier()).fit(X, y).predict_distribution(X)."
         )
+    if horizon is not None:
+        check_horizon(horizon, y)
+    check_rows(X, len(y))
     time, event = to_numpy(y.time), to_numpy(y.event)
     law = C.marginal(0)
     support = float(
@@ -183,8 +205,14 @@ def censoring_diagnostic(
     reach = np.broadcast_to(to_numpy(law.sf_left(y.time)), time.shape)
     counted = event & (time <= end) & (reach > 0)
     weight = 1 / reach[counted]
+    test: CensoringTest | str
+    test = "no covariates were given" if X is None else "nobody is censored"
+    if X is not None and not event.all():
+        weights = None if sample_weight is None else check_weights(sample_weight, len(y))
+        codes = group_codes(groups, len(y))
+        test = covariates_predict(X, y.censor_at(end), sample_weight=weights, groups=codes, seed=seed)
     return CensoringDiagnostic(
-        rows=len(y),
+        subjects=len(y),
         events=int(event.sum()),
         censored=int((~event).sum()),
         horizon=end,
@@ -196,7 +224,8 @@ def censoring_diagnostic(
         effective=float(weight.sum() ** 2 / (weight**2).sum()) if len(weight) else 0.0,
         events_in=int(counted.sum()),
         conditional=len(law) > 1,
-        covariates=None if X is None or event.all() else covariates_predict(X, y),
+        covariates=None if isinstance(test, str) else test,
+        not_tested=test if isinstance(test, str) else "",
     )
 
 
@@ -205,60 +234,3 @@ def _quantiles(weight: np.ndarray) -> dict[str, float]:
         return {"median": np.nan, "90 %": np.nan, "largest": np.nan}
     middle, high = np.quantile(weight, [0.5, 0.9])
     return {"median": float(middle), "90 %": float(high), "largest": float(weight.max())}
-
-
-def covariates_predict(X: Any, y: RightCensored) -> CensoringTest | None:
-    """Score test in a Cox model of C: no fit is needed, so that separated columns do no harm."""
-    from scipy.special import chdtrc
-
-    rows = np.nonzero(to_numpy(y.informs_censoring))[0]
-    flipped = y.flip()
-    matrix, names = _numbers(take_rows(X, rows))
-    if not matrix.shape[1]:
-        return None
-    weight = np.ones(len(rows))
-    columns = Standardised.of(matrix, weight, None)
-    sets = RiskSets(to_numpy(flipped.time), to_numpy(flipped.event), weight, "efron")
-    p = columns.Z.shape[1]
-    _, gradient, information = sets.likelihood(np.zeros(p), columns.Z[sets.order], np.zeros(p))
-    values, vectors = np.linalg.eigh(information)
-    kept = values > 1e-8 * max(values.max(), 1e-300)
-    along = (vectors[:, kept].T @ gradient) ** 2 / values[kept]
-    spread = np.diag(information)
-    single = np.divide(gradient**2, spread, out=np.zeros(p), where=spread > 0)
-    order = np.argsort(-single)
-    found = {names[j]: float(single[j]) for j in order}
-    statistic, degrees = float(along.sum()), int(kept.sum())
-    if not degrees:
-        return None
-    return CensoringTest(statistic, degrees, float(chdtrc(degrees, statistic)), found)
-
-
-def _numbers(X: Any) -> tuple[np.ndarray, list[str]]:
-    """Numeric columns as they are, others as categories without their first."""
-    if not hasattr(X, "columns"):
-        array = np.asarray(to_numpy(X), dtype=np.float64)
-        array = array[:, None] if array.ndim == 1 else array
-        return _complete(array), [f"column {j}" for j in range(array.shape[1])]
-    import narwhals as nw
-
-    frame = nw.from_native(X, eager_only=True)
-    parts, names = [], []
-    for name, kind in frame.schema.items():
-        column = frame[name].to_numpy()
-        if kind.is_numeric() or kind == nw.Boolean:
-            parts.append(column.astype(np.float64))
-            names.append(str(name))
-            continue
-        text = column.astype(str)
-        for value in np.unique(text)[1:]:
-            parts.append((text == value).astype(np.float64))
-            names.append(f"{name} = {value}")
-    stacked = np.column_stack(parts) if parts else np.zeros((len(frame), 0))
-    return _complete(stacked), names
-
-
-def _complete(matrix: np.ndarray) -> np.ndarray:
-    if np.isnan(matrix).any():
-        raise InvalidInputError("X must be free of missing values for the test of covariates on censoring.")
-    return matrix

@@ -141,7 +141,7 @@ def plot_murphy(comparison: Comparison, time: float | None = None) -> Figure:
 
 
 def plot_calibration(comparison: Comparison, bins: int = 10) -> Figure:
-    """D-calibration: the share of rows in each tenth of S(T), which is the same for all if calibrated."""
+    """D-calibration: the share of subjects in each tenth of S(T), which is the same for all if calibrated."""
     models = comparison.models
     columns = min(2, len(models))
     rows = -(-len(models) // columns)
@@ -151,16 +151,22 @@ def plot_calibration(comparison: Comparison, bins: int = 10) -> Figure:
         for axes in grid.flat[len(models) :]:
             axes.set_visible(False)
         for model, axes in zip(models, grid.flat, strict=False):
-            found = d_calibration(comparison.outcome, comparison.cases[model].F, bins=bins)
+            found = d_calibration(
+                comparison.outcome,
+                comparison.cases[model].F,
+                bins=bins,
+                sample_weight=comparison.subsets[0].weight,
+                groups=comparison.groups,
+            )
             edges = np.arange(bins) / bins
             axes.bar(
                 edges, found.shares, width=0.9 / bins, align="edge", color=_looks(comparison)[model]["color"]
             )
             axes.axhline(1 / bins, color=INK, lw=1, ls=(0, (4, 2)))
-            axes.set_title(f"{model}, p = {found.p_value:.2g}", fontsize=10)
+            axes.set_title(f"{model}, {found.verdict}", fontsize=10)
             axes.grid(axis="x", visible=False)
         figure.supxlabel("predicted survival at the event, S(T)", fontsize=10)
-        figure.supylabel("share of rows", fontsize=10)
+        figure.supylabel("share of subjects", fontsize=10)
         return _titled(figure, "D-calibration (dashed: calibrated)")
 
 

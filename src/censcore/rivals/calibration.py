@@ -1,4 +1,4 @@
-"""D-calibration: uniformity of the survival probabilities at the observed times."""
+"""D-calibration: uniformity of the survival probabilities at the event times."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from censcore.scores._problem import pose
 
 __all__ = ["DCalibration", "d_calibration"]
 
+LEAST_EXPECTED = 5.0  # expected events of a bin of the test; bins with fewer are joined with the next
+LEAST_GROUPS = 5  # independent groups below which a covariance of the bins means nothing
+
 
 @dataclass(frozen=True)
 class DCalibration:
@@ -21,26 +24,93 @@ class DCalibration:
     Attributes
     ----------
     shares : array, (bins,)
-        Share of rows in each bin of S(y), lowest survival first; 1 / bins each under calibration.
+        Share of subjects in each bin of S(T), lowest survival first; 1 / bins each under calibration.
     contributions : array, (n, bins)
-        What each row adds to each bin; rows sum to one.
-    statistic, p_value : float
-        Pearson's chi-square with bins - 1 degrees of freedom.
+        What each subject adds to each bin; each sums to one.
+    observed, expected : array, (bins,)
+        Events seen in each bin, and events that the forecast expects there of those still at risk.
+    statistic, degrees : float
+        Sum over the joined bins of (observed - expected)² / expected, divided by its mean under calibration,
+        and its degrees of freedom.
+    p_value : float
+        Of "the forecast is calibrated"; NaN where ``note`` says why it cannot be told.
+    note : str
+        Why there is no p-value; empty where there is one.
     """
 
     shares: np.ndarray
     contributions: np.ndarray
     statistic: float
     p_value: float
+    observed: np.ndarray
+    expected: np.ndarray
+    degrees: float
+    note: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The p-value in words for tables and titles."""
+        if self.note:
+            return "cannot tell"
+        return "p < 0.0001" if self.p_value < 1e-4 else f"p = {self.p_value:.2g}"
 
 
-def d_calibration(y: Any, forecast: Any, censoring: Any = None, *, bins: int = 10) -> DCalibration:
-    r"""D-calibration of a forecast on right-censored data.
+def d_calibration(
+    y: Any,
+    forecast: Any,
+    censoring: Any = None,
+    *,
+    bins: int = 10,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> DCalibration:
+    r"""D-calibration of a forecast on right-censored data, with a test that holds its level under censoring.
 
-    Under the true law S(T) is uniform. An event at y adds one to the bin of s = S(y); a row censored there
-    adds
-    :math:`(s-l)/s` to its own bin [l, u) and width/s to every lower one: the uniform law below s. A
-    necessary condition, not a score: a forecast that ignores the covariates can pass it.
+    If the forecast is the distribution of T, then U = S(T) is uniform; where the forecast has an atom, U is
+    uniform between S(t) and S(t-). The *shares* are the published picture: an event at y adds one to the bin
+    of S(y), spread over [S(y), S(y-)] at an atom; a subject censored at y adds the uniform distribution
+    below s = S(y), :math:`(s-l)/s` to its bin [l, u) and width/s to every lower one.
+
+    The *test* does not use the shares: mass that was spread varies less than counts, and Pearson's
+    chi-square of the shares hardly ever rejects under censoring. It counts events where they were seen.
+    On the scale of U, from 1 downwards, a subject at risk has hazard 1/u, so that bin k expects
+
+    .. math:: E_{ik}=\log u_k-\log\max\{l_k,\min(u_k,U_i)\},\qquad M_{ik}=N_{ik}-E_{ik},
+
+    events of subject i, averaged over U at an atom, and :math:`M_{ik}` has mean zero however much is
+    censored. The statistic is :math:`Q=\sum_k(\sum_i w_iM_{ik})^2/\sum_iw_iE_{ik}`; its distribution
+    follows from the covariance of the M between groups, by two moments.
+
+    Parameters
+    ----------
+    y : outcome
+        n subjects.
+    forecast : Distribution
+        Of T, one per subject or one for all.
+    censoring : None
+        Not needed, and not used; scores and calibration can be called alike.
+    bins : int
+        Equal bins of U. In the test, bins with fewer than five expected events are joined with the next; the
+        lowest ends at a tenth of its width.
+    sample_weight : array, (n,), optional
+        A weight of two counts like two subjects with the same data, in one group.
+    groups : array, (n,), optional
+        Labels of subjects that belong together; different groups are independent.
+
+    Notes
+    -----
+    The true distribution given the covariates passes if C is independent of T given them. Calibration is a
+    necessary condition, not a score: a forecast that ignores the covariates passes too if C is independent of
+    T and of them.
+
+    References
+    ----------
+    .. [1] Haider, Hoehn, Davis, Greiner (2020). Effective ways to build and evaluate individual survival
+       distributions. Journal of Machine Learning Research 21(85). The shares.
+    .. [2] Akritas (1988). Pearson-type goodness-of-fit tests: the univariate case. Journal of the American
+       Statistical Association 83, 222-230. Observed and expected events under censoring.
+    .. [3] Rao, Scott (1981). The analysis of categorical data from complex sample surveys. Journal of the
+       American Statistical Association 76, 221-230. The distribution of the statistic.
 
     Examples
     --------
@@ -54,21 +124,140 @@ def d_calibration(y: Any, forecast: Any, censoring: Any = None, *, bins: int = 1
     (True, True)
     """
     if bins < 2:
-        raise InvalidInputError(f"bins must be at least 2; {bins} came.")
-    from scipy.special import chdtrc
-
+        raise InvalidInputError(f"got bins={bins}, expected at least 2.")
     problem = pose(y, forecast, None, needs_law=False)
-    s = np.broadcast_to(to_numpy(problem.F.sf(problem.y.time)), (problem.n,))
-    each = _contributions(s, to_numpy(problem.y.event), bins)
-    observed, expected = each.sum(axis=0), problem.n / bins
-    statistic = float(((observed - expected) ** 2 / expected).sum())
-    return DCalibration(observed / problem.n, each, statistic, float(chdtrc(bins - 1, statistic)))
+    n, time, event = problem.n, problem.y.time, to_numpy(problem.y.event)
+    weight, groups = _weights(sample_weight, n), _groups(groups, n)
+    low = np.broadcast_to(to_numpy(problem.F.sf(time)), (n,)).astype(np.float64)
+    high = np.broadcast_to(to_numpy(problem.F.sf_left(time)), (n,)).astype(np.float64)
+    high = np.where(event, np.maximum(low, high), low)
+
+    each = _contributions(low, high, event, bins)
+    N, E = _observed_and_expected(low, high, event, bins)
+    statistic, degrees, p, note = _test(N, E, weight, groups)
+    return DCalibration(
+        weight @ each / weight.sum(), each, statistic, p, weight @ N, weight @ E, degrees, note
+    )
 
 
-def _contributions(s: np.ndarray, event: np.ndarray, bins: int) -> np.ndarray:
-    low = np.arange(bins) / bins
-    own = np.minimum((s * bins).astype(int), bins - 1)
-    one_hot = np.eye(bins)[own]
-    covered = np.clip(s[:, None] - low, 0.0, 1.0 / bins)
-    spread = covered / np.where(s > 0, s, 1.0)[:, None]
-    return np.where((event | (s <= 0))[:, None], one_hot, spread)
+def _weights(sample_weight: Any, n: int) -> np.ndarray:
+    weight = np.ones(n) if sample_weight is None else to_numpy(sample_weight).astype(np.float64)
+    if weight.shape != (n,) or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
+        raise InvalidInputError(
+            f"got sample_weight of shape {weight.shape}, expected {n} finite, non-negative weights, not all "
+            "zero."
+        )
+    return weight
+
+
+def _groups(groups: Any, n: int) -> np.ndarray:
+    if groups is None:
+        return np.arange(n)
+    labels = to_numpy(groups)
+    if labels.shape != (n,):
+        raise InvalidInputError(
+            f"got groups of shape {labels.shape}, expected one label per subject, ({n},)."
+        )
+    return np.unique(labels, return_inverse=True)[1].reshape(-1)
+
+
+def _contributions(low: np.ndarray, high: np.ndarray, event: np.ndarray, bins: int) -> np.ndarray:
+    """The distribution of U over the bins: at S(y), within [S(y), S(y-)], or below S(y) where censored."""
+    low, high = np.where(event, low, 0.0)[:, None], high[:, None]
+    left = np.arange(bins) / bins
+    covered = np.clip(np.minimum(high, left + 1 / bins) - np.maximum(low, left), 0.0, None)
+    point = np.minimum((high[:, 0] * bins).astype(int), bins - 1)
+    width = high - low
+    spread = covered / np.where(width > 0, width, 1.0)
+    return np.where(width > _POINT, spread, np.eye(bins)[point])
+
+
+_POINT = 1e-9  # jumps below this are points: averages over them would cancel
+
+
+def _observed_and_expected(
+    low: np.ndarray, high: np.ndarray, event: np.ndarray, bins: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """N_ik and E_ik, (n, bins), averaged over U uniform on [low, high]."""
+    u = np.arange(1, bins + 1) / bins
+    l = u - 1 / bins  # noqa: E741
+    l[0] = 0.1 / bins  # the hazard 1/u has no end at 0, so that counting ends above it
+    a, b = low[:, None], high[:, None]
+    atom = b - a > _POINT
+    width = np.where(atom, b - a, 1.0)
+
+    def hazard(s: np.ndarray) -> np.ndarray:
+        return np.log(u) - np.log(np.clip(s, l, u))
+
+    def integral(s: np.ndarray) -> np.ndarray:
+        """Of the hazard from 0 to s."""
+        inside = np.clip(s, l, u)
+        return np.where(s < l, s * np.log(u / l), inside * np.log(u / inside) + inside - l)
+
+    E = np.where(atom, (integral(b) - integral(a)) / width, hazard(b))
+    at_point = (b >= l) & ((b < u) | (u == 1))
+    within = np.clip(np.minimum(b, u) - np.maximum(a, l), 0.0, None) / width
+    N = np.where(event[:, None], np.where(atom, within, at_point), 0.0)
+    return N, E
+
+
+def _test(
+    N: np.ndarray, E: np.ndarray, weight: np.ndarray, groups: np.ndarray
+) -> tuple[float, float, float, str]:
+    """Statistic, degrees of freedom, p-value, and why there is none."""
+    from scipy.special import fdtrc
+
+    used = weight > 0
+    N, E, weight = N[used], E[used], weight[used]
+    groups = np.unique(groups[used], return_inverse=True)[1]
+    size = np.bincount(groups, weight)
+    equal = size.sum() / (size**2).sum()  # of equally large groups, per unit of weight
+    joined = _join(equal * (weight @ E))
+    N, E = N @ joined, E @ joined
+    V = weight @ E
+    if E.sum() < LEAST_EXPECTED:
+        return _few_expected(float(N.sum()), float(E.sum()), weight, groups)
+    M = np.zeros((len(size), len(V)))
+    np.add.at(M, groups, weight[:, None] * (N - E))
+    Q = float((M.sum(axis=0) ** 2 / V).sum())
+    g = len(M)
+    if g < LEAST_GROUPS:
+        return np.nan, np.nan, np.nan, f"got {g} independent groups, expected at least {LEAST_GROUPS}."
+    deviation = (M - M.mean(axis=0)) / np.sqrt(V)
+    covariance = deviation.T @ deviation * (g / (g - 1))
+    mean, squares = float(np.trace(covariance)), float((covariance**2).sum())
+    if not mean > 0:
+        return np.nan, np.nan, np.nan, "All subjects (or groups) say the same; their spread is not known."
+    degrees = mean**2 / squares
+    p = float(fdtrc(degrees, degrees * (g - 1), Q / mean))
+    return Q / mean * degrees, degrees, max(p, np.finfo(float).tiny), ""
+
+
+def _join(expected: np.ndarray) -> np.ndarray:
+    """Indicators (bins, joined) of bins put together, from early to late, with enough expected events."""
+    label, at, total = np.zeros(len(expected), dtype=int), 0, 0.0
+    for k in range(len(expected) - 1, -1, -1):
+        label[k] = at
+        total += expected[k]
+        if total >= LEAST_EXPECTED:
+            at, total = at + 1, 0.0
+    label = np.minimum(label, max(at - 1, 0))
+    return np.eye(len(expected))[label][:, : label.max() + 1]
+
+
+def _few_expected(
+    observed: float, expected: float, weight: np.ndarray, groups: np.ndarray
+) -> tuple[float, float, float, str]:
+    """Fewer than five expected events: one bin, and the Poisson distribution where subjects are alike."""
+    from scipy.special import pdtrc
+
+    alike = len(np.unique(groups)) == len(groups) and (weight == weight[0]).all()
+    too_many = 2 * float(pdtrc(observed - 1, expected)) if observed > expected else 1.0
+    if alike and too_many < 0.05:
+        statistic = (observed - expected) ** 2 / expected if expected > 0 else np.inf
+        return statistic, 1.0, max(too_many, np.finfo(float).tiny), ""
+    note = (
+        f"The forecast expects {expected:.2g} events up to the observed times and {observed:.3g} were seen; "
+        f"the test needs {LEAST_EXPECTED:g} expected events."
+    )
+    return np.nan, np.nan, np.nan, note

@@ -1,0 +1,156 @@
+"""Any table of covariates as numbers for a test: ranks, categories, missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["Columns", "read_columns"]
+
+LEVELS = 20  # of a category, at most, that get a column
+LEAST = 5  # subjects of a level that gets a column
+
+
+@dataclass
+class Columns:
+    """Columns (n, p) with mean zero and variance one, without missing values.
+
+    ``sources`` numbers the column of X that each comes from, ``graded`` says which have more than two values,
+    and ``notes`` what was changed on the way.
+    """
+
+    weight: np.ndarray
+    parts: list[np.ndarray] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    sources: list[int] = field(default_factory=list)
+    graded: list[bool] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def values(self) -> np.ndarray:
+        """All columns, (n, p)."""
+        return np.column_stack(self.parts) if self.parts else np.zeros((len(self.weight), 0))
+
+    def add(self, values: np.ndarray, name: str, source: int) -> None:
+        """Keep a column unless it is constant."""
+        distinct = np.unique(values)
+        if len(distinct) < 2:
+            return
+        mean = np.average(values, weights=self.weight)
+        spread = np.sqrt(np.average((values - mean) ** 2, weights=self.weight))
+        self.parts.append((values - mean) / spread)
+        self.names.append(name)
+        self.sources.append(source)
+        self.graded.append(len(distinct) > 2)
+
+
+def read_columns(X: Any, weight: np.ndarray) -> Columns:
+    """Numbers as their ranks, text as indicators of its levels; subjects have positive weights.
+
+    Ranks make the test indifferent to outliers and to monotone transformations of a column. A missing number
+    gets the middle rank, and a column says that it is missing.
+    """
+    n = len(weight)
+    columns = Columns(weight)
+    constant, missing_in, missing = [], [], np.zeros(n, dtype=bool)
+    for source, (name, values, gone) in enumerate(_raw_columns(X)):
+        if len(values) != n:
+            raise InvalidInputError(f"got X with {len(values)} rows, expected {n}, one per subject.")
+        if gone.any():
+            missing |= gone
+            missing_in.append(name)
+        before = len(columns.parts)
+        if values.dtype.kind == "f":
+            columns.add(_ranks(values, gone, weight), name, source)
+        else:
+            _add_levels(columns, values, gone, name, source)
+        if len(columns.parts) == before:
+            constant.append(name)
+        if gone.any():
+            columns.add(gone.astype(np.float64), f"{name} is missing", source)
+    if missing_in:
+        columns.notes.append(
+            f"{int(missing.sum())} subjects have missing values ({_some(missing_in)}): the middle rank "
+            "stands for them, and whether a value is missing is tested too"
+        )
+    if constant:
+        columns.notes.append(
+            f"nothing to test in {_some(constant)}: one value, or no level with {LEAST} subjects"
+        )
+    return columns
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _raw_columns(X: Any) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name, values (floats, or objects for text) and where they are missing."""
+    if hasattr(X, "columns"):
+        import narwhals as nw
+
+        frame = nw.from_native(X, eager_only=True)
+        for name in frame.columns:
+            column = frame[name]
+            yield (str(name), *_numbers_or_text(column.to_numpy(), column.is_null().to_numpy()))
+        return
+    table = X.toarray() if hasattr(X, "toarray") else to_numpy(X) if hasattr(X, "shape") else X
+    array = np.asarray(table)
+    if array.dtype.kind not in "biuf":
+        array = np.asarray(table, dtype=object)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2:
+        raise InvalidInputError(f"got X of shape {array.shape}, expected (n, p).")
+    for j in range(array.shape[1]):
+        values = array[:, j]
+        gone = np.array([value is None for value in values]) if array.dtype.kind == "O" else values != values
+        yield (f"column {j}", *_numbers_or_text(values, np.asarray(gone, dtype=bool)))
+
+
+def _numbers_or_text(values: np.ndarray, gone: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if values.dtype.kind in "mM":
+        gone = gone | np.isnat(values)
+        return np.where(gone, 0.0, values.astype("int64").astype(np.float64)), gone
+    kept = values[~gone]
+    try:
+        if kept.dtype.kind in "US" or (kept.dtype.kind == "O" and any(isinstance(v, str) for v in kept)):
+            raise ValueError
+        numbers = np.zeros(len(values))
+        numbers[~gone] = kept.astype(np.float64)
+    except (TypeError, ValueError):
+        text = np.full(len(values), "", dtype=object)
+        text[~gone] = [str(value) for value in kept]
+        return text, gone
+    gone = gone | np.isnan(numbers)
+    return np.where(gone, 0.0, numbers), gone
+
+
+def _ranks(values: np.ndarray, gone: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Shares of subjects below, and half of those alike, less 1/2; missing values at 0."""
+    scores = np.zeros(len(values))
+    if not gone.all():
+        _, level = np.unique(values[~gone], return_inverse=True)
+        alike = np.bincount(level, weight[~gone])
+        scores[~gone] = ((np.cumsum(alike) - alike / 2) / alike.sum() - 0.5)[level]
+    return scores
+
+
+def _add_levels(columns: Columns, values: np.ndarray, gone: np.ndarray, name: str, source: int) -> None:
+    """Indicators of the frequent levels but the first; rare ones stand together."""
+    levels, code, count = np.unique(values[~gone].astype(str), return_inverse=True, return_counts=True)
+    order = np.argsort(-count, kind="stable")
+    kept = [level for level in order if count[level] >= LEAST][:LEVELS]
+    if len(levels) > len(kept):
+        columns.notes.append(f"{len(levels) - len(kept)} rare levels of {name} are taken together")
+    # without a rest, one level follows from the others
+    rest = len(kept) < len(levels)
+    for level in kept if rest else kept[1:]:
+        indicator = np.zeros(len(values))
+        indicator[~gone] = code == level
+        columns.add(indicator, f"{name} = {levels[level]}", source)
