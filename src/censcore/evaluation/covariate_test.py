@@ -120,7 +120,7 @@ def covariates_predict(
     kept = (scores**2).sum(axis=0) > 1e-10 * residuals.scale
     if not kept.any():
         return "no column of X differs between subjects at risk at the same time"
-    inflation = 1 / np.sqrt(max(1 - residuals.leverage(together), 1e-3))
+    inflation = 1 / max(1 - residuals.leverage(together), 1e-3)
     found = features.select(kept)
     return _decide(scores[:, kept], found, inflation, rng, clusters, residuals.censored, columns.notes)
 
@@ -167,7 +167,8 @@ class _Residuals:
     def leverage(self, groups: np.ndarray) -> float:
         """Mean over time of the sum of squared shares of the groups at risk: 1 / Y without groups.
 
-        Means of those at risk follow each of them, so that the squares of the L are too small by this share.
+        Means of those at risk follow each of them, so that the squares of the L are too small by this share;
+        scores are divided by 1 less it, as in the jackknife.
         """
         from scipy.sparse import csr_array
 
@@ -287,7 +288,7 @@ def _decide(
 ) -> CensoringTest:
     unit = L / np.sqrt((L**2).sum(axis=0))
     z = _signs(len(L), rng) @ unit  # (FLIPS + 1, q), the first as observed
-    z[0] /= inflation
+    z[0] = _shrunk(z[0], inflation, len(L))
     kind = features.shape + 3 * features.time
     evidence = {}
     for which in np.unique(kind):
@@ -317,6 +318,12 @@ def _decide(
         censored=censored,
         notes=notes,
     )
+
+
+def _shrunk(z: np.ndarray, inflation: float, g: int) -> np.ndarray:
+    """Scores divided by the inflation as Student's t: |z| cannot exceed the root of the number of groups."""
+    t_squared = z**2 / np.maximum(1 - z**2 / g, 1e-12) / inflation**2
+    return np.sign(z) * np.sqrt(t_squared / (1 + t_squared / g))
 
 
 def _signs(groups: int, rng: np.random.Generator) -> np.ndarray:
