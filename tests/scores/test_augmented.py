@@ -44,12 +44,13 @@ def all_outcomes():
 
 @pytest.mark.parametrize(
     ("censoring", "event_model", "is_right"),
-    [(P_C, OTHER, True), (OTHER, P_T, True), (P_C, P_T, True), (OTHER, OTHER, False)],
-    ids=["right C, wrong W", "wrong C, right W", "both right", "both wrong"],
+    [(P_C, OTHER, True), (P_C, None, True), (OTHER, P_T, True), (P_C, P_T, True), (OTHER, OTHER, False)],
+    ids=["right C, wrong W", "right C, smooth W", "wrong C, right W", "both right", "both wrong"],
 )
 def test_expectations_in_discrete_time(censoring, event_model, is_right):
     T, y, probability = all_outcomes()
-    C, W, t = discrete(censoring), discrete(event_model), [0.0, 1.0, 1.5, 2.0, 3.0]
+    C, t = discrete(censoring), [0.0, 1.0, 1.5, 2.0, 3.0]
+    W = cs.Weibull(0.8, 1.5) if event_model is None else discrete(event_model)
     F = cs.Step([1.0, 2.5, 4.0], sf=[0.8, 0.45, 0.1])
     bias = probability @ (cs.augmented_brier_score(y, F, C, t, event_model=W) - uncensored(T, F, t))
     whole = cs.augmented_integrated_brier_score(y, F, C, event_model=W, horizon=4.0)
@@ -167,7 +168,7 @@ def test_the_integral_is_that_of_the_brier_score():
 
 # ---- simulated data --------------------------------------------------------------------------------
 
-N = 4000
+N = 3000
 
 
 @pytest.fixture(scope="module")
@@ -272,6 +273,24 @@ def test_one_distribution_per_subject_equals_one_at_a_time(few):
                 for i in range(4)
             ]
             np.testing.assert_allclose(together, apart, rtol=1e-12)
+
+
+@pytest.mark.parametrize("event_model", [cs.Exponential(0.7), cs.Step([0.2, 0.6, 1.2], sf=[0.9, 0.5, 0.2])])
+def test_strata_are_scored_under_their_distribution(few, event_model):
+    X = np.array([[0.0], [1.0], [0.0], [1.0]])
+    y_train = cs.RightCensored([0.1, 0.3, 0.6, 0.4, 0.8, 2.0, 2.5, 2.2], [0, 1, 0, 0, 1, 0, 0, 1])
+    X_train = np.array([[0.0], [0.0], [0.0], [1.0], [1.0], [1.0], [0.0], [1.0]])
+    C = cs.Censoring(cs.KaplanMeier(stratify=0)).fit(X_train, y_train).predict_distribution(X)
+    for score, options in (
+        (cs.augmented_brier_score, {"times": TIMES}),
+        (cs.augmented_integrated_brier_score, {"horizon": 1.0}),
+    ):
+        together = score(few, cs.Weibull(1.5, 1.0), C, event_model=event_model, **options)
+        for i in range(4):
+            alone = score(
+                few.take([i]), cs.Weibull(1.5, 1.0), C.take([i]), event_model=event_model, **options
+            )
+            np.testing.assert_allclose(together[i], alone[0], rtol=1e-12)
 
 
 def test_torch_gives_the_same_losses_and_gradients(few):

@@ -189,10 +189,8 @@ class DependentCensoringSensitivity:
             figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
             what = f"difference from {self.reference}" if differences else "mean loss"
             figure.supylabel(f"{what} (lower is better)", fontsize=10)
-            figure.suptitle(
-                f"Sensitivity to dependent censoring, {self.copula.capitalize()} copula", x=0.01, ha="left", fontsize=11.5,
-                fontweight="bold",
-            )  # fmt: skip
+            title = f"Sensitivity to dependent censoring, {self.copula.capitalize()} copula"
+            figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, fontweight="bold")
             return figure
 
     def _draw(self, axes: Axes, line: int, differences: bool) -> None:

@@ -10,7 +10,11 @@ over the times u at which the subject was at risk of censoring: u <= t while it 
 censored at y <= t, and u < y if it has its event at y <= t, since events come first. The measure d(1/G) is
 :math:`d\Lambda_C/G`, for continuous C and for atoms alike. All of it rests on one function of time,
 
-.. math:: B(s)=\int_{[0,s]}\frac{1}{S_W(u)}\,d\frac1{G(u)}.
+.. math::
+    D(s)=\frac1{S_W(s)G(s)}-\int_{[0,s]}\frac{1}{S_W(u)}\,d\frac1{G(u)}
+    =1+\int_{[0,s]}\frac1{G(u-)}\,d\frac{1}{S_W(u)}.
+
+The first form is a finite sum where C is a step function, the second where W is one.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from censcore._validation import name_rows
 from censcore.distributions import Univariate
 from censcore.exceptions import PositivityError
 from censcore.scores._problem import Problem
-from censcore.scores._quadrature import ORDER, _at_nodes, _nodes, by_jumps, by_panels
+from censcore.scores._quadrature import ORDER, Function, _at_nodes, _nodes, by_jumps, by_panels
 
 __all__ = ["augmented_indicator", "augmented_integral", "check_event_model_support", "numbers_per_subject"]
 
@@ -45,103 +49,94 @@ def augmented_indicator(problem: Problem, W: Univariate, t: Array) -> Array:
     r"""Z(t) at times t (1 or n, q): (n, q). Its mean is P(T > t) if C or W is right.
 
     .. math::
-        Z(t)=\begin{cases}1/G(t)-S_W(t)B(t)&t<y\\-S_W(t)B(y-)&t\ge y,\ \delta=1\\
-        S_W(t)\{1/(S_W(y)G(y))-B(y)\}&t\ge y,\ \delta=0\end{cases}
+        Z(t)=S_W(t)\begin{cases}D(t)&t<y\\D(y)&t\ge y,\ \delta=0\\
+        D(y-)-1/\{S_W(y-)G(y-)\}&t\ge y,\ \delta=1\end{cases}
     """
     xp, y = problem.xp, problem.time
-    alive = y > t
-    B = _Compensator.of(problem.C, W, xp.minimum(y, t))
-    S_W = W._sf(t)
-    living = _inverse(problem.C._sf(t)) - S_W * B.at(t)
-    return xp.where(alive, living, S_W * _after_exit(problem, W, B))
+    D = _running(problem.C, W, xp.minimum(y, t))
+    return W._sf(t) * xp.where(y > t, D.at(t), _after_exit(problem, D))
 
 
 def augmented_integral(problem: Problem, W: Univariate, h: Array) -> Array:
     r""":math:`\int_0^h Z(1-S)^2+(1-Z)S^2\,dt=\int_0^h S^2+Z(1-2S)\,dt` for h (1 or n, 1): (n,)."""
-    xp, F, C = problem.xp, problem.F, problem.C
-    exit_ = xp.minimum(problem.time, h)
+    xp, F = problem.xp, problem.F
+    start, exit_, end = 0 * problem.time, xp.minimum(problem.time, h), h + 0 * problem.time
 
     def phi(t: Array) -> Array:
         return 1 - 2 * F._sf(t)
 
-    def weighted_phi(t: Array) -> Array:
-        return W._sf(t) * phi(t)
-
-    forecast = by_panels(
-        lambda t: F._sf(t) ** 2, _edges([F], xp.zeros_like(exit_), h + 0 * exit_), _order(F, F)
-    )
-    if C._degree == 0:
-        B = _Compensator.of(C, W, exit_)
-        below = _edges([F, W], xp.zeros_like(exit_), exit_)
-        exact = _order(F, W, interpolate=True)
-        living = by_jumps(phi, below, exact, B.edges, _inverse(C._sf(B.edges)))
-        # a weight that starts from zero would be taken for one that has ended, hence 1 + B
-        living = living - by_jumps(weighted_phi, below, exact, B.edges, 1 + B.after)
-        living = living + by_panels(weighted_phi, below, _order(F, W))
+    forecast = by_panels(lambda t: F._sf(t) ** 2, _edges([F], start, end), _order(F, F))
+    D: _Running
+    if W._degree == 0:
+        D = _ByEventModel.of(problem.C, W, end)
+        S_W, nodes = W._sf(D.edges), _order(F, interpolate=True)
+        living = by_jumps(phi, _edges([F], start, exit_), nodes, D.edges, S_W * D.after)
+        rest = by_jumps(phi, _edges([F], exit_, end), nodes, D.edges, S_W)
     else:
-        edges = _edges([F, C, W], xp.zeros_like(exit_), exit_)
-        B = _Compensator.on(C, W, edges)
-        t, speed = _nodes(edges, ORDER)
-        G, S_W, value = (_at_nodes(f, t) for f in (C._sf, W._sf, phi))
-        Z = _inverse(G) - S_W * B.at_nodes
-        weights = convert(legendre(ORDER)[1], edges)
-        living = xp.sum(xp.vecdot(Z * value * speed, weights, axis=-1), axis=-1)
-    gone = _after_exit(problem, W, B)[:, 0]
-    rest = by_panels(weighted_phi, _edges([F, W], exit_, h + 0 * exit_), _order(F, W))
-    return forecast + living + xp.where(exit_[:, 0] < (h + 0 * exit_)[:, 0], gone * rest, xp.zeros_like(rest))
+        living, D = _integral_while_living(problem, W, phi, exit_)
+        rest = by_panels(lambda t: W._sf(t) * phi(t), _edges([F, W], exit_, end), _order(F, W))
+    gone = _after_exit(problem, D)[:, 0] * rest
+    return forecast + living + xp.where((exit_ < end)[:, 0], gone, xp.zeros_like(gone))
 
 
-def _after_exit(problem: Problem, W: Univariate, B: _Compensator) -> Array:
+def _integral_while_living(
+    problem: Problem, W: Univariate, phi: Function, exit_: Array
+) -> tuple[Array, _ByCensoring]:
+    r""":math:`\int_0^{exit}\{1/G-S_WB\}\varphi\,dt` for a smooth W, (n,), and the integral B within it."""
+    xp, F, C = problem.xp, problem.F, problem.C
+    if C._degree == 0:
+        D = _ByCensoring.of(C, W, exit_)
+        edges, nodes = _edges([F, W], 0 * exit_, exit_), _order(F, W, interpolate=True)
+
+        def weighted_phi(t: Array) -> Array:
+            return W._sf(t) * phi(t)
+
+        # a weight that starts from zero would be taken for one that has ended, hence 1 + B
+        by_weights = by_jumps(phi, edges, nodes, D.edges, _inverse(C._sf(D.edges)))
+        by_model = by_jumps(weighted_phi, edges, nodes, D.edges, 1 + D.after)
+        return by_weights - by_model + by_panels(weighted_phi, edges, _order(F, W)), D
+    edges = _edges([F, C, W], 0 * exit_, exit_)
+    D = _ByCensoring.on(C, W, edges)
+    t, speed = _nodes(edges, ORDER)
+    G, S_W, value = (_at_nodes(f, t) for f in (C._sf, W._sf, phi))
+    Z = _inverse(G) - S_W * D.at_nodes
+    weights = convert(legendre(ORDER)[1], edges)
+    return xp.sum(xp.vecdot(Z * value * speed, weights, axis=-1), axis=-1), D
+
+
+def _after_exit(problem: Problem, D: _Running) -> Array:
     """Z(t) / S_W(t) for t from y on, (n, 1): subjects with an event, and those censored at y."""
-    xp, y, event = problem.xp, problem.time, problem.event
-    censored = _inverse(W._sf(y)) * _inverse(problem.C._sf(y)) - B.at(y)
-    return xp.where(event, -B.before(y), censored)
+    return problem.xp.where(problem.event, D.after_event(problem.time), D.at(problem.time))
 
 
-# ---- the integral against d(1/G) -------------------------------------------------------------------
+# ---- D(s), in the form that is a finite sum where there is one -------------------------------------
 
 
 @dataclass(frozen=True)
-class _Compensator:
-    r""":math:`B(s)=\int_{[0,s]}S_W^{-1}\,d(1/G)` at ascending edges, constant or smooth between them."""
+class _Running:
+    """An integral over [0, s] at ascending edges, constant or smooth between them."""
 
+    C: Univariate
+    W: Univariate
     edges: Array  #: (1 or n, p)
-    left: Array  #: B(edge-), (1 or n, p)
-    after: Array  #: B(edge), (1 or n, p)
-    at_nodes: Any = None  #: B at the nodes of every panel, (n, p - 1, ORDER)
-
-    @classmethod
-    def of(cls, C: Univariate, W: Univariate, needed: Array) -> _Compensator:
-        """B at all times of ``needed`` (n, q); for a step function C at all times up to the last of them."""
-        xp = namespace(needed)
-        end = xp.max(needed, axis=1, keepdims=True)
-        if C._degree == 0:
-            last = xp.max(end, axis=0, keepdims=True)
-            return cls.on(C, W, _within(C._breaks(), 0 * last, last), smooth=False)
-        edges = [law._panel_edges() for law in (C, W)]
-        return cls.on(C, W, _within(_side_by_side([needed, *edges]), 0 * end, end))
-
-    @classmethod
-    def on(cls, C: Univariate, W: Univariate, edges: Array, *, smooth: bool = True) -> _Compensator:
-        """B at the given edges, among which are all atoms of C and all bends of both distributions."""
-        xp = namespace(edges)
-        jump = (_inverse(C._sf(edges)) - _inverse(C._sf_left(edges))) * _inverse(W._sf(edges))
-        repeated = xp.concat([edges[:, :1] < 0, edges[:, 1:] == edges[:, :-1]], axis=1)
-        jump = xp.where(repeated, xp.zeros_like(jump), jump)
-        jumps = xp.cumulative_sum(jump, axis=1)
-        if not smooth:
-            return cls(edges, jumps - jump, jumps)
-        panel, inside = _stieltjes(C, W, edges)
-        areas = xp.cumulative_sum(xp.concat([0 * panel[:, :1], panel], axis=1), axis=1)
-        after = areas + jumps
-        return cls(edges, after - jump, after, after[:, :-1, None] + inside)
+    left: Array  #: without a jump at the edge, (1 or n, p)
+    after: Array  #: with it, (1 or n, p)
+    at_nodes: Any = None  #: at the nodes of every panel, (n, p - 1, ORDER), where it is smooth
 
     def at(self, s: Array) -> Array:
-        """B(s), which counts an atom of C at s."""
+        """D(s) at times (1 or n, q)."""
+        raise NotImplementedError
+
+    def after_event(self, s: Array) -> Array:
+        """D(s-) - 1/{S_W(s-) G(s-)}."""
+        raise NotImplementedError
+
+    def integral(self, s: Array) -> Array:
+        """The integral over [0, s]."""
         return self._read(self.after, searchsorted(self.edges, detach(s), "right") - 1)
 
-    def before(self, s: Array) -> Array:
-        """B(s-), which does not."""
+    def integral_before(self, s: Array) -> Array:
+        """The integral over [0, s)."""
         last = self.edges.shape[1] - 1
         index = searchsorted(self.edges, detach(s), "left")
         beyond = index > last
@@ -154,6 +149,75 @@ class _Compensator:
         n = common_rows(values=values.shape[0], index=index.shape[0])
         xp = namespace(values)
         return take_along(values, xp.broadcast_to(index, (n, index.shape[1])))
+
+
+class _ByEventModel(_Running):
+    r""":math:`D(s)=1+\int_{[0,s]}G(u-)^{-1}\,d(1/S_W)`, a finite sum for a step function W."""
+
+    @classmethod
+    def of(cls, C: Univariate, W: Univariate, needed: Array) -> _ByEventModel:
+        """D at all times up to the last of ``needed``."""
+        edges = _until(W._breaks(), needed)
+        jump = (_inverse(W._sf(edges)) - _inverse(W._sf_left(edges))) * _inverse(C._sf_left(edges))
+        jump, jumps = _once(jump, edges)
+        return cls(C, W, edges, 1 + jumps - jump, 1 + jumps)
+
+    def at(self, s: Array) -> Array:
+        return self.integral(s)
+
+    def after_event(self, s: Array) -> Array:
+        return self.integral_before(s) - _inverse(self.W._sf_left(s)) * _inverse(self.C._sf_left(s))
+
+
+class _ByCensoring(_Running):
+    r""":math:`D(s)=1/\{S_W(s)G(s)\}-B(s)` with :math:`B(s)=\int_{[0,s]}S_W^{-1}\,d(1/G)`."""
+
+    @classmethod
+    def of(cls, C: Univariate, W: Univariate, needed: Array) -> _ByCensoring:
+        """B at all times of ``needed`` (n, q); for a step function C at all times up to the last of them."""
+        xp = namespace(needed)
+        if C._degree == 0:
+            return cls.on(C, W, _until(C._breaks(), needed), smooth=False)
+        end = xp.max(needed, axis=1, keepdims=True)
+        edges = [law._panel_edges() for law in (C, W)]
+        return cls.on(C, W, _within(_side_by_side([needed, *edges]), 0 * end, end))
+
+    @classmethod
+    def on(cls, C: Univariate, W: Univariate, edges: Array, *, smooth: bool = True) -> _ByCensoring:
+        """B at the given edges, among which are all atoms of C and all bends of both distributions."""
+        xp = namespace(edges)
+        jump = (_inverse(C._sf(edges)) - _inverse(C._sf_left(edges))) * _inverse(W._sf(edges))
+        jump, jumps = _once(jump, edges)
+        if not smooth:
+            return cls(C, W, edges, jumps - jump, jumps)
+        panel, inside = _stieltjes(C, W, edges)
+        areas = xp.cumulative_sum(xp.concat([0 * panel[:, :1], panel], axis=1), axis=1)
+        after = areas + jumps
+        return cls(C, W, edges, after - jump, after, after[:, :-1, None] + inside)
+
+    def at(self, s: Array) -> Array:
+        return _inverse(self.W._sf(s)) * _inverse(self.C._sf(s)) - self.integral(s)
+
+    def after_event(self, s: Array) -> Array:
+        return -self.integral_before(s)
+
+
+def _running(C: Univariate, W: Univariate, needed: Array) -> _Running:
+    return (_ByEventModel if W._degree == 0 else _ByCensoring).of(C, W, needed)
+
+
+def _once(jump: Array, edges: Array) -> tuple[Array, Array]:
+    """Jumps at edges (1 or n, p), those at a repeated edge counted once, and their running sums."""
+    xp = namespace(edges)
+    repeated = xp.concat([edges[:, :1] < 0, edges[:, 1:] == edges[:, :-1]], axis=1)
+    jump = xp.where(repeated, xp.zeros_like(jump), jump)
+    return jump, xp.cumulative_sum(jump, axis=1)
+
+
+def _until(breaks: Array, needed: Array) -> Array:
+    """Zero, the breaks (1 or n, J) up to the last time needed by anyone, and that time."""
+    last = namespace(needed).max(needed).reshape(1, 1)
+    return _within(breaks, 0 * last, last)
 
 
 def _stieltjes(C: Univariate, W: Univariate, edges: Array) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from censcore._arrays import Array, common_rows, one_namespace, to_numpy
 from censcore._numerics import chunked_rows, xlogy
 from censcore._validation import name_rows
 from censcore.distributions import Univariate
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.scores._augmentation import (
     augmented_indicator,
     augmented_integral,
@@ -199,7 +199,7 @@ def augmented_integrated_brier_score(
     problem = pose(y, forecast, censoring, horizon)
     W = _as_event_model(event_model, problem)
     h = check_horizon(horizon, problem.y).reshape(-1, 1)
-    refuse_unreached(problem, h[:, 0])
+    _check_positivity(problem, h[:, 0])
     check_event_model_support(problem, W, h, before=True)
 
     def part(rows: slice) -> Array:
@@ -218,7 +218,7 @@ def _indicator(
     problem = pose(y, forecast, censoring, horizon)
     t, single = evaluation_times(times, problem.y, horizon)
     W = _as_event_model(event_model, problem)
-    refuse_unreached(problem, t)
+    _check_positivity(problem, t)
     check_event_model_support(problem, W, t)
 
     def part(rows: slice) -> Array:
@@ -226,6 +226,20 @@ def _indicator(
 
     numbers = numbers_per_subject(problem.C, W) + t.shape[1]
     return problem, t, chunked_rows(part, problem.n, numbers, like=problem.y.time), single
+
+
+def _check_positivity(problem: Problem, t: Array) -> None:
+    """Augmented scores divide by P(C > t), as the ipcw scale does."""
+    try:
+        refuse_unreached(problem, t)
+    except PositivityError as error:
+        raise PositivityError(
+            f"Augmented scores divide by P(C > t), which is zero from t = {error.horizon:g} on in "
+            f"{name_rows(error.rows)}. Stop earlier (smaller times, a smaller horizon), or use "
+            "brier_score or crps, which need no such division.",
+            rows=error.rows,
+            horizon=error.horizon,
+        ) from None
 
 
 def _part(law: Univariate, rows: slice) -> Univariate:
