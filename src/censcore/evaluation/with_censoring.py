@@ -55,7 +55,7 @@ class WithCensoring(BaseEstimator):
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> model = cs.WithCensoring(cs.CoxRegression())
     >>> cross_val_score(model, x, y, cv=3, scoring=cs.scorer("crps")).round(3)
-    array([-0.218, -0.234, -0.226])
+    array([-0.219, -0.234, -0.226])
     """
 
     def __init__(self, model: Any, censoring: Any = None, horizon: Any = "auto") -> None:
