@@ -87,8 +87,8 @@ def compare(
         horizon=h)`` giving one loss per subject, lower is better, on any scale.
     times, levels : array, optional
         Evaluation times below the horizon, by default the quartiles of the event times before it, of
-        ``train`` where it is given (each the smallest event time that reaches the quartile); quantile levels, by
-        default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
+        ``train`` where it is given (each the smallest event time that reaches the quartile); quantile
+        levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
     reference : "kaplan-meier", name, distribution, estimator or None
         What skill is measured against. The default is fitted on ``train`` and joins the table; without
         ``train`` there is no skill.
