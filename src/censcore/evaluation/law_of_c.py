@@ -73,7 +73,7 @@ class KaplanMeierPart:
     def influence(self, A: np.ndarray) -> np.ndarray:
         """Entries (J, q) whose squares sum to the variance, for training rows that are not scored."""
         d, Y = self.censored[:, None], self.at_risk[:, None]
-        return A * np.sqrt(d / (Y * (Y - d)))
+        return -A * np.sqrt(d / (Y * (Y - d)))  # a larger hazard of C lowers the mean where A > 0
 
     def per_training_row(self, A: np.ndarray) -> np.ndarray:
         r"""What each training row contributes, (n_train of this part, q).

@@ -12,6 +12,7 @@ from censcore.distributions import Distribution
 from censcore.estimators import Adapted, Censoring, KaplanMeier, SurvivalEstimator
 from censcore.evaluation.catalogue import Case
 from censcore.evaluation.compare import TIME_LEVELS
+from censcore.evaluation.horizon import follow_up_end
 from censcore.exceptions import NotFittedError
 from censcore.outcomes import as_outcome
 
@@ -31,8 +32,9 @@ class WithCensoring(BaseEstimator):
     censoring : estimator, optional
         Of the law of C, ``Censoring(KaplanMeier())`` by default.
     horizon : "auto" or number
-        End of the scores. "auto" is the largest time that the law of C of every training row supports and
-        that training rows were followed to, fold by fold.
+        End of the scores. "auto" is chosen by follow-up, fold by fold: the largest time h with
+        P(C >= h) >= 0.1 for every subject and at least ten training subjects at risk (a fifth of them where
+        they are fewer than fifty).
 
     Attributes
     ----------
@@ -71,17 +73,14 @@ class WithCensoring(BaseEstimator):
         self.model_ = _estimator(self.model).fit(X, outcome)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
         time, event = to_numpy(outcome.time), to_numpy(outcome.event)
-        self.horizon_ = float(time.max())
+        self._train_time = time
         if not isinstance(self.horizon, str):
             self.horizon_ = float(self.horizon)
         else:
-            self.horizon_ = self._supported(self.censoring_.predict_distribution(X))
+            self.horizon_ = follow_up_end(self.censoring_.predict_distribution(X), time)
         seen = time[event & (time < self.horizon_)]
         self.times_ = np.unique(np.quantile(seen if len(seen) else [self.horizon_ / 2], TIME_LEVELS))
         return self
-
-    def _supported(self, C: Distribution) -> float:
-        return float(min(self.horizon_, to_numpy(C.marginal(0).isf(0.0)).min()))
 
     def predict_distribution(self, X: Any = None) -> Distribution:
         """The forecast of the model."""
@@ -96,7 +95,9 @@ class WithCensoring(BaseEstimator):
     def case(self, X: Any, y: Any, times: Any = None, levels: Any = (0.1, 0.25, 0.5)) -> Case:
         """Forecasts, law of C and outcomes of some rows, ready to be scored up to a supported horizon."""
         C = self.predict_censoring(X)
-        horizon = self._supported(C) if isinstance(self.horizon, str) else self.horizon_
+        horizon = self.horizon_
+        if isinstance(self.horizon, str):
+            horizon = min(horizon, follow_up_end(C, self._train_time))
         at = self.times_[self.times_ < horizon] if times is None else np.atleast_1d(times).astype(float)
         at = at if len(at) else np.array([horizon / 2])
         levels = np.atleast_1d(levels).astype(float)
