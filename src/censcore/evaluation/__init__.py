@@ -1,9 +1,10 @@
 """Comparing forecasts: means with honest errors, paired tests, diagnostics, pictures and pages."""
 
+from censcore.evaluation.auc import dynamic_auc
 from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.concordance import concordance
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
-from censcore.evaluation.discrimination import concordance, dynamic_auc
 from censcore.evaluation.scorers import scorer, scorers
 from censcore.evaluation.with_censoring import WithCensoring
 

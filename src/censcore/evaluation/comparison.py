@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,10 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.evaluation.catalogue import Case, Score
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
-from censcore.evaluation.discrimination import concordance, dynamic_auc
+from censcore.evaluation.discrimination import Discrimination, discriminate
 from censcore.evaluation.inference import Estimate, adjust, normal_interval, two_sided
 from censcore.evaluation.law_of_c import LawOfC
-from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
+from censcore.evaluation.losses import Design, Losses, Means, Subset, estimate_means, score_all
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.outcomes import RightCensored
 
@@ -215,25 +215,29 @@ class Comparison:
         counted = self.subsets[s].weight > 0
         return int(np.isinf(self.losses.values[model, score][counted, j]).sum())
 
+    @cached_property
+    def _discrimination(self) -> Discrimination:
+        """Concordance and AUC with their influences."""
+        design = Design(self.subsets, self.law, self.groups, self.train_groups)
+        return discriminate(self.cases, design, self.refits, self.seed)
+
     def _discrimination_lines(self) -> list[dict[str, Any]]:
         lines = []
-        for s, subset in enumerate(self.subsets):
-            rows = np.nonzero(subset.weight > 0)[0]
-            values: dict[tuple[str, float], dict[str, float]] = {}
-            for model, case in self.cases.items():
-                for key, value in _discrimination(case.take(rows)).items():
-                    values.setdefault(key, {})[model] = value
-            for (name, at), by_model in values.items():
-                ranks = _ranks({model: -value for model, value in by_model.items()})
-                for model, value in by_model.items():
-                    line = self._line(s, name, at, model)
-                    lines.append(
-                        line | {"mean": value, "rank": ranks[model], "proper": False, "note": DESCRIPTIVE}
-                    )
+        for s, k in product(range(len(self.subsets)), range(len(self._discrimination.measures))):
+            measure = self._discrimination.measures[k]
+            found = {model: self._discrimination.values.get((s, model, k)) for model in self.models}
+            ranks = _ranks({model: -e.value[0] for model, e in found.items() if e is not None})
+            for model, estimate in found.items():
+                line = self._line(s, measure.name, measure.at, model) | {"proper": False}
+                if estimate is None:
+                    line["note"] = f"not available: {self._discrimination.unavailable[s, model, k]}"
+                else:
+                    line |= self._numbers(estimate) | {"rank": ranks[model], "note": DESCRIPTIVE}
+                lines.append(line)
         return lines
 
-    def differences(self, adjustment: str = "max-t") -> pd.DataFrame:
-        """Paired differences of mean losses between all forecasts, of the same rows under the same law.
+    def differences(self, adjustment: str = "max-t", discrimination: bool = True) -> pd.DataFrame:
+        """Paired differences between all forecasts, over the same subjects.
 
         Parameters
         ----------
@@ -241,22 +245,38 @@ class Comparison:
             How p-values and intervals are made to hold for all pairs of one line (one score at one time or
             level in one subset) together. ``"max-t"`` takes the joint law of the differences from their
             influences.
+        discrimination : bool
+            Also give the differences of concordance and AUC, where the comparison has them.
 
         Returns
         -------
         DataFrame
-            ``difference`` is the mean loss of ``model`` minus that of ``versus``: negative favours ``model``;
+            ``difference`` is the value of ``model`` minus that of ``versus``. Where ``better`` is "lower"
+            (all scores), a negative difference favours ``model``; where it is "higher" (concordance and AUC,
+            which are descriptive and not ``proper``), a negative difference favours ``versus``.
             ``p_value`` is for each pair alone, ``p_adjusted``, ``low`` and ``high`` for all pairs together.
         """
         lines = []
         for s in range(len(self.subsets)):
             for score in self.scores:
                 for j, at in enumerate(score.at(self._case)):
-                    lines += self._pairs(s, score.name, j, float(at), adjustment)
+                    found = {m: _column(self.estimate(m, score.name, s), j) for m in self.models}
+                    lines += self._pairs(s, score.name, float(at), found, adjustment)
+            if discrimination and self.discrimination:
+                for k, measure in enumerate(self._discrimination.measures):
+                    found = {m: self._discrimination.values.get((s, m, k)) for m in self.models}
+                    lines += self._pairs(s, measure.name, measure.at, found, adjustment, proper=False)
         return _pandas().DataFrame(lines)
 
-    def _pairs(self, s: int, score: str, j: int, at: float, adjustment: str) -> list[dict[str, Any]]:
-        found = {m: _column(self.estimate(m, score, s), j) for m in self.models}
+    def _pairs(
+        self,
+        s: int,
+        score: str,
+        at: float,
+        found: dict[str, Estimate | None],
+        adjustment: str,
+        proper: bool = True,
+    ) -> list[dict[str, Any]]:
         known = {m: e for m, e in found.items() if e is not None}
         pairs = {(a, b): known[a] - known[b] for a, b in combinations(known, 2)}
         if not pairs:
@@ -282,6 +302,8 @@ class Comparison:
                     "p_adjusted": float(p),
                     "low": value - together.critical * error,
                     "high": value + together.critical * error,
+                    "better": "lower" if proper else "higher",
+                    "proper": proper,
                 }
             )
         return lines
@@ -368,21 +390,6 @@ def _ranks(values: dict[str, float]) -> dict[str, float]:
     """1 for the smallest; ties share the better rank, NaN stays."""
     known = np.array([value for value in values.values() if not np.isnan(value)])
     return {m: float("nan") if np.isnan(v) else 1.0 + float((known < v).sum()) for m, v in values.items()}
-
-
-def _discrimination(case: Case) -> dict[tuple[str, float], float]:
-    """Concordance of the expected time up to the horizon, AUC of F(t)."""
-    F = case.F.marginal(0)
-    n = len(case.y)
-    risk = -np.broadcast_to(to_numpy(F.integrated_sf(0.0, case.horizon)), (n,))
-    values = {
-        ("concordance:harrell", np.nan): concordance(case.y, risk, horizon=case.horizon),
-        ("concordance:uno", np.nan): concordance(case.y, risk, case.C, horizon=case.horizon),
-    }
-    at = np.broadcast_to(to_numpy(F.cdf(case.times[None, :])), (n, len(case.times)))
-    for time, value in zip(case.times, dynamic_auc(case.y, at, case.C, case.times), strict=True):
-        values["auc", float(time)] = value
-    return values
 
 
 def _pandas() -> Any:

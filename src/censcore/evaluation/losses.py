@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from censcore.exceptions import (
 
 KNOTS = 400  # jumps of the law of C at which derivatives are taken
 
-__all__ = ["Losses", "Means", "Subset", "estimate_means", "score_all"]
+__all__ = ["Design", "Losses", "Means", "Subset", "estimate_means", "refitted", "score_all", "with_refits"]
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -128,13 +131,17 @@ class Design:
 
     def mean(self, score: Score, parts: list[Case], losses: np.ndarray, weight: np.ndarray) -> Estimate:
         """A mean and its influence, with what the estimation of the law of C adds."""
+        derivatives = [
+            self._derivative(score, case, part, losses, weight)
+            for case, part in zip(parts, self.law.parts, strict=True)
+        ]
+        return self.estimate(losses, weight, derivatives)
+
+    def estimate(self, losses: np.ndarray, weight: np.ndarray, derivatives: list[np.ndarray]) -> Estimate:
+        """The mean of losses whose derivatives A at the jumps of each part are known."""
         law = self.law
         if not law.parts:
             return row_influence(losses, weight, self.groups)
-        derivatives = [
-            self._derivative(score, case, part, losses, weight)
-            for case, part in zip(parts, law.parts, strict=True)
-        ]
         if law.in_sample:
             return row_influence(losses, weight, self.groups, self._per_training_row(derivatives))
         mean = row_influence(losses, weight, self.groups)
@@ -182,21 +189,36 @@ def _by_refitting(
         for (model, name), rows in losses.values.items()
         for s, subset in enumerate(design.subsets)
     }
-    drawn: dict[tuple[int, str, str], list[np.ndarray]] = {key: [] for key in means}
     notes: list[str] = []
-    for sample in _samples(design, refits, seed, progress, notes, losses, cases):
-        for key, value in sample.items():
-            drawn[key].append(value)
-    values = {}
-    for key, mean in means.items():
-        repeated = np.stack(drawn[key])
-        with np.errstate(invalid="ignore"):
-            spread = (repeated - repeated.mean(axis=0)) / np.sqrt(refits - 1)
-        # in sample the bootstrap draws the scored rows too, and shows all there is
-        influence = spread if law.in_sample else np.concatenate([mean.influence, spread])
-        values[key] = Estimate(mean.value, influence)
+
+    def redrawn(rows: np.ndarray) -> dict[tuple[int, str, str], np.ndarray]:
+        return _redrawn(design, rows, losses, cases)
+
+    values = with_refits(means, design, redrawn, refits, seed, progress, notes)
     what = "the rows" if law.in_sample else "the training rows"
     return Means(values, f"bootstrap: the law of C refitted to {refits} samples of {what}", notes)
+
+
+def with_refits(
+    means: dict[Key, Estimate],
+    design: Design,
+    redrawn: Callable[[np.ndarray], dict[Key, np.ndarray]],
+    refits: int,
+    seed: int,
+    progress: bool,
+    notes: list[str],
+) -> dict[Key, Estimate]:
+    """Estimates with the spread of what ``redrawn`` finds for bootstrap samples of the training subjects."""
+    samples = list(_samples(design, refits, seed, progress, notes, redrawn))
+    values = {}
+    for key, mean in means.items():
+        repeated = np.stack([sample[key] for sample in samples])
+        with np.errstate(invalid="ignore"):
+            spread = (repeated - repeated.mean(axis=0)) / np.sqrt(refits - 1)
+        # in sample the bootstrap draws the scored subjects too, and shows all there is
+        influence = spread if design.law.in_sample else np.concatenate([mean.influence, spread])
+        values[key] = Estimate(mean.value, influence)
+    return values
 
 
 def _samples(
@@ -205,15 +227,14 @@ def _samples(
     seed: int,
     progress: bool,
     notes: list[str],
-    losses: Losses,
-    cases: dict[str, Case],
-) -> Iterator[dict[tuple[int, str, str], np.ndarray]]:
+    redrawn: Callable[[np.ndarray], dict[Key, np.ndarray]],
+) -> Iterator[dict[Key, np.ndarray]]:
     failures = 0
     rng = np.random.default_rng(seed)
     for _ in track(range(refits), "refitting the law of C", progress):
         while True:
             try:
-                yield _redrawn(design, _drawn_rows(design, rng), losses, cases)
+                yield redrawn(_drawn_rows(design, rng))
                 break
             except CenscoreError as error:
                 failures += 1
@@ -239,18 +260,25 @@ def _drawn_rows(design: Design, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([order[starts[g] : starts[g + 1]] for g in rng.integers(count, size=count)])
 
 
-def _redrawn(
-    design: Design, rows: np.ndarray, losses: Losses, cases: dict[str, Case]
-) -> dict[tuple[int, str, str], np.ndarray]:
-    """All means under the law of C fitted to some training rows; in sample these rows are scored."""
+def refitted(design: Design, rows: np.ndarray, cases: dict[str, Case]) -> tuple[np.ndarray, dict[str, Case]]:
+    """Subjects to score, and their cases under the censoring distribution of some training subjects."""
     law = design.law
     assert law.refit is not None
     assert law.train is not None
     scored = rows if law.in_sample else np.arange(len(next(iter(cases.values())).y))
     C = law.refit(law.train.take(rows), take_rows(law.scored_X, scored))
+    return scored, {
+        model: replace(case.take(scored) if law.in_sample else case, C=C) for model, case in cases.items()
+    }
+
+
+def _redrawn(
+    design: Design, rows: np.ndarray, losses: Losses, cases: dict[str, Case]
+) -> dict[tuple[int, str, str], np.ndarray]:
+    """All means under the law of C fitted to some training rows; in sample these rows are scored."""
     means = {}
-    for model, case in cases.items():
-        again = replace(case.take(scored) if law.in_sample else case, C=C)
+    scored, again_by_model = refitted(design, rows, cases)
+    for model, again in again_by_model.items():
         for score in losses.scores:
             if (model, score.name) not in losses.values:
                 continue
