@@ -221,6 +221,15 @@ class Comparison:
         design = Design(self.subsets, self.law, self.groups, self.train_groups)
         return discriminate(self.cases, design, self.refits, self.seed)
 
+    def _interval_of_share(self, estimate: Estimate) -> dict[str, float]:
+        """An interval within [0, 1], normal on the logit scale; unknown for 0 and 1, which have no error."""
+        share = estimate.value
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logit, error = np.log(share / (1 - share)), estimate.standard_error / (share * (1 - share))
+            ends = normal_interval(logit, error, self.confidence)
+            low, high = (float(1 / (1 + np.exp(-end[0]))) for end in ends)
+        return {"low": low, "high": high}
+
     def _discrimination_lines(self) -> list[dict[str, Any]]:
         lines = []
         for s, k in product(range(len(self.subsets)), range(len(self._discrimination.measures))):
@@ -232,7 +241,8 @@ class Comparison:
                 if estimate is None:
                     line["note"] = f"not available: {self._discrimination.unavailable[s, model, k]}"
                 else:
-                    line |= self._numbers(estimate) | {"rank": ranks[model], "note": DESCRIPTIVE}
+                    line |= self._numbers(estimate) | self._interval_of_share(estimate)
+                    line |= {"rank": ranks[model], "note": DESCRIPTIVE}
                 lines.append(line)
         return lines
 

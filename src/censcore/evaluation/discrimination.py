@@ -75,7 +75,7 @@ def _estimate(measure: Measure, case: Case, weight: np.ndarray, design: Design) 
     subjects = np.nonzero(weight > 0)[0]
     statistic = pair_statistic(measure.pairs(case, subjects), weight[subjects] / weight[subjects].sum())
     deviations = np.zeros((len(weight), 1))
-    deviations[subjects, 0] = statistic.contributions - statistic.value
+    deviations[subjects, 0] = statistic.deviations
     derivatives: list[np.ndarray] = []
     if design.law.parts:
         weighted = measure.name != "concordance:harrell"

@@ -64,19 +64,21 @@ class Pairs(ABC):
 
 @dataclass(frozen=True)
 class PairStatistic:
-    """A share of pairs.
+    r"""A share of pairs.
 
     Attributes
     ----------
     value : float
         The share, NaN without any pair.
-    contributions : array, (n,)
-        One number per subject whose weighted mean is the value, and whose distance from it, times the
-        weight, is the subject's influence: the Hajek projection of the ratio of U-statistics.
+    deviations : array, (n,)
+        What each subject contributes to the error, before its weight: the Hajek projection of the ratio of
+        U-statistics, :math:`\{\sum_j w_j(K_{ij}(c_{ij}-\theta)+K_{ji}(c_{ji}-\theta))\}/D_{-i}` with
+        :math:`K_{ij}=a_iq_{ij}`. The pairs of the subject itself are left out of the denominator, as in
+        the jackknife, which matters where there are few events.
     """
 
     value: float
-    contributions: np.ndarray
+    deviations: np.ndarray
     pairs: Pairs
     weight: np.ndarray
     excess: np.ndarray
@@ -121,8 +123,11 @@ def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
     theta = float(weight @ won) / total
     excess = won - theta * met
     won_later, met_later = (sums[:, 0] for sums in earlier)
-    contributions = theta + (excess + won_later - theta * met_later) / total
-    return PairStatistic(theta, contributions, pairs, weight, excess, total)
+    others = total - weight * (met + met_later)
+    # where all pairs have one subject in common, nothing is known of the error
+    others = np.where(others > 1e-12 * total, others, np.nan)
+    deviations = (excess + won_later - theta * met_later) / others
+    return PairStatistic(theta, deviations, pairs, weight, excess, total)
 
 
 def share_of_pairs(pairs: Pairs, weight: np.ndarray) -> float:
