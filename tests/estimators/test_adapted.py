@@ -26,7 +26,7 @@ def test_scikit_survival(data):
     theirs = linear_model.CoxPHSurvivalAnalysis(ties="efron")
     estimator = Adapted(theirs).fit(X, y)
     assert not hasattr(theirs, "coef_")
-    ours = cs.CoxRegression().fit(X, y).predict_distribution(X)
+    ours = cs.CoxRegression(ties="efron").fit(X, y).predict_distribution(X)
     t = np.array([[0.1, 0.5, 1.5]])
     np.testing.assert_allclose(estimator.predict_distribution(X).sf(t), ours.sf(t), rtol=1e-6)
 
@@ -37,7 +37,7 @@ def test_lifelines_regressions_with_weights_frames_and_arrays(data):
     X, y = data
     weight = np.random.default_rng(1).integers(1, 4, 150)
     t = np.array([[0.1, 0.5, 1.5]])
-    ours = cs.CoxRegression().fit(X, y, sample_weight=weight).predict_distribution(X)
+    ours = cs.CoxRegression(ties="efron").fit(X, y, sample_weight=weight).predict_distribution(X)
     for table in (X, pd.DataFrame(X, columns=["time", "event"])):  # names that the outcome would take
         estimator = Adapted(lifelines.CoxPHFitter()).fit(table, y, sample_weight=weight)
         np.testing.assert_allclose(estimator.predict_distribution(table).sf(t), ours.sf(t), rtol=1e-5)

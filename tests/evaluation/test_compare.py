@@ -255,8 +255,8 @@ def test_discrimination_is_marked(split):
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
-        ({"censoring": None}, MissingCensoringError, "no law of C"),
-        ({"censoring": 3}, InvalidTypeError, "law of C or an estimator"),
+        ({"censoring": None}, MissingCensoringError, "censoring distribution is missing"),
+        ({"censoring": 3}, InvalidTypeError, "censoring distribution or an estimator"),
         ({"scores": "crsp"}, InvalidInputError, "no score called 'crsp'"),
         ({"times": [99.0]}, InvalidInputError, "horizon"),
         ({"horizon": "late"}, InvalidInputError, "'auto' or a positive"),

@@ -1,4 +1,4 @@
-"""The term that the estimation of the law of C adds to every standard error."""
+"""The term that the estimation of the censoring distribution adds to every standard error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.catalogue import SCORES, Case, Own
+from censcore.distributions import ProportionalHazards
+from censcore.evaluation.catalogue import SCORES, Case, Custom
 from censcore.evaluation.law_of_c import Rows, law_of_c
 
 
@@ -18,116 +19,193 @@ def sample(n: int, seed: int, tied: bool = False) -> tuple[np.ndarray, cs.RightC
     return x, cs.RightCensored(np.ceil(8 * y) / 8 if tied else y, T <= C)
 
 
-def curve(jumps: np.ndarray, hazard: np.ndarray) -> cs.Step:
-    return cs.Step(jumps, sf=np.cumprod(1 - hazard)[None, :])
-
-
 FORECASTS = {
     "step": cs.Step(np.linspace(0.1, 2, 20), sf=np.linspace(0.95, 0.05, 20)[None, :]),
     "smooth": cs.Weibull(1.4, 1.1),
 }
+CUSTOM = {
+    "custom": Custom("custom", cs.crps),
+    "custom:ipcw": Custom(
+        "custom:ipcw", lambda y, F, C, horizon: cs.brier_score(y, F, C, 1.0, scale="ipcw", horizon=horizon)
+    ),
+}
+JUMPS, HAZARD = np.linspace(0.05, 1.9, 25), np.full(25, 0.04)
 
 
+def shared_curve(hazard: np.ndarray, x: np.ndarray) -> cs.Step:
+    return cs.Step(JUMPS, sf=np.cumprod(1 - hazard)[None, :])
+
+
+def curve_each(hazard: np.ndarray, x: np.ndarray) -> ProportionalHazards:
+    return ProportionalHazards(JUMPS, -np.cumsum(np.log1p(-hazard)), np.exp(0.5 * x[:, 0]))
+
+
+@pytest.mark.parametrize("distribution", [shared_curve, curve_each])
 @pytest.mark.parametrize("forecast", FORECASTS)
-@pytest.mark.parametrize("name", [*SCORES, "own"])
-def test_derivative_is_that_of_the_mean(name, forecast):
+@pytest.mark.parametrize("name", [*SCORES, *CUSTOM])
+def test_derivative_is_that_of_the_mean(name, forecast, distribution):
     """A(u) against the change of the mean loss when the hazard of C at u is changed a little."""
     if name == "log_score" and forecast == "step":
-        pytest.skip("a step law has no log score")
-    _, y = sample(400, 1)
-    F, score = FORECASTS[forecast], SCORES.get(name) or Own("own", cs.crps)
-    jumps, hazard = np.linspace(0.05, 1.9, 25), np.full(25, 0.04)
-    law = curve(jumps, hazard)
+        pytest.skip("a step distribution has no log score")
+    x, y = sample(400, 1)
+    F, score = FORECASTS[forecast], SCORES.get(name) or CUSTOM[name]
+    risk = np.exp(0.5 * x[:, 0]) if distribution is curve_each else np.ones(400)
+    w = np.random.default_rng(2).uniform(0.5, 1.5, size=(400, 2)) / 400
 
-    def mean(C: cs.Step) -> np.ndarray:
-        case = Case(y, F, C, 1.8, np.array([0.5, 1.0]), np.array([0.25, 0.6]))
-        return score.losses(case).mean(axis=0)
+    def case(hazard: np.ndarray) -> Case:
+        return Case(y, F, distribution(hazard, x), 1.8, np.array([0.5, 1.0]), np.array([0.25, 0.6]))
 
-    case = Case(y, F, law, 1.8, np.array([0.5, 1.0]), np.array([0.25, 0.6]))
-    losses = score.losses(case)
-    inside = jumps < 1.8
-    A = score.derivative(case, losses, np.full(400, 1 / 400), law, jumps[inside])
-    for j in np.nonzero(inside)[0][::4]:
+    here = case(HAZARD)
+    losses = score.losses(here)
+    A = score.derivative(here, losses, w * risk[:, None], JUMPS)
+    assert A.shape == (2, 25, losses.shape[1])
+    np.testing.assert_array_equal(A[:, JUMPS >= 1.8], 0.0)
+    for j in np.nonzero(JUMPS < 1.8)[0][::4]:
         step = 1e-5
-        more, less = hazard.copy(), hazard.copy()
+        more, less = HAZARD.copy(), HAZARD.copy()
         more[j], less[j] = 1 - (1 - 0.04) * np.exp(step), 1 - (1 - 0.04) * np.exp(-step)
-        numerical = (mean(curve(jumps, more)) - mean(curve(jumps, less))) / (2 * step)
+        numerical = w.T @ (score.losses(case(more)) - score.losses(case(less))) / (2 * step)
         size = max(np.abs(A).max(), 1e-12)
-        np.testing.assert_allclose(A[j], numerical, atol=0.04 * size)  # interpolated between cells
+        np.testing.assert_allclose(A[:, j], numerical, atol=0.04 * size)  # interpolated between cells
 
 
-def test_rows_and_greenwood_give_the_same_variance():
-    x, y = sample(300, 2, tied=True)
-    law = law_of_c(cs.Censoring(cs.KaplanMeier()), y[:100], x[:100], Rows(x[100:], y[100:]))
-    (part,) = law.parts
-    A = np.random.default_rng(0).normal(size=(len(part.jumps), 3))
-    by_row = part.per_training_row(A)
-    assert by_row.shape == (200, 3)
-    np.testing.assert_allclose(by_row.sum(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose((by_row**2).sum(axis=0), (part.influence(A) ** 2).sum(axis=0), rtol=1e-10)
-
-
-def test_row_terms_are_the_jackknife_of_the_mean():
-    """Leaving out training row r moves the mean by minus its term, up to the second order."""
-    x, y = sample(600, 3)
-    test, train = slice(0, 200), slice(200, 600)
-    law = law_of_c(cs.Censoring(cs.KaplanMeier()), y[test], x[test], Rows(x[train], y[train]))
-    F, score = cs.Weibull(1.4, 1.1), SCORES["crps"]
-    case = Case(y[test], F, law.law, 1.8, np.array([1.0]), np.array([0.5]))
+def influence(law, case: Case, score, weight: np.ndarray) -> np.ndarray:
+    """What the mean owes to each training subject, (n_train, q)."""
     losses = score.losses(case)
-    (part,) = law.parts
-    inside = part.jumps < 1.8
-    A = np.zeros((len(part.jumps), 1))
-    A[inside] = score.derivative(case, losses, np.full(200, 1 / 200), part.law, part.jumps[inside])
-    terms = part.per_training_row(A)[:, 0]
-    for r in (3, 50, 200, 311):
-        kept = np.delete(np.arange(200, 600), r)
-        C = cs.Censoring(cs.KaplanMeier()).fit(None, y[kept]).predict_distribution()
-        moved = cs.crps(y[test], F, C, horizon=1.8).mean() - losses.mean()
-        assert moved == pytest.approx(-terms[r], abs=0.03 * np.abs(terms).max())
+    xi = np.zeros((law.n_train, losses.shape[1]))
+    for part in law.parts:
+        xi[part.training] += part.influence(score, part.cases(case), losses, weight[:, None])[:, 0]
+    return xi
 
 
-def test_strata_have_a_part_each():
-    x, y = sample(300, 4)
-    x = np.column_stack([x[:, 0], x[:, 1] > 0])
-    law = law_of_c(cs.Censoring(cs.KaplanMeier(stratify=1)), y[:100], x[:100], Rows(x[100:], y[100:]))
-    assert len(law.parts) == 2
-    rows = np.sort(np.concatenate([part.rows for part in law.parts]))
-    np.testing.assert_array_equal(rows, np.arange(100))
-    for value, part in enumerate(law.parts):
-        assert (x[:100][part.rows, 1] == value).all()
-        assert (x[100:][part.train_rows, 1] == value).all()
+ESTIMATORS = {
+    "kaplan-meier": cs.KaplanMeier(),
+    "strata": cs.KaplanMeier(stratify=2),
+    "cox": cs.CoxRegression(),
+}
 
 
-def test_out_of_fold_laws_have_a_part_per_fold():
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_influence_is_the_derivative_by_the_weight_of_a_training_subject(name, tied):
+    """A little more weight on one training subject moves the mean by its influence, on both scales."""
+    x, y = sample(300, 3, tied)
+    x = np.column_stack([x, x[:, 1] > 0])
+    test, train = slice(0, 100), slice(100, 300)
+    weight = np.random.default_rng(0).integers(1, 4, size=200).astype(float)
+    censoring = cs.Censoring(ESTIMATORS[name])
+    law = law_of_c(censoring, y[test], x[test], Rows(x[train], y[train], weight))
+    assert law.parts
+    case = Case(y[test], cs.Weibull(1.4, 1.1), law.law, 1.6, np.array([1.0]), np.array([0.4]))
+    for score, tolerance in [("brier_score:ipcw", 1e-3), ("brier_score", 1e-3), ("pinball_score", 0.02)]:
+        xi = influence(law, case, SCORES[score], np.full(100, 1 / 100))[:, 0]
+        np.testing.assert_allclose(xi.sum(), 0.0, atol=1e-10)
+        for r in (3, 77, 150):
+            moved = []
+            for step in (1e-4, -1e-4):
+                w = weight.copy()
+                w[r] *= 1 + step
+                C = cs.Censoring(ESTIMATORS[name]).fit(x[train], y[train], w).predict_distribution(x[test])
+                other = Case(y[test], case.F, C, 1.6, case.times, case.levels)
+                moved.append(SCORES[score].losses(other).mean())
+            assert (moved[0] - moved[1]) / 2e-4 == pytest.approx(xi[r], abs=tolerance * np.abs(xi).max())
+
+
+def test_equal_weights_give_greenwoods_variance():
+    x, y = sample(300, 2, tied=True)
+    model = cs.Censoring(cs.KaplanMeier()).fit(x, y).estimators_[0]
+    table = model.event_table_[:-1]
+    A = np.random.default_rng(0).normal(size=(len(table), 3))
+    xi = model.influence(np.vstack([A, np.zeros((1, 3))]))
+    d, Y = table["events"][:, None], table["at_risk"][:, None]
+    np.testing.assert_allclose((xi**2).sum(axis=0), (A**2 * d / (Y * (Y - d))).sum(axis=0), rtol=1e-10)
+
+
+def test_out_of_fold_distributions_have_a_part_per_fold():
     x, y = sample(300, 5)
     law = law_of_c(cs.Censoring(cs.KaplanMeier(), cv=4), y, x, None)
     assert law.in_sample
     assert len(law.parts) == 4
     for part in law.parts:
-        assert not np.intersect1d(part.rows, part.train_rows).size
-        assert len(part.rows) + len(part.train_rows) == 300
+        assert not np.intersect1d(part.subjects, part.training).size
+        assert len(part.subjects) + len(part.training) == 300
 
 
-def test_a_given_kaplan_meier_curve_of_the_training_rows_is_recognised():
+def test_groups_stay_in_one_fold():
+    x, y = sample(300, 5)
+    groups = np.repeat(np.arange(30), 10)
+    law = law_of_c(cs.Censoring(cs.KaplanMeier(), cv=4), y, x, None, groups=groups)
+    for part in law.parts:
+        assert not np.intersect1d(groups[part.subjects], groups[part.training]).size
+
+
+def test_a_given_kaplan_meier_curve_is_recognised():
     x, y = sample(300, 6)
     train = Rows(x[100:], y[100:])
     C = cs.Censoring(cs.KaplanMeier()).fit(None, train.y).predict_distribution()
-    recognised, other = (
-        law_of_c(C, y[:100], None, train),
-        law_of_c(cs.Uniform(0.0, 2.5), y[:100], None, train),
-    )
-    assert recognised.estimated
-    assert len(recognised.parts) == 1
+    copied = cs.Step(*C._steps()[:1], sf=C._steps()[1])
+    for given in (C, copied):
+        recognised = law_of_c(given, y[:100], None, train)
+        assert recognised.estimated
+        assert len(recognised.parts) == 1
+        assert recognised.n_train == 200
+        assert not len(recognised.shared.pairs)
+    other = law_of_c(cs.Uniform(0.0, 2.5), y[:100], None, train)
     assert not other.estimated
     assert "taken as known" in other.description
 
 
-def test_training_rows_that_are_the_scored_rows_are_noticed():
+def test_what_was_fitted_before_to_scored_subjects_is_recognised():
+    x, y = sample(200, 6)
+    fitted = cs.Censoring(cs.KaplanMeier()).fit(x, y)
+    predicted = fitted.predict_distribution(x)
+    out_of_fold = cs.Censoring(cs.KaplanMeier(), cv=4).fit_predict_distribution(x, y)
+    for given in (fitted, predicted, out_of_fold):
+        law = law_of_c(given, y, x, None)
+        assert law.n_train == 200
+        np.testing.assert_array_equal(law.shared.pairs, np.column_stack([np.arange(200)] * 2))
+        assert "200 of them scored" in law.description
+    assert len(law_of_c(out_of_fold, y, x, None).parts) == 4
+    some = law_of_c(fitted, y[150:], x[150:], None)
+    np.testing.assert_array_equal(some.shared.pairs, np.column_stack([np.arange(50), np.arange(150, 200)]))
+    changed = law_of_c(predicted.censor_at(1.0), y, x, None)
+    assert "taken as known" in changed.description
+    weibull = law_of_c(cs.Censoring(cs.WeibullRegression()).fit(x, y), y, x, None)
+    assert "200 of them scored; taken as known" in weibull.description
+    assert "200 of 200 scored subjects" in " ".join(weibull.notes)
+
+
+def test_training_subjects_that_are_scored_are_noticed():
     x, y = sample(100, 7)
     copy = cs.RightCensored(y.time.copy(), y.event.copy())
-    assert law_of_c(cs.Censoring(cs.KaplanMeier()), y, x, Rows(x, copy)).in_sample
-    assert not law_of_c(cs.Censoring(cs.KaplanMeier()), y, x, Rows(x[:50], y[:50])).in_sample
+    km = cs.Censoring(cs.KaplanMeier())
+    assert law_of_c(km, y, x, Rows(x, copy)).in_sample
+    half = law_of_c(km, y, x, Rows(x[:50], y[:50]))
+    assert not half.in_sample
+    assert len(half.shared.pairs) == 50
+    assert "50 of 100 scored subjects" in half.notes[0]
+    without_X = law_of_c(km, y, None, Rows(None, y[50:]))
+    np.testing.assert_array_equal(
+        without_X.shared.pairs, np.column_stack([np.arange(50, 100), np.arange(50)])
+    )
+
+
+def test_equal_subjects_are_not_the_same_subject_where_ties_are_common():
+    """Whole months without covariates: independent samples share many values, and that is no overlap."""
+    rng = np.random.default_rng(8)
+    km = cs.Censoring(cs.KaplanMeier())
+
+    def months(n: int) -> cs.RightCensored:
+        return cs.RightCensored(rng.integers(1, 40, n).astype(float), rng.random(n) < 0.6)
+
+    for _ in range(20):
+        law = law_of_c(km, months(150), None, Rows(None, months(300)))
+        assert not len(law.shared.pairs)
+        assert not law.notes
+    pool = months(600)
+    overlapping = law_of_c(km, pool[:400], None, Rows(None, pool[100:]))
+    assert not len(overlapping.shared.pairs)
+    assert "ties make it impossible" in overlapping.notes[0]
 
 
 def test_support_ends_where_training_rows_end():

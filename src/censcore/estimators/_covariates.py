@@ -10,7 +10,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import check_positive
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["check_rows", "check_weights", "column_of", "take_rows"]
+__all__ = ["check_rows", "check_weights", "column_of", "fit_weighted", "take_rows"]
 
 
 def check_rows(X: Any, n: int) -> None:
@@ -67,3 +67,25 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     if not weights.sum() > 0:
         raise InvalidInputError("sample_weight must not be zero in every row.")
     return weights
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None) -> Any:
+    """``estimator.fit(X, y)``, with weights where there are any; an estimator without them is an error."""
+    if sample_weight is None:
+        return estimator.fit(X, y)
+    if not _takes_weights(estimator):
+        raise InvalidInputError(
+            f"{type(estimator).__name__}.fit takes no sample_weight, so that it cannot be fitted to weighted "
+            "subjects. Use an estimator that does, such as KaplanMeier() or CoxRegression(), or repeat each "
+            "subject as often as it counts and pass groups=."
+        )
+    return estimator.fit(X, y, sample_weight=sample_weight)
+
+
+def _takes_weights(estimator: Any) -> bool:
+    from inspect import Parameter, signature
+
+    parameters = signature(estimator.fit).parameters
+    return "sample_weight" in parameters or any(
+        parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
+    )

@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Derivatives", "maximise"]
+__all__ = ["Derivatives", "find_root", "maximise"]
 
 #: Value, gradient and minus Hessian at a point; the value is -inf outside the domain.
 Derivatives = tuple[float, np.ndarray, np.ndarray]
@@ -55,3 +55,58 @@ def _search(
         if found[0] >= value + 0.1 * size * gain - rounding:
             return x + size * step, found
     return x, f(x)
+
+
+def find_root(
+    f: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None],
+    start: np.ndarray,
+    tolerance: float = 1e-10,
+    steps: int = 200,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The root of an estimating function that falls, and minus its derivative there.
+
+    ``f`` gives the function and minus its derivative, or None outside its domain. Along a Newton step the
+    function must shrink, by a part of the step's size; a step across the root that ends farther away than it
+    began is halved. Ends as :func:`maximise` does.
+    """
+    x = start
+    found = f(x)
+    if found is None:
+        raise InvalidInputError("The risks underflow at the start. Rescale the columns of X.")
+    value, slope = found
+    for _ in range(steps):
+        step = _solve_general(slope, value)
+        gain = float(value @ step)
+        x, (value, slope) = _shrink(f, x, step, (value, slope), gain, gain < 2 * tolerance)
+        if gain < 2 * tolerance:
+            return x, slope
+    raise InvalidInputError(
+        f"The estimating equations were not solved in {steps} steps; a gain of {gain / 2:.3g} is left. "
+        "Rescale the columns of X, drop extreme values, or add a penalty (alpha)."
+    )
+
+
+def _solve_general(slope: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """The Newton step; the symmetric part of the derivative serves where the whole does not lead upwards."""
+    unit = np.sqrt(np.maximum(np.diag(slope), np.finfo(float).tiny))
+    scaled = slope / np.outer(unit, unit)
+    step = np.linalg.lstsq(scaled, value / unit, rcond=1e-13)[0] / unit
+    if value @ step >= 0:
+        return step
+    return _solve((slope + slope.T) / 2, value)
+
+
+def _shrink(
+    f: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None],
+    x: np.ndarray,
+    step: np.ndarray,
+    found: tuple[np.ndarray, np.ndarray],
+    gain: float,
+    last: bool,
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+    for halvings in range(60):
+        size = 0.5**halvings
+        new = f(x + size * step)
+        if new is not None and (last or abs(float(new[0] @ step)) <= (1 - size / 2) * gain):
+            return x + size * step, new
+    return x, found

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import to_numpy
 from censcore._validation import name_rows
-from censcore.distributions import Distribution, Grouped, Independent, Univariate
+from censcore.distributions import Distribution, Grouped, Independent
 from censcore.estimators._base import SurvivalEstimator
-from censcore.estimators._covariates import check_rows, check_weights, take_rows
+from censcore.estimators._covariates import check_rows, check_weights, fit_weighted, take_rows
+from censcore.estimators._subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["Censoring"]
+__all__ = ["Censoring", "Origin", "origin_of"]
+
+
+class Origin(NamedTuple):
+    """The fitted estimator that predicted a censoring distribution, for which covariates, in folds or not."""
+
+    censoring: Censoring
+    X: Any
+    out_of_fold: bool
+
+
+_ORIGINS: WeakKeyDictionary[Distribution, Origin] = WeakKeyDictionary()
+
+
+def origin_of(distribution: Distribution) -> Origin | None:
+    """Where a predicted censoring distribution came from; None for any that was made or changed since."""
+    return _ORIGINS.get(distribution)
 
 
 class Censoring(SurvivalEstimator):
@@ -78,6 +97,9 @@ class Censoring(SurvivalEstimator):
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
         parts = [y] if self.shared_ else [y.marginal(j) for j in range(y.k)]
         self.estimators_ = [self._fit_flipped(X, part, sample_weight) for part in parts]
+        if y.time.ndim == 1:  # what a comparison needs to know whose estimate this is
+            self._trained_on = SubjectKeys.of(X, y)
+            self._informed = np.nonzero(to_numpy(y.informs_censoring))[0]
         return self
 
     def _fit_flipped(self, X: Any, y: RightCensored, sample_weight: Any) -> Any:
@@ -86,14 +108,17 @@ class Censoring(SurvivalEstimator):
             raise InvalidInputError(
                 "Every row has its event at time zero, so nothing is known of the censoring time."
             )
-        given = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
-        return clone(self.estimator).fit(take_rows(X, rows), y.flip(), **given)
+        weight = None if sample_weight is None else sample_weight[rows]
+        return fit_weighted(clone(self.estimator), take_rows(X, rows), y.flip(), weight)
 
     def predict_distribution(self, X: Any = None) -> Distribution:
         """The law of C for each row of X, or one for all rows where X plays no part."""
         self._check_fitted()
         laws = [estimator.predict_distribution(X) for estimator in self.estimators_]
-        return laws[0] if self.shared_ else Independent(laws)
+        # a copy, since estimators may keep what they predict, and an origin must not keep itself alive
+        predicted = copy.copy(laws[0]) if self.shared_ else Independent(laws)
+        _ORIGINS[predicted] = Origin(self, X, out_of_fold=False)
+        return predicted
 
     def fit_predict_distribution(
         self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
@@ -108,22 +133,26 @@ class Censoring(SurvivalEstimator):
         if self.cv is None:
             return self.predict_distribution(X)
         folds = self._folds(y, groups)
-        laws = [self._law_of_fold(X, y, sample_weight, *fold) for fold in folds]
+        self._fold_fits = [self._fit_fold(X, y, sample_weight, train) for train, _ in folds]
+        laws: list[Any] = [
+            fit.predict_distribution(take_rows(X, test))
+            for fit, (_, test) in zip(self._fold_fits, folds, strict=True)
+        ]
         self.fold_ = np.zeros(len(y), dtype=np.intp)
         for number, (_, test) in enumerate(folds):
             self.fold_[test] = number
+        self._fold_train = [train for train, _ in folds]
         if self.shared_:
-            return Grouped(laws, self.fold_)
+            predicted = Grouped(laws, self.fold_)
+            _ORIGINS[predicted] = Origin(self, X, out_of_fold=True)
+            return predicted
         marginals = [[law.marginal(j) for law in laws] for j in range(y.k)]
         return Independent([Grouped(marginal, self.fold_) for marginal in marginals])
 
-    def _law_of_fold(
-        self, X: Any, y: RightCensored, sample_weight: Any, train: np.ndarray, test: np.ndarray
-    ) -> Univariate:
+    def _fit_fold(self, X: Any, y: RightCensored, sample_weight: Any, train: np.ndarray) -> Censoring:
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))[train]
         fold = clone(self).set_params(cv=None, shared=self.shared_)
-        fold.fit(take_rows(X, train), y.take(train), weight)
-        return fold.predict_distribution(take_rows(X, test))
+        return fold.fit(take_rows(X, train), y.take(train), weight)
 
     def _folds(self, y: RightCensored, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Rows to train on and rows to predict, both ascending; every row is predicted once."""
@@ -133,6 +162,11 @@ class Censoring(SurvivalEstimator):
         else:
             events = to_numpy(y.event).reshape(n, -1).all(axis=1)
             splits = self._splitter(groups is not None).split(np.zeros((n, 1)), events, groups)
+            if groups is not None and isinstance(self.cv, int) and len(np.unique(groups)) < self.cv:
+                raise InvalidInputError(
+                    f"cv={self.cv} folds need at least as many groups; got {len(np.unique(groups))}. Pass a "
+                    "smaller cv."
+                )
         rows = np.arange(n)
         folds = [(rows[train], np.sort(rows[test])) for train, test in splits]
         times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n)

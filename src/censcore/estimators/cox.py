@@ -8,39 +8,54 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions.proportional_hazards import ProportionalHazards
-from censcore.estimators._base import SurvivalEstimator, one_event_time
+from censcore.estimators._base import one_event_time
+from censcore.estimators._coefficients import CoefficientInference
 from censcore.estimators._covariates import check_rows, check_weights
 from censcore.estimators._design import Standardised, as_matrix
-from censcore.estimators._newton import Derivatives, maximise
+from censcore.estimators._newton import find_root
+from censcore.estimators._risk_sets import PartialScore, RiskSets, score_of
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["CoxRegression"]
 
+_TIES = ("product-limit", "efron", "breslow")
 
-class CoxRegression(SurvivalEstimator):
-    r"""Proportional hazards by partial likelihood, with Breslow's baseline.
 
-    .. math:: P(T>t\mid x)=\exp\{-e^{x^\top\gamma}\Lambda_0(t)\},\qquad
-        \Lambda_0(t)=\sum_{t_i\le t}\frac{d_i}{\sum_{j:\,y_j\ge t_i}e^{x_j^\top\gamma}}.
+class CoxRegression(CoefficientInference):
+    r"""Proportional hazards with a product-limit baseline.
 
+    .. math:: P(T>t\mid x)=\prod_{u\le t}\{1-d\Lambda_0(u)\}^{r(x)},\qquad r(x)=e^{(x-\bar x)^\top\gamma}.
+
+    Where T is continuous this is Cox's model. Where T has atoms (an administrative end of follow-up, closing
+    dates, a grid of visits) it is the discrete proportional-hazards model, in which a subject at risk at u
+    fails there with probability :math:`1-\{1-d\Lambda_0(u)\}^{r(x)}`. The usual
+    :math:`\exp\{-r\Lambda_0\}` is wrong there: it is positive after an atom at which everybody fails.
     Assumes that hazards are proportional and that censoring is independent of T given x. Without
-    covariates it is the Nelson-Aalen estimate.
+    covariates it is the Kaplan-Meier estimate.
 
     Parameters
     ----------
     alpha : float
         Ridge penalty: :math:`\tfrac{\alpha}{2}\|\gamma\|^2` is taken off the log partial likelihood. It
         makes the fit unique where columns are collinear or separate events from non-events; without
-        it such data are refused.
-    ties : "efron" or "breslow"
-        How the partial likelihood treats events at the same time.
+        it such data raise an error.
+    ties : "product-limit", "efron" or "breslow"
+        How events at the same time are treated. The default is consistent whatever the size of the ties. The
+        others are for agreement with other software: Efron's or Breslow's partial likelihood, with
+        :math:`P(T>t\mid x)=\exp\{-r(x)\Lambda_0(t)\}` and Breslow's :math:`\Lambda_0`. They are right for
+        continuous T only, and Efron's and Breslow's coefficients are biased towards zero by large ties.
 
     Attributes
     ----------
     coef_ : array, (p,)
         gamma, log hazard ratios.
+    covariance_, standard_errors_ : array, (p, p) and (p,)
+        Of ``coef_``, under the model, with weights taken as counts. Infinite where the data say nothing of
+        the coefficients. See :meth:`robust_covariance` for weights of another kind, and for clusters.
     baseline_times_, baseline_hazard_ : array, (J,)
-        Distinct event times and the cumulative hazard of a row with x = ``center_`` after each.
+        Distinct event times and, after each, minus the logarithm of the survival function of a subject with
+        x = ``center_``: minus the sum of the logarithms of :math:`1-d\Lambda_0(u)`. Infinite after a time at
+        which everybody at risk has the event.
     center_ : array, (p,)
         Means of the columns.
     n_features_in_, feature_names_in_
@@ -48,9 +63,31 @@ class CoxRegression(SurvivalEstimator):
 
     Notes
     -----
-    Predictions share the baseline (:class:`~censcore.distributions.ProportionalHazards`): no matrix of rows
-    by times is made. What the last event time leaves sits at infinity. Data without any event give
-    laws without any, as in Kaplan-Meier, and coefficients of zero.
+    With failures :math:`D_u` of total weight :math:`d_u` and risk set :math:`R_u` at time u, jumps
+    :math:`h_u=-\log\{1-d\Lambda_0(u)\}` and :math:`\varphi_j=h_ur_j/(1-e^{-h_ur_j})` the equations are
+
+    .. math:: \sum_{D_u}w_j\varphi_j=h_u\sum_{R_u}w_kr_k,\qquad
+        \sum_ud_u\Bigl(\frac{\sum_{D_u}w_j\varphi_jx_j}{\sum_{D_u}w_j\varphi_j}
+        -\frac{\sum_{R_u}w_kr_kx_k}{\sum_{R_u}w_kr_k}\Bigr)=0.
+
+    The first is Kalbfleisch and Prentice's. Since :math:`1-e^{-h_ur}` is the probability to fail, both are
+    unbiased with jumps of any size. A term of the second is Cox's where one subject fails, zero where all at
+    risk fail, agrees with Efron's up to the second order in the size of the jump, and is the score of the
+    grouped proportional-hazards model [2]_ up to a factor per jump. Without ties the
+    coefficients are therefore those of Cox's partial likelihood. Weights that are counts give what repeated
+    subjects give, and a common factor of the weights changes nothing.
+
+    Predictions share the baseline (:class:`~censcore.distributions.ProportionalHazards`): no matrix of
+    subjects by times is made. What the last event time leaves sits at infinity. Data without any event give
+    distributions without any, as in Kaplan-Meier, and coefficients of zero; so do data in which everybody
+    fails at one and the same time, which say nothing of the coefficients.
+
+    References
+    ----------
+    .. [1] J. D. Kalbfleisch and R. L. Prentice (1973). Marginal likelihoods based on Cox's regression and
+       life model. Biometrika 60, 267-278.
+    .. [2] R. L. Prentice and L. A. Gloeckler (1978). Regression analysis of grouped survival data with
+       application to breast cancer data. Biometrics 34, 57-67.
 
     Examples
     --------
@@ -59,122 +96,173 @@ class CoxRegression(SurvivalEstimator):
     >>> X = rng.normal(size=(500, 1))
     >>> y = cs.RightCensored(rng.exponential(np.exp(-X[:, 0])), np.ones(500)).censor_at(2.0)
     >>> model = cs.CoxRegression().fit(X, y)
-    >>> model.coef_.round(2)
-    array([0.94])
+    >>> model.coef_.round(2), model.standard_errors_.round(2)
+    (array([0.94]), array([0.06]))
     >>> model.predict_distribution([[0.0], [1.0]]).sf(0.5).round(2)
-    array([0.6 , 0.28])
+    array([0.6 , 0.27])
     """
 
-    def __init__(self, alpha: float = 0.0, ties: str = "efron") -> None:
+    def __init__(self, alpha: float = 0.0, ties: str = "product-limit") -> None:
         self.alpha = alpha
         self.ties = ties
 
+    @property
+    def represents_atoms(self) -> bool:
+        """Whether predictions are consistent where the time has atoms: with the default ``ties``."""
+        return self.ties == "product-limit"
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Maximise the (penalised) partial likelihood and estimate the baseline; X is (n, p) or None."""
+        """Solve the (penalised) estimating equations and estimate the baseline; X is (n, p) or None."""
         y = one_event_time(y, "CoxRegression")
         check_rows(X, len(y))
         if not self.alpha >= 0:
-            raise InvalidInputError(f"alpha must be non-negative; {self.alpha} came.")
-        if self.ties not in ("efron", "breslow"):
-            raise InvalidInputError(f"ties must be 'efron' or 'breslow'; {self.ties!r} came.")
+            raise InvalidInputError(f"alpha must be non-negative; got {self.alpha}.")
+        if self.ties not in _TIES:
+            raise InvalidInputError(
+                f"ties: got {self.ties!r}, expected one of {', '.join(map(repr, _TIES))}."
+            )
         weight = check_weights(sample_weight, len(y))
         X = as_matrix(self, X, reset=True)
-        rows = np.zeros((len(y), 0)) if X is None else X
-        used = weight > 0
-        columns = Standardised.of(rows[used], weight[used], self)
-        risk_sets = RiskSets(to_numpy(y.time)[used], to_numpy(y.event)[used], weight[used], self.ties)
-        gamma = self._coefficients(columns, weight[used], risk_sets)
-        self.coef_, self.center_ = gamma / columns.scale, columns.center
-        self.baseline_times_, self.baseline_hazard_ = risk_sets.breslow(np.exp(columns.Z @ gamma))
+        covariates = np.zeros((len(y), 0)) if X is None else X
+        self._used = np.nonzero(weight > 0)[0]
+        self._n = len(y)
+        weight = weight[self._used]
+        columns = Standardised.of(covariates[self._used], weight, self)
+        sets = RiskSets(to_numpy(y.time)[self._used], to_numpy(y.event)[self._used], weight)
+        self._scale, self.center_ = columns.scale, columns.center
+        self._score = self._solve(columns, weight, sets)
+        self.coef_ = self._score.gamma / columns.scale
+        self._set_covariance()
+        self._set_baseline()
         self._reference = y.time[:0]
         return self
 
-    def _coefficients(self, columns: Standardised, weight: np.ndarray, risk_sets: RiskSets) -> np.ndarray:
-        p = columns.Z.shape[1]
-        if p == 0 or not risk_sets.n_events:
-            return np.zeros(p)
+    def _solve(self, columns: Standardised, weight: np.ndarray, sets: RiskSets) -> PartialScore:
+        """The estimating equations at their solution; at zero where there is nothing to solve."""
+        Z, kind = columns.Z[sets.order], score_of(self.ties)
+        self._penalty = self.alpha / columns.scale**2
+        start = kind(sets, Z, np.zeros(Z.shape[1]))
+        self._determined = bool(Z.shape[1] and start.open.any())
+        if not self._determined:
+            return start
         if not self.alpha:
             columns.refuse_collinear(weight, "CoxRegression")
-        penalty = self.alpha / columns.scale**2
-        Z = columns.Z[risk_sets.order]
-        gamma, information = maximise(lambda gamma: risk_sets.likelihood(gamma, Z, penalty), np.zeros(p))
+
+        def equations(gamma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+            score = kind(sets, Z, gamma)
+            if not score.valid:  # so far out that risks underflow: no step ends here
+                return None
+            penalty = self._penalty
+            return score.gradient - penalty * gamma, score.information() + np.diag(penalty)
+
+        gamma, information = find_root(equations, start.gamma)
         if not self.alpha:
-            columns.refuse_separation(information, "CoxRegression")
-        return gamma
+            columns.refuse_separation((information + information.T) / 2, "CoxRegression")
+        return kind(sets, Z, gamma)
+
+    def _set_covariance(self) -> None:
+        p = len(self.coef_)
+        if not self._determined:
+            self.covariance_ = np.full((p, p), np.inf)
+        else:
+            bread = self._inverse_information()
+            variance = self._score.variance() + np.diag(self._penalty)
+            covariance = bread @ variance @ bread.T / np.outer(self._scale, self._scale)
+            self.covariance_ = (covariance + covariance.T) / 2
+        self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
+
+    def _inverse_information(self) -> np.ndarray:
+        return np.linalg.inv(self._score.information() + np.diag(self._penalty))
+
+    def _set_baseline(self) -> None:
+        sets = self._score.sets
+        if not len(sets.times):  # no event: a hazard of zero, at any time
+            self.baseline_times_, self.baseline_hazard_ = sets.last_time, np.zeros(1)
+            return
+        self.baseline_times_ = sets.times
+        self.baseline_hazard_ = np.cumsum(self._score.jumps())
 
     def predict_distribution(self, X: Any = None) -> ProportionalHazards:
-        """The law of each row of X, or one for all rows without covariates."""
+        """The distribution of each subject of X, or one for all subjects without covariates."""
         self._check_fitted()
         X = as_matrix(self, X, reset=False)
         risk = np.ones(1) if X is None else np.exp((X - self.center_) @ self.coef_)
-        law = ProportionalHazards(self.baseline_times_, self.baseline_hazard_, risk)
-        return law.like(self._reference)
+        predicted = ProportionalHazards(self.baseline_times_, self.baseline_hazard_, risk)
+        return predicted.like(self._reference)
 
+    def influence(self, hazard_derivative: Any, coef_derivative: Any = None) -> np.ndarray:
+        r"""What each training subject contributes to functionals of the fitted model.
 
-class RiskSets:
-    """Rows sorted by time, and sums over those still at risk at each event.
+        In the parametrisation
 
-    For the l-th of d tied events, l = 0, ..., d - 1, Efron's rule takes the share l/d of all of them out
-    of the risk set; Breslow's takes none out. Weights of tied events are averaged.
-    """
+        .. math:: \log P(T>t\mid x)=e^{(x-\bar x)^\top\gamma}\sum_{u\le t}a_u,\quad
+            a_u=\log\{1-d\Lambda_0(u)\}
 
-    def __init__(self, time: np.ndarray, event: np.ndarray, weight: np.ndarray, ties: str) -> None:
-        self.order = np.lexsort((~event, time))
-        self._time, self._event, self._weight = time[self.order], event[self.order], weight[self.order]
-        distinct, self._group = np.unique(self._time, return_inverse=True)
-        self._distinct = distinct
-        rows = np.nonzero(self._event)[0]
-        self.n_events = len(rows)
-        self._tie = self._group[rows]  # the time of each event
-        count = np.bincount(self._tie, minlength=len(distinct))
-        started = np.cumsum(count) - count
-        share = (np.arange(len(rows)) - started[self._tie]) / np.maximum(count[self._tie], 1)
-        self._share = share if ties == "efron" else np.zeros(len(rows))
-        self._died = np.bincount(self._tie, self._weight[rows], minlength=len(distinct))
-        self._event_weight = (self._died / np.maximum(count, 1))[self._tie]
+        with :math:`\bar x` = ``center_`` held fixed, a functional :math:`\theta(a,\gamma)` changes by
+        :math:`\partial\theta/\partial w_i` with the weight of subject i. The result is
+        :math:`w_i\,\partial\theta/\partial w_i`, with the dependence of the baseline on gamma included: it
+        sums to zero over the subjects (without a penalty), and the sum of its squares estimates the variance
+        of :math:`\theta` for independent subjects. For clusters, sum within clusters first.
 
-    def _by_time(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the rows of each distinct time, (times,) or (times, p)."""
-        starts = np.searchsorted(self._time, self._distinct)
-        return np.add.reduceat(values, starts, axis=0)
+        Parameters
+        ----------
+        hazard_derivative : array, (J, q)
+            Derivatives of q functionals with respect to :math:`a_u` at each of ``baseline_times_``, with
+            gamma fixed. Entries are ignored at a time where everybody at risk has the event: there
+            :math:`a_u=-\infty` whatever the weights. With ties="efron" or "breslow", :math:`a_u` is minus
+            Breslow's jump.
+        coef_derivative : array, (p, q), optional
+            Derivatives with respect to gamma, on the scale of the columns of X, with a fixed; zero if
+            omitted.
 
-    def _at_risk(self, values: np.ndarray) -> np.ndarray:
-        """Sums over the rows with at least each distinct time."""
-        return np.cumsum(self._by_time(values)[::-1], axis=0)[::-1]
+        Returns
+        -------
+        array, (n, q)
+            One line per subject given to ``fit``, in that order; zero for subjects of weight zero.
 
-    def likelihood(self, gamma: np.ndarray, Z: np.ndarray, penalty: np.ndarray) -> Derivatives:
-        """Log partial likelihood less the penalty, with Z in the order of the times.
+        Examples
+        --------
+        The standard error of the survival probability at t = 0.5 of a subject with x = 1:
 
-        The sum of outer products over all risk sets is one product of matrices: every row enters with its
-        risk times the sum, over the events up to its time, of one over the risk sets' totals.
+        >>> import numpy as np, censcore as cs
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(500, 1))
+        >>> y = cs.RightCensored(rng.exponential(np.exp(-X[:, 0])), np.ones(500)).censor_at(2.0)
+        >>> model = cs.CoxRegression().fit(X, y)
+        >>> x = np.array([[1.0]])
+        >>> logsf = model.predict_distribution(x).logsf(0.5)
+        >>> risk = np.exp((x - model.center_) @ model.coef_)
+        >>> in_time = (model.baseline_times_ <= 0.5).astype(float)
+        >>> parts = model.influence(in_time[:, None] * risk, (x - model.center_).T * logsf)
+        >>> (np.exp(logsf) * np.sqrt((parts**2).sum(axis=0))).round(3)
+        array([0.028])
         """
-        eta = Z @ gamma
-        top = eta.max()
-        r = self._weight * np.exp(eta - top)
-        died = r * self._event
-        totals = self._at_risk(r)[self._tie] - self._share * self._by_time(died)[self._tie]
-        if not (totals > 0).all():  # so far out that risks underflow: no step ends here
-            return -np.inf, np.zeros_like(gamma), np.eye(len(gamma))
-        sums_died = self._by_time(died[:, None] * Z)[self._tie]
-        means = self._at_risk(r[:, None] * Z)[self._tie] - self._share[:, None] * sums_died
-        means /= totals[:, None]
+        self._check_fitted()
+        jumps, p = len(self.baseline_times_), len(self.coef_)
+        D = np.asarray(hazard_derivative, dtype=np.float64)
+        if D.ndim != 2 or D.shape[0] != jumps:
+            raise InvalidInputError(
+                f"hazard_derivative: got shape {D.shape}, expected ({jumps}, q), one line per baseline time."
+            )
+        q = D.shape[1]
+        E = np.zeros((p, q)) if coef_derivative is None else np.asarray(coef_derivative, dtype=np.float64)
+        if E.shape != (p, q):
+            raise InvalidInputError(f"coef_derivative: got shape {E.shape}, expected {(p, q)}.")
+        result = np.zeros((self._n, q))
+        score = self._score
+        if not len(score.sets.times):
+            return result
+        h = np.where(score.open, score.jumps(), 0.0)
+        by_log_jump = -np.where(score.open[:, None], D, 0.0) * h[:, None]  # a_u = -h_u
+        parts = score.jump_residuals(by_log_jump)
+        if self._determined:
+            slope = E / self._scale[:, None] + score.log_jump_slope.T @ by_log_jump
+            parts += score.score_residuals() @ (self._inverse_information().T @ slope)
+        result[self._used[score.sets.order]] = parts * score.sets.weight[:, None]
+        return result
 
-        w = self._event_weight
-        seen = self._weight * self._event
-        value = seen @ eta - w @ (np.log(totals) + top) - penalty @ gamma**2 / 2
-        gradient = seen @ Z - w @ means - penalty * gamma
-
-        n_times = len(self._distinct)
-        entered = np.cumsum(np.bincount(self._tie, w / totals, minlength=n_times))
-        taken_out = np.bincount(self._tie, self._share * w / totals, minlength=n_times)
-        A = r * entered[self._group] - died * taken_out[self._group]
-        curvature = (Z * A[:, None]).T @ Z - (means * w[:, None]).T @ means + np.diag(penalty)
-        return float(value), gradient, curvature
-
-    def breslow(self, risk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct event times and the cumulative hazard after each; zero at one time without events."""
-        if not self.n_events:
-            return self._distinct[-1:], np.zeros(1)
-        at_risk = self._at_risk(self._weight * risk[self.order])
-        jumps = self._died > 0
-        return self._distinct[jumps], np.cumsum(self._died[jumps] / at_risk[jumps])
+    def _coefficient_influence(self) -> np.ndarray:
+        p = len(self.coef_)
+        if not self._determined:
+            return np.full((self._n, p), np.inf)
+        return self.influence(np.zeros((len(self.baseline_times_), p)), np.eye(p))

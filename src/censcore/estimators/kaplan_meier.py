@@ -68,6 +68,7 @@ class KaplanMeier(SurvivalEstimator):
             tables.append(_event_table(time[rows], event[rows], weight[rows]))
             tables[-1]["stratum"] = number
         self.event_table_ = np.concatenate(tables)
+        self._subjects = (time, event, weight, stratum)
         self.laws_ = [_curve(table).like(y.time) for table in tables]
         return self
 
@@ -90,6 +91,73 @@ class KaplanMeier(SurvivalEstimator):
                 f"strata are {self.strata_[:10].tolist()}."
             )
         return Grouped([self.laws_[number[value]] for value in values.tolist()], row_value)
+
+    def influence(self, hazard_derivative: np.ndarray) -> np.ndarray:
+        r"""What a smooth function of the estimated hazards owes to every training subject.
+
+        With :math:`A(u)` its derivative with respect to :math:`\log\{1-d\Lambda(u)\}`, a subject r of weight
+        :math:`w_r` contributes
+
+        .. math:: -w_r\sum_u\frac{A(u)}{1-d\Lambda(u)}\,\frac{dN_r(u)-Y_r(u)\,d\Lambda(u)}{Y(u)},
+
+        where Y(u) is the weight at risk at u in the subject's stratum and :math:`d\Lambda=d/Y`. The sum of
+        squares is the variance of the function: Greenwood's formula for equal weights, the sandwich for
+        sampling weights.
+
+        Parameters
+        ----------
+        hazard_derivative : array, (J, q)
+            A(u) of q functions, one entry for each of ``event_table_``. Entries are ignored at a time where
+            everybody at risk has the event: there :math:`1-d\Lambda(u)=0` whatever the weights.
+
+        Returns
+        -------
+        array, (n, q)
+            One entry per training subject.
+
+        References
+        ----------
+        Andersen, P. K., Borgan, O., Gill, R. D. and Keiding, N. (1993). Statistical Models Based on
+        Counting Processes. Springer. Section IV.3.
+
+        Examples
+        --------
+        The logarithm of the curve after the second event has the derivative (1, 1, 0):
+
+        >>> import numpy as np, censcore as cs
+        >>> y = cs.RightCensored(time=[1.0, 2.0, 2.0, 3.0, 4.0], event=[1, 1, 0, 1, 0])
+        >>> model = cs.KaplanMeier().fit(None, y)
+        >>> xi = model.influence(np.array([[1.0], [1.0], [0.0]]))
+        >>> table = model.event_table_[1]
+        >>> bool(np.isclose((xi**2).sum(), table["variance"] / table["sf"] ** 2))
+        True
+        """
+        self._check_fitted()
+        A = np.asarray(hazard_derivative, dtype=np.float64)
+        if A.ndim != 2 or len(A) != len(self.event_table_):
+            raise InvalidInputError(
+                f"hazard_derivative: got shape {A.shape}, expected ({len(self.event_table_)}, q), one line "
+                "per entry of event_table_."
+            )
+        time, event, weight, stratum = self._subjects
+        xi = np.zeros((len(time), A.shape[1]))
+        for number in range(len(self.strata_)):
+            inside, of_table = stratum == number, self.event_table_["stratum"] == number
+            xi[inside] = _influence(self.event_table_[of_table], A[of_table], time[inside], event[inside])
+        return weight[:, None] * xi
+
+
+def _influence(table: np.ndarray, A: np.ndarray, time: np.ndarray, event: np.ndarray) -> np.ndarray:
+    """The influence of subjects of weight one on a curve with this event table."""
+    d, Y = table["events"][:, None], table["at_risk"][:, None]
+    c = np.where(table["sf"][:, None] > 0, A, 0.0) / np.where(table["sf"][:, None] > 0, Y - d, 1.0)
+    passed = np.searchsorted(table["time"], time, side="right")
+    compensator = np.concatenate([np.zeros((1, A.shape[1])), np.cumsum(c * d / Y, axis=0)])[passed]
+    if not len(table):
+        return compensator
+    last = np.maximum(passed - 1, 0)
+    jumped = event & (passed > 0) & (table["time"][last] == time)
+    return compensator - np.where(jumped[:, None], c[last], 0.0)
 
 
 def _distinct(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,15 +1,16 @@
-r"""The scores of a comparison by name: their losses, and how their mean moves with the law of C.
+r"""The scores of a comparison by name: their losses, and how means move with the censoring distribution.
 
-Every score here is an integral over times s of what it pays for s, weighted by :math:`G(s)/G(y-)` for events
-and by 1 for rows still followed (divided by G(s) on the ipcw scale). If the hazard of C at time u is a
-little larger, everything that lies beyond u weighs less. So the derivative of a mean loss with respect to
-:math:`\log\{1-d\Lambda_C(u)\}` is
+Every score here is an integral over times s of what it pays for s, weighted by :math:`G_i(s)/G_i(y_i-)` for
+events and by 1 for subjects still followed (divided by :math:`G_i(s)` on the ipcw scale). If the hazard of C
+at time u is a little larger, everything that lies beyond u weighs less. So the derivative of a mean loss with
+respect to :math:`\log\{1-d\Lambda_C(u)\}`, moved for all subjects at once, is
 
 .. math::
     A(u)=\sum_{i:\,y_i\le u}w_i\{\ell_i-\ell_i^{(u)}\}\quad\text{(localized)},\qquad
     A(u)=-\sum_{i:\,y_i>u}w_i\{\ell_i-\ell_i^{(u)}\}\quad\text{(ipcw)},
 
-where :math:`\ell^{(u)}` is the loss under the horizon u.
+where :math:`\ell^{(u)}` is the loss under the horizon u. Each subject may have a censoring distribution
+:math:`G_i` of its own; where these move by different amounts, the amounts enter the weights :math:`w_i`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Univariate
+from censcore.distributions import Distribution, ProportionalHazards, Step, Univariate
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import (
@@ -38,12 +39,15 @@ from censcore.scores import (
 __all__ = ["DEFAULT_SCORES", "SCORES", "Case", "Score", "named_scores"]
 
 CELLS = 40  # of the time axis, for derivatives of integrated scores
-HORIZONS = 24  # at which a score of the user's own is taken again, for the same purpose
+KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
+BLOCKS = 32  # of the hazard of C, for numerical derivatives of custom scores
+STEP = 0.01  # by which the hazard in a block is changed, relative to itself
+CHUNK = 4096  # subjects at a time
 
 
 @dataclass(frozen=True)
 class Case:
-    """One forecast of the outcomes y under the law C, and at what it is judged."""
+    """One forecast of the outcomes y under the censoring distribution C, and at what it is judged."""
 
     y: RightCensored
     F: Distribution
@@ -64,8 +68,8 @@ class Case:
 
     @cached_property
     def cells(self) -> np.ndarray:
-        """Edges from 0 to the horizon, between quantiles of the observed times."""
-        inner = np.quantile(self.time, np.linspace(0, 1, CELLS + 1)[1:-1])
+        """Edges from 0 to the horizon, between quantiles of the distinct observed times."""
+        inner = np.quantile(np.unique(self.time), np.linspace(0, 1, CELLS + 1)[1:-1])
         even = np.linspace(0, self.horizon, CELLS // 4 + 1)
         edges = np.unique(np.concatenate([inner, even]))
         return edges[(edges <= self.horizon)]
@@ -95,7 +99,7 @@ def as_losses(values: Any) -> np.ndarray:
 def sums_up_to(
     time: np.ndarray, weight: np.ndarray, values: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted sums of ``values`` (n, q) over rows with time <= u, (J, q), and over all rows, (q,).
+    """Weighted sums of ``values`` (n, q) over subjects with time <= u, (J, q), and over all, (q,).
 
     u is ascending. Infinite values, whose mean has no error, are left out.
     """
@@ -126,15 +130,13 @@ class Score(ABC):
         """One loss per row and column, (n, q)."""
 
     @abstractmethod
-    def derivative(
-        self, case: Case, losses: np.ndarray, weight: np.ndarray, law: Univariate, u: np.ndarray
-    ) -> np.ndarray:
-        """A(u), (J, q), for rows that share one ``law`` of C; weights (n,) need not sum to one."""
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u) for each column of weights (n, m), (m, J, q); weights may have any sign and sum."""
 
 
 @dataclass(frozen=True)
 class LogScore(Score):
-    """The law of C drops out of it."""
+    """The censoring distribution drops out of it."""
 
     name: str = "log_score"
     title: str = "log score"
@@ -142,10 +144,8 @@ class LogScore(Score):
     def losses(self, case: Case) -> np.ndarray:
         return as_losses(log_score(case.y, case.F, case.C, horizon=case.horizon))
 
-    def derivative(
-        self, case: Case, losses: np.ndarray, weight: np.ndarray, law: Univariate, u: np.ndarray
-    ) -> np.ndarray:
-        return np.zeros((len(u), 1))
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return np.zeros((weight.shape[1], len(u), 1))
 
 
 @dataclass(frozen=True)
@@ -161,17 +161,18 @@ class AtTimes(Score):
     def losses(self, case: Case) -> np.ndarray:
         return case.at(self.function, case.times, **({"scale": "ipcw"} if self.ipcw else {}))
 
-    def derivative(
-        self, case: Case, losses: np.ndarray, weight: np.ndarray, law: Univariate, u: np.ndarray
-    ) -> np.ndarray:
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         return of_single_times(case, losses, weight, case.times, u, self.ipcw)
 
 
 def of_single_times(
     case: Case, losses: np.ndarray, weight: np.ndarray, times: np.ndarray, u: np.ndarray, ipcw: bool
 ) -> np.ndarray:
-    before, everything = sums_up_to(case.time, weight, losses, u)
-    return np.where(u[:, None] <= times, before - everything if ipcw else before, 0.0)
+    A = np.empty((weight.shape[1], len(u), len(times)))
+    for m, column in enumerate(weight.T):
+        before, everything = sums_up_to(case.time, column, losses, u)
+        A[m] = before - everything if ipcw else before
+    return np.where(u[:, None] <= times, A, 0.0)
 
 
 @dataclass(frozen=True)
@@ -190,21 +191,19 @@ class Integrated(Score):
         )
         return as_losses(loss)
 
-    def derivative(
-        self, case: Case, losses: np.ndarray, weight: np.ndarray, law: Univariate, u: np.ndarray
-    ) -> np.ndarray:
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         edges = case.cells
         middle, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
         brier = case.brier_in_cells
         if self.ipcw:
-            brier, width = brier / to_numpy(law.sf(middle[None, :])), width / case.horizon
+            brier, width = brier / to_numpy(case.C.marginal(0).sf(middle[None, :])), width / case.horizon
         A = of_single_times(case, brier, weight, middle, edges, self.ipcw) @ width
-        return np.interp(u, edges, A)[:, None]
+        return np.stack([np.interp(u, edges, column) for column in A])[:, :, None]
 
 
 @dataclass(frozen=True)
 class Pinball(Score):
-    """An event pays for the area under G between y and the quantile."""
+    """An event pays for the area under G between y and the quantile, as a share of G(y-)."""
 
     name: str = "pinball_score"
     title: str = "pinball score"
@@ -213,29 +212,52 @@ class Pinball(Score):
     def losses(self, case: Case) -> np.ndarray:
         return as_losses(pinball_score(case.y, case.F, case.C, case.levels, horizon=case.horizon))
 
-    def derivative(
-        self, case: Case, losses: np.ndarray, weight: np.ndarray, law: Univariate, u: np.ndarray
-    ) -> np.ndarray:
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        knots = u if len(u) <= KNOTS else u[np.linspace(0, len(u) - 1, KNOTS).astype(np.intp)]
+        A = np.zeros((weight.shape[1], len(knots), len(case.levels)))
+        for start in range(0, len(case.y), CHUNK):
+            some = np.arange(start, min(start + CHUNK, len(case.y)))
+            A += self._of_subjects(case if len(some) == len(case.y) else case.take(some), weight[some], knots)
+        return interpolated((1 - case.levels) * A, knots, u)
+
+    def _of_subjects(self, case: Case, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """The sum of w {area up to q - area up to u} / G(y-) over events with y <= u < q."""
+        G, y, q = case.C.marginal(0), case.time, case.quantiles
         event = to_numpy(case.y.event) & (to_numpy(case.y.time) <= case.horizon)
-        reach = np.broadcast_to(to_numpy(law.sf_left(case.time)), case.time.shape)
-        share = np.where(event, weight / np.where(event, reach, 1.0), 0.0)
-        # the sum of share (1 - level) (area up to q - area up to u) over y <= u < q
-        q = case.quantiles
-        area = to_numpy(law.integrated_sf(0.0, q.reshape(1, -1))).reshape(q.shape)
-        late = q > case.time[:, None]
-        both = np.column_stack([np.where(late, area, 0.0), late])
-        inside = sums_up_to(case.time, share, both, u)[0]
-        for k, column in enumerate(q.T):
-            of_level = [k, k + q.shape[1]]
-            inside[:, of_level] -= sums_up_to(column, share, both[:, of_level], u)[0]
-        areas, shares = np.split(inside, 2, axis=1)
-        area_up_to_u = to_numpy(law.integrated_sf(0.0, u[None, :])).reshape(-1, 1)
-        return (1 - case.levels) * (areas - shares * area_up_to_u)
+        reach = np.broadcast_to(to_numpy(G.sf_left(y)), y.shape)
+        share = weight * np.where(event, 1 / np.where(event, reach, 1.0), 0.0)[:, None]
+        wide = q.reshape(1, -1) if len(G) == 1 else q
+        area_up_to_q = to_numpy(G.integrated_sf(0.0, wide)).reshape(q.shape)
+        area_up_to_u = to_numpy(G.integrated_sf(0.0, u[None, :]))
+        begun = y[:, None] <= u
+        A = np.empty((weight.shape[1], len(u), q.shape[1]))
+        for k in range(q.shape[1]):
+            area = np.where(begun & (u < q[:, k, None]), area_up_to_q[:, k, None] - area_up_to_u, 0.0)
+            A[:, :, k] = share.T @ area
+        return A
+
+
+def interpolated(A: np.ndarray, knots: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """A (m, K, q) at the knots as (m, J, q) at u, linear in between."""
+    if len(knots) == len(u):
+        return A
+    at = np.interp(u, knots, np.arange(len(knots)))
+    low = np.minimum(at.astype(np.intp), len(knots) - 2)
+    part = (at - low)[:, None]
+    return (1 - part) * A[:, low] + part * A[:, low + 1]
 
 
 @dataclass(frozen=True)
-class Own(Score):
-    """A score of the user's own, ``f(y, forecast, censoring, horizon=h)``, on the localized scale."""
+class Custom(Score):
+    r"""A score that the caller brings, ``f(y, forecast, censoring, horizon=h)``.
+
+    Nothing is known of how it depends on the censoring distribution, so its derivative is numerical: the
+    hazard of C is made larger by the factor 1 + epsilon in one block B of jumps after the other, and all
+    losses are computed again. Within a block the derivative is constant,
+
+    .. math:: a_i(u)\approx\frac{\ell_i(G_i^{B,\epsilon})-\ell_i(G_i)}{\epsilon\sum_{v\in B}
+        \log\{1-d\Lambda_i(v)\}},\qquad u\in B.
+    """
 
     name: str
     function: Callable[..., Any]
@@ -245,28 +267,48 @@ class Own(Score):
         return self.name
 
     def losses(self, case: Case) -> np.ndarray:
-        return self._until(case, case.horizon)
-
-    def _until(self, case: Case, horizon: float) -> np.ndarray:
-        losses = as_losses(self.function(case.y, case.F, case.C, horizon=horizon))
+        losses = as_losses(self.function(case.y, case.F, case.C, horizon=case.horizon))
         if losses.shape != (len(case.y), 1):
             raise InvalidInputError(
-                f"The score {self.name!r} must give one loss per row, ({len(case.y)},); {losses.shape} came."
+                f"The score {self.name!r}: got losses of shape {losses.shape}, expected one per subject, "
+                f"({len(case.y)},)."
             )
         return losses
 
-    def derivative(
-        self, case: Case, losses: np.ndarray, weight: np.ndarray, law: Univariate, u: np.ndarray
-    ) -> np.ndarray:
-        seen = to_numpy(case.y.event) & (to_numpy(case.y.time) <= case.horizon)
-        knots = u if len(u) <= HORIZONS else np.quantile(u, np.linspace(0, 1, HORIZONS))
-        A = np.zeros(len(knots))
-        for k, knot in enumerate(knots):
-            rows = np.nonzero(seen & (case.time <= knot))[0]
-            if rows.size and knot > 0:
-                beyond = losses[rows] - self._until(case.take(rows), knot)
-                A[k] = weight[rows] @ np.where(np.isfinite(beyond), beyond, 0.0)[:, 0]
-        return np.interp(u, knots, A)[:, None] if len(u) else np.zeros((0, 1))
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        A = np.zeros((weight.shape[1], len(u), 1))
+        for block in np.array_split(np.nonzero(u < case.horizon)[0], BLOCKS):
+            if len(block):
+                slope = self._slope(case, losses, u[block[0]], u[block[-1]])
+                A[:, block, 0] = (weight.T @ slope)[:, None]
+        return A
+
+    def _slope(self, case: Case, losses: np.ndarray, first: float, last: float) -> np.ndarray:
+        """a_i for the jumps from ``first`` to ``last``, (n,)."""
+        G = case.C.marginal(0)
+        change = np.log(to_numpy(G.sf(last))) - np.log(to_numpy(G.sf_left(first)))
+        moved = self.losses(replace(case, C=with_larger_hazard(G, first, last, STEP)))
+        with np.errstate(invalid="ignore"):
+            difference = (moved - losses)[:, 0]
+        return np.where(np.isfinite(difference), difference, 0.0) / (STEP * change)
+
+
+def with_larger_hazard(G: Univariate, first: float, last: float, step: float) -> Univariate:
+    r"""Step distributions with :math:`\log(1-d\Lambda)` larger by 1 + step at jumps from first to last."""
+    if isinstance(G, ProportionalHazards):
+        times, H = to_numpy(G._times)[0], to_numpy(G._hazard)[0]
+        return ProportionalHazards(times, H + step * _gained(times, H, first, last), G.risk)
+    times, sf = (to_numpy(values) for values in G._steps())
+    with np.errstate(divide="ignore"):
+        gained = _gained(times, -np.log(sf), first, last)
+    return Step(times, sf=sf * np.exp(-step * gained))
+
+
+def _gained(times: np.ndarray, H: np.ndarray, first: float, last: float) -> np.ndarray:
+    """What a cumulative hazard after each jump has gained at jumps from ``first`` to ``last``."""
+    with np.errstate(invalid="ignore"):
+        jump = np.diff(H, prepend=0.0, axis=-1)
+    return np.cumsum(np.where((times >= first) & (times <= last), jump, 0.0), axis=-1)
 
 
 SCORES: dict[str, Score] = {
@@ -285,21 +327,21 @@ DEFAULT_SCORES = tuple(SCORES)
 
 
 def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[Score]:
-    """Scores by name, in the order asked for; a mapping may bring functions of the user's own."""
+    """Scores by name, in the order asked for; a mapping may bring custom scores."""
     if isinstance(scores, str):
         scores = [scores]
     given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(scores)
     found: list[Score] = []
     for name, function in given.items():
         if callable(function):
-            found.append(Own(name, function))
+            found.append(Custom(name, function))
         elif name in SCORES:
             found.append(SCORES[name])
         else:
             raise InvalidInputError(
-                f"There is no score called {name!r}. There are {', '.join(SCORES)}; a score of your own "
-                "comes as {name: function}, with function(y, forecast, censoring, horizon=h) giving one "
-                "loss per row."
+                f"There is no score called {name!r}. There are {', '.join(SCORES)}; a custom score is "
+                "given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one "
+                "loss per subject."
             )
     if not found:
         raise InvalidInputError("scores must name at least one score.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from censcore._arrays import is_torch, to_numpy
 from censcore._validation import check_levels
 from censcore.distributions import Distribution
 from censcore.estimators import KaplanMeier, as_forecast
-from censcore.estimators._covariates import check_rows, column_of
+from censcore.estimators._covariates import check_rows, check_weights, column_of, fit_weighted
 from censcore.evaluation.catalogue import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.law_of_c import LawOfC, Rows, law_of_c, refuse_joint
 from censcore.evaluation.losses import Subset, estimate_means, score_all
+from censcore.evaluation.units import common_codes
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
 
@@ -44,46 +46,50 @@ def compare(
     sample_weight: Any = None,
     groups: Any = None,
     train_groups: Any = None,
+    train_weight: Any = None,
     confidence: float = 0.95,
     discrimination: bool = True,
     refits: int = 60,
     seed: int = 0,
     progress: bool = False,
 ) -> Comparison:
-    r"""Compare forecasts of one event time by proper scores, with errors that cover the law of C.
+    r"""Compare forecasts of one event time by proper scores, with errors that cover the estimation of C.
 
-    A mean score is an average over rows of losses that depend on the law of C. Where that law is
-    estimated, the same training rows move all losses at once, which the spread of the losses over rows does
-    not show. The default errors add the missing term: the influence function of the Kaplan-Meier estimator
-    (:math:`\sum_u A(u)^2 d/\{Y(Y-d)\}`, with A the derivative of the mean score with respect to the hazard
-    of C at u), or, for any other estimator, its refits on bootstrap samples. Forecasts count as fixed:
-    the errors are those of judging these forecasts on new rows, not of training them again.
+    A mean score is an average over subjects of losses that depend on the censoring distribution. Where that
+    is estimated, the same training subjects move all losses at once, which the spread of the losses over
+    subjects does not show. The default errors add the missing term: the influence function of the
+    Kaplan-Meier estimator or of Cox regression, or, for any other estimator, its refits on bootstrap samples.
+    A subject that is scored and in the training sample contributes the sum of both terms. Forecasts count
+    as fixed: the errors are those of judging these forecasts on new subjects, not of training them again.
 
     Parameters
     ----------
     forecasts : dict
-        Name -> forecast: a law, or whatever :func:`as_forecast` takes (a fitted model, which is asked for
-        the rows of X).
+        Name -> forecast: a distribution, or whatever :func:`as_forecast` takes (a fitted model, which is
+        asked for the subjects of X).
     y : outcome
-        What happened, n rows.
-    censoring : law or estimator, optional
-        A law of C; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``, or on the
-        rows themselves without it (``cv=5`` keeps every row out of its own law). It may be left out only
-        where nothing is censored or ``y.censoring_time`` is known.
+        What happened to n subjects.
+    censoring : distribution or estimator, optional
+        A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
+        or on the scored subjects without it (``cv=5`` predicts every subject from the other folds; subjects
+        of one of ``groups`` stay in one fold). One that was fitted before, and what it predicted, are
+        recognised as the estimates they are. It may be left out only where nothing is censored or
+        ``y.censoring_time`` is known.
     X : array or frame, optional
-        Covariates of the n rows, for fitted models, conditional laws of C and ``by``.
+        Covariates of the n subjects, for fitted models, conditional censoring distributions and ``by``.
     train : pair (X_train, y_train), optional
-        Rows that the reference and the law of C are fitted to. If they are the scored rows themselves,
-        errors account for that.
+        Subjects that the reference and the censoring distribution are fitted to. Scored subjects among them
+        are recognised by equal covariates, time and event, and the errors account for them.
     scores : names, or dict of functions
         By default all of ``log_score``, ``crps``, ``brier_score``, ``brier_score:ipcw``,
         ``integrated_brier_score:ipcw`` (a mean over [0, horizon]), ``binomial_log_score`` and
-        ``pinball_score``. A dict may bring your own: ``{"mine": f}`` with ``f(y, forecast, censoring,
-        horizon=h)`` giving one loss per row, lower is better.
+        ``pinball_score``. A dict may bring custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring,
+        horizon=h)`` giving one loss per subject, lower is better, on any scale.
     times, levels : array, optional
-        Evaluation times below the horizon, by default the quartiles of the event times before it; quantile
-        levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
-    reference : "kaplan-meier", name, law, estimator or None
+        Evaluation times below the horizon, by default the quartiles of the event times before it (each the
+        smallest event time that reaches the quartile); quantile levels,
+        by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
+    reference : "kaplan-meier", name, distribution, estimator or None
         What skill is measured against. The default is fitted on ``train`` and joins the table; without
         ``train`` there is no skill.
     horizon : "auto" or number
@@ -91,16 +97,21 @@ def compare(
         training rows were followed to.
     by : name, array, dict of arrays, optional
         Subgroups: a column of X, labels, or several of them.
-    sample_weight : array, (n,), optional
-        Weights of the rows.
+    sample_weight, train_weight : array, optional
+        Sampling weights of the scored subjects, (n,), and of those of ``train``. They enter the scores, the
+        censoring distribution, the reference and the default times and levels; a weight of k gives the
+        estimates of k equal subjects. Errors are robust: they hold for one subject of weight k, not for k
+        independent ones. Without ``train``, or where it is the scored subjects, ``sample_weight`` serves
+        for both.
     groups, train_groups : array, optional
-        Labels of rows that depend on each other, such as rows of one patient.
+        Labels of subjects that depend on each other, such as visits of one patient or patients of one
+        hospital. A label that is in both marks the same group.
     confidence : float
         Of intervals.
     discrimination : bool
         Also report concordance and AUC, which are descriptive and not proper.
     refits : int
-        Bootstrap samples, where the law of C needs them.
+        Bootstrap samples, where the estimator of the censoring distribution has no influence function.
     seed : int
         Of the bootstrap and of simultaneous p-values.
     progress : bool
@@ -113,9 +124,10 @@ def compare(
 
     Notes
     -----
-    Out-of-fold laws ``Censoring(KaplanMeier(), cv=k)`` count as k laws, each with its own training rows; that
-    the folds share most of those is accounted for. For other estimators with ``cv`` the bootstrap refits one
-    law to all drawn rows, which differs from out-of-fold laws in the second order.
+    Out-of-fold distributions ``Censoring(KaplanMeier(), cv=k)`` count as k estimates, each with its training
+    subjects; that the folds share most of those is accounted for. For estimators without an influence
+    function the bootstrap refits one distribution to all drawn subjects, which differs from out-of-fold
+    distributions in the second order.
 
     Examples
     --------
@@ -141,18 +153,18 @@ def compare(
     y = RightCensored(to_numpy(y.time), to_numpy(y.event), _numpy(y.censoring_time))
     n = len(y)
     check_rows(X, n)
-    rows = None if train is None else Rows.of(train)
-    law = law_of_c(censoring, y, X, rows)
-    laws = as_laws(forecasts, X, y)
+    code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
     notes: list[str] = []
+    rows = training_subjects(train, train_weight, y, weight, notes)
+    law = law_of_c(censoring, y, X, rows, weight, code)
+    laws = as_laws(forecasts, X, y)
     reference_name = add_reference(laws, reference, rows, X, y, notes)
     end = find_horizon(horizon, law, y)
     chosen = named_scores(scores)
-    cases = make_cases(laws, y, law.law, end, times, levels, rows)
-    code = group_codes(groups, n)
-    subsets = make_subsets(by, X, y, shares(sample_weight, n))
+    cases = make_cases(laws, Rows(X, y, weight), law.law, end, times, levels, rows)
+    subsets = make_subsets(by, X, y, shares(weight, n))
     losses = score_all(cases, chosen)
-    train_code = group_codes(train_groups, _count(rows))
+    train_code = common_codes(groups, train_groups, law.n_train or _count(rows))
     means = estimate_means(losses, cases, subsets, law, code, train_code, refits, seed, progress)
     return Comparison(
         scores=chosen,
@@ -169,7 +181,7 @@ def compare(
         confidence=confidence,
         discrimination=discrimination,
         seed=seed,
-        notes=[*notes, *losses.notes, *means.notes],
+        notes=[*notes, *law.notes, *losses.notes, *means.notes],
     )
 
 
@@ -179,6 +191,26 @@ def _numpy(values: Any) -> np.ndarray | None:
 
 def _count(rows: Rows | None) -> int:
     return 0 if rows is None else len(rows.y)
+
+
+def training_subjects(
+    train: Any, train_weight: Any, y: RightCensored, weight: np.ndarray | None, notes: list[str]
+) -> Rows | None:
+    """The training subjects with their weights; the scored subjects themselves keep those they have."""
+    if train is None:
+        if train_weight is not None:
+            raise InvalidInputError("train_weight: got weights without train=(X_train, y_train).")
+        return None
+    rows = Rows.of(train, train_weight)
+    if weight is None or rows.weight is not None:
+        return rows
+    if rows.same_as(y):
+        return replace(rows, weight=weight)
+    notes.append(
+        "The scored subjects have weights (sample_weight), the training subjects have none: pass "
+        "train_weight= if they were sampled alike."
+    )
+    return rows
 
 
 def _check_confidence(confidence: float) -> None:
@@ -224,7 +256,7 @@ def add_reference(
         return None
     estimator = KaplanMeier() if isinstance(reference, str) else clone(reference)
     name = KAPLAN_MEIER if isinstance(reference, str) else "reference"
-    laws[name] = as_forecast(estimator.fit(train.X, train.y), X, n=len(y))
+    laws[name] = as_forecast(fit_weighted(estimator, train.X, train.y, train.weight), X, n=len(y))
     return name
 
 
@@ -244,7 +276,7 @@ def find_horizon(horizon: Any, law: LawOfC, y: RightCensored) -> float:
 
 def make_cases(
     laws: dict[str, Distribution],
-    y: RightCensored,
+    scored: Rows,
     C: Distribution,
     horizon: float,
     times: Any,
@@ -252,26 +284,37 @@ def make_cases(
     train: Rows | None,
 ) -> dict[str, Case]:
     """What every forecast is judged on, at times and levels that suit the data where none are given."""
-    time, event = to_numpy(y.time), to_numpy(y.event)
-    seen = time[event & (time < horizon)]
     if times is None:
-        at = np.unique(np.quantile(seen if len(seen) else [horizon / 2], TIME_LEVELS))
+        at = default_times(scored.y, horizon, scored.weight)
     else:
         at = np.atleast_1d(np.asarray(times, dtype=np.float64))
         if at.ndim != 1 or not ((at >= 0) & (at < horizon)).all():
             raise InvalidInputError(
                 f"times must lie between 0 and the horizon, {horizon:g}; {np.asarray(times).tolist()} came. "
-                "Pass smaller times, or a horizon= that the law of C supports."
+                "Pass smaller times, or a horizon= that the censoring distribution supports."
             )
     if levels is None:
-        curve = KaplanMeier().fit(None, y if train is None else train.y).predict_distribution()
+        sample = scored if train is None else train
+        curve = KaplanMeier().fit(None, sample.y, sample.weight).predict_distribution()
         reached = 1 - float(curve.sf_left(horizon)[0])
         alpha = LEVELS[reached > LEVELS]
         alpha = alpha if len(alpha) else np.array([max(reached / 2, 1e-3)])
     else:
         alpha = np.atleast_1d(np.asarray(levels, dtype=np.float64))
         check_levels(alpha)
-    return {name: Case(y, F, C, horizon, at, alpha) for name, F in laws.items()}
+    return {name: Case(scored.y, F, C, horizon, at, alpha) for name, F in laws.items()}
+
+
+def default_times(y: RightCensored, horizon: float, weight: np.ndarray | None = None) -> np.ndarray:
+    """Quartiles of the event times before the horizon, each an event time; half the horizon without any."""
+    w = check_weights(weight, len(y))
+    time = to_numpy(y.time)
+    seen = np.nonzero(to_numpy(y.event) & (time < horizon) & (w > 0))[0]
+    if not len(seen):
+        return np.array([horizon / 2])
+    order = seen[np.argsort(time[seen], kind="stable")]
+    reached = np.cumsum(w[order])
+    return np.unique(time[order][np.searchsorted(reached, TIME_LEVELS * reached[-1] * (1 - 1e-12))])
 
 
 def make_subsets(by: Any, X: Any, y: RightCensored, weight: np.ndarray) -> list[Subset]:

@@ -16,7 +16,7 @@ from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagno
 from censcore.evaluation.discrimination import Discrimination, discriminate
 from censcore.evaluation.inference import Estimate, adjust, normal_interval, two_sided
 from censcore.evaluation.law_of_c import LawOfC
-from censcore.evaluation.losses import Design, Losses, Means, Subset, estimate_means, score_all
+from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.outcomes import RightCensored
 
@@ -218,8 +218,9 @@ class Comparison:
     @cached_property
     def _discrimination(self) -> Discrimination:
         """Concordance and AUC with their influences."""
-        design = Design(self.subsets, self.law, self.groups, self.train_groups)
-        return discriminate(self.cases, design, self.refits, self.seed)
+        return discriminate(
+            self.cases, self.subsets, self.law, self.groups, self.train_groups, self.refits, self.seed
+        )
 
     def _interval_of_share(self, estimate: Estimate) -> dict[str, float]:
         """An interval within [0, 1], normal on the logit scale; unknown for 0 and 1, which have no error."""

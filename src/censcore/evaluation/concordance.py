@@ -198,6 +198,8 @@ class PairsByGroups(_ComparablePairs):
         won, met = np.zeros(values.shape), np.zeros(values.shape)
         for members, later in zip(self.members.T, self.later.T, strict=True):
             some = members[:, None] * values
+            if not some.any():
+                continue
             seen = self._later(some)
             lower = _in_order(self.ascending, self.rank, some)
             higher = _in_order(self.descending, -self.rank, some)

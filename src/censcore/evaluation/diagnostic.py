@@ -11,7 +11,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators._covariates import take_rows
 from censcore.estimators._design import Standardised
-from censcore.estimators.cox import RiskSets
+from censcore.estimators._risk_sets import ProductLimitScore, RiskSets
 from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import RightCensored, as_outcome
 from censcore.scores._problem import known_law
@@ -218,9 +218,10 @@ def covariates_predict(X: Any, y: RightCensored) -> CensoringTest | None:
         return None
     weight = np.ones(len(rows))
     columns = Standardised.of(matrix, weight, None)
-    sets = RiskSets(to_numpy(flipped.time), to_numpy(flipped.event), weight, "efron")
+    sets = RiskSets(to_numpy(flipped.time), to_numpy(flipped.event), weight)
     p = columns.Z.shape[1]
-    _, gradient, information = sets.likelihood(np.zeros(p), columns.Z[sets.order], np.zeros(p))
+    score = ProductLimitScore(sets, columns.Z[sets.order], np.zeros(p))
+    gradient, information = score.gradient, score.variance()
     values, vectors = np.linalg.eigh(information)
     kept = values > 1e-8 * max(values.max(), 1e-300)
     along = (vectors[:, kept].T @ gradient) ** 2 / values[kept]

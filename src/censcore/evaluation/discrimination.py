@@ -5,17 +5,21 @@ Descriptive, not proper: they ignore calibration, and a forecast may gain by dep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.distributions import Distribution
 from censcore.evaluation.auc import cases_and_controls
 from censcore.evaluation.catalogue import Case
 from censcore.evaluation.concordance import comparable_pairs
 from censcore.evaluation.inference import Estimate
-from censcore.evaluation.losses import Design, refitted, with_refits
+from censcore.evaluation.law_of_c import LawOfC
+from censcore.evaluation.losses import Subset, mean_with_influence
 from censcore.evaluation.pairs import Pairs, PairStatistic, pair_statistic, share_of_pairs
+from censcore.evaluation.refits import spread_over_refits
+from censcore.evaluation.units import Units
 from censcore.exceptions import PositivityError
 
 __all__ = ["Discrimination", "Measure", "discriminate"]
@@ -31,6 +35,11 @@ class Measure:
     name: str
     at: float = np.nan
 
+    @property
+    def weighted(self) -> bool:
+        """Whether pairs have weights that depend on the censoring distribution."""
+        return self.name != "concordance:harrell"
+
     def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
         """The pairs of some subjects, ranked by the forecast."""
         F, n = case.F.marginal(0), len(case.y)
@@ -38,7 +47,7 @@ class Measure:
             risk = np.broadcast_to(to_numpy(F.cdf(self.at)), (n,))
             return cases_and_controls(case.y, risk, case.C, self.at, subjects=subjects)
         risk = -np.broadcast_to(to_numpy(F.integrated_sf(0.0, case.horizon)), (n,))
-        C = case.C if self.name == "concordance:uno" else None
+        C = case.C if self.weighted else None
         return comparable_pairs(case.y, risk, C, horizon=case.horizon, subjects=subjects)
 
 
@@ -51,66 +60,97 @@ class Discrimination:
     unavailable: dict[Key, str] = field(default_factory=dict)
 
 
-def discriminate(cases: dict[str, Case], design: Design, refits: int = 60, seed: int = 0) -> Discrimination:
+def discriminate(
+    cases: dict[str, Case],
+    subsets: list[Subset],
+    law: LawOfC,
+    groups: np.ndarray | None = None,
+    train_groups: np.ndarray | None = None,
+    refits: int = 60,
+    seed: int = 0,
+) -> Discrimination:
     """Concordance of the expected time up to the horizon, and AUC of F(t), in all subsets."""
-    times = next(iter(cases.values())).times
+    first = next(iter(cases.values()))
+    units = Units.of(len(first.y), law.n_train, groups, train_groups, law.shared.pairs)
     names = ("concordance:harrell", "concordance:uno")
-    measures = [*map(Measure, names), *(Measure("auc", float(t)) for t in times)]
+    measures = [*map(Measure, names), *(Measure("auc", float(t)) for t in first.times)]
     found = Discrimination(measures)
     for model, case in cases.items():
-        for s, subset in enumerate(design.subsets):
+        pieces = [part.cases(case) for part in law.parts]
+        for s, subset in enumerate(subsets):
             for k, measure in enumerate(measures):
                 try:
-                    found.values[s, model, k] = _estimate(measure, case, subset.weight, design)
+                    estimate = _estimate(measure, case, pieces, subset.weight, law, units)
+                    found.values[s, model, k] = estimate
                 except PositivityError as error:
                     found.unavailable[s, model, k] = str(error)
-    if design.law.refit is None:
-        return found
-    values = _with_refits(found, cases, design, refits, seed)
-    return Discrimination(measures, values, found.unavailable)
+    return found if law.refit is None else _with_refits(found, cases, subsets, law, units, refits, seed)
 
 
-def _estimate(measure: Measure, case: Case, weight: np.ndarray, design: Design) -> Estimate:
+def _estimate(
+    measure: Measure, case: Case, pieces: list[list[Case]], weight: np.ndarray, law: LawOfC, units: Units
+) -> Estimate:
     """A measure and its influence, with what the estimation of the censoring distribution adds."""
     subjects = np.nonzero(weight > 0)[0]
+    n = len(weight)
     statistic = pair_statistic(measure.pairs(case, subjects), weight[subjects] / weight[subjects].sum())
-    deviations = np.zeros((len(weight), 1))
+    deviations = np.zeros((n, 1))
     deviations[subjects, 0] = statistic.deviations
-    derivatives: list[np.ndarray] = []
-    if design.law.parts:
-        weighted = measure.name != "concordance:harrell"
-        derivatives = _derivatives(statistic, subjects, design) if weighted else _no_derivatives(design)
-    influence = design.estimate(deviations, weight, derivatives).influence
+    xi = np.zeros((law.n_train, 1))
+    if measure.weighted:
+        moved = _Moved(statistic, subjects, n)
+        everyone, equally = np.arange(n)[:, None], np.ones((n, 1))
+        for part, of_part in zip(law.parts, pieces, strict=True):
+            xi[part.training] += part.influence(moved, of_part, everyone, equally)[:, 0]
+    influence = mean_with_influence(deviations, weight, units, xi).influence
     return Estimate(np.array([statistic.value]), influence)
 
 
-def _derivatives(statistic: PairStatistic, subjects: np.ndarray, design: Design) -> list[np.ndarray]:
-    """A at the jumps of each Kaplan-Meier curve: the hazards of all who share a curve move together."""
-    parts = design.law.parts
-    loads = np.zeros((len(subjects), len(parts)))
-    for p, part in enumerate(parts):
-        loads[np.isin(subjects, part.rows), p] = 1.0
-    found = statistic.derivatives(loads, [part.jumps for part in parts])
-    return [A[:, None] for A in found]
+@dataclass(frozen=True)
+class _Moved:
+    """The derivative of a pair statistic, for subjects that are known by their numbers."""
 
+    statistic: PairStatistic
+    subjects: np.ndarray
+    n: int
 
-def _no_derivatives(design: Design) -> list[np.ndarray]:
-    return [np.zeros((len(part.jumps), 1)) for part in design.law.parts]
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u), (m, J, 1), where the hazards of the subjects with the numbers ``losses`` move by ``weight``.
+
+        A pair may have subjects of two strata or folds, so that the others are needed as well.
+        """
+        loads = np.zeros((self.n, weight.shape[1]))
+        loads[losses[:, 0]] = weight
+        found = self.statistic.derivatives(loads[self.subjects], [u] * weight.shape[1])
+        return np.stack(found)[:, :, None]
 
 
 def _with_refits(
-    found: Discrimination, cases: dict[str, Case], design: Design, refits: int, seed: int
-) -> dict[Key, Estimate]:
-    """Estimates of other censoring distributions, refitted to bootstrap samples."""
+    found: Discrimination,
+    cases: dict[str, Case],
+    subsets: list[Subset],
+    law: LawOfC,
+    units: Units,
+    refits: int,
+    seed: int,
+) -> Discrimination:
+    """Where the estimator has no influence function, it is refitted to bootstrap samples."""
 
-    def redrawn(rows: np.ndarray) -> dict[Key, np.ndarray]:
-        scored, again = refitted(design, rows, cases)
-        values = {}
-        for s, model, k in found.values:
-            weight = design.subsets[s].weight[scored]
-            subjects = np.nonzero(weight > 0)[0]
-            pairs = found.measures[k].pairs(again[model], subjects)
-            values[s, model, k] = np.array([share_of_pairs(pairs, weight[subjects])])
-        return values
+    def values_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
+        again = {model: replace(case, C=C) for model, case in cases.items()}
+        return np.array([_share(found.measures[k], again[m], weight[:, s]) for s, m, k in found.values])
 
-    return with_refits(found.values, design, redrawn, refits, seed, False, [])
+    if not found.values:
+        return found
+    weight = np.column_stack([subset.weight for subset in subsets])
+    spread, _ = spread_over_refits(values_under, weight, law, units, refits, seed)
+    values = {}
+    for (key, estimate), column in zip(found.values.items(), spread.T, strict=True):
+        entries = [column[:, None]] if units.overlap else [estimate.influence, column[:, None]]
+        values[key] = Estimate(estimate.value, np.concatenate(entries))
+    return replace(found, values=values)
+
+
+def _share(measure: Measure, case: Case, weight: np.ndarray) -> float:
+    subjects = np.nonzero(weight > 0)[0]
+    return share_of_pairs(measure.pairs(case, subjects), weight[subjects])

@@ -1,50 +1,57 @@
-"""The law of C of a comparison: given, or fitted, and then with what its estimation adds to every error."""
+"""The censoring distribution of a comparison: given, or fitted, and then what it was fitted to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, PointMass, Step, Univariate
+from censcore.distributions import Distribution, PointMass, Step
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.estimators._covariates import check_rows, column_of, take_rows
+from censcore.estimators._covariates import check_rows, check_weights, take_rows
+from censcore.estimators._subjects import Shared, SubjectKeys, shared_subjects
+from censcore.estimators.censoring import Origin, origin_of
+from censcore.evaluation.censoring_influence import Part, has_influence, part_of
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored, as_outcome
 from censcore.scores._problem import known_law
 
-__all__ = ["KaplanMeierPart", "LawOfC", "Rows", "law_of_c"]
+__all__ = ["LawOfC", "Rows", "law_of_c"]
+
+NONE_SHARED = Shared(np.zeros((0, 2), dtype=np.intp))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Covariates (or None) and outcomes of some rows."""
+    """Covariates (or None), outcomes and weights (or None) of some subjects."""
 
     X: Any
     y: RightCensored
+    weight: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> Rows:
         """Some of them."""
-        return Rows(take_rows(self.X, rows), self.y.take(rows))
+        weight = None if self.weight is None else self.weight[rows]
+        return Rows(take_rows(self.X, rows), self.y.take(rows), weight)
 
     @classmethod
-    def of(cls, train: Any) -> Rows:
+    def of(cls, train: Any, weight: Any = None) -> Rows:
         """From a pair (X, y)."""
         if not isinstance(train, tuple | list) or len(train) != 2:
             raise InvalidTypeError(
-                "train must be a pair (X_train, y_train), with None for no covariates; "
-                f"{type(train).__name__} came."
+                "train must be a pair (X_train, y_train), with None for no covariates; got "
+                f"{type(train).__name__}. Weights of training subjects are train_weight=."
             )
-        rows = cls(train[0], as_outcome(train[1]))
-        check_rows(rows.X, len(rows.y))
-        return rows
+        X, y = train[0], as_outcome(train[1])
+        check_rows(X, len(y))
+        return cls(X, y, None if weight is None else check_weights(weight, len(y)))
 
     def same_as(self, y: RightCensored) -> bool:
-        """Whether these are the very rows of ``y``."""
+        """Whether these are the very subjects of ``y``, in the same order."""
         if self.y is y:
             return True
         return len(self.y) == len(y) and bool(
@@ -54,223 +61,204 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class KaplanMeierPart:
-    r"""Scored rows that share one Kaplan-Meier law of C, and the training rows that it came from.
-
-    With Y(u) training rows at risk and d(u) censored at u, a mean loss with derivative A (see ``catalogue``)
-    owes the variance :math:`\sum_u A(u)^2\,d/\{Y(Y-d)\}` to the estimation of the law: Greenwood's formula.
-    """
-
-    rows: np.ndarray
-    law: Univariate
-    jumps: np.ndarray
-    at_risk: np.ndarray
-    censored: np.ndarray
-    train_rows: np.ndarray
-    train_time: np.ndarray
-    train_seen: np.ndarray
-
-    def influence(self, A: np.ndarray) -> np.ndarray:
-        """Entries (J, q) whose squares sum to the variance, for training rows that are not scored."""
-        d, Y = self.censored[:, None], self.at_risk[:, None]
-        return A * np.sqrt(d / (Y * (Y - d)))
-
-    def per_training_row(self, A: np.ndarray) -> np.ndarray:
-        r"""What each training row contributes, (n_train of this part, q).
-
-        .. math:: \xi_r=-\sum_u\frac{A(u)}{1-d\Lambda(u)}\,\frac{dN_r(u)-Y_r(u)\,d\Lambda(u)}{Y(u)}
-        """
-        d, Y = self.censored[:, None], self.at_risk[:, None]
-        c = A / (Y - d)
-        passed = np.searchsorted(self.jumps, self.train_time, side="right")
-        compensator = np.concatenate([np.zeros((1, A.shape[1])), np.cumsum(c * d / Y, axis=0)])[passed]
-        if not len(self.jumps):
-            return compensator
-        own = np.maximum(passed - 1, 0)
-        jumped = self.train_seen & (passed > 0) & (self.jumps[own] == self.train_time)
-        return compensator - np.where(jumped[:, None], c[own], 0.0)
-
-
-@dataclass(frozen=True)
 class LawOfC:
-    """A law of C for the scored rows, and how it came about.
+    """A censoring distribution for the scored subjects, and how it came about.
 
-    ``parts`` are set for Kaplan-Meier estimates, ``refit`` for others: it takes training rows (and rows to
-    score) and gives the law that they would have led to.
+    ``parts`` are set for estimators with an influence function, ``refit`` for others: it takes training
+    subjects (and covariates of those to score) and gives the distribution that they would have led to.
+    ``shared`` pairs scored subjects with the training subjects that they are.
     """
 
     law: Distribution
     description: str
     estimated: bool
     in_sample: bool = False
-    parts: list[KaplanMeierPart] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     refit: Callable[[Rows, Any], Distribution] | None = None
     train: Rows | None = None
     scored_X: Any = None
     last_time: float = np.inf
+    n_train: int = 0
+    shared: Shared = NONE_SHARED
+    notes: list[str] = field(default_factory=list)
 
     def support(self) -> float:
-        """The largest time that the law of every row supports, as far as training rows were followed."""
+        """The largest time that every subject's distribution supports, as far as training subjects go."""
         if isinstance(self.law, PointMass):
             return self.last_time
         ends = to_numpy(self.law.marginal(0).isf(0.0)).reshape(-1)
         return float(min(ends.min(), self.last_time))
 
 
-def law_of_c(censoring: Any, y: RightCensored, X: Any, train: Rows | None) -> LawOfC:
-    """Fit or take the law of C for the rows (X, y)."""
+def law_of_c(
+    censoring: Any,
+    y: RightCensored,
+    X: Any,
+    train: Rows | None,
+    weight: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
+) -> LawOfC:
+    """Fit or take the censoring distribution of the subjects (X, y).
+
+    ``weight`` and ``groups`` are those of the scored subjects: they count where these are also the
+    training subjects.
+    """
     last = float(to_numpy(y.time).max()) if train is None else float(to_numpy(train.y.time).max())
+    scored = Rows(X, y, weight)
     if censoring is None:
         known = known_law(y)
         if known is None:
             raise MissingCensoringError(
-                f"{int((~to_numpy(y.event)).sum())} of {len(y)} rows are censored and no law of C was given. "
-                "Pass censoring=Censoring(KaplanMeier()), which is fitted on train, or a law."
+                f"{int((~to_numpy(y.event)).sum())} of {len(y)} subjects are censored, and the censoring "
+                "distribution is missing. Pass censoring=Censoring(KaplanMeier()), which is fitted on train, "
+                "or a distribution."
             )
         return LawOfC(known, "known: the censoring times are given", estimated=False, last_time=last)
     if isinstance(censoring, Distribution):
-        return _given(censoring, y, train, last)
+        return _given(censoring, scored, train, last)
     if not hasattr(censoring, "fit"):
         raise InvalidTypeError(
-            "censoring must be a law of C or an estimator of it, such as Censoring(KaplanMeier()); "
-            f"{type(censoring).__name__} came."
+            "censoring must be a censoring distribution or an estimator of it, such as "
+            f"Censoring(KaplanMeier()); got {type(censoring).__name__}."
         )
     censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
     if train is None and hasattr(censoring, "estimators_"):
-        return _already_fitted(censoring, y, X, last)
-    rows = Rows(X, y)
-    in_sample = train is None or train.same_as(y)
-    if in_sample:
-        train = rows if train is None else train
-        return _in_sample(clone(censoring), train, last)
-    assert train is not None
-    fitted = clone(censoring).set_params(cv=None).fit(train.X, train.y)
-    return _fitted(fitted, rows, train, np.arange(len(y)), np.arange(len(train.y)), last)
+        return _fitted_before(censoring.predict_distribution(X), Origin(censoring, X, False), scored, last)
+    if train is None or train.same_as(y):
+        return _in_sample(clone(censoring), scored if train is None else train, last, groups)
+    return _fitted_to(train, clone(censoring).set_params(cv=None), scored, last)
 
 
-def _given(law: Distribution, y: RightCensored, train: Rows | None, last: float) -> LawOfC:
-    """A law as it came; a Kaplan-Meier curve of the training rows is recognised as the estimate it is."""
-    if train is not None and isinstance(law, Step) and len(law) == 1:
-        fitted = Censoring(KaplanMeier()).fit(None, train.y)
-        own = fitted.predict_distribution()
-        same = [np.array_equal(a, b) for a, b in zip(own._steps(), law._steps(), strict=True)]  # type: ignore[attr-defined]
-        if all(same) and train.same_as(y):
-            return _in_sample(Censoring(KaplanMeier()), Rows(None, y), last)
-        if all(same):
-            every = np.arange(len(train.y))
-            return _fitted(fitted, Rows(None, y), Rows(None, train.y), np.arange(len(y)), every, last)
-    return LawOfC(law, f"given: {type(law).__name__}, taken as known", estimated=False, last_time=last)
+# ---- distributions that are given ----------------------------------------------------------------------
 
 
-def _already_fitted(censoring: Censoring, y: RightCensored, X: Any, last: float) -> LawOfC:
-    law = censoring.predict_distribution(X)
-    name = describe(censoring)
-    if not _is_kaplan_meier(censoring):
-        what = f"{name}, fitted before and taken as known; pass train= for errors that cover its estimation"
-        return LawOfC(law, what, estimated=False, last_time=last)
-    parts = _parts(censoring, X, np.arange(len(y)), None, np.arange(0))
-    return LawOfC(law, f"{name}, fitted before", estimated=True, parts=parts, last_time=last)
+def _given(C: Distribution, scored: Rows, train: Rows | None, last: float) -> LawOfC:
+    """A distribution as it is; one that was predicted by an estimator is recognised as the estimate it is."""
+    origin = origin_of(C)
+    if origin is not None and len(C) in (1, len(scored.y)):
+        return _fitted_before(C, origin, scored, last)
+    if isinstance(C, Step) and len(C) == 1:
+        pooled = Censoring(KaplanMeier())
+        if _is_curve_of(C, scored):
+            return _in_sample(pooled, replace(scored, X=None), last, None)
+        if train is not None and _is_curve_of(C, train):
+            return _fitted_to(replace(train, X=None), pooled, replace(scored, X=None), last)
+    return LawOfC(C, f"given: {type(C).__name__}, taken as known", estimated=False, last_time=last)
 
 
-def _in_sample(censoring: Censoring, rows: Rows, last: float) -> LawOfC:
-    """The scored rows are the training rows: one law of all of them, or out-of-fold laws with cv."""
-    every = np.arange(len(rows.y))
-    if censoring.cv is None:
-        fitted = censoring.fit(rows.X, rows.y)
-        return _fitted(fitted, rows, rows, every, every, last, in_sample=True)
-    law = censoring.fit_predict_distribution(rows.X, rows.y)
-    name = f"{describe(censoring)}, out of fold"
-    if not _is_kaplan_meier(censoring):
-        plain = clone(censoring).set_params(cv=None)
-        return LawOfC(
-            law, name, True, True, refit=_refitter(plain), train=rows, scored_X=rows.X, last_time=last
-        )
-    parts: list[KaplanMeierPart] = []
-    for fold in range(int(censoring.fold_.max()) + 1):
-        inside, outside = every[censoring.fold_ == fold], every[censoring.fold_ != fold]
-        part = clone(censoring).set_params(cv=None)
-        train = rows.take(outside)
-        part.fit(train.X, train.y)
-        parts += _parts(part, take_rows(rows.X, inside), inside, train, outside)
-    ends = [float(to_numpy(part.train_time).max()) for part in parts]
-    return LawOfC(law, name, True, True, parts, train=rows, last_time=min([last, *ends]))
-
-
-def _fitted(
-    censoring: Censoring,
-    scored: Rows,
-    train: Rows,
-    rows: np.ndarray,
-    train_rows: np.ndarray,
-    last: float,
-    in_sample: bool = False,
-) -> LawOfC:
-    law = censoring.predict_distribution(scored.X)
-    name = f"{describe(censoring)}, fitted to {'the scored rows' if in_sample else 'the training rows'}"
-    if _is_kaplan_meier(censoring):
-        parts = _parts(censoring, scored.X, rows, train, train_rows)
-        return LawOfC(law, name, True, in_sample, parts, train=train, last_time=last)
-    plain = clone(censoring).set_params(cv=None)
-    return LawOfC(
-        law, name, True, in_sample, refit=_refitter(plain), train=train, scored_X=scored.X, last_time=last
+def _is_curve_of(C: Step, subjects: Rows) -> bool:
+    """Whether C is the Kaplan-Meier curve of these subjects."""
+    curve = Censoring(KaplanMeier()).fit(None, subjects.y, subjects.weight).estimators_[0].laws_[0]
+    return all(
+        np.array_equal(to_numpy(a), to_numpy(b)) for a, b in zip(curve._steps(), C._steps(), strict=True)
     )
+
+
+def _fitted_before(C: Distribution, origin: Origin, scored: Rows, last: float) -> LawOfC:
+    """An estimate that was made before, from subjects that the scored ones may be among."""
+    censoring, X, out_of_fold = origin
+    X = scored.X if X is None else X
+    trained_on: SubjectKeys | None = getattr(censoring, "_trained_on", None)
+    name = f"{describe(censoring)}, fitted before" + (" out of fold" if out_of_fold else "")
+    if trained_on is None:
+        return LawOfC(C, f"{name} and taken as known", estimated=False, last_time=last)
+    n_train = len(trained_on)
+    shared = shared_subjects(SubjectKeys.of(X, scored.y), trained_on)
+    notes = _notes_on_shared(shared, len(scored.y))
+    count = f"{n_train} subjects, {len(shared.pairs)} of them scored"
+    if not has_influence(censoring):
+        what = f"{name} to {count}; taken as known, since it cannot be fitted again: pass train="
+        return LawOfC(C, what, estimated=False, last_time=last, notes=notes)
+    parts = _parts(censoring, X, len(scored.y), out_of_fold)
+    return LawOfC(
+        C,
+        f"{name} to {count}",
+        True,
+        parts=parts,
+        last_time=last,
+        n_train=n_train,
+        shared=shared,
+        notes=notes,
+    )
+
+
+# ---- distributions that are fitted here ----------------------------------------------------------------
+
+
+def _in_sample(censoring: Censoring, rows: Rows, last: float, groups: np.ndarray | None) -> LawOfC:
+    """The scored subjects are the training subjects: one fit to all of them, or out of fold with cv."""
+    n = len(rows.y)
+    C = censoring.fit_predict_distribution(rows.X, rows.y, groups, rows.weight)
+    out_of_fold = censoring.cv is not None
+    if out_of_fold:
+        last = min(float(to_numpy(rows.y.time)[train].max()) for train in censoring._fold_train)
+    name = f"{describe(censoring)}, {'out of fold' if out_of_fold else 'fitted to the scored subjects'}"
+    everyone = Shared(np.column_stack([np.arange(n)] * 2))
+    common: dict[str, Any] = {"train": rows, "last_time": last, "n_train": n, "shared": everyone}
+    if has_influence(censoring):
+        return LawOfC(C, name, True, True, _parts(censoring, rows.X, n, out_of_fold), **common)
+    plain = clone(censoring).set_params(cv=None)
+    return LawOfC(C, name, True, True, refit=_refitter(plain), scored_X=rows.X, **common)
+
+
+def _fitted_to(train: Rows, censoring: Censoring, scored: Rows, last: float) -> LawOfC:
+    """A fit to training subjects, some of which may be scored as well."""
+    censoring = censoring.fit(train.X, train.y, train.weight)
+    C = censoring.predict_distribution(scored.X)
+    shared = shared_subjects(SubjectKeys.of(scored.X, scored.y), SubjectKeys.of(train.X, train.y))
+    name = f"{describe(censoring)}, fitted to the training subjects"
+    if len(shared.pairs):
+        name += f", {len(shared.pairs)} of which are scored"
+    common: dict[str, Any] = {
+        "train": train,
+        "last_time": last,
+        "n_train": len(train.y),
+        "shared": shared,
+        "notes": _notes_on_shared(shared, len(scored.y)),
+    }
+    if has_influence(censoring):
+        parts = _parts(censoring, scored.X, len(scored.y), out_of_fold=False)
+        return LawOfC(C, name, True, parts=parts, **common)
+    return LawOfC(C, name, True, refit=_refitter(censoring), scored_X=scored.X, **common)
+
+
+def _parts(censoring: Censoring, X: Any, n: int, out_of_fold: bool) -> list[Part]:
+    """Fitted estimators with the scored subjects that they serve, and who they were fitted to."""
+    everyone = np.arange(n)
+    if not out_of_fold:
+        return [part_of(censoring, X, everyone, np.arange(len(censoring._trained_on)))]
+    folds = zip(censoring._fold_fits, censoring._fold_train, strict=True)
+    parts = []
+    for number, (fit, train) in enumerate(folds):
+        subjects = everyone[censoring.fold_ == number]
+        parts.append(part_of(fit, take_rows(X, subjects), subjects, train))
+    return parts
 
 
 def _refitter(censoring: Censoring) -> Callable[[Rows, Any], Distribution]:
     def refit(train: Rows, X: Any) -> Distribution:
-        return clone(censoring).fit(train.X, train.y).predict_distribution(X)
+        return clone(censoring).fit(train.X, train.y, train.weight).predict_distribution(X)
 
     return refit
 
 
-def _is_kaplan_meier(censoring: Censoring) -> bool:
-    return type(censoring.estimator) is KaplanMeier and censoring.shared_
-
-
-def _parts(
-    censoring: Censoring, X: Any, rows: np.ndarray, train: Rows | None, train_rows: np.ndarray
-) -> list[KaplanMeierPart]:
-    """One part per stratum; ``rows`` and ``train_rows`` say which rows of the whole these are."""
-    curve: KaplanMeier = censoring.estimators_[0]
-    stratum = _stratum(curve, X, len(rows))
-    if train is None:  # the curve is known, its training rows are not
-        flipped, trained = RightCensored(np.zeros(1), np.zeros(1)), np.full(1, -1)
-    else:
-        informs = np.nonzero(to_numpy(train.y.informs_censoring))[0]
-        flipped, train_rows = train.y.flip(), train_rows[informs]
-        trained = _stratum(curve, take_rows(train.X, informs), len(informs))
-    parts = []
-    for i, law in enumerate(curve.laws_):
-        table = curve.event_table_[curve.event_table_["stratum"] == i]
-        inside = np.nonzero(trained == i)[0]
-        time, seen = to_numpy(flipped.time)[inside], to_numpy(flipped.event)[inside]
-        # a last jump to zero is beyond every horizon
-        table = table[table["at_risk"] > table["events"]]
-        of_train = train_rows[inside] if train is not None else inside
-        parts.append(
-            KaplanMeierPart(
-                rows[stratum == i],
-                law,
-                table["time"],
-                table["at_risk"],
-                table["events"],
-                of_train,
-                time,
-                seen,
-            )
-        )
-    return parts
-
-
-def _stratum(curve: KaplanMeier, X: Any, n: int) -> np.ndarray:
-    """The number of each row's stratum."""
-    if curve.stratify is None:
-        return np.zeros(n, dtype=np.intp)
-    return np.searchsorted(curve.strata_, column_of(X, curve.stratify))
+def _notes_on_shared(shared: Shared, n: int) -> list[str]:
+    if len(shared.pairs):
+        return [
+            f"{len(shared.pairs)} of {n} scored subjects are among those that the censoring distribution was "
+            "fitted to (same covariates, time and event); standard errors account for it."
+        ]
+    if shared.undecided:
+        return [
+            "Some scored subjects seem to be among those that the censoring distribution was fitted to, but "
+            "ties make it impossible to say which. Standard errors take the two samples as independent; to "
+            "name the subjects, pass groups= and train_groups= with one label per subject."
+        ]
+    return []
 
 
 def describe(censoring: Censoring) -> str:
-    """The estimator of a law of C in words."""
+    """The estimator of a censoring distribution in words."""
     estimator = censoring.estimator
     name = type(estimator).__name__
     if isinstance(estimator, KaplanMeier):
@@ -281,10 +269,10 @@ def describe(censoring: Censoring) -> str:
 
 
 def refuse_joint(y: RightCensored) -> None:
-    """A comparison is of one event time per row."""
+    """A comparison is of one event time per subject."""
     if y.time.ndim > 1:
         raise InvalidInputError(
-            f"compare() works on one event time per row; the outcome has {y.k}. Compare y.marginal(j) with "
-            "forecast.marginal(j) for each j, y.first() with forecast.first(), or joint forecasts by "
+            f"compare() works on one event time per subject; the outcome has {y.k}. Compare y.marginal(j) "
+            "with forecast.marginal(j) for each j, y.first() with forecast.first(), or joint forecasts by "
             "energy_score and mean_loss."
         )

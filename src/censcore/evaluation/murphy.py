@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Univariate
 from censcore.evaluation.catalogue import Case, Score, of_single_times
 
 __all__ = ["Elementary"]
@@ -46,8 +45,6 @@ class Elementary(Score):
         weight = np.where(dead, to_numpy(C.sf(tau)).reshape(-1, 1) / np.where(dead, reach, 1.0), 0.0)
         return 2 * np.where(time > tau, theta * (p > theta), weight * (1 - theta) * (p <= theta))
 
-    def derivative(
-        self, case: Case, losses: np.ndarray, weight: np.ndarray, law: Univariate, u: np.ndarray
-    ) -> np.ndarray:
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u), as for every score of a single time."""
         return of_single_times(case, losses, weight, np.full(len(self.thresholds), self.time), u, ipcw=False)

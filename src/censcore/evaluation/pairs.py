@@ -72,9 +72,11 @@ class PairStatistic:
         The share, NaN without any pair.
     deviations : array, (n,)
         What each subject contributes to the error, before its weight: the Hajek projection of the ratio of
-        U-statistics, :math:`\{\sum_j w_j(K_{ij}(c_{ij}-\theta)+K_{ji}(c_{ji}-\theta))\}/D_{-i}` with
-        :math:`K_{ij}=a_iq_{ij}`. The pairs of the subject itself are left out of the denominator, as in
-        the jackknife, which matters where there are few events.
+        U-statistics,
+        :math:`\sum_j w_j\{K_{ij}(c_{ij}-\theta)+K_{ji}(c_{ji}-\theta)\}/\sqrt{DD_{-i}}` with
+        :math:`K_{ij}=a_iq_{ij}` and D the denominator with and without the pairs of i. Its squares have the
+        expectation of the variance to the second order (for the AUC this is DeLong's estimator), which
+        matters where there are few events.
     """
 
     value: float
@@ -126,7 +128,7 @@ def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
     others = total - weight * (met + met_later)
     # where all pairs have one subject in common, nothing is known of the error
     others = np.where(others > 1e-12 * total, others, np.nan)
-    deviations = (excess + won_later - theta * met_later) / others
+    deviations = (excess + won_later - theta * met_later) / np.sqrt(total * others)
     return PairStatistic(theta, deviations, pairs, weight, excess, total)
 
 

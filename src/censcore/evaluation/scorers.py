@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from censcore.estimators._covariates import check_weights
 from censcore.evaluation.catalogue import DEFAULT_SCORES, Score, named_scores
 from censcore.evaluation.with_censoring import WithCensoring
 from censcore.exceptions import InvalidTypeError
@@ -20,7 +21,8 @@ def scorer(
 ) -> Scorer:
     """A scorer for ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``.
 
-    The estimator must be a :class:`WithCensoring`, which fits the law of C on the training fold.
+    The estimator must be a :class:`WithCensoring`, which fits the censoring distribution on the training
+    fold.
 
     Parameters
     ----------
@@ -33,7 +35,8 @@ def scorer(
     Returns
     -------
     callable
-        ``(estimator, X, y) -> float``, minus the mean loss, since scikit-learn maximises.
+        ``(estimator, X, y, sample_weight=None) -> float``, minus the weighted mean loss, since scikit-learn
+        maximises.
 
     Examples
     --------
@@ -50,7 +53,7 @@ def scorer(
     """
     found = named_scores(score)
     if len(found) != 1:
-        raise InvalidTypeError(f"scorer() makes one scorer; {len(found)} scores came. Use scorers([...]).")
+        raise InvalidTypeError(f"scorer() makes one scorer; got {len(found)} scores. Use scorers([...]).")
     return Scorer(found[0], times, levels)
 
 
@@ -78,23 +81,25 @@ def scorers(
     }
 
 
-def horizon_of(estimator: WithCensoring, X: Any, y: Any) -> float:
+def horizon_of(estimator: WithCensoring, X: Any, y: Any, sample_weight: Any = None) -> float:
     """The horizon that the scores of this fold used; not a score."""
     return _checked(estimator).case(X, y).horizon
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """Minus the mean of one score under the law of C of the training fold."""
+    """Minus the mean of one score under the censoring distribution of the training fold."""
 
     score: Score
     times: Any = None
     levels: Any = (0.1, 0.25, 0.5)
 
-    def __call__(self, estimator: WithCensoring, X: Any, y: Any) -> float:
-        """Minus the mean loss of the rows (X, y)."""
+    def __call__(self, estimator: WithCensoring, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Minus the mean loss of the subjects (X, y), weighted where weights are given."""
         case = _checked(estimator).case(X, y, self.times, self.levels)
-        return -float(np.mean(self.score.losses(case)))
+        weight = check_weights(sample_weight, len(case.y))
+        losses = self.score.losses(case)[weight > 0]  # an infinite loss of weight zero does not count
+        return -float(np.mean(weight[weight > 0] @ losses) / weight.sum())
 
     def __repr__(self) -> str:
         return f"scorer({self.score.name!r})"
@@ -104,7 +109,7 @@ def _checked(estimator: Any) -> WithCensoring:
     steps = getattr(estimator, "best_estimator_", estimator)
     if not isinstance(steps, WithCensoring):
         raise InvalidTypeError(
-            f"A scorer needs the law of C of the training fold; {type(estimator).__name__} has none. Wrap "
-            "the model: WithCensoring(model, censoring=Censoring(KaplanMeier()))."
+            f"A scorer needs the censoring distribution of the training fold; {type(estimator).__name__} has "
+            "none. Wrap the model: WithCensoring(model, censoring=Censoring(KaplanMeier()))."
         )
     return steps

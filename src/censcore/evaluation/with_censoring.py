@@ -1,4 +1,4 @@
-"""A model and the law of C, fitted together, so that scorers find both."""
+"""A model and the censoring distribution, fitted together, so that scorers find both."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator, clone
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted, Censoring, KaplanMeier, SurvivalEstimator
+from censcore.estimators._covariates import check_weights, fit_weighted
 from censcore.evaluation.catalogue import Case
-from censcore.evaluation.compare import TIME_LEVELS
+from censcore.evaluation.compare import default_times
 from censcore.exceptions import NotFittedError
 from censcore.outcomes import as_outcome
 
@@ -19,20 +20,20 @@ __all__ = ["WithCensoring"]
 
 
 class WithCensoring(BaseEstimator):
-    r"""A survival model together with the law of C of its training rows, for cross-validation.
+    r"""A survival model together with the censoring distribution of its training subjects.
 
-    A score needs the law of C, which must come from the training fold; scikit-learn's scorers see only the
-    fitted estimator and the test fold. So both are fitted here, and :func:`scorer` reads them.
+    A score needs the censoring distribution, which must come from the training fold; scikit-learn's scorers
+    see only the fitted estimator and the test fold. So both are fitted here, and :func:`scorer` reads them.
 
     Parameters
     ----------
     model : estimator
         Of this package, of scikit-survival, or anything that :class:`Adapted` takes.
     censoring : estimator, optional
-        Of the law of C, ``Censoring(KaplanMeier())`` by default.
+        Of the censoring distribution, ``Censoring(KaplanMeier())`` by default.
     horizon : "auto" or number
-        End of the scores. "auto" is the largest time that the law of C of every training row supports and
-        that training rows were followed to, fold by fold.
+        End of the scores. "auto" is the largest time that the censoring distribution of every training
+        subject supports and that training subjects were followed to, fold by fold.
 
     Attributes
     ----------
@@ -41,8 +42,8 @@ class WithCensoring(BaseEstimator):
     horizon_ : float
         The horizon of this fit.
     times_ : array
-        Quartiles of the training event times before the horizon: where scores of single times are taken
-        unless told otherwise.
+        Quartiles of the training event times before the horizon (weighted, and each an event time): where
+        scores of single times are taken unless told otherwise.
 
     Examples
     --------
@@ -62,22 +63,21 @@ class WithCensoring(BaseEstimator):
         self.censoring = censoring
         self.horizon = horizon
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model, and the law of C, to the same rows."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model and the censoring distribution to the same subjects, with the same weights."""
         outcome = as_outcome(y)
         given = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
         law = given if isinstance(given, Censoring) else Censoring(given)
-        self.censoring_ = law.set_params(cv=None).fit(X, outcome)
-        self.model_ = _estimator(self.model).fit(X, outcome)
+        weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
+        self.censoring_ = law.set_params(cv=None).fit(X, outcome, weight)
+        self.model_ = fit_weighted(_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
-        time, event = to_numpy(outcome.time), to_numpy(outcome.event)
-        self.horizon_ = float(time.max())
+        self.horizon_ = float(to_numpy(outcome.time).max())
         if not isinstance(self.horizon, str):
             self.horizon_ = float(self.horizon)
         else:
             self.horizon_ = self._supported(self.censoring_.predict_distribution(X))
-        seen = time[event & (time < self.horizon_)]
-        self.times_ = np.unique(np.quantile(seen if len(seen) else [self.horizon_ / 2], TIME_LEVELS))
+        self.times_ = default_times(outcome, self.horizon_, weight)
         return self
 
     def _supported(self, C: Distribution) -> float:
@@ -89,12 +89,12 @@ class WithCensoring(BaseEstimator):
         return self.model_.predict_distribution(X)
 
     def predict_censoring(self, X: Any = None) -> Distribution:
-        """The law of C."""
+        """The censoring distribution."""
         self._check_fitted()
         return self.censoring_.predict_distribution(X)
 
     def case(self, X: Any, y: Any, times: Any = None, levels: Any = (0.1, 0.25, 0.5)) -> Case:
-        """Forecasts, law of C and outcomes of some rows, ready to be scored up to a supported horizon."""
+        """Forecasts, censoring distribution and outcomes of subjects, scored up to a supported horizon."""
         C = self.predict_censoring(X)
         horizon = self._supported(C) if isinstance(self.horizon, str) else self.horizon_
         at = self.times_[self.times_ < horizon] if times is None else np.atleast_1d(times).astype(float)
@@ -102,11 +102,11 @@ class WithCensoring(BaseEstimator):
         levels = np.atleast_1d(levels).astype(float)
         return Case(as_outcome(y), self.predict_distribution(X), C, horizon, at, levels)
 
-    def score(self, X: Any, y: Any) -> float:
-        """Minus the mean CRPS, so that more is better."""
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Minus the (weighted) mean CRPS, so that more is better."""
         from censcore.evaluation.scorers import scorer
 
-        return scorer("crps")(self, X, y)
+        return scorer("crps")(self, X, y, sample_weight)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):

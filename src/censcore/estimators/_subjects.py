@@ -1,0 +1,142 @@
+"""Whether two samples share subjects: keys of subjects, and pairs with equal keys that are not chance."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+
+__all__ = ["Shared", "SubjectKeys", "shared_subjects"]
+
+CHANCE = 0.05  # largest share of equal pairs that may be expected by chance where pairs are believed
+
+
+@dataclass(frozen=True)
+class SubjectKeys:
+    """Hashes of what was seen of every subject: its outcome, and its covariates where there are any.
+
+    They stand in for the data, so that a fitted estimator recognises its training subjects without
+    carrying their covariates along.
+    """
+
+    outcome: np.ndarray
+    covariates: np.ndarray | None
+    n_columns: int
+
+    @classmethod
+    def of(cls, X: Any, y: Any) -> SubjectKeys:
+        """Keys of the subjects (X, y); X may be None."""
+        start = np.zeros(len(y), dtype=np.uint64)
+        outcome = _mix(_mix(start, to_numpy(y.time)), to_numpy(y.event))
+        columns = _columns(X)
+        covariates = start
+        for column in columns:
+            covariates = _mix(covariates, column)
+        return cls(outcome, covariates if columns else None, len(columns))
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Pairs (i, j), each subject in at most one, and how many more could not be told from chance."""
+
+    pairs: np.ndarray
+    undecided: int = 0
+
+
+def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
+    r"""Subjects that are in both samples, by equality of covariates (where both have them), time and event.
+
+    Independent subjects may be equal by chance where the data are discrete. Chance makes pairs within a
+    sample as it makes them between samples, so
+
+    .. math:: E=n_an_b\,\tfrac12\Bigl\{\frac{\#\text{equal pairs in }a}{n_a(n_a-1)/2}
+        +\frac{\#\text{equal pairs in }b}{n_b(n_b-1)/2}\Bigr\}
+
+    equal pairs between the samples are expected of it. Pairs are believed where E is at most 5 % of what
+    was found. Where more were found than chance explains, but not by that much, nobody can say which
+    of them are the same subject: they are counted as ``undecided`` and not paired.
+    """
+    key_a, key_b = _comparable(a, b)
+    _, number = np.unique(np.concatenate([key_a, key_b]), return_inverse=True)
+    number = number.reshape(-1)
+    of_a, of_b = number[: len(key_a)], number[len(key_a) :]
+    count_a, count_b = (np.bincount(x, minlength=number.max() + 1).astype(np.float64) for x in (of_a, of_b))
+    found = float(count_a @ count_b)
+    if not found:
+        return Shared(np.zeros((0, 2), dtype=np.intp))
+    expected = len(of_a) * len(of_b) * (_repeated(count_a) + _repeated(count_b)) / 2
+    if expected <= CHANCE * found:
+        return Shared(_pairs(of_a, of_b))
+    excess = found - expected
+    return Shared(np.zeros((0, 2), dtype=np.intp), int(excess) if excess > 5 * np.sqrt(expected) else 0)
+
+
+def _comparable(a: SubjectKeys, b: SubjectKeys) -> tuple[np.ndarray, np.ndarray]:
+    if a.covariates is None or b.covariates is None or a.n_columns != b.n_columns:
+        return a.outcome, b.outcome
+    return a.outcome ^ _scramble(a.covariates), b.outcome ^ _scramble(b.covariates)
+
+
+def _repeated(count: np.ndarray) -> float:
+    """Probability that two subjects of one sample are equal."""
+    n = count.sum()
+    return float(count @ (count - 1) / (n * (n - 1))) if n > 1 else 0.0
+
+
+def _pairs(of_a: np.ndarray, of_b: np.ndarray) -> np.ndarray:
+    """One-to-one pairs of equal subjects; which of several equal ones makes no difference."""
+    rank_a, rank_b = _rank_within(of_a), _rank_within(of_b)
+    size = int(max(rank_a.max(), rank_b.max())) + 1
+    _, i, j = np.intersect1d(of_a * size + rank_a, of_b * size + rank_b, return_indices=True)
+    order = np.argsort(i)
+    return np.column_stack([i[order], j[order]])
+
+
+def _rank_within(number: np.ndarray) -> np.ndarray:
+    """0, 1, ... for the subjects of each number, in order."""
+    order = np.argsort(number, kind="stable")
+    ordered = number[order]
+    rank = np.empty(len(number), dtype=np.intp)
+    rank[order] = np.arange(len(number)) - np.searchsorted(ordered, ordered)
+    return rank
+
+
+def _columns(X: Any) -> list[np.ndarray]:
+    if X is None:
+        return []
+    if hasattr(X, "columns"):
+        import narwhals as nw
+
+        frame = nw.from_native(X, eager_only=True)
+        return [frame[name].to_numpy() for name in frame.columns]
+    array = X.toarray() if hasattr(X, "toarray") else to_numpy(X)
+    return list(np.asarray(array).reshape(len(array), -1).T)
+
+
+def _mix(key: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """The key of what came before together with one more column."""
+    return _scramble(key ^ _bits(np.asarray(column)))
+
+
+def _bits(column: np.ndarray) -> np.ndarray:
+    """64 bits per entry, equal for equal entries: numbers by their value, everything else by its text."""
+    if column.dtype.kind in "biuf":
+        return (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: -0 is 0
+    text, number = np.unique(column.astype(str), return_inverse=True)
+    digests = [hashlib.blake2b(entry.encode(), digest_size=8).digest() for entry in text.tolist()]
+    return np.frombuffer(b"".join(digests), dtype=np.uint64)[number.reshape(-1)]
+
+
+def _scramble(x: np.ndarray) -> np.ndarray:
+    """The finaliser of splitmix64: a bijection of 64 bits that spreads every bit over all."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,154 @@
+r"""What mean scores owe to the estimation of the censoring distribution, subject by subject.
+
+An estimator of the censoring distribution has an influence function if it can say how much each training
+subject moves a function of its estimate, given the function's derivative: ``influence`` of
+:class:`~censcore.KaplanMeier` and :class:`~censcore.CoxRegression`. A :class:`Part` is such an estimator,
+fitted, together with the scored subjects that it serves; out-of-fold distributions have one part per fold.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from censcore.distributions import Distribution
+from censcore.estimators import Censoring, CoxRegression, KaplanMeier
+from censcore.estimators._covariates import column_of
+from censcore.estimators._design import as_matrix
+from censcore.evaluation.catalogue import Case
+
+__all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influence", "part_of"]
+
+
+class Differentiable(Protocol):
+    """What a part asks of a score, or of another statistic that depends on the censoring distribution."""
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u) for each column of weights (n, m), (m, J, q)."""
+
+
+@dataclass(frozen=True)
+class Part(ABC):
+    """Scored subjects, and the fitted estimator that their censoring distribution comes from.
+
+    ``subjects`` are numbers of scored subjects, ``training`` those of the training subjects that the
+    estimator was fitted to; ``X`` are the covariates of the scored ones.
+    """
+
+    subjects: np.ndarray
+    training: np.ndarray
+    estimator: Any
+    X: Any
+
+    @abstractmethod
+    def cases(self, case: Case) -> list[Case]:
+        """The scored subjects of a comparison that this part serves, in as few pieces as it has curves."""
+
+    @abstractmethod
+    def influence(
+        self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
+        """What mean losses owe to each training subject, (training, m, q), for weights (n, m) of all n."""
+
+
+def _restricted(case: Case, subjects: np.ndarray, C: Distribution) -> Case:
+    return replace(case if len(subjects) == len(case.y) else case.take(subjects), C=C)
+
+
+@dataclass(frozen=True)
+class KaplanMeierPart(Part):
+    """One Kaplan-Meier curve, or one per stratum; all subjects of a stratum share a curve."""
+
+    estimator: KaplanMeier
+
+    def _strata(self) -> list[np.ndarray]:
+        """The scored subjects of each stratum."""
+        curve = self.estimator
+        if curve.stratify is None:
+            return [self.subjects]
+        stratum = np.searchsorted(curve.strata_, column_of(self.X, curve.stratify))
+        return [self.subjects[stratum == i] for i in range(len(curve.strata_))]
+
+    def cases(self, case: Case) -> list[Case]:
+        """One case per stratum."""
+        curves = zip(self._strata(), self.estimator.laws_, strict=True)
+        return [_restricted(case, subjects, C) if len(subjects) else case for subjects, C in curves]
+
+    def influence(
+        self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
+        """From A(u) under each stratum's curve."""
+        table = self.estimator.event_table_
+        A = np.zeros((len(table), weight.shape[1], losses.shape[1]))
+        for i, (subjects, case) in enumerate(zip(self._strata(), cases, strict=True)):
+            jumps = np.nonzero((table["stratum"] == i) & (table["sf"] > 0))[0]
+            if len(subjects) and len(jumps):
+                w = weight[subjects]
+                found = score.derivative(case, losses[subjects], w, table["time"][jumps])
+                A[jumps] = np.moveaxis(found, 0, 1)
+        xi = self.estimator.influence(A.reshape(len(table), -1))
+        return xi.reshape(len(xi), weight.shape[1], losses.shape[1])
+
+
+@dataclass(frozen=True)
+class CoxPart(Part):
+    r"""A Cox regression: :math:`\log G_i(t)=r_i\sum_{u\le t}a_u`, :math:`r_i=e^{(x_i-\bar x)^\top\gamma}`.
+
+    A mean score moves with :math:`a_u` by A(u) under the weights :math:`w_ir_i`, and with
+    :math:`\gamma_p` by :math:`\sum_ua_uA_p(u)`, where :math:`A_p` has the weights
+    :math:`w_ir_i(x_{ip}-\bar x_p)`.
+    """
+
+    estimator: CoxRegression
+
+    def cases(self, case: Case) -> list[Case]:
+        """One case, with a curve per subject."""
+        C = case.C if len(self.subjects) == len(case.y) else self.estimator.predict_distribution(self.X)
+        return [_restricted(case, self.subjects, C)]
+
+    def influence(
+        self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
+        """From A(u) and the derivative by the coefficients."""
+        model, (case,) = self.estimator, cases
+        hazard = model.baseline_hazard_
+        jumps = np.isfinite(hazard)
+        a = -np.diff(hazard[jumps], prepend=0.0)
+        w, m, q = weight[self.subjects], weight.shape[1], losses.shape[1]
+        X = as_matrix(model, self.X, reset=False)
+        x = np.zeros((1, 0)) if X is None else X - model.center_
+        moves = np.exp(x @ model.coef_)[:, None] * np.column_stack(
+            [np.ones(len(x)), x]
+        )  # r (1, x), (n, 1 + p)
+        of_all = (w[:, :, None] * moves[:, None, :]).reshape(len(w), -1)
+        A = score.derivative(case, losses[self.subjects], of_all, model.baseline_times_[jumps])
+        A = A.reshape(m, -1, len(a), q)  # (m, 1 + p, J, q)
+        by_hazard = np.zeros((len(hazard), m * q))
+        by_hazard[jumps] = np.moveaxis(A[:, 0], 1, 0).reshape(len(a), -1)
+        by_coef = np.einsum("mpjq,j->pmq", A[:, 1:], a).reshape(-1, m * q)
+        return model.influence(by_hazard, by_coef).reshape(-1, m, q)
+
+
+def has_influence(censoring: Censoring) -> bool:
+    """Whether a fitted ``Censoring`` is of an estimator with an influence function."""
+    return (
+        bool(censoring.shared_)
+        and type(censoring.estimators_[0]) in _PARTS
+        and hasattr(censoring.estimators_[0], "influence")
+    )
+
+
+_PARTS: dict[type, type[Part]] = {KaplanMeier: KaplanMeierPart, CoxRegression: CoxPart}
+
+
+def part_of(censoring: Censoring, X: Any, subjects: np.ndarray, training: np.ndarray) -> Part:
+    """The part of a fitted ``Censoring`` for scored subjects with covariates X.
+
+    ``training`` are the numbers of the subjects it was fitted to; those with an event at time zero say
+    nothing of C and are left out.
+    """
+    estimator = censoring.estimators_[0]
+    return _PARTS[type(estimator)](subjects, training[censoring._informed], estimator, X)
