@@ -139,6 +139,22 @@ def test_what_is_not_identified_is_not_available(data):
     assert frame[frame.score == "concordance:harrell"]["mean"].notna().all()
 
 
+@pytest.mark.parametrize("event", [[1, 1, 1, 1, 1, 1], [1, 0, 0, 0, 0, 0]])
+def test_a_perfect_ranking_or_a_single_case_has_no_error(event):
+    time = np.arange(1.0, 7.0)
+    perfect = cs.Exponential(1 / time)
+    comparison = cs.compare(
+        {"perfect": perfect, "constant": cs.Exponential(0.3)},
+        cs.RightCensored(time, event), cs.Exponential(0.1), scores="crps", times=[3.5], horizon=5.5,
+    )  # fmt: skip
+    frame, pairs = comparison.frame(), comparison.differences()
+    one = frame[(frame.model == "perfect") & ~frame.proper]
+    assert (one["mean"] == 1).all()
+    assert one[["standard_error", "low", "high"]].isna().all(axis=None)
+    assert one.note.str.contains("do not show its error").all()
+    assert pairs[~pairs.proper][["p_value", "p_adjusted", "low"]].isna().all(axis=None)
+
+
 def test_other_estimators_are_refitted(data):
     (x, y), train = data
     found = compare(x, y, cs.Censoring(cs.WeibullRegression()), train=train, refits=8)

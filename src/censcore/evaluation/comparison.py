@@ -223,7 +223,7 @@ class Comparison:
         )
 
     def _interval_of_share(self, estimate: Estimate) -> dict[str, float]:
-        """An interval within [0, 1], normal on the logit scale; unknown for 0 and 1, which have no error."""
+        """An interval within [0, 1], normal on the logit scale."""
         share = estimate.value
         with np.errstate(divide="ignore", invalid="ignore"):
             logit, error = np.log(share / (1 - share)), estimate.standard_error / (share * (1 - share))
@@ -244,6 +244,8 @@ class Comparison:
                 else:
                     line |= self._numbers(estimate) | self._interval_of_share(estimate)
                     line |= {"rank": ranks[model], "note": DESCRIPTIVE}
+                    if np.isnan(line["standard_error"]) and not np.isnan(line["mean"]):
+                        line["note"] += NO_ERROR
                 lines.append(line)
         return lines
 
@@ -390,6 +392,7 @@ class Comparison:
 
 
 DESCRIPTIVE = "descriptive, not proper"
+NO_ERROR = "; the pairs, all won, all lost, or all with one subject in common, do not show its error"
 CURVE_REFITS = 25  # of the law of C for the bands of a curve, where it needs them
 
 

@@ -36,6 +36,8 @@ __all__ = [
     "sums_of_lower",
 ]
 
+ROUNDING = 1e-12
+
 Sums = tuple[np.ndarray, np.ndarray]
 
 
@@ -126,8 +128,9 @@ def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
     excess = won - theta * met
     won_later, met_later = (sums[:, 0] for sums in earlier)
     others = total - weight * (met + met_later)
-    # where all pairs have one subject in common, nothing is known of the error
-    others = np.where(others > 1e-12 * total, others, np.nan)
+    # where all pairs have one subject in common, or all are won or lost, nothing is known of the error
+    known = (others > ROUNDING * total) & (ROUNDING < theta < 1 - ROUNDING)
+    others = np.where(known, others, np.nan)
     deviations = (excess + won_later - theta * met_later) / np.sqrt(total * others)
     return PairStatistic(theta, deviations, pairs, weight, excess, total)
 
