@@ -90,7 +90,7 @@ def concordance(
     >>> concordance(y, risk=[0.9, 0.3, 0.5, 0.1])
     0.8
     >>> round(concordance(y, [0.9, 0.3, 0.5, 0.1], cs.Exponential([0.1, 0.2, 0.1, 0.1])), 3)
-    0.761
+    0.755
     """
     y = as_outcome(y)
     weight = shares(sample_weight, len(y))
