@@ -78,7 +78,7 @@ def test_the_page_speaks_to_screen_readers(html):
 
 
 def test_the_page_is_reproducible_and_says_its_settings(html, split):
-    assert "Kaplan-Meier, fitted to the training rows" in html
+    assert "Kaplan-Meier, fitted to the training subjects" in html
     assert "has the smallest mean CRPS" in html
     assert "Not available for" in html
 

@@ -38,9 +38,9 @@ from censcore.scores import (
 
 __all__ = ["DEFAULT_SCORES", "SCORES", "Case", "Score", "named_scores"]
 
-CELLS = 40  # of the time axis, for derivatives of integrated scores
+CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
-BLOCKS = 32  # of the hazard of C, for numerical derivatives of custom scores
+BLOCKS = 48  # of the hazard of C, for numerical derivatives of custom scores
 STEP = 0.01  # by which the hazard in a block is changed, relative to itself
 CHUNK = 4096  # subjects at a time
 
@@ -70,7 +70,7 @@ class Case:
     def cells(self) -> np.ndarray:
         """Edges from 0 to the horizon, between quantiles of the distinct observed times."""
         inner = np.quantile(np.unique(self.time), np.linspace(0, 1, CELLS + 1)[1:-1])
-        even = np.linspace(0, self.horizon, CELLS // 4 + 1)
+        even = np.linspace(0, self.horizon, CELLS + 1)
         edges = np.unique(np.concatenate([inner, even]))
         return edges[(edges <= self.horizon)]
 

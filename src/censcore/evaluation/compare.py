@@ -86,9 +86,9 @@ def compare(
         ``pinball_score``. A dict may bring custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring,
         horizon=h)`` giving one loss per subject, lower is better, on any scale.
     times, levels : array, optional
-        Evaluation times below the horizon, by default the quartiles of the event times before it (each the
-        smallest event time that reaches the quartile); quantile levels,
-        by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
+        Evaluation times below the horizon, by default the quartiles of the event times before it, of ``train``
+        where it is given (each the smallest event time that reaches the quartile); quantile levels, by
+        default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
     reference : "kaplan-meier", name, distribution, estimator or None
         What skill is measured against. The default is fitted on ``train`` and joins the table; without
         ``train`` there is no skill.
@@ -284,8 +284,9 @@ def make_cases(
     train: Rows | None,
 ) -> dict[str, Case]:
     """What every forecast is judged on, at times and levels that suit the data where none are given."""
+    sample = scored if train is None else train  # times chosen on scored subjects would fix their events
     if times is None:
-        at = default_times(scored.y, horizon, scored.weight)
+        at = default_times(sample.y, horizon, sample.weight)
     else:
         at = np.atleast_1d(np.asarray(times, dtype=np.float64))
         if at.ndim != 1 or not ((at >= 0) & (at < horizon)).all():
@@ -294,7 +295,6 @@ def make_cases(
                 "Pass smaller times, or a horizon= that the censoring distribution supports."
             )
     if levels is None:
-        sample = scored if train is None else train
         curve = KaplanMeier().fit(None, sample.y, sample.weight).predict_distribution()
         reached = 1 - float(curve.sf_left(horizon)[0])
         alpha = LEVELS[reached > LEVELS]
