@@ -1,148 +1,390 @@
-"""Coverage of 95 % intervals when the law of C is estimated.
+"""Coverage of the 95 % intervals of ``compare`` at its defaults.
 
-Two worlds and two sizes. In "one law" C is uniform and its law is estimated by Kaplan-Meier. In "two strata"
-C depends on a binary covariate and is estimated within its strata, on times rounded up to 1/20, so that most
-are tied. The law is fitted to as many other rows as are scored, or to the scored rows themselves. Two fixed
-forecasts are compared up to a fixed horizon. ``default`` are intervals of ``compare``; ``naive`` are those
-from the spread of losses over rows, which take the law of C as known; ``pair`` is the difference of the two
-forecasts. The truth comes from 2 million rows scored under the true law of C.
+Every setting draws data sets, compares two forecasts with the default scores, horizon, times and levels, and
+counts how often the intervals of ``frame()`` and ``differences()`` hold the expected values: mean losses,
+paired difference and skill. Covariates (and random effects of clusters) take finitely many values, the
+states, so that expected losses under the true distributions of T and C are integrals over time, found by
+Gauss-Legendre quadrature at the horizon, times and levels that the data set led to. Where a comparison
+declines to give an interval because of too few events, that is counted apart.
+
+``python -m benchmarks.bench_coverage --replications 100 --settings clusters ties`` runs a part of it.
+Finished settings are kept in ``--store`` (a folder) and read from there when the command is repeated.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 
 import censcore as cs
-from censcore.distributions import Grouped
+from censcore.distributions import Univariate
 
-DATA_SETS = 1000
-SIZES = (500, 2000)
-HORIZON = 2.0
-GRID = np.linspace(0.05, HORIZON, 40)
-SCORES = [
-    "crps",
-    "brier_score",
-    "brier_score:ipcw",
-    "integrated_brier_score:ipcw",
-    "binomial_log_score",
-    "pinball_score",
-]
-OPTIONS: dict[str, Any] = {
-    "scores": SCORES,
-    "times": [0.5, 1.5],
-    "levels": [0.5],
-    "horizon": HORIZON,
-    "reference": None,
-    "discrimination": False,
-}
+REPLICATIONS = 1000
+TARGET = (93.0, 97.0)
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(3)
 
 
 @dataclass(frozen=True)
-class World:
-    """Draws rows (x, y), and knows the law of C."""
+class Draw:
+    """Subjects of one sample; ``state`` is the number of each one's state."""
 
-    draw: Callable[[int, np.random.Generator], tuple[np.ndarray, cs.RightCensored]]
-    true_law: Callable[[np.ndarray], cs.Distribution]
-    estimator: cs.Censoring
-
-
-def draw_one_law(n: int, rng: np.random.Generator) -> tuple[np.ndarray, cs.RightCensored]:
-    x = rng.normal(size=(n, 1))
-    T, C = rng.weibull(1.5, n) * np.exp(0.5 * x[:, 0]), rng.uniform(0, 2.5, n)
-    return x, cs.RightCensored(np.minimum(T, C), T <= C)
+    state: np.ndarray
+    X: np.ndarray
+    y: cs.RightCensored
+    weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
 
-def draw_two_strata(n: int, rng: np.random.Generator) -> tuple[np.ndarray, cs.RightCensored]:
-    x = (rng.random((n, 1)) < 0.4).astype(float)
-    T = np.ceil(20 * rng.gamma(2.0, 0.5, n) * np.exp(0.4 * x[:, 0])) / 20
-    C = np.ceil(20 * rng.exponential(np.where(x[:, 0] > 0, 1.2, 2.5))) / 20
-    return x, cs.RightCensored(np.minimum(T, C), T <= C)
+@dataclass(frozen=True)
+class Process:
+    """A data-generating process with finitely many states.
+
+    ``share`` are the states' shares in the population, ``x`` their covariates, ``T`` and ``C`` distributions
+    with one entry per state. ``sampled`` are the shares in the sample where they differ: weights then make
+    up for it. ``clusters`` of equal size share the state's second part. ``step`` rounds all times up to its
+    multiples; ``end`` is the administrative end of follow-up.
+    """
+
+    share: np.ndarray
+    x: np.ndarray
+    T: Univariate
+    C: Univariate
+    sampled: np.ndarray | None = None
+    cluster_size: int = 1
+    step: float = 0.0
+    end: float = np.inf
+
+    def draw(self, n: int, rng: np.random.Generator) -> Draw:
+        """A sample of n subjects."""
+        state, groups = self._states(n, rng)
+        seed = int(rng.integers(2**31))
+        T = self.T.take(state).sample(1, seed=seed)[:, 0]
+        C = self.C.take(state).sample(1, seed=seed + 1)[:, 0]
+        if self.step:
+            T, C = (np.ceil(time / self.step) * self.step for time in (T, C))
+        C = np.minimum(C, self.end)
+        weight = None if self.sampled is None else (self.share / self.sampled)[state]
+        return Draw(state, self.x[state][:, None], cs.RightCensored(np.minimum(T, C), T <= C), weight, groups)
+
+    def _states(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
+        shares = self.share if self.sampled is None else self.sampled
+        if self.cluster_size == 1:
+            return rng.choice(len(shares), size=n, p=shares), None
+        groups = np.arange(n) // self.cluster_size
+        effect = rng.integers(2, size=groups.max() + 1)[groups]
+        return 2 * rng.integers(len(shares) // 2, size=n) + effect, groups
+
+    def sf(self, law: Univariate, t: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """P(> t) of rounded times for each state, (states, times)."""
+        at = np.floor(np.round(t / self.step, 9)) * self.step if self.step else t
+        return law.take(states).sf(at[None, :])
 
 
-def law_of_strata(x: np.ndarray) -> cs.Distribution:
-    steps = np.arange(1, 2000) / 20
-    laws = [cs.Step(steps, sf=np.exp(-steps / mean)[None, :]) for mean in (2.5, 1.2)]
-    return Grouped(laws, x[:, 0].astype(int))
+def three_states(shape: float, effect: float, C: Univariate, **options: Any) -> Process:
+    x = np.array([-1.0, 0.0, 1.0])
+    options.setdefault("share", np.full(3, 1 / 3))
+    return Process(x=x, T=cs.Weibull(shape, np.exp(effect * x)), C=C, **options)
 
 
-WORLDS = {
-    "one law": World(draw_one_law, lambda x: cs.Uniform(0.0, 2.5), cs.Censoring(cs.KaplanMeier())),
-    "two strata": World(draw_two_strata, law_of_strata, cs.Censoring(cs.KaplanMeier(stratify=0))),
-}
+def of_all(C: Callable[..., Univariate], *parameters: float) -> Univariate:
+    """One distribution for all three states."""
+    return C(*(np.full(3, value) for value in parameters))
 
 
-def forecasts(x: np.ndarray) -> dict[str, cs.Distribution]:
-    sharp, blunt = np.exp(0.5 * x), np.full_like(x, 1.1)
+def forecasts(x: np.ndarray) -> dict[str, Univariate]:
+    """Two fixed forecasts of subjects with covariate x, neither of them the truth."""
     return {
-        "sharp": cs.Step(GRID, sf=np.exp(-((GRID / sharp) ** 1.5))),
-        "blunt": cs.Step(GRID, sf=np.exp(-((GRID / blunt) ** 1.2))),
+        "sharp": cs.Weibull(1.4, np.exp(0.45 * x)),
+        "blunt": cs.Weibull(np.full_like(x, 1.2), np.full_like(x, 1.1)),
     }
 
 
-def truth(world: World, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Expected losses of both forecasts and their differences."""
-    sums = []
-    for _ in range(20):
-        x, y = world.draw(100_000, rng)
-        found = cs.compare(forecasts(x), y, world.true_law(x), **OPTIONS)
-        sums.append((found.frame()["mean"].to_numpy(), found.differences("none")["difference"].to_numpy()))
-    means, pairs = (np.mean(part, axis=0) for part in zip(*sums, strict=True))
-    return means, pairs
+# ---- expected losses ----------------------------------------------------------------------------------
 
 
-def covers(world: World, n: int, same_rows: bool, target: Any, rng: np.random.Generator) -> list[np.ndarray]:
-    """Whether each interval of one data set holds the truth."""
-    x, y = world.draw(n, rng)
-    train = None if same_rows else world.draw(n, rng)
-    found = cs.compare(forecasts(x), y, world.estimator, X=x, train=train, **OPTIONS)
+@dataclass(frozen=True)
+class Population:
+    """Expected losses in a population: shares of states, and a process; up to a horizon."""
+
+    process: Process
+    share: np.ndarray
+    horizon: float
+
+    def expected(
+        self, F: Univariate, times: np.ndarray, levels: np.ndarray, density: bool
+    ) -> dict[str, np.ndarray]:
+        r"""Expected loss by score.
+
+        With s the time, F the forecast, F_0 and G the truth, the Brier score is
+
+        .. math:: G(s)\,[F_0(s)\{1-F(s)\}^2+\{1-F_0(s)\}F(s)^2],
+
+        divided by G(s) on the ipcw scale; CRPS and integrated Brier score are its integrals, and the pinball
+        score integrates :math:`G(s)[1\{s<q\}F_0(s)(1-\alpha)+1\{s\ge q\}\{1-F_0(s)\}\alpha]`.
+        """
+        h = self.horizon
+        F = F if len(F) == len(self.states) else F.take(np.zeros(len(self.states), dtype=int))
+        q = np.minimum(F.icdf(levels[None, :]), h)
+        s, ds = self._nodes(F, q)
+        brier, scaled = self._brier(F, s)
+        at, at_scaled = self._brier(F, times)
+        S0, G = self._sf(self.process.T, s), self._sf(self.process.C, s)
+        found = {
+            "crps": np.array([self._mean(brier) @ ds]),
+            "integrated_brier_score:ipcw": np.array([self._mean(scaled) @ ds / h]),
+            "brier_score": self._mean(at),
+            "brier_score:ipcw": self._mean(at_scaled),
+            "binomial_log_score": self._mean(self._binomial(F, times)),
+            "pinball_score": np.array(
+                [
+                    self._mean(G * np.where(s < q[:, [k]], (1 - S0) * (1 - a), S0 * a)) @ ds
+                    for k, a in enumerate(levels)
+                ]
+            ),
+        }
+        if density:
+            found["log_score"] = np.array([self._log(F, s, ds)])
+        return found
+
+    @property
+    def states(self) -> np.ndarray:
+        """Numbers of the states that occur."""
+        return np.nonzero(self.share > 0)[0]
+
+    def _mean(self, values: np.ndarray) -> np.ndarray:
+        return self.share[self.states] @ values
+
+    def _sf(self, law: Univariate, t: np.ndarray) -> np.ndarray:
+        return self.process.sf(law, t, self.states)
+
+    def _nodes(self, F: Univariate, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        edges = [np.linspace(0, self.horizon, 60), q.reshape(-1)]
+        if isinstance(F, cs.Step):
+            edges.append(F._steps()[0].reshape(-1))
+        if self.process.step:
+            edges.append(np.arange(0, self.horizon, self.process.step))
+        edge = np.unique(np.concatenate(edges))
+        edge = edge[(edge >= 0) & (edge <= self.horizon)]
+        width, middle = np.diff(edge) / 2, (edge[:-1] + edge[1:]) / 2
+        return (middle[:, None] + width[:, None] * NODES).reshape(-1), (width[:, None] * WEIGHTS).reshape(-1)
+
+    def _brier(self, F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        S0, p = self._sf(self.process.T, t), F.cdf(t[None, :])
+        scaled = (1 - S0) * (1 - p) ** 2 + S0 * p**2
+        return scaled * self._sf(self.process.C, t), scaled
+
+    def _binomial(self, F: Univariate, t: np.ndarray) -> np.ndarray:
+        S0, p = self._sf(self.process.T, t), F.cdf(t[None, :])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return -self._sf(self.process.C, t) * ((1 - S0) * np.log(p) + S0 * np.log(1 - p))
+
+    def _log(self, F: Univariate, s: np.ndarray, ds: np.ndarray) -> float:
+        h = np.array([self.horizon])
+        T, C = (law.take(self.states) for law in (self.process.T, self.process.C))
+        s, h = s[None, :], h[None, :]
+        seen = np.exp(T.logpdf(s)) * C.sf(s) * F.logpdf(s)
+        left = T.sf(s) * np.exp(C.logpdf(s)) * F.logsf(s)
+        end = T.sf(h) * C.sf_left(h) * F.logsf(h)
+        return -float(self._mean(seen + left) @ ds + self._mean(end)[0])
+
+
+# ---- settings -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A process, the sizes of the scored and the training sample, and what is passed to ``compare``."""
+
+    process: Process
+    n: int
+    n_train: int = 0
+    censoring: Any = field(default_factory=lambda: cs.Censoring(cs.KaplanMeier()))
+    overlap: bool = False
+    by: bool = False
+    title: str = ""
+
+
+EXPONENTIAL = three_states(1.5, 0.5, of_all(cs.Exponential, 1.0))
+HEAVY = three_states(1.5, 0.5, of_all(cs.Weibull, 1.0, 0.33))
+UNIFORM = three_states(1.5, 0.5, of_all(cs.Uniform, 0.0, 3.0), end=2.2)
+TIED = three_states(1.5, 0.5, of_all(cs.Exponential, 1.0), step=0.1)
+COX = three_states(1.5, 0.5, cs.Exponential(np.exp(np.array([-0.5, 0.0, 0.5]))))
+CLUSTERED = Process(
+    np.full(6, 1 / 6),
+    np.repeat([-1.0, 0.0, 1.0], 2),
+    cs.Weibull(1.5, np.exp(0.5 * np.repeat([-1.0, 0.0, 1.0], 2) + np.tile([-0.4, 0.4], 3))),
+    cs.Exponential(np.full(6, 0.7)),
+    cluster_size=20,
+)
+WEIGHTED = three_states(
+    1.5, 0.0, cs.Exponential(np.array([0.4, 0.8, 1.6])), sampled=np.array([0.1, 0.3, 0.6])
+)
+SETTINGS = {
+    "exponential": Setting(EXPONENTIAL, 500, 500, title="exponential C, 500 subjects, 500 for training"),
+    "small": Setting(EXPONENTIAL, 150, 1000, title="150 subjects, 1,000 for training"),
+    "little_training": Setting(EXPONENTIAL, 1000, 150, title="1,000 subjects, 150 for training"),
+    "heavy_80": Setting(HEAVY, 80, 80, title="75 % censored, 80 subjects, 80 for training"),
+    "heavy_150": Setting(HEAVY, 150, 150, title="75 % censored, 150 subjects, 150 for training"),
+    "administrative": Setting(UNIFORM, 300, 300, title="uniform C and an administrative end, 300 and 300"),
+    "ties": Setting(TIED, 300, 300, title="all times rounded up to tenths, 300 and 300"),
+    "cox": Setting(COX, 300, 300, cs.Censoring(cs.CoxRegression()), title="C by Cox regression, 300 and 300"),
+    "clusters": Setting(CLUSTERED, 160, 0, title="8 clusters of 20, C fitted to the same subjects"),
+    "clusters_train": Setting(CLUSTERED, 160, 160, title="8 clusters of 20, 8 others for training"),
+    "subgroup": Setting(
+        three_states(1.5, 0.5, of_all(cs.Exponential, 1.0), share=np.array([0.45, 0.49, 0.06])),
+        400, 400, by=True, title="a subgroup of about 24 of 400 subjects, 400 for training",
+    ),
+    "in_sample": Setting(EXPONENTIAL, 300, 0, title="300 subjects, C fitted to the same subjects"),
+    "cross_fitted": Setting(
+        EXPONENTIAL, 300, 0, cs.Censoring(cs.KaplanMeier(), cv=5), title="300 subjects, C cross-fitted, cv=5"
+    ),
+    "overlap": Setting(
+        EXPONENTIAL, 200, 400, overlap=True, title="200 subjects that are half of the 400 for training"
+    ),
+    "weights": Setting(WEIGHTED, 400, 400, title="weights, C depends on the stratum, 400 and 400"),
+}  # fmt: skip
+
+
+def compared(setting: Setting, seed: int) -> tuple[cs.evaluation.Comparison, Draw]:
+    """The comparison of one data set."""
+    rng = np.random.default_rng([seed, 20])
+    if setting.overlap:
+        every = setting.process.draw(setting.n_train, rng)
+        sample = Draw(every.state[: setting.n], every.X[: setting.n], every.y[: setting.n])
+    else:
+        sample = setting.process.draw(setting.n, rng)
+        every = setting.process.draw(setting.n_train, rng) if setting.n_train else sample
+    options: dict[str, Any] = {"discrimination": False}
+    if setting.n_train:
+        options |= {"train": (every.X, every.y), "train_groups": every.groups}
+        if every.weight is not None:
+            options["train_weight"] = every.weight
+    else:
+        options["reference"] = cs.Weibull(1.5, 1.2)
+    if setting.by:
+        options["by"] = {"x": (sample.X[:, 0] > 0).astype(int)}
+    found = cs.compare(
+        forecasts(sample.X[:, 0]), sample.y, setting.censoring, X=sample.X, sample_weight=sample.weight,
+        groups=sample.groups, **options,
+    )  # fmt: skip
+    return found, sample
+
+
+def targets(setting: Setting, found: cs.evaluation.Comparison) -> dict[str, dict[str, np.ndarray]]:
+    """Expected losses by model and score, at the horizon, times and levels of the comparison."""
+    process = setting.process
+    share = np.array([0.0, 0.0, 1.0]) if setting.by else process.share
+    of = Population(process, share, found.horizon)
+    case = next(iter(found.cases.values()))
+    laws = forecasts(process.x[of.states])
+    laws |= {m: c.F for m, c in found.cases.items() if m not in laws}
+    return {
+        m: of.expected(F, case.times, case.levels, density=not process.step and not isinstance(F, cs.Step))
+        for m, F in laws.items()
+    }
+
+
+def covers(setting: Setting, seed: int) -> dict[str, list[float]]:
+    """By quantity and score: 1 where an interval holds the truth, 0 where not, NaN where none is given."""
+    found, _ = compared(setting, seed)
+    truth = targets(setting, found)
     frame, pairs = found.frame(), found.differences("none")
-    means, differences = target
-    columns = [
-        found.losses.values[row.model, row.score][:, j]
-        for row, j in zip(frame.itertuples(), _column_numbers(frame), strict=True)
-    ]
-    naive = 1.96 * np.array([np.std(column, ddof=1) for column in columns]) / np.sqrt(n)
-    return [
-        (frame["low"] <= means).to_numpy() & (means <= frame["high"]).to_numpy(),
-        np.abs(frame["mean"].to_numpy() - means) <= naive,
-        (pairs["low"] <= differences).to_numpy() & (differences <= pairs["high"]).to_numpy(),
-    ]
+    group = "1" if setting.by else "all"
+    cells: dict[str, list[float]] = defaultdict(list)
+    for score in found.scores:
+        if score.name not in truth["sharp"]:
+            continue
+        for part in (frame, pairs):
+            block = part[(part["score"] == score.name) & (part["group"] == group)]
+            block = block.assign(
+                column=block.groupby("model" if part is frame else ["model", "versus"]).cumcount()
+            )
+            for row in block.itertuples():
+                for quantity, target, low, high in _intervals(row, truth, score.name, found.reference):
+                    inside = float(low <= target <= high)
+                    cells[f"{quantity}|{score.name}"].append(np.nan if np.isnan(low + high) else inside)
+    return cells
 
 
-def _column_numbers(frame: Any) -> list[int]:
-    """The column of the losses that a line of the table belongs to."""
-    return (frame.groupby(["score", "model"], sort=False).cumcount()).tolist()
+def _intervals(
+    row: Any, truth: Any, score: str, reference: str | None
+) -> list[tuple[str, float, float, float]]:
+    mean = {m: values[score][row.column] for m, values in truth.items() if score in values}
+    if hasattr(row, "versus"):
+        if {row.model, row.versus} != {"sharp", "blunt"}:
+            return []
+        return [("difference", mean[row.model] - mean[row.versus], row.low, row.high)]
+    if row.model not in ("sharp", "blunt"):
+        return []
+    found = [("mean", mean[row.model], row.low, row.high)]
+    if reference in mean and score != "log_score":
+        found.append(("skill", 1 - mean[row.model] / mean[reference], row.skill_low, row.skill_high))
+    return found
+
+
+# ---- tables -------------------------------------------------------------------------------------------
+
+
+def study(name: str, replications: int, jobs: int, store: Path | None) -> dict[str, list[float]]:
+    """Coverage in percent, share declined and count for each cell of a setting."""
+    path = None if store is None else store / f"{name}_{replications}.json"
+    if path is not None and path.exists():
+        return json.loads(path.read_text())
+    runs = joblib.Parallel(jobs)(joblib.delayed(covers)(SETTINGS[name], seed) for seed in range(replications))
+    cells: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        for key, values in run.items():
+            cells[key] += values
+    table = {key: _percent(np.array(values)) for key, values in cells.items()}
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(table))
+    return table
+
+
+def _percent(values: np.ndarray) -> list[float]:
+    given = values[~np.isnan(values)]
+    return [100 * float(given.mean()) if len(given) else np.nan, 100 * float(np.isnan(values).mean())]
+
+
+def show(name: str, table: dict[str, list[float]]) -> None:
+    scores = list(dict.fromkeys(key.split("|")[1] for key in table))
+    print(f"\n{SETTINGS[name].title} ({name})")
+    print(f"{'':30s}{'mean':>8s}{'difference':>12s}{'skill':>8s}{'declined':>10s}")
+    for score in scores:
+        cells = [
+            table.get(f"{quantity}|{score}", [np.nan, np.nan]) for quantity in ("mean", "difference", "skill")
+        ]
+        text = "".join(f"{_cell(value):>{w}s}" for (value, _), w in zip(cells, (8, 12, 8), strict=True))
+        print(f"{score:30s}{text}{cells[1][1]:10.1f}")
+    print(flush=True, end="")
+
+
+def _cell(value: float) -> str:
+    if np.isnan(value):
+        return "-"
+    return f"{value:.1f}" + (" " if TARGET[0] <= value <= TARGET[1] else "!")
 
 
 def main() -> None:
-    print(f"coverage of 95 % intervals in {DATA_SETS} data sets, %; its own standard error is 0.7")
-    for name, world in WORLDS.items():
-        rng = np.random.default_rng(1)
-        target = truth(world, rng)
-        for n in SIZES:
-            for same_rows in (False, True):
-                show(name, world, n, same_rows, target, rng)
-
-
-def show(name: str, world: World, n: int, same_rows: bool, target: Any, rng: np.random.Generator) -> None:
-    counts = [covers(world, n, same_rows, target, rng) for _ in range(DATA_SETS)]
-    default, naive, pair = (100 * np.mean(part, axis=0) for part in zip(*counts, strict=True))
-    x, y = world.draw(50, rng)
-    frame = cs.compare(forecasts(x), y, world.true_law(x), **OPTIONS).frame()
-    print(f"\n{name}, {n} rows, law of C fitted to {'the same rows' if same_rows else 'as many others'}")
-    print(f"{'':34s}{'sharp':>16s}{'blunt':>16s}{'':>9s}")
-    print(f"{'':34s}{'default  naive':>16s}{'default  naive':>16s}{'pair':>9s}")
-    for i in range(0, len(frame), 2):
-        line = frame.iloc[i]
-        title = line["score"] + ("" if np.isnan(line["at"]) else f" at {line['at']:g}")
-        cells = "".join(f"{default[j]:9.1f}{naive[j]:7.1f}" for j in (i, i + 1))
-        print(f"{title:34s}{cells}{pair[i // 2]:9.1f}", flush=True)
-    low, high = (f"{value:9.1f}{'':7s}" for value in (default.min(), default.max()))
-    print(f"{'smallest, largest; smallest pair':34s}{low}{high}{pair.min():9.1f}")
+    parser = argparse.ArgumentParser(description="Coverage of 95 % intervals at the defaults of compare.")
+    parser.add_argument("--replications", type=int, default=REPLICATIONS)
+    parser.add_argument("--settings", nargs="*", default=list(SETTINGS), choices=list(SETTINGS))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--store", type=Path, default=None)
+    options = parser.parse_args()
+    print(f"coverage of 95 % intervals in {options.replications} data sets, %; ! is outside of 93 to 97")
+    print("declined: share of differences for which too few events allow no interval, %")
+    for name in options.settings:
+        show(name, study(name, options.replications, options.jobs, options.store))
 
 
 if __name__ == "__main__":

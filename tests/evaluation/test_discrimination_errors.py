@@ -139,19 +139,21 @@ def test_what_is_not_identified_is_not_available(data):
     assert frame[frame.score == "concordance:harrell"]["mean"].notna().all()
 
 
-@pytest.mark.parametrize("event", [[1, 1, 1, 1, 1, 1], [1, 0, 0, 0, 0, 0]])
-def test_a_perfect_ranking_or_a_single_case_has_no_error(event):
-    time = np.arange(1.0, 7.0)
+@pytest.mark.parametrize(
+    ("event", "note"), [(np.ones(12), "do not show its error"), (np.eye(12)[0], "cannot tell: 1 effective")]
+)
+def test_a_perfect_ranking_or_a_single_case_has_no_error(event, note):
+    time = np.arange(1.0, 13.0)
     perfect = cs.Exponential(1 / time)
     comparison = cs.compare(
         {"perfect": perfect, "constant": cs.Exponential(0.3)},
-        cs.RightCensored(time, event), cs.Exponential(0.1), scores="crps", times=[3.5], horizon=5.5,
+        cs.RightCensored(time, event), cs.Exponential(0.1), scores="crps", times=[6.5], horizon=11.5,
     )  # fmt: skip
     frame, pairs = comparison.frame(), comparison.differences()
     one = frame[(frame.model == "perfect") & ~frame.proper]
-    assert (one["mean"] == 1).all()
+    assert one["mean"].to_numpy() == pytest.approx(1.0, rel=1e-12)
     assert one[["standard_error", "low", "high"]].isna().all(axis=None)
-    assert one.note.str.contains("do not show its error").all()
+    assert one.note.str.contains(note).all()
     assert pairs[~pairs.proper][["p_value", "p_adjusted", "low"]].isna().all(axis=None)
 
 

@@ -16,8 +16,9 @@ from censcore.estimators import KaplanMeier, as_forecast
 from censcore.estimators._covariates import check_rows, check_weights, column_of, fit_weighted
 from censcore.evaluation.catalogue import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
-from censcore.evaluation.law_of_c import LawOfC, Rows, law_of_c, refuse_joint
+from censcore.evaluation.law_of_c import Rows, law_of_c, refuse_joint
 from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.units import common_codes
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -93,8 +94,9 @@ def compare(
         What skill is measured against. The default is fitted on ``train`` and joins the table; without
         ``train`` there is no skill.
     horizon : "auto" or number
-        End of the comparison. "auto" is the largest time that the law of C of every row supports and that
-        training rows were followed to.
+        End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for every subject and at
+        least ten subjects at risk; where C is known, the last follow-up time. ``notes`` say what it found,
+        and where a given horizon asks more of follow-up than that.
     by : name, array, dict of arrays, optional
         Subgroups: a column of X, labels, or several of them.
     sample_weight, train_weight : array, optional
@@ -159,7 +161,7 @@ def compare(
     law = law_of_c(censoring, y, X, rows, weight, code)
     laws = as_laws(forecasts, X, y)
     reference_name = add_reference(laws, reference, rows, X, y, notes)
-    end = find_horizon(horizon, law, y)
+    end = find_horizon(horizon, law, y, notes)
     chosen = named_scores(scores)
     cases = make_cases(laws, Rows(X, y, weight), law.law, end, times, levels, rows)
     subsets = make_subsets(by, X, y, shares(weight, n))
@@ -258,20 +260,6 @@ def add_reference(
     name = KAPLAN_MEIER if isinstance(reference, str) else "reference"
     laws[name] = as_forecast(fit_weighted(estimator, train.X, train.y, train.weight), X, n=len(y))
     return name
-
-
-def find_horizon(horizon: Any, law: LawOfC, y: RightCensored) -> float:
-    """The end of the comparison as a number."""
-    if isinstance(horizon, str) and horizon == "auto":
-        end = law.support()
-        return end if np.isfinite(end) else float(to_numpy(y.time).max())
-    try:
-        end = float(horizon)
-    except (TypeError, ValueError):
-        end = np.nan
-    if not (np.isfinite(end) and end > 0):
-        raise InvalidInputError(f"horizon must be 'auto' or a positive, finite time; {horizon!r} came.")
-    return end
 
 
 def make_cases(

@@ -13,8 +13,8 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.evaluation.catalogue import Case, Score
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
-from censcore.evaluation.discrimination import Discrimination, discriminate
-from censcore.evaluation.inference import Estimate, adjust, normal_interval, two_sided
+from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
+from censcore.evaluation.inference import Estimate, adjust, effective_number
 from censcore.evaluation.law_of_c import LawOfC
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.exceptions import InvalidInputError, MissingDependencyError
@@ -148,9 +148,13 @@ class Comparison:
         """One line per subset, score, time or level, and model.
 
         Columns: ``by`` and ``group`` (the subset), ``score``, ``at`` (time or level), ``model``, ``mean``,
-        ``standard_error``, ``low``, ``high``, ``rank``, ``skill`` with its ``skill_standard_error``,
+        ``standard_error``, ``low``, ``high``, ``rank``, ``skill`` with ``skill_standard_error``,
+        ``skill_low`` and ``skill_high``, ``events`` (the effective number that the line rests on),
         ``infinite`` (how many losses are), ``proper`` (False for concordance and AUC, which are descriptive
         and of which more is better) and ``note``.
+
+        Where a line rests on fewer than five effective events, the note says "cannot tell", and there is no
+        standard error, interval or rank: see :meth:`effective_events`.
         """
         lines = [line for s in range(len(self.subsets)) for line in self._score_lines(s)]
         if discrimination and self.discrimination:
@@ -160,28 +164,65 @@ class Comparison:
     def _score_lines(self, s: int) -> list[dict[str, Any]]:
         lines = []
         for score in self.scores:
+            events = self.effective_events(score, s)
             for j, at in enumerate(score.at(self._case)):
                 found = {m: _column(self.estimate(m, score.name, s), j) for m in self.models}
-                lines += self._one_block(s, score, j, float(at), found)
+                lines += self._one_block(s, score, j, float(at), float(events[j]), found)
         return lines
 
+    def effective_events(self, score: Score | Measure, s: int = 0) -> np.ndarray:
+        r"""How many events the mean of a score rests on, for each of its times or levels, (q,).
+
+        A score of a time t rests on the events by t and on the subjects followed beyond t, whichever are
+        fewer; a pinball score on the events before the largest of the forecast quantiles; any other score on
+        the events before the horizon. They are counted by Kish's effective number :math:`(\sum w)^2/\sum
+        w^2`, over clusters by their total weights where there are ``groups``.
+
+        Without events all forecasts of a small risk look alike and certain: the losses hardly vary, whatever
+        the risk is. So below five effective events a comparison says "cannot tell".
+
+        Parameters
+        ----------
+        score : Score
+            One of ``self.scores``.
+        s : int
+            Number of the subset, 0 for all subjects.
+
+        Returns
+        -------
+        array, (q,)
+        """
+        case, weight = self._case, self.subsets[s].weight
+        time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
+        if score.axis == "level":
+            until = np.max([of.quantiles for of in self.cases.values()], axis=0)
+        else:
+            until = np.minimum(np.nan_to_num(score.at(case), nan=self.horizon), self.horizon)[None, :]
+        found = _effective(event & (time <= until), weight, self.groups)
+        if score.axis == "time":
+            found = np.minimum(
+                found, _effective(np.broadcast_to(time > until, (len(time), len(found))), weight, self.groups)
+            )
+        return found
+
     def _one_block(
-        self, s: int, score: Score, j: int, at: float, found: dict[str, Estimate | None]
+        self, s: int, score: Score, j: int, at: float, events: float, found: dict[str, Estimate | None]
     ) -> list[dict[str, Any]]:
         ranks = _ranks({m: e.value[0] for m, e in found.items() if e is not None})
         against = None if self.reference is None else found.get(self.reference)
         lines = []
         for model, estimate in found.items():
-            line = self._line(s, score.name, at, model)
+            line = self._line(s, score.name, at, model) | {"events": events}
             if estimate is None:
                 line["note"] = "not available"
             else:
-                line |= self._numbers(estimate)
-                line["rank"] = ranks[model]
+                line |= self._numbers(estimate) | {"rank": ranks[model]}
                 line["infinite"] = self._infinite(s, model, score.name, j)
                 if against is not None:
                     # a score that may be negative has no ratio that means anything
                     line |= self._skill(estimate, against, model) if score.name != "log_score" else {}
+                if events < MINIMUM_EVENTS:
+                    line |= dict.fromkeys(UNTOLD, np.nan) | {"note": cannot_tell(events)}
             lines.append(line)
         return lines
 
@@ -194,22 +235,22 @@ class Comparison:
             "at": at,
             "model": model,
         }
-        blank = ("mean", "standard_error", "low", "high", "rank", "skill", "skill_standard_error")
-        line |= dict.fromkeys(blank, np.nan)
+        line |= dict.fromkeys(NUMBERS, np.nan)
         return line | {"n": int((subset.weight > 0).sum()), "infinite": 0, "proper": True, "note": ""}
 
     def _numbers(self, estimate: Estimate) -> dict[str, float]:
-        error = estimate.standard_error
-        low, high = normal_interval(estimate.value, error, self.confidence)
+        low, high = estimate.interval(self.confidence)
+        error = np.where(estimate.varies, estimate.standard_error, np.nan)
         numbers = (estimate.value, error, low, high)
         return dict(
             zip(("mean", "standard_error", "low", "high"), (float(x[0]) for x in numbers), strict=True)
         )
 
     def _skill(self, estimate: Estimate, against: Estimate, model: str) -> dict[str, float]:
-        skill = estimate.skill(against)
-        error = 0.0 if model == self.reference else float(skill.standard_error[0])
-        return {"skill": float(skill.value[0]), "skill_standard_error": error}
+        names = ("skill", "skill_standard_error", "skill_low", "skill_high")
+        if model == self.reference:  # against itself nothing is uncertain
+            return dict.fromkeys(names, 0.0)
+        return dict(zip(names, self._numbers(estimate.skill(against)).values(), strict=True))
 
     def _infinite(self, s: int, model: str, score: str, j: int) -> int:
         counted = self.subsets[s].weight > 0
@@ -222,32 +263,37 @@ class Comparison:
             self.cases, self.subsets, self.law, self.groups, self.train_groups, self.refits, self.seed
         )
 
-    def _interval_of_share(self, estimate: Estimate) -> dict[str, float]:
-        """An interval within [0, 1], normal on the logit scale."""
-        share = estimate.value
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logit, error = np.log(share / (1 - share)), estimate.standard_error / (share * (1 - share))
-            ends = normal_interval(logit, error, self.confidence)
-            low, high = (float(1 / (1 + np.exp(-end[0]))) for end in ends)
-        return {"low": low, "high": high}
-
     def _discrimination_lines(self) -> list[dict[str, Any]]:
         lines = []
         for s, k in product(range(len(self.subsets)), range(len(self._discrimination.measures))):
             measure = self._discrimination.measures[k]
+            events = float(self.effective_events(measure, s)[0])
             found = {model: self._discrimination.values.get((s, model, k)) for model in self.models}
             ranks = _ranks({model: -e.value[0] for model, e in found.items() if e is not None})
             for model, estimate in found.items():
-                line = self._line(s, measure.name, measure.at, model) | {"proper": False}
+                line = self._line(s, measure.name, measure.at_time, model)
+                line |= {"proper": False, "events": events, "note": DESCRIPTIVE}
                 if estimate is None:
                     line["note"] = f"not available: {self._discrimination.unavailable[s, model, k]}"
                 else:
-                    line |= self._numbers(estimate) | self._interval_of_share(estimate)
-                    line |= {"rank": ranks[model], "note": DESCRIPTIVE}
-                    if np.isnan(line["standard_error"]) and not np.isnan(line["mean"]):
+                    line |= self._numbers_of_share(estimate) | {"rank": ranks[model]}
+                    if events < MINIMUM_EVENTS:
+                        line |= dict.fromkeys(UNTOLD, np.nan) | {"note": cannot_tell(events)}
+                    elif np.isnan(line["standard_error"]) and not np.isnan(line["mean"]):
                         line["note"] += NO_ERROR
                 lines.append(line)
         return lines
+
+    def _numbers_of_share(self, estimate: Estimate) -> dict[str, float]:
+        """A share of pairs with an interval within [0, 1], from the logit scale."""
+        share, error = float(estimate.value[0]), float(estimate.standard_error[0])
+        if error == 0:  # a forecast that is the same for everyone ranks nobody, whatever the data
+            return {"mean": share, "standard_error": 0.0, "low": share, "high": share}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = estimate.value
+            logit = Estimate(np.log(value / (1 - value)), estimate.influence / (value * (1 - value)))
+            low, high = (1 / (1 + np.exp(-end[0])) for end in logit.interval(self.confidence))
+        return {"mean": share, "standard_error": error, "low": float(low), "high": float(high)}
 
     def differences(self, adjustment: str = "max-t", discrimination: bool = True) -> pd.DataFrame:
         """Paired differences between all forecasts, over the same subjects.
@@ -267,18 +313,27 @@ class Comparison:
             ``difference`` is the value of ``model`` minus that of ``versus``. Where ``better`` is "lower"
             (all scores), a negative difference favours ``model``; where it is "higher" (concordance and AUC,
             which are descriptive and not ``proper``), a negative difference favours ``versus``.
-            ``p_value`` is for each pair alone, ``p_adjusted``, ``low`` and ``high`` for all pairs together.
+            ``p_value`` is for each pair alone, ``p_adjusted``, ``low`` and ``high`` for all pairs together:
+            an interval excludes zero if and only if the adjusted p-value is below 1 - confidence (up to the
+            noise of the simulation behind "max-t"). p-values are resolved down to 1e-16; smaller ones are
+            given as that. With fewer than five effective events they are NaN, and ``note`` says "cannot
+            tell".
         """
         lines = []
         for s in range(len(self.subsets)):
             for score in self.scores:
+                events = self.effective_events(score, s)
                 for j, at in enumerate(score.at(self._case)):
                     found = {m: _column(self.estimate(m, score.name, s), j) for m in self.models}
-                    lines += self._pairs(s, score.name, float(at), found, adjustment)
+                    lines += self._pairs(s, score.name, float(at), float(events[j]), found, adjustment)
             if discrimination and self.discrimination:
                 for k, measure in enumerate(self._discrimination.measures):
-                    found = {m: self._discrimination.values.get((s, m, k)) for m in self.models}
-                    lines += self._pairs(s, measure.name, measure.at, found, adjustment, proper=False)
+                    of_measure = {m: self._discrimination.values.get((s, m, k)) for m in self.models}
+                    number = float(self.effective_events(measure, s)[0])
+                    found_pairs = self._pairs(
+                        s, measure.name, measure.at_time, number, of_measure, adjustment
+                    )
+                    lines += [line | {"better": "higher", "proper": False} for line in found_pairs]
         return _pandas().DataFrame(lines)
 
     def _pairs(
@@ -286,9 +341,9 @@ class Comparison:
         s: int,
         score: str,
         at: float,
+        events: float,
         found: dict[str, Estimate | None],
         adjustment: str,
-        proper: bool = True,
     ) -> list[dict[str, Any]]:
         known = {m: e for m, e in found.items() if e is not None}
         pairs = {(a, b): known[a] - known[b] for a, b in combinations(known, 2)}
@@ -297,28 +352,28 @@ class Comparison:
         together = adjust(list(pairs.values()), adjustment, self.confidence, self.seed)
         lines = []
         for ((a, b), difference), p in zip(pairs.items(), together.p_value, strict=True):
-            value, error = float(difference.value[0]), float(difference.standard_error[0])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                alone = float(two_sided(np.array(value / error))) if error > 0 else float(p)
+            low, high = difference.interval(together.confidence)
+            told = bool(difference.varies[0]) and events >= MINIMUM_EVENTS
             subset = self.subsets[s]
-            lines.append(
-                {
-                    "by": subset.by,
-                    "group": subset.label,
-                    "score": score,
-                    "at": at,
-                    "model": a,
-                    "versus": b,
-                    "difference": value,
-                    "standard_error": error,
-                    "p_value": alone,
-                    "p_adjusted": float(p),
-                    "low": value - together.critical * error,
-                    "high": value + together.critical * error,
-                    "better": "lower" if proper else "higher",
-                    "proper": proper,
-                }
-            )
+            line = {
+                "by": subset.by,
+                "group": subset.label,
+                "score": score,
+                "at": at,
+                "model": a,
+                "versus": b,
+                "difference": float(difference.value[0]),
+            }
+            numbers = {
+                "standard_error": float(difference.standard_error[0]),
+                "p_value": float(difference.p_value[0]),
+                "p_adjusted": float(p),
+                "low": float(low[0]),
+                "high": float(high[0]),
+            }
+            line |= numbers if told else dict.fromkeys(numbers, np.nan)
+            note = cannot_tell(events) if events < MINIMUM_EVENTS else ""
+            lines.append(line | {"better": "lower", "proper": True, "events": events, "note": note})
         return lines
 
     # ---- pictures and pages ------------------------------------------------------------------------
@@ -393,7 +448,20 @@ class Comparison:
 
 DESCRIPTIVE = "descriptive, not proper"
 NO_ERROR = "; the pairs, all won, all lost, or all with one subject in common, do not show its error"
+MINIMUM_EVENTS = 5  # effective events below which no error, rank or p-value is given
+UNTOLD = ("standard_error", "low", "high", "rank", "skill_standard_error", "skill_low", "skill_high")
+NUMBERS = ("mean", *UNTOLD[:4], "skill", *UNTOLD[4:], "events")
 CURVE_REFITS = 25  # of the law of C for the bands of a curve, where it needs them
+
+
+def cannot_tell(events: float) -> str:
+    """Why a line has no error, rank or p-value."""
+    return f"cannot tell: {events:.3g} effective events, at least {MINIMUM_EVENTS} are needed"
+
+
+def _effective(counted: np.ndarray, weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """Effective numbers of the subjects counted in each column, (q,)."""
+    return np.array([effective_number(np.where(column, weight, 0.0), groups) for column in counted.T])
 
 
 def _column(estimate: Estimate | None, j: int) -> Estimate | None:

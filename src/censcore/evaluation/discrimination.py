@@ -33,7 +33,16 @@ class Measure:
     """A share of pairs by name: of all pairs, or of cases and controls at a time."""
 
     name: str
-    at: float = np.nan
+    at_time: float = np.nan
+
+    @property
+    def axis(self) -> str:
+        """What it is taken at."""
+        return "time" if self.name == "auc" else ""
+
+    def at(self, case: Case) -> np.ndarray:
+        """Its one time; NaN without any."""
+        return np.array([self.at_time])
 
     @property
     def weighted(self) -> bool:
@@ -44,8 +53,8 @@ class Measure:
         """The pairs of some subjects, ranked by the forecast."""
         F, n = case.F.marginal(0), len(case.y)
         if self.name == "auc":
-            risk = np.broadcast_to(to_numpy(F.cdf(self.at)), (n,))
-            return cases_and_controls(case.y, risk, case.C, self.at, subjects=subjects)
+            risk = np.broadcast_to(to_numpy(F.cdf(self.at_time)), (n,))
+            return cases_and_controls(case.y, risk, case.C, self.at_time, subjects=subjects)
         risk = -np.broadcast_to(to_numpy(F.integrated_sf(0.0, case.horizon)), (n,))
         C = case.C if self.weighted else None
         return comparable_pairs(case.y, risk, C, horizon=case.horizon, subjects=subjects)

@@ -1,9 +1,37 @@
-"""From losses per row to means, intervals and tests.
+r"""From losses per subject to means, intervals and tests.
 
-Every mean of losses is kept together with its *influence*: a vector whose sum of squares is the variance of
-the mean. It has one entry per independent row (or group of rows), and further entries for whatever else was
-estimated, the law of C. Differences and skills are smooth functions of means, so that their influence is a
-linear combination, and one formula gives every standard error.
+Every mean of losses is kept together with its *influence* :math:`\psi`: a vector whose sum of squares is the
+variance of the mean. It has one entry per independent subject (or cluster of subjects), and further entries
+for whatever else was estimated, the censoring distribution. Differences and skills are smooth functions of
+means, so that their influence is a linear combination, and one formula gives every standard error.
+
+**Small samples.** Losses are skewed, events few, clusters fewer, so that (value - truth) / standard error is
+not normal. Two corrections come from the influence itself, and serve means, differences, skills, subgroups
+and clusters alike. With :math:`V=\sum\psi^2`,
+
+.. math::
+    \gamma=\frac{\sum\psi^3}{V^{3/2}},\qquad
+    g(z)=\frac{(1+\gamma z/3)^3-1}{\gamma}+\frac{\gamma}{6},\qquad
+    \nu=\min\Bigl(m-1,\frac{2V^2}{\sum\psi^4}\Bigr).
+
+Hall's transformation g removes the skewness of the studentised value; it is increasing, so that it turns
+into an interval. Its result is compared with Student's distribution with :math:`\nu` degrees of freedom:
+Satterthwaite's :math:`2V^2/\mathrm{var}(V)`, with the variance of V, a sum of m independent squares,
+estimated by :math:`\sum\psi^4`, and never more than the m - 1 of the t-test. If k contributions of equal
+size carry all the variance, it is 2k. Bell and McCaffrey derive the same quantity from a model of the errors
+within clusters.
+
+References
+----------
+.. [1] Satterthwaite, F. E. (1946). An approximate distribution of estimates of variance components.
+   Biometrics Bulletin 2, 110-114.
+.. [2] Johnson, N. J. (1978). Modified t tests and confidence intervals for asymmetrical populations. JASA
+   73, 536-544.
+.. [3] Hall, P. (1992). On the removal of skewness by transformation. JRSS B 54, 221-228.
+.. [4] Bell, R. M. and McCaffrey, D. F. (2002). Bias reduction in standard errors for linear regression with
+   multi-stage samples. Survey Methodology 28, 169-181.
+.. [5] Hothorn, T., Bretz, F. and Westfall, P. (2008). Simultaneous inference in general parametric models.
+   Biometrical Journal 50, 346-363.
 """
 
 from __future__ import annotations
@@ -18,9 +46,19 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Estimate", "adjust", "group_codes", "normal_interval", "row_influence", "shares"]
+__all__ = [
+    "Estimate",
+    "SMALLEST_P",
+    "adjust",
+    "effective_number",
+    "group_codes",
+    "row_influence",
+    "shares",
+]
 
-DRAWS = 20_000  # of the joint law of test statistics, for simultaneous inference
+DRAWS = 20_000  # of the joint distribution of test statistics, for simultaneous inference
+SMALLEST_P = 1e-16  # no approximation to a tail resolves less; smaller p-values are given as this
+ROUNDING = 1e-12  # relative to the value: a standard error below it is rounding, not spread
 
 
 @dataclass(frozen=True)
@@ -33,6 +71,21 @@ class Estimate:
         One number per column.
     influence : array, (m, q)
         Contributions of what is independent of each other.
+
+    Notes
+    -----
+    ``interval`` and ``p_value`` agree: the p-value is below 1 - confidence if and only if the interval
+    excludes zero. Both are NaN where nothing varies, since a spread of zero among the observed is no
+    certainty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore.evaluation.inference import row_influence
+    >>> mean = row_influence(np.array([[0.0], [0.1], [0.1], [0.3], [0.9]]), np.full(5, 0.2))
+    >>> low, high = mean.interval(0.95)                  # longer towards the long tail
+    >>> round(float(mean.value[0]), 2), round(float(low[0]), 2), round(float(high[0]), 2)
+    (0.28, 0.02, 1.74)
     """
 
     value: np.ndarray
@@ -43,6 +96,47 @@ class Estimate:
         """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
         return np.sqrt(np.einsum("mq,mq->q", self.influence, self.influence))
 
+    @property
+    def varies(self) -> np.ndarray:
+        """Whether the standard error is known and more than rounding, (q,)."""
+        with np.errstate(invalid="ignore"):
+            return np.isfinite(self.value) & (self.standard_error > ROUNDING * np.abs(self.value))
+
+    @property
+    def skewness(self) -> np.ndarray:
+        """gamma, the skewness of the estimate, (q,)."""
+        return (self._unit**3).sum(axis=0)
+
+    @property
+    def degrees_of_freedom(self) -> np.ndarray:
+        """nu, of Student's distribution that the statistic is compared with, (q,); at least one."""
+        satterthwaite = 2 / (self._unit**4).sum(axis=0)
+        return np.maximum(np.minimum(satterthwaite, len(self.influence) - 1), 1.0)
+
+    @property
+    def _unit(self) -> np.ndarray:
+        """The influence with columns of length one, NaN where nothing varies."""
+        error = np.where(self.varies, self.standard_error, np.nan)
+        with np.errstate(invalid="ignore"):
+            return self.influence / error
+
+    def interval(self, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Ends of the confidence interval, (q,) each."""
+        from scipy.special import stdtrit
+
+        x = stdtrit(self.degrees_of_freedom, 0.5 + confidence / 2)
+        error, gamma = np.where(self.varies, self.standard_error, np.nan), self.skewness
+        return self.value - error * hall_inverse(x, gamma), self.value - error * hall_inverse(-x, gamma)
+
+    @property
+    def p_value(self) -> np.ndarray:
+        """Two-sided p-value of "the value is zero", (q,)."""
+        from scipy.special import stdtr
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            x = hall(self.value / np.where(self.varies, self.standard_error, np.nan), self.skewness)
+        return np.maximum(2 * stdtr(self.degrees_of_freedom, -np.abs(x)), SMALLEST_P)
+
     def __sub__(self, other: Estimate) -> Estimate:
         return Estimate(_minus(self.value, other.value), _minus(self.influence, other.influence))
 
@@ -51,8 +145,27 @@ class Estimate:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = self.value / reference.value
             slope = -(self.influence - ratio * reference.influence) / reference.value
-        # against itself nothing is uncertain
         return Estimate(1 - ratio, slope)
+
+
+def hall(z: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    r"""Hall's transformation :math:`g(z)=z+\gamma z^2/3+\gamma^2z^3/27+\gamma/6` of a studentised value."""
+    return z + gamma * z**2 / 3 + gamma**2 * z**3 / 27 + gamma / 6
+
+
+def hall_inverse(x: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    r"""The z with g(z) = x: :math:`z=3\gamma^{-1}[\{1+\gamma(x-\gamma/6)\}^{1/3}-1]`."""
+    y = x - gamma / 6
+    root = np.cbrt(1 + gamma * y)
+    # (root - 1) / gamma without cancellation
+    return 3 * y / (root**2 + root + 1)
+
+
+def effective_number(weight: np.ndarray, groups: np.ndarray | None = None) -> float:
+    r"""Kish's effective number :math:`(\sum w)^2/\sum w^2` of subjects, or of groups by their weight."""
+    total = weight if groups is None else np.bincount(groups, weight)
+    squares = float(total @ total)
+    return float(total.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
 def _minus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -61,38 +174,38 @@ def _minus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def shares(sample_weight: Any, n: int) -> np.ndarray:
-    """Weights of n rows that sum to one."""
+    """Weights of n subjects that sum to one."""
     if sample_weight is None:
         return np.full(n, 1 / n)
     weight = to_numpy(sample_weight).astype(np.float64)
     if weight.shape != (n,) or not (weight >= 0).all() or not np.isfinite(weight).all() or not weight.any():
         raise InvalidInputError(
-            f"sample_weight must hold {n} finite, non-negative weights, not all zero; an array of shape "
-            f"{weight.shape} came."
+            f"sample_weight must hold {n} finite, non-negative weights, not all zero; got an array of shape "
+            f"{weight.shape}."
         )
     return weight / weight.sum()
 
 
 def group_codes(groups: Any, n: int) -> np.ndarray | None:
-    """Labels of any kind as numbers from 0, one per row."""
+    """Labels of any kind as numbers from 0, one per subject."""
     if groups is None:
         return None
     labels = to_numpy(groups)
     if labels.shape != (n,):
-        raise InvalidInputError(f"groups must have one label per row, ({n},); {labels.shape} came.")
+        raise InvalidInputError(f"groups must have one label per subject, ({n},); got {labels.shape}.")
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
 def row_influence(
     losses: np.ndarray, weight: np.ndarray, groups: np.ndarray | None = None, added: np.ndarray | None = None
 ) -> Estimate:
-    r"""The weighted mean of losses (n, q) and what every row contributes to its error.
+    r"""The weighted mean of losses (n, q) and what every subject contributes to its error.
 
     .. math:: \bar\ell=\sum_i w_i\ell_i,\qquad
         \psi_i=\sqrt{g/(g-1)}\,\{w_i(\ell_i-\bar\ell)+\xi_i\}
 
-    summed within each of g groups; :math:`\xi` (``added``, (n, q)) is what the row moves by being one of
-    those that the law of C was estimated from.
+    summed within each of g groups; :math:`\xi` (``added``, (n, q)) is what the subject moves by being one of
+    those that the censoring distribution was estimated from.
     """
     used = weight > 0
     with np.errstate(invalid="ignore"):
@@ -111,66 +224,54 @@ def row_influence(
 
 
 def sum_by_group(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Sums of the rows (n, q) of each group."""
+    """Sums of values (n, q) over the subjects of each group."""
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], np.arange(groups.max() + 1))
     return np.add.reduceat(values[order], starts, axis=0)
 
 
-def normal_interval(value: np.ndarray, error: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """Normal interval around each value."""
-    from scipy.special import ndtri
-
-    z = ndtri(0.5 + confidence / 2)
-    with np.errstate(invalid="ignore"):
-        return value - z * error, value + z * error
-
-
-def two_sided(z: np.ndarray) -> np.ndarray:
-    """P(|Z| >= |z|) for a standard normal Z."""
-    from scipy.special import ndtr
-
-    return 2 * ndtr(-np.abs(z))
-
-
 @dataclass(frozen=True)
 class Adjusted:
-    """p-values of a family of comparisons, and the critical value of simultaneous intervals."""
+    """p-values of a family, and the confidence of each interval with which all hold together."""
 
     p_value: np.ndarray
-    critical: float
+    confidence: float
 
 
 def adjust(estimates: Sequence[Estimate], method: str, confidence: float, seed: int = 0) -> Adjusted:
     """p-values of "the value is zero" that hold for all estimates (of one column each) together.
 
-    ``"max-t"`` uses the joint normal law of the test statistics, whose correlations follow from the
-    influences; ``"holm"`` needs no joint law and is a little more cautious; ``"none"`` leaves each alone.
+    ``"max-t"`` uses the joint distribution of the test statistics, whose correlations follow from the
+    influences: every p-value is turned into the normal quantile that belongs to it, so that statistics with
+    different degrees of freedom are comparable, and is compared with the largest of jointly normal ones.
+    ``"holm"`` needs no joint distribution and is a little more cautious; ``"none"`` leaves each alone.
     """
-    from scipy.special import ndtri
-
-    value = np.array([e.value[0] for e in estimates])
-    error = np.array([e.standard_error[0] for e in estimates])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(error > 0, value / error, np.where(value == 0, 0.0, np.inf * np.sign(value)))
-    z = np.where(np.isnan(value) | np.isnan(error), np.nan, z)
-    known = np.isfinite(value) & (error > 0)
-    family = int(known.sum())
+    p = np.array([estimate.p_value[0] for estimate in estimates])
+    family = int((~np.isnan(p)).sum())
     if method == "none":
-        return Adjusted(two_sided(z), float(ndtri(0.5 + confidence / 2)))
+        return Adjusted(p, confidence)
     if method == "holm":
-        return Adjusted(_holm(two_sided(z)), float(ndtri(1 - (1 - confidence) / (2 * max(family, 1)))))
+        return Adjusted(_holm(p), 1 - (1 - confidence) / max(family, 1))
     if method != "max-t":
-        raise InvalidInputError(f"adjust must be 'max-t', 'holm' or 'none'; {method!r} came.")
-    if not family:
-        return Adjusted(two_sided(z), float(ndtri(0.5 + confidence / 2)))
-    columns = np.column_stack([e.influence[:, 0] for e, use in zip(estimates, known, strict=True) if use])
-    largest = np.sort(_largest_statistics(columns / error[known], seed))
-    exceeded = (len(largest) - np.searchsorted(largest, np.abs(z), side="left") + 1) / (len(largest) + 1)
+        raise InvalidInputError(f"adjust must be 'max-t', 'holm' or 'none'; got {method!r}.")
+    if family < 2:
+        return Adjusted(p, confidence)
+    return _max_t(estimates, p, confidence, seed)
+
+
+def _max_t(estimates: Sequence[Estimate], p: np.ndarray, confidence: float, seed: int) -> Adjusted:
+    from scipy.special import ndtr, ndtri
+
+    known = ~np.isnan(p)
+    unit = np.column_stack([e._unit[:, 0] for e, use in zip(estimates, known, strict=True) if use])
+    largest = np.sort(_largest_statistics(unit, seed))
+    z = -ndtri(np.where(known, p, 1.0) / 2)
+    exceeded = (len(largest) - np.searchsorted(largest, z, side="left") + 1) / (len(largest) + 1)
     # the simulation cannot resolve what is rarer than its draws; the sum over the family bounds it
-    bounded = np.minimum(exceeded, np.minimum(family * two_sided(z), 1.0))
-    p = np.where(np.isnan(z), np.nan, np.maximum(bounded, two_sided(z)))
-    return Adjusted(p, float(np.quantile(largest, confidence)))
+    bounded = np.minimum(exceeded, np.minimum(known.sum() * p, 1.0))
+    together = np.where(known, np.maximum(bounded, p), np.nan)
+    each = 1 - 2 * ndtr(-np.quantile(largest, confidence))
+    return Adjusted(together, float(max(each, confidence)))
 
 
 def _largest_statistics(unit: np.ndarray, seed: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import PointMass
 from censcore.evaluation._house_style import GREY, HOUSE_STYLE, INK
 from censcore.evaluation.catalogue import SCORES
-from censcore.evaluation.inference import Estimate, normal_interval
+from censcore.evaluation.inference import Estimate
 from censcore.evaluation.murphy import Elementary
 from censcore.evaluation.tables import label
 from censcore.exceptions import InvalidInputError, MissingDependencyError
@@ -75,7 +75,7 @@ def _curves(
     """Means with pointwise bands, and a legend above the axes."""
     for model, curve in curves.items():
         look = _looks(comparison)[model]
-        low, high = normal_interval(curve.value, curve.standard_error, comparison.confidence)
+        low, high = curve.interval(comparison.confidence)
         axes.fill_between(x, low, high, color=look["color"], alpha=0.12, lw=0)
         axes.plot(x, curve.value, lw=2, label=model, marker=marker, ms=4, **look)
     _legend(axes, len(curves))

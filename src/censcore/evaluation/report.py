@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore.evaluation.plots import PLOTS
-from censcore.evaluation.tables import label, lines_of
+from censcore.evaluation.tables import CANNOT_TELL, label, lines_of, p_text
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -74,7 +74,7 @@ def _summary(comparison: Comparison) -> str:
 def _verdict(comparison: Comparison) -> str:
     """In words: who has the smallest mean of the first score that all have, and whether that is noise."""
     frame = comparison.frame(discrimination=False)
-    frame = frame[(frame["by"] == "") & (frame["note"] == "")]
+    frame = frame[(frame["by"] == "") & (frame["note"] != "not available")]
     counts = frame.groupby("score", sort=False)["model"].nunique()
     whole = [name for name in counts.index if counts[name] == len(comparison.models)]
     if not whole or len(comparison.models) < 2:
@@ -89,13 +89,21 @@ def _verdict(comparison: Comparison) -> str:
     chosen = pairs[(pairs["by"] == "") & (pairs["score"] == name) & same_at]
     row = chosen[chosen["model"].isin([first, second]) & chosen["versus"].isin([first, second])].iloc[0]
     p = float(row["p_adjusted"])
-    told = "more than noise explains" if p < 1 - comparison.confidence else "which noise can explain"
     title = next(score.title for score in comparison.scores if score.name == name)
+    if np.isnan(p):
+        reason = row["note"] or "the losses of the two do not differ, or not by a finite amount"
+        return f"<p>Which forecast has the smallest mean {escape(title)}: {escape(_cannot(reason))}.</p>"
+    told = "more than noise explains" if p < 1 - comparison.confidence else "which noise can explain"
+    shown = p_text(p)
     return (
         f"<p><strong>{escape(first)}</strong> has the smallest mean {escape(title)}, "
         f"{abs(row['difference']):.3g} below {escape(second)} "
-        f"(adjusted p {'&lt; 0.0001' if p < 1e-4 else f'= {p:.2g}'}): {told}.</p>"
+        f"(adjusted p {escape(shown) if shown.startswith('<') else f'= {shown}'}): {told}.</p>"
     )
+
+
+def _cannot(reason: str) -> str:
+    return reason if reason.startswith(CANNOT_TELL) else f"{CANNOT_TELL}: {reason}"
 
 
 def _warnings(comparison: Comparison) -> str:
@@ -148,8 +156,8 @@ def _difference_table(comparison: Comparison) -> str:
                 f"{escape(row.model)} − {escape(row.versus)}",
                 _number(row.difference),
                 f"{_number(row.low)} to {_number(row.high)}",
-                _p(row.p_value),
-                _p(row.p_adjusted),
+                escape(p_text(row.p_value)),
+                escape(p_text(row.p_adjusted)),
             ]
         )
     head = [
@@ -173,10 +181,6 @@ def _difference_table(comparison: Comparison) -> str:
 
 def _number(value: float) -> str:
     return "unknown" if np.isnan(value) else f"{value:+.4g}".replace("-", "−")
-
-
-def _p(value: float) -> str:
-    return "" if np.isnan(value) else "&lt; 0.0001" if value < 1e-4 else f"{value:.3g}"
 
 
 def _pictures(comparison: Comparison) -> str:
@@ -218,7 +222,9 @@ def _subgroups(comparison: Comparison) -> str:
     titles = {score.name: (score.title, score.axis) for score in comparison.scores}
     rows = []
     for row in frame.itertuples():
-        mean = "not available" if row.note else f"{row.mean:.4f} ± {row.standard_error:.4f}"
+        mean = f"{row.mean:.4f} ± {row.standard_error:.4f}"
+        if row.note:
+            mean = f"{row.mean:.4f} ({CANNOT_TELL})" if row.note.startswith(CANNOT_TELL) else row.note
         title, axis = titles[row.score]
         rows.append(
             [escape(f"{row.by} = {row.group}"), escape(label(title, row.at, axis)), escape(row.model), mean,

@@ -9,7 +9,9 @@ import numpy as np
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["label", "text_of"]
+__all__ = ["label", "p_text", "text_of"]
+
+CANNOT_TELL = "cannot tell"
 
 
 def label(score: str, at: float, axis: str) -> str:
@@ -19,8 +21,15 @@ def label(score: str, at: float, axis: str) -> str:
     return f"{score}, {'t = ' if axis == 'time' else 'level '}{at:.4g}"
 
 
+def p_text(p: float) -> str:
+    """A p-value in words; never zero, and "cannot tell" where there is none."""
+    if np.isnan(p):
+        return CANNOT_TELL
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
 def lines_of(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Score lines of all rows: a title, and one cell per model."""
+    """Score lines of all subjects: a title, and one cell per model."""
     frame = comparison.frame()
     frame = frame[frame["by"] == ""]
     axes = {score.name: (score.title, score.axis) for score in comparison.scores}
@@ -37,14 +46,16 @@ def _cell(row: object) -> str:
     mean, error = row.mean, row.standard_error  # type: ignore[attr-defined]
     if row.note.startswith("not available"):  # type: ignore[attr-defined]
         return "not available"
-    best = "!" if row.rank == 1 else " "  # type: ignore[attr-defined]
     if np.isinf(mean):
-        return f"inf ({row.infinite} rows) "  # type: ignore[attr-defined]
+        return f"inf ({row.infinite} subjects) "  # type: ignore[attr-defined]
+    if row.note.startswith(CANNOT_TELL):  # type: ignore[attr-defined]
+        return f"{mean:.4f} ({CANNOT_TELL}) "
+    best = "!" if row.rank == 1 else " "  # type: ignore[attr-defined]
     return f"{mean:.4f}{best}" if np.isnan(error) else f"{mean:.4f} ± {error:.4f}{best}"
 
 
 def text_of(comparison: Comparison) -> str:
-    """The table of all rows, as plain text."""
+    """The table of all subjects, as plain text."""
     lines = lines_of(comparison)
     settings = comparison.settings
     width = max(len(name) for name, _ in lines)
@@ -67,6 +78,8 @@ def text_of(comparison: Comparison) -> str:
         f"law of C: {settings['law of C']}",
         f"standard errors: {settings['standard errors']}",
     ]
+    if any(CANNOT_TELL in cell for _, cells in lines for cell in cells):
+        text.append(f"{CANNOT_TELL}: fewer than 5 effective events, or subjects followed beyond the time")
     if any(name.endswith(" *") for name, _ in lines):
         text.append("* descriptive, not proper; higher is better")
     text += [f"note: {note}" for note in comparison.notes]

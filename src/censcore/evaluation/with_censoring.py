@@ -13,6 +13,7 @@ from censcore.estimators import Adapted, Censoring, KaplanMeier, SurvivalEstimat
 from censcore.estimators._covariates import check_weights, fit_weighted
 from censcore.evaluation.catalogue import Case
 from censcore.evaluation.compare import default_times
+from censcore.evaluation.horizon import follow_up_end
 from censcore.exceptions import NotFittedError
 from censcore.outcomes import as_outcome
 
@@ -32,8 +33,9 @@ class WithCensoring(BaseEstimator):
     censoring : estimator, optional
         Of the censoring distribution, ``Censoring(KaplanMeier())`` by default.
     horizon : "auto" or number
-        End of the scores. "auto" is the largest time that the censoring distribution of every training
-        subject supports and that training subjects were followed to, fold by fold.
+        End of the scores. "auto" is chosen by follow-up, fold by fold: the largest time h with
+        P(C >= h) >= 0.1 for every subject and at least ten training subjects at risk (a fifth of them where
+        they are fewer than fifty).
 
     Attributes
     ----------
@@ -72,16 +74,14 @@ class WithCensoring(BaseEstimator):
         self.censoring_ = law.set_params(cv=None).fit(X, outcome, weight)
         self.model_ = fit_weighted(_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
-        self.horizon_ = float(to_numpy(outcome.time).max())
+        time = to_numpy(outcome.time)
+        self._train_time = time
         if not isinstance(self.horizon, str):
             self.horizon_ = float(self.horizon)
         else:
-            self.horizon_ = self._supported(self.censoring_.predict_distribution(X))
+            self.horizon_ = follow_up_end(self.censoring_.predict_distribution(X), time)
         self.times_ = default_times(outcome, self.horizon_, weight)
         return self
-
-    def _supported(self, C: Distribution) -> float:
-        return float(min(self.horizon_, to_numpy(C.marginal(0).isf(0.0)).min()))
 
     def predict_distribution(self, X: Any = None) -> Distribution:
         """The forecast of the model."""
@@ -96,7 +96,9 @@ class WithCensoring(BaseEstimator):
     def case(self, X: Any, y: Any, times: Any = None, levels: Any = (0.1, 0.25, 0.5)) -> Case:
         """Forecasts, censoring distribution and outcomes of subjects, scored up to a supported horizon."""
         C = self.predict_censoring(X)
-        horizon = self._supported(C) if isinstance(self.horizon, str) else self.horizon_
+        horizon = self.horizon_
+        if isinstance(self.horizon, str):
+            horizon = min(horizon, follow_up_end(C, self._train_time))
         at = self.times_[self.times_ < horizon] if times is None else np.atleast_1d(times).astype(float)
         at = at if len(at) else np.array([horizon / 2])
         levels = np.atleast_1d(levels).astype(float)

@@ -1,0 +1,101 @@
+"""How far follow-up supports a comparison."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution, PointMass
+from censcore.evaluation.law_of_c import LawOfC
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+
+__all__ = ["find_horizon", "follow_up_end"]
+
+FOLLOWED = 0.1  # smallest P(C >= horizon) of any subject: no inverse-probability weight exceeds 10
+AT_RISK = 10  # subjects still at risk at the horizon, or a fifth of them where they are few
+
+
+def follow_up_end(C: Distribution, *times: np.ndarray) -> float:
+    r"""The largest horizon h that follow-up supports.
+
+    .. math:: h=\sup\{t:\min_i P(C_i\ge t)\ge 0.1,\ \sum_i 1\{Y_i\ge t\}\ge\min(10,\lceil n/5\rceil)\}
+
+    The first condition bounds the inverse-probability weights by 10. The second asks for enough subjects at
+    risk in every one of the samples, the scored subjects and those that the censoring distribution was
+    estimated from: beyond it a Kaplan-Meier curve rests on a handful of subjects and its normal approximation
+    fails. Neither is needed where C is known for every subject (``PointMass``), since nothing is divided by
+    an estimate; the horizon is then the last follow-up time.
+
+    Parameters
+    ----------
+    C : Distribution
+        Censoring distribution of every scored subject.
+    *times : arrays
+        Observed times of each sample.
+
+    Returns
+    -------
+    float
+    """
+    last = min(float(time.max()) for time in times)
+    if isinstance(C, PointMass):
+        return last
+    followed = float(to_numpy(C.marginal(0).isf(FOLLOWED)).min())
+    return min(followed, *(_last_with(time, min(AT_RISK, -(-len(time) // 5))) for time in times))
+
+
+def _last_with(time: np.ndarray, count: int) -> float:
+    """The largest t with at least ``count`` observed times >= t."""
+    return float(np.partition(time, len(time) - count)[len(time) - count])
+
+
+def find_horizon(horizon: Any, law: LawOfC, y: RightCensored, notes: list[str]) -> float:
+    """The end of the comparison as a number; ``notes`` gains how it was chosen, or why it is too far."""
+    times = [to_numpy(y.time)] + ([] if law.train is None else [to_numpy(law.train.y.time)])
+    supported = follow_up_end(law.law, *times)
+    last = min(float(time.max()) for time in times)
+    if isinstance(horizon, str) and horizon == "auto":
+        if not supported > 0:
+            raise InvalidInputError(
+                f"horizon='auto' found no time that follow-up supports: got P(C >= t) < {FOLLOWED:g} for "
+                "some subject at every t > 0. Pass horizon=, or another censoring distribution."
+            )
+        if not isinstance(law.law, PointMass):
+            notes.append(_chosen(supported, last, times))
+        return supported
+    try:
+        end = float(horizon)
+    except (TypeError, ValueError):
+        end = np.nan
+    if not (np.isfinite(end) and end > 0):
+        raise InvalidInputError(f"horizon must be 'auto' or a positive, finite time; got {horizon!r}.")
+    if end > supported:
+        notes.append(_too_far(end, supported, last, law, times))
+    return end
+
+
+def _chosen(end: float, last: float, times: list[np.ndarray]) -> str:
+    at_risk = min(int((time >= end).sum()) for time in times)
+    return (
+        f"horizon {end:.6g}, chosen by follow-up (last time {last:.6g}): P(C >= horizon) is at least "
+        f"{FOLLOWED:g} for every subject, and {at_risk} are at risk there."
+    )
+
+
+def _too_far(end: float, supported: float, last: float, law: LawOfC, times: list[np.ndarray]) -> str:
+    if end > last:
+        return (
+            f"horizon {end:.6g} lies beyond follow-up, whose last time is {last:.6g}: nothing after it is "
+            "seen, and integrated scores average over it all the same. "
+            f"horizon='auto' is {supported:.6g}."
+        )
+    smallest = float(to_numpy(law.law.marginal(0).sf_left(end)).min())
+    at_risk = min(int((time >= end).sum()) for time in times)
+    return (
+        f"horizon {end:.6g} asks much of follow-up: the smallest P(C >= horizon) is {smallest:.2g} and "
+        f"{at_risk} subjects are at risk there, so that standard errors may be too small. "
+        f"horizon='auto' is {supported:.6g}."
+    )
