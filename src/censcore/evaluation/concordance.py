@@ -195,29 +195,19 @@ class PairsByGroups(_ComparablePairs):
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over the later subjects, for each event."""
-        won, met = np.zeros(values.shape), np.zeros(values.shape)
-        for members, later in zip(self.members.T, self.later.T, strict=True):
-            some = members[:, None] * values
-            if not some.any():
-                continue
-            seen = self._later(some)
-            lower = _in_order(self.ascending, self.rank, some)
-            higher = _in_order(self.descending, -self.rank, some)
-            met += later[:, None] * seen
-            won += later[:, None] * (seen + lower - higher) / 2
-        return won, met
+        some = _each_with_each(self.members, values)
+        seen = self._later(some)
+        lower = _in_order(self.ascending, self.rank, some)
+        higher = _in_order(self.descending, -self.rank, some)
+        return _summed(self.later, (seen + lower - higher) / 2), _summed(self.later, seen)
 
     def over_earlier(self, values: np.ndarray) -> Sums:
         """Sums over the earlier events, for each subject."""
-        won, met = np.zeros(values.shape), np.zeros(values.shape)
-        for members, later in zip(self.members.T, self.later.T, strict=True):
-            some = later[:, None] * values
-            seen = self._earlier(some)
-            higher = _in_order(self.ascending[::-1], -self.rank, some)
-            lower = _in_order(self.descending[::-1], self.rank, some)
-            met += members[:, None] * seen
-            won += members[:, None] * (seen + higher - lower) / 2
-        return won, met
+        some = _each_with_each(self.later, values)
+        seen = self._earlier(some)
+        higher = _in_order(self.ascending[::-1], -self.rank, some)
+        lower = _in_order(self.descending[::-1], self.rank, some)
+        return _summed(self.members, (seen + higher - lower) / 2), _summed(self.members, seen)
 
     def _later(self, values: np.ndarray) -> np.ndarray:
         """Sums over the later subjects of each."""
@@ -230,6 +220,17 @@ class PairsByGroups(_ComparablePairs):
         at_start = np.zeros((len(values) + 1, values.shape[1]))
         np.add.at(at_start, self.starts, values)
         return np.cumsum(at_start, axis=0)[self.position]
+
+
+def _each_with_each(of_groups: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Products of every column (n, G) with every column (n, p), as (n, G p)."""
+    return (of_groups[:, :, None] * values[:, None, :]).reshape(len(values), -1)
+
+
+def _summed(of_groups: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """The sum over groups of a factor (n, G) times sums (n, G p), as (n, p)."""
+    n, G = of_groups.shape
+    return np.einsum("ng,ngp->np", of_groups, sums.reshape(n, G, -1))
 
 
 def _in_order(order: np.ndarray, rank: np.ndarray, values: np.ndarray) -> np.ndarray:
