@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
+from censcore.evaluation import concordance_estimate, dynamic_auc_estimate
 
 KM = cs.Censoring(cs.KaplanMeier())
 STRATA = cs.Censoring(cs.KaplanMeier(stratify=1))
@@ -127,6 +128,28 @@ def test_standard_errors_are_the_spread_over_data_sets(train):
     # over 300 data sets a ratio has a standard deviation of 0.04
     assert 0.95 < ratio.mean() < 1.05
     assert ((ratio > 0.85) & (ratio < 1.2)).all()
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(200) // 4])
+def test_risk_scores_have_the_errors_of_forecasts(data, groups):
+    """With a censoring distribution that is given, a comparison finds the same."""
+    (x, y), _ = data
+    C, weight = cs.Exponential(0.5), np.random.default_rng(2).integers(0, 3, len(y))
+    options = {"sample_weight": weight, "groups": groups}
+    found = compare(x, y, C, **options).frame().query("model == 'blunt'")
+    F = forecasts(x)["blunt"]
+    risk, given = -F.integrated_sf(0.0, 1.2), {"horizon": 1.2} | options
+    estimates = {
+        "concordance:harrell": concordance_estimate(y, risk, **given),
+        "concordance:uno": concordance_estimate(y, risk, C, **given),
+        "auc": dynamic_auc_estimate(
+            y, np.column_stack([F.cdf(t) for t in (0.5, 1.0)]), C, [0.5, 1.0], **given
+        ),
+    }
+    for name, estimate in estimates.items():
+        lines = found[found.score == name]
+        np.testing.assert_allclose(estimate.value, lines["mean"], rtol=1e-12)
+        np.testing.assert_allclose(estimate.standard_error, lines["standard_error"], rtol=1e-12)
 
 
 def test_what_is_not_identified_is_not_available(data):

@@ -8,19 +8,20 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.evaluation.inference import shares
+from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pairs import (
     Pairs,
     Sums,
     check_horizon,
     check_risk,
+    estimate_of_pairs,
     positivity_error,
     share_of_pairs,
 )
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["CasesAndControls", "cases_and_controls", "dynamic_auc"]
+__all__ = ["CasesAndControls", "cases_and_controls", "dynamic_auc", "dynamic_auc_estimate"]
 
 
 def dynamic_auc(
@@ -90,6 +91,51 @@ def dynamic_auc(
             share_of_pairs(cases_and_controls(y, r[:, k], censoring, t, subjects=used), weight[used])
             for k, t in enumerate(times)
         ]
+    )
+
+
+def dynamic_auc_estimate(
+    y: Any,
+    risk: Any,
+    censoring: Distribution,
+    times: Any,
+    *,
+    horizon: float | None = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> Estimate:
+    """:func:`dynamic_auc` with its standard error, for any risk score.
+
+    The censoring distribution is taken as known; :func:`compare` adds the error of estimating it. The
+    difference of two estimates on the same subjects is that of a paired comparison.
+
+    Parameters
+    ----------
+    y, risk, censoring, times, horizon, sample_weight
+        As in :func:`dynamic_auc`.
+    groups : array, (n,), optional
+        Labels of subjects that depend on each other, such as visits of one patient.
+
+    Returns
+    -------
+    Estimate
+        ``value`` and ``standard_error``, both (q,), and ``interval(confidence)``; the error is NaN where all
+        pairs are won or lost, or have one subject in common.
+    """
+    y = as_outcome(y)
+    n, times = len(y), _check_times(times, horizon)
+    r = check_risk(risk, n, columns=len(times))
+    weight, code = shares(sample_weight, n), group_codes(groups, n)
+    used = np.nonzero(weight > 0)[0]
+    found = [
+        estimate_of_pairs(
+            cases_and_controls(y, r[:, k], censoring, float(t), subjects=used), used, weight, code
+        )
+        for k, t in enumerate(times)
+    ]
+    return Estimate(
+        np.concatenate([estimate.value for estimate in found]),
+        np.concatenate([estimate.influence for estimate in found], axis=1),
     )
 
 

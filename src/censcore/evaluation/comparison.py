@@ -151,7 +151,7 @@ class Comparison:
         ``standard_error``, ``low``, ``high``, ``rank``, ``skill`` with ``skill_standard_error``,
         ``skill_low`` and ``skill_high``, ``events`` (the effective number that the line rests on),
         ``infinite`` (how many losses are), ``proper`` (False for concordance and AUC, which are descriptive
-        and of which more is better) and ``note``.
+        and of which more is better; their intervals are within [0, 1]) and ``note``.
 
         Where a line rests on fewer than five effective events, the note says "cannot tell", and there is no
         standard error, interval or rank: see :meth:`effective_events`.

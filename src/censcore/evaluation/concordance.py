@@ -9,19 +9,20 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Grouped, Univariate
-from censcore.evaluation.inference import shares
+from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pairs import (
     Pairs,
     Sums,
     check_horizon,
     check_risk,
+    estimate_of_pairs,
     positivity_error,
     share_of_pairs,
     sums_of_lower,
 )
 from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["comparable_pairs", "concordance"]
+__all__ = ["comparable_pairs", "concordance", "concordance_estimate"]
 
 CELLS = 1 << 19  # of the matrix of G at event times (rows: subjects) that are held at once
 FEW = 32  # groups up to which G is summed group by group
@@ -97,6 +98,54 @@ def concordance(
     used = np.nonzero(weight > 0)[0]
     pairs = comparable_pairs(y, check_risk(risk, len(y)), censoring, horizon=horizon, subjects=used)
     return share_of_pairs(pairs, weight[used])
+
+
+def concordance_estimate(
+    y: Any,
+    risk: Any,
+    censoring: Distribution | None = None,
+    *,
+    horizon: float | None = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> Estimate:
+    """:func:`concordance` with its standard error, for any risk score.
+
+    The censoring distribution is taken as known; :func:`compare` adds the error of estimating it. The
+    difference of two estimates on the same subjects is that of a paired comparison.
+
+    Parameters
+    ----------
+    y, risk, censoring, horizon, sample_weight
+        As in :func:`concordance`.
+    groups : array, (n,), optional
+        Labels of subjects that depend on each other, such as visits of one patient.
+
+    Returns
+    -------
+    Estimate
+        ``value`` and ``standard_error``, both (1,), and ``interval(confidence)``; the error is NaN where all
+        pairs are won or lost, or have one subject in common.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from censcore.evaluation import concordance_estimate
+    >>> rng = np.random.default_rng(0)
+    >>> x, noise = rng.normal(size=(2, 200))
+    >>> T, C = rng.exponential(np.exp(-x)), rng.exponential(2.0, 200)
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> good, bad = (concordance_estimate(y, r, cs.Exponential(0.5), horizon=2.0) for r in (x, x + noise))
+    >>> difference = good - bad
+    >>> difference.value.round(3), difference.standard_error.round(3)
+    (array([0.058]), array([0.021]))
+    """
+    y = as_outcome(y)
+    n = len(y)
+    weight = shares(sample_weight, n)
+    used = np.nonzero(weight > 0)[0]
+    pairs = comparable_pairs(y, check_risk(risk, n), censoring, horizon=horizon, subjects=used)
+    return estimate_of_pairs(pairs, used, weight, group_codes(groups, n))
 
 
 def comparable_pairs(

@@ -23,6 +23,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import name_rows
+from censcore.evaluation.inference import Estimate, row_influence
 from censcore.exceptions import InvalidInputError, PositivityError
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Pairs",
     "check_horizon",
     "check_risk",
+    "estimate_of_pairs",
     "pair_statistic",
     "positivity_error",
     "share_of_pairs",
@@ -133,6 +135,16 @@ def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
     others = np.where(known, others, np.nan)
     deviations = (excess + won_later - theta * met_later) / np.sqrt(total * others)
     return PairStatistic(theta, deviations, pairs, weight, excess, total)
+
+
+def estimate_of_pairs(
+    pairs: Pairs, subjects: np.ndarray, weight: np.ndarray, groups: np.ndarray | None
+) -> Estimate:
+    """The share with its influence per subject or group; the weights (n,) are zero for other subjects."""
+    statistic = pair_statistic(pairs, weight[subjects])
+    deviations = np.zeros((len(weight), 1))
+    deviations[subjects, 0] = statistic.deviations
+    return Estimate(np.array([statistic.value]), row_influence(deviations, weight, groups).influence)
 
 
 def share_of_pairs(pairs: Pairs, weight: np.ndarray) -> float:
