@@ -1,11 +1,12 @@
 """Comparing forecasts: means with honest errors, paired tests, diagnostics, pictures and pages."""
 
+from censcore.evaluation.auc import dynamic_auc, dynamic_auc_estimate
 from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.concordance import concordance, concordance_estimate
 from censcore.evaluation.copula_graphic import copula_graphic
 from censcore.evaluation.dependent_censoring import dependent_censoring_sensitivity
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
-from censcore.evaluation.discrimination import concordance, dynamic_auc
 from censcore.evaluation.scorers import scorer, scorers
 from censcore.evaluation.sensitivity_result import DependentCensoringSensitivity
 from censcore.evaluation.with_censoring import WithCensoring
@@ -20,7 +21,9 @@ __all__ = [
     "concordance",
     "copula_graphic",
     "dependent_censoring_sensitivity",
+    "concordance_estimate",
     "dynamic_auc",
+    "dynamic_auc_estimate",
     "scorer",
     "scorers",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,9 +18,16 @@ from censcore.distributions import Distribution
 from censcore.estimators import Censoring, CoxRegression, KaplanMeier
 from censcore.estimators._covariates import column_of
 from censcore.estimators._design import as_matrix
-from censcore.evaluation.catalogue import Case, Score
+from censcore.evaluation.catalogue import Case
 
-__all__ = ["CoxPart", "KaplanMeierPart", "Part", "has_influence", "part_of"]
+__all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influence", "part_of"]
+
+
+class Differentiable(Protocol):
+    """What a part asks of a score, or of another statistic that depends on the censoring distribution."""
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u) for each column of weights (n, m), (m, J, q)."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Part(ABC):
 
     @abstractmethod
     def influence(
-        self, score: Score, cases: list[Case], losses: np.ndarray, weight: np.ndarray
+        self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
         """What mean losses owe to each training subject, (training, m, q), for weights (n, m) of all n."""
 
@@ -71,7 +78,7 @@ class KaplanMeierPart(Part):
         return [_restricted(case, subjects, C) if len(subjects) else case for subjects, C in curves]
 
     def influence(
-        self, score: Score, cases: list[Case], losses: np.ndarray, weight: np.ndarray
+        self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
         """From A(u) under each stratum's curve."""
         table = self.estimator.event_table_
@@ -103,7 +110,7 @@ class CoxPart(Part):
         return [_restricted(case, self.subjects, C)]
 
     def influence(
-        self, score: Score, cases: list[Case], losses: np.ndarray, weight: np.ndarray
+        self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
         """From A(u) and the derivative by the coefficients."""
         model, (case,) = self.estimator, cases

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.evaluation.catalogue import Case, Score
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
-from censcore.evaluation.discrimination import concordance, dynamic_auc
+from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
 from censcore.evaluation.inference import Estimate, adjust, effective_number
 from censcore.evaluation.law_of_c import LawOfC
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
@@ -46,7 +46,7 @@ class Comparison:
     >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0, 4.0], event=[1, 1, 0, 1])
     >>> fast, slow = cs.Exponential(1.0), cs.Exponential(0.3)
     >>> comparison = cs.compare({"fast": fast, "slow": slow}, y, cs.Uniform(0.0, 5.0), scores="crps")
-    >>> comparison.differences()[["model", "versus", "difference"]].round(3)
+    >>> comparison.differences(discrimination=False)[["model", "versus", "difference"]].round(3)
       model versus  difference
     0  fast   slow       0.749
     """
@@ -159,7 +159,7 @@ class Comparison:
         ``standard_error``, ``low``, ``high``, ``rank``, ``skill`` with ``skill_standard_error``,
         ``skill_low`` and ``skill_high``, ``events`` (the effective number that the line rests on),
         ``infinite`` (how many losses are), ``proper`` (False for concordance and AUC, which are descriptive
-        and of which more is better) and ``note``.
+        and of which more is better; their intervals are within [0, 1]) and ``note``.
 
         Where a line rests on fewer than five effective events, the note says "cannot tell", and there is no
         standard error, interval or rank: see :meth:`effective_events`.
@@ -178,7 +178,7 @@ class Comparison:
                 lines += self._one_block(s, score, j, float(at), float(events[j]), found)
         return lines
 
-    def effective_events(self, score: Score, s: int = 0) -> np.ndarray:
+    def effective_events(self, score: Score | Measure, s: int = 0) -> np.ndarray:
         r"""How many events the mean of a score rests on, for each of its times or levels, (q,).
 
         A score of a time t rests on the events by t and on the subjects followed beyond t, whichever are
@@ -264,25 +264,47 @@ class Comparison:
         counted = self.subsets[s].weight > 0
         return int(np.isinf(self.losses.values[model, score][counted, j]).sum())
 
+    @cached_property
+    def _discrimination(self) -> Discrimination:
+        """Concordance and AUC with their influences."""
+        return discriminate(
+            self.cases, self.subsets, self.law, self.groups, self.train_groups, self.refits, self.seed
+        )
+
     def _discrimination_lines(self) -> list[dict[str, Any]]:
         lines = []
-        for s, subset in enumerate(self.subsets):
-            rows = np.nonzero(subset.weight > 0)[0]
-            values: dict[tuple[str, float], dict[str, float]] = {}
-            for model, case in self.cases.items():
-                for key, value in _discrimination(case.take(rows)).items():
-                    values.setdefault(key, {})[model] = value
-            for (name, at), by_model in values.items():
-                ranks = _ranks({model: -value for model, value in by_model.items()})
-                for model, value in by_model.items():
-                    line = self._line(s, name, at, model)
-                    lines.append(
-                        line | {"mean": value, "rank": ranks[model], "proper": False, "note": DESCRIPTIVE}
-                    )
+        for s, k in product(range(len(self.subsets)), range(len(self._discrimination.measures))):
+            measure = self._discrimination.measures[k]
+            events = float(self.effective_events(measure, s)[0])
+            found = {model: self._discrimination.values.get((s, model, k)) for model in self.models}
+            ranks = _ranks({model: -e.value[0] for model, e in found.items() if e is not None})
+            for model, estimate in found.items():
+                line = self._line(s, measure.name, measure.at_time, model)
+                line |= {"proper": False, "events": events, "note": DESCRIPTIVE}
+                if estimate is None:
+                    line["note"] = f"not available: {self._discrimination.unavailable[s, model, k]}"
+                else:
+                    line |= self._numbers_of_share(estimate) | {"rank": ranks[model]}
+                    if events < MINIMUM_EVENTS:
+                        line |= dict.fromkeys(UNTOLD, np.nan) | {"note": cannot_tell(events)}
+                    elif np.isnan(line["standard_error"]) and not np.isnan(line["mean"]):
+                        line["note"] += NO_ERROR
+                lines.append(line)
         return lines
 
-    def differences(self, adjustment: str = "max-t") -> pd.DataFrame:
-        """Paired differences of mean losses between all forecasts, of the same rows under the same law.
+    def _numbers_of_share(self, estimate: Estimate) -> dict[str, float]:
+        """A share of pairs with an interval within [0, 1], from the logit scale."""
+        share, error = float(estimate.value[0]), float(estimate.standard_error[0])
+        if error == 0:  # a forecast that is the same for everyone ranks nobody, whatever the data
+            return {"mean": share, "standard_error": 0.0, "low": share, "high": share}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = estimate.value
+            logit = Estimate(np.log(value / (1 - value)), estimate.influence / (value * (1 - value)))
+            low, high = (1 / (1 + np.exp(-end[0])) for end in logit.interval(self.confidence))
+        return {"mean": share, "standard_error": error, "low": float(low), "high": float(high)}
+
+    def differences(self, adjustment: str = "max-t", discrimination: bool = True) -> pd.DataFrame:
+        """Paired differences between all forecasts, over the same subjects.
 
         Parameters
         ----------
@@ -290,11 +312,15 @@ class Comparison:
             How p-values and intervals are made to hold for all pairs of one line (one score at one time or
             level in one subset) together. ``"max-t"`` takes the joint law of the differences from their
             influences.
+        discrimination : bool
+            Also give the differences of concordance and AUC, where the comparison has them.
 
         Returns
         -------
         DataFrame
-            ``difference`` is the mean loss of ``model`` minus that of ``versus``: negative favours ``model``;
+            ``difference`` is the value of ``model`` minus that of ``versus``. Where ``better`` is "lower"
+            (all scores), a negative difference favours ``model``; where it is "higher" (concordance and AUC,
+            which are descriptive and not ``proper``), a negative difference favours ``versus``.
             ``p_value`` is for each pair alone, ``p_adjusted``, ``low`` and ``high`` for all pairs together:
             an interval excludes zero if and only if the adjusted p-value is below 1 - confidence (up to the
             noise of the simulation behind "max-t"). p-values are resolved down to 1e-16; smaller ones are
@@ -306,13 +332,27 @@ class Comparison:
             for score in self.scores:
                 events = self.effective_events(score, s)
                 for j, at in enumerate(score.at(self._case)):
-                    lines += self._pairs(s, score.name, j, float(at), float(events[j]), adjustment)
+                    found = {m: _column(self.estimate(m, score.name, s), j) for m in self.models}
+                    lines += self._pairs(s, score.name, float(at), float(events[j]), found, adjustment)
+            if discrimination and self.discrimination:
+                for k, measure in enumerate(self._discrimination.measures):
+                    of_measure = {m: self._discrimination.values.get((s, m, k)) for m in self.models}
+                    number = float(self.effective_events(measure, s)[0])
+                    found_pairs = self._pairs(
+                        s, measure.name, measure.at_time, number, of_measure, adjustment
+                    )
+                    lines += [line | {"better": "higher", "proper": False} for line in found_pairs]
         return _pandas().DataFrame(lines)
 
     def _pairs(
-        self, s: int, score: str, j: int, at: float, events: float, adjustment: str
+        self,
+        s: int,
+        score: str,
+        at: float,
+        events: float,
+        found: dict[str, Estimate | None],
+        adjustment: str,
     ) -> list[dict[str, Any]]:
-        found = {m: _column(self.estimate(m, score, s), j) for m in self.models}
         known = {m: e for m, e in found.items() if e is not None}
         pairs = {(a, b): known[a] - known[b] for a, b in combinations(known, 2)}
         if not pairs:
@@ -341,7 +381,7 @@ class Comparison:
             }
             line |= numbers if told else dict.fromkeys(numbers, np.nan)
             note = cannot_tell(events) if events < MINIMUM_EVENTS else ""
-            lines.append(line | {"events": events, "note": note})
+            lines.append(line | {"better": "lower", "proper": True, "events": events, "note": note})
         return lines
 
     # ---- pictures and pages ------------------------------------------------------------------------
@@ -415,6 +455,7 @@ class Comparison:
 
 
 DESCRIPTIVE = "descriptive, not proper"
+NO_ERROR = "; the pairs, all won, all lost, or all with one subject in common, do not show its error"
 MINIMUM_EVENTS = 5  # effective events below which no error, rank or p-value is given
 UNTOLD = ("standard_error", "low", "high", "rank", "skill_standard_error", "skill_low", "skill_high")
 NUMBERS = ("mean", *UNTOLD[:4], "skill", *UNTOLD[4:], "events")
@@ -439,21 +480,6 @@ def _ranks(values: dict[str, float]) -> dict[str, float]:
     """1 for the smallest; ties share the better rank, NaN stays."""
     known = np.array([value for value in values.values() if not np.isnan(value)])
     return {m: float("nan") if np.isnan(v) else 1.0 + float((known < v).sum()) for m, v in values.items()}
-
-
-def _discrimination(case: Case) -> dict[tuple[str, float], float]:
-    """Concordance of the expected time up to the horizon, AUC of F(t)."""
-    F = case.F.marginal(0)
-    n = len(case.y)
-    risk = -np.broadcast_to(to_numpy(F.integrated_sf(0.0, case.horizon)), (n,))
-    values = {
-        ("concordance:harrell", np.nan): concordance(case.y, risk, horizon=case.horizon),
-        ("concordance:uno", np.nan): concordance(case.y, risk, case.C, horizon=case.horizon),
-    }
-    at = np.broadcast_to(to_numpy(F.cdf(case.times[None, :])), (n, len(case.times)))
-    for time, value in zip(case.times, dynamic_auc(case.y, at, case.C, case.times), strict=True):
-        values["auc", float(time)] = value
-    return values
 
 
 def _pandas() -> Any:

@@ -1,179 +1,165 @@
-"""Concordance and time-dependent AUC: how well a forecast ranks the rows.
+"""Concordance and AUC of compared forecasts, with errors that cover the censoring distribution.
 
-Descriptive, not proper: they ignore calibration, and a forecast may gain by deviating from the truth.
+Descriptive, not proper: they ignore calibration, and a forecast may gain by departing from the truth.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.exceptions import InvalidInputError, PositivityError
-from censcore.outcomes import as_outcome
+from censcore.evaluation.auc import cases_and_controls
+from censcore.evaluation.catalogue import Case
+from censcore.evaluation.concordance import comparable_pairs
+from censcore.evaluation.inference import Estimate
+from censcore.evaluation.law_of_c import LawOfC
+from censcore.evaluation.losses import Subset, mean_with_influence
+from censcore.evaluation.pairs import Pairs, PairStatistic, pair_statistic, share_of_pairs
+from censcore.evaluation.refits import spread_over_refits
+from censcore.evaluation.units import Units
+from censcore.exceptions import PositivityError
 
-__all__ = ["concordance", "dynamic_auc"]
+__all__ = ["Discrimination", "Measure", "discriminate"]
 
-
-def concordance(
-    y: Any, risk: Any, censoring: Distribution | None = None, *, horizon: float | None = None
-) -> float:
-    r"""Share of comparable pairs that the risk orders rightly, ties counting one half.
-
-    A pair is comparable if the earlier time is an event (a row censored at the same time counts as later).
-    Without a law of C this is Harrell's index, which depends on how the data were censored; with one it is
-    Uno's, which weighs each pair by :math:`G(y-)^{-2}` of its earlier event.
-
-    Parameters
-    ----------
-    y : outcome
-        n rows.
-    risk : array, (n,)
-        Higher means an earlier event.
-    censoring : Distribution, optional
-        Law of C, for Uno's index.
-    horizon : float, optional
-        Only events before it count.
-
-    Returns
-    -------
-    float
-        NaN without any comparable pair.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> from censcore.evaluation import concordance
-    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0, 4.0], event=[1, 1, 0, 1])
-    >>> concordance(y, risk=[0.9, 0.3, 0.5, 0.1])
-    0.8
-    """
-    y = as_outcome(y)
-    time, event, r = to_numpy(y.time), to_numpy(y.event), _risk(risk, len(y))
-    counted = event if horizon is None else event & (time < horizon)
-    weight = counted.astype(np.float64)
-    if censoring is not None:
-        reach = np.broadcast_to(to_numpy(censoring.marginal(0).sf_left(y.time)), time.shape)
-        weight = counted / _divisor(counted, reach) ** 2
-    # a tied event is not comparable: it is placed where it can be counted neither as lower nor as higher
-    lower = _later_and_lower(time, event, r)
-    higher = _later_and_lower(time, event, -r)
-    n_later = _comparable(time, event)
-    pairs = weight @ n_later
-    if not pairs:
-        return float("nan")
-    return float(weight @ (lower + 0.5 * (n_later - lower - higher)) / pairs)
+Key = tuple[int, str, int]
+"""Number of the subset, model, number of the measure."""
 
 
-def _risk(risk: Any, n: int) -> np.ndarray:
-    values = to_numpy(risk).astype(np.float64)
-    if values.shape != (n,) or np.isnan(values).any():
-        raise InvalidInputError(f"risk must have one number per row, ({n},); shape {values.shape} came.")
-    return values
+@dataclass(frozen=True)
+class Measure:
+    """A share of pairs by name: of all pairs, or of cases and controls at a time."""
+
+    name: str
+    at_time: float = np.nan
+
+    @property
+    def axis(self) -> str:
+        """What it is taken at."""
+        return "time" if self.name == "auc" else ""
+
+    def at(self, case: Case) -> np.ndarray:
+        """Its one time; NaN without any."""
+        return np.array([self.at_time])
+
+    @property
+    def weighted(self) -> bool:
+        """Whether pairs have weights that depend on the censoring distribution."""
+        return self.name != "concordance:harrell"
+
+    def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
+        """The pairs of some subjects, ranked by the forecast."""
+        F, n = case.F.marginal(0), len(case.y)
+        if self.name == "auc":
+            risk = np.broadcast_to(to_numpy(F.cdf(self.at_time)), (n,))
+            return cases_and_controls(case.y, risk, case.C, self.at_time, subjects=subjects)
+        risk = -np.broadcast_to(to_numpy(F.integrated_sf(0.0, case.horizon)), (n,))
+        C = case.C if self.weighted else None
+        return comparable_pairs(case.y, risk, C, horizon=case.horizon, subjects=subjects)
 
 
-def _divisor(counted: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    bad = np.nonzero(counted & (reach <= 0))[0]
-    if bad.size:
-        raise PositivityError(
-            f"The law of C gives no chance to the events of {bad.size} rows, whose weight is infinite. "
-            "Pass a smaller horizon.",
-            rows=bad.tolist(),
-        )
-    return np.where(counted, reach, 1.0)
+@dataclass(frozen=True)
+class Discrimination:
+    """Estimates by subset, model and measure, and why others are not available."""
+
+    measures: list[Measure]
+    values: dict[Key, Estimate] = field(default_factory=dict)
+    unavailable: dict[Key, str] = field(default_factory=dict)
 
 
-def _comparable(time: np.ndarray, event: np.ndarray) -> np.ndarray:
-    """How many rows are known to have their event after each row's time."""
-    all_times, censored_times = np.sort(time), np.sort(time[~event])
-    later = len(time) - np.searchsorted(all_times, time, side="right")
-    censored_then = np.searchsorted(censored_times, time, "right") - np.searchsorted(
-        censored_times, time, "left"
-    )
-    return (later + censored_then).astype(np.float64)
+def discriminate(
+    cases: dict[str, Case],
+    subsets: list[Subset],
+    law: LawOfC,
+    groups: np.ndarray | None = None,
+    train_groups: np.ndarray | None = None,
+    refits: int = 60,
+    seed: int = 0,
+) -> Discrimination:
+    """Concordance of the expected time up to the horizon, and AUC of F(t), in all subsets."""
+    first = next(iter(cases.values()))
+    units = Units.of(len(first.y), law.n_train, groups, train_groups, law.shared.pairs)
+    names = ("concordance:harrell", "concordance:uno")
+    measures = [*map(Measure, names), *(Measure("auc", float(t)) for t in first.times)]
+    found = Discrimination(measures)
+    for model, case in cases.items():
+        pieces = [part.cases(case) for part in law.parts]
+        for s, subset in enumerate(subsets):
+            for k, measure in enumerate(measures):
+                try:
+                    estimate = _estimate(measure, case, pieces, subset.weight, law, units)
+                    found.values[s, model, k] = estimate
+                except PositivityError as error:
+                    found.unavailable[s, model, k] = str(error)
+    return found if law.refit is None else _with_refits(found, cases, subsets, law, units, refits, seed)
 
 
-def _later_and_lower(time: np.ndarray, event: np.ndarray, risk: np.ndarray) -> np.ndarray:
-    """For each row, how many rows later in (time, events first, rising risk) have a lower risk."""
-    order = np.lexsort((risk, ~event, time))
-    rank = np.unique(risk, return_inverse=True)[1].reshape(-1)[order]
-    found = np.empty(len(time))
-    found[order] = _smaller_to_the_right(rank)
-    return found
+def _estimate(
+    measure: Measure, case: Case, pieces: list[list[Case]], weight: np.ndarray, law: LawOfC, units: Units
+) -> Estimate:
+    """A measure and its influence, with what the estimation of the censoring distribution adds."""
+    subjects = np.nonzero(weight > 0)[0]
+    n = len(weight)
+    statistic = pair_statistic(measure.pairs(case, subjects), weight[subjects] / weight[subjects].sum())
+    deviations = np.zeros((n, 1))
+    deviations[subjects, 0] = statistic.deviations
+    xi = np.zeros((law.n_train, 1))
+    if measure.weighted:
+        moved = _Moved(statistic, subjects, n)
+        everyone, equally = np.arange(n)[:, None], np.ones((n, 1))
+        for part, of_part in zip(law.parts, pieces, strict=True):
+            xi[part.training] += part.influence(moved, of_part, everyone, equally)[:, 0]
+    influence = mean_with_influence(deviations, weight, units, xi).influence
+    return Estimate(np.array([statistic.value]), influence)
 
 
-def _smaller_to_the_right(rank: np.ndarray) -> np.ndarray:
-    """How many later entries are smaller, by merging: each block's left half is compared with its right."""
-    n = len(rank)
-    count = np.zeros(n, dtype=np.int64)
-    by_rank = np.argsort(rank, kind="stable")
-    half = 1
-    while half < n:
-        block = by_rank // (2 * half)
-        order = by_rank[np.argsort(block, kind="stable")]  # by block, within it by rank
-        in_right = (order // half) % 2 == 1
-        rights = np.cumsum(in_right)
-        block_sorted = order // (2 * half)
-        starts = np.searchsorted(block_sorted, block_sorted)
-        before_block = np.where(starts > 0, rights[starts - 1], 0)
-        # entries of equal rank: the left one comes first in a stable order, so only smaller ones are counted
-        passed = rights - before_block
-        left = ~in_right
-        count[order[left]] += passed[left]
-        half *= 2
-    return count
+@dataclass(frozen=True)
+class _Moved:
+    """The derivative of a pair statistic, for subjects that are known by their numbers."""
+
+    statistic: PairStatistic
+    subjects: np.ndarray
+    n: int
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u), (m, J, 1), where the hazards of the subjects with the numbers ``losses`` move by ``weight``.
+
+        A pair may have subjects of two strata or folds, so that the others are needed as well.
+        """
+        loads = np.zeros((self.n, weight.shape[1]))
+        loads[losses[:, 0]] = weight
+        found = self.statistic.derivatives(loads[self.subjects], [u] * weight.shape[1])
+        return np.stack(found)[:, :, None]
 
 
-def dynamic_auc(
-    y: Any, risk: Any, censoring: Distribution, times: Any, *, horizon: float | None = None
-) -> np.ndarray:
-    r"""Cumulative/dynamic AUC: P(risk of a case > risk of a control) at each time t.
+def _with_refits(
+    found: Discrimination,
+    cases: dict[str, Case],
+    subsets: list[Subset],
+    law: LawOfC,
+    units: Units,
+    refits: int,
+    seed: int,
+) -> Discrimination:
+    """Where the estimator has no influence function, it is refitted to bootstrap samples."""
 
-    Cases have had the event by t and weigh :math:`1/G(y-)`; controls are still followed after t.
+    def values_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
+        again = {model: replace(case, C=C) for model, case in cases.items()}
+        return np.array([_share(found.measures[k], again[m], weight[:, s]) for s, m, k in found.values])
 
-    Parameters
-    ----------
-    y : outcome
-        n rows.
-    risk : array, (n,) or (n, q)
-        Higher means an earlier event; one column per time, for instance F(t), or one for all.
-    censoring : Distribution
-        Law of C.
-    times : array, (q,)
-        Times.
-    horizon : float, optional
-        Refuses times beyond it.
-
-    Returns
-    -------
-    array, (q,)
-        NaN where there are no cases or no controls.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> from censcore.evaluation import dynamic_auc
-    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0, 4.0], event=[1, 1, 0, 1])
-    >>> dynamic_auc(y, [0.9, 0.3, 0.5, 0.1], cs.Uniform(0.0, 8.0), times=[1.5, 2.5]).round(3)
-    array([1.   , 0.731])
-    """
-    y = as_outcome(y)
-    times = np.atleast_1d(to_numpy(times).astype(np.float64))
-    if horizon is not None and (times >= horizon).any():
-        raise InvalidInputError(f"times must lie below the horizon, {horizon:g}; {times.max():g} came.")
-    r = to_numpy(risk).astype(np.float64)
-    r = np.broadcast_to(r[:, None] if r.ndim == 1 else r, (len(y), len(times)))
-    time, event = to_numpy(y.time), to_numpy(y.event)
-    reach = np.broadcast_to(to_numpy(censoring.marginal(0).sf_left(y.time)), time.shape)
-    return np.array([_auc(time, event, reach, r[:, j], t) for j, t in enumerate(times)])
+    if not found.values:
+        return found
+    weight = np.column_stack([subset.weight for subset in subsets])
+    spread, _ = spread_over_refits(values_under, weight, law, units, refits, seed)
+    values = {}
+    for (key, estimate), column in zip(found.values.items(), spread.T, strict=True):
+        entries = [column[:, None]] if units.overlap else [estimate.influence, column[:, None]]
+        values[key] = Estimate(estimate.value, np.concatenate(entries))
+    return replace(found, values=values)
 
 
-def _auc(time: np.ndarray, event: np.ndarray, reach: np.ndarray, risk: np.ndarray, t: float) -> float:
-    case, control = event & (time <= t), np.sort(risk[time > t])
-    if not case.any() or not len(control):
-        return float("nan")
-    weight = 1 / _divisor(case, reach)[case]
-    won = np.searchsorted(control, risk[case], "left") + np.searchsorted(control, risk[case], "right")
-    return float(weight @ won / (2 * weight.sum() * len(control)))
+def _share(measure: Measure, case: Case, weight: np.ndarray) -> float:
+    subjects = np.nonzero(weight > 0)[0]
+    return share_of_pairs(measure.pairs(case, subjects), weight[subjects])

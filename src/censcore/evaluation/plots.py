@@ -211,7 +211,7 @@ def _against(
     means = comparison.frame(discrimination=False)
     means = means[(means["by"] == "") & (means["model"] == base)]
     scale = {(row.score, _key(row.at)): abs(row.mean) for row in means.itertuples()}
-    pairs = comparison.differences(adjustment)
+    pairs = comparison.differences(adjustment, discrimination=False)
     for row in pairs[pairs["by"] == ""].itertuples() if len(pairs) else ():
         if base not in (row.model, row.versus) or not np.isfinite(row.difference + row.standard_error):
             continue

@@ -15,7 +15,7 @@ from censcore.evaluation.losses import Losses, Means, Subset, track
 from censcore.evaluation.units import Units
 from censcore.exceptions import CenscoreError, InvalidInputError
 
-__all__ = ["means_by_refitting"]
+__all__ = ["means_by_refitting", "spread_over_refits"]
 
 FAR = 5.0  # robust standard deviations from the median, beyond which a refit is pulled in
 
@@ -38,11 +38,46 @@ def means_by_refitting(
     drawn, and the means of a draw show all there is; where none is, the scored subjects stay as they are
     and their influences are added.
     """
+    weight = np.column_stack([subset.weight for subset in subsets])
+
+    def means_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
+        return _means(losses, cases, C, weight)
+
+    spread, notes = spread_over_refits(means_under, weight, law, units, refits, seed, progress)
+    values: dict[Key, Estimate] = {}
+    start = 0
+    for (model, name), found in losses.values.items():
+        q = found.shape[1]
+        for s, subset in enumerate(subsets):
+            mean = row_influence(found, subset.weight, units.scored)
+            of_mean = spread[:, start + s * q : start + (s + 1) * q]
+            influence = of_mean if units.overlap else np.concatenate([mean.influence, of_mean])
+            values[s, model, name] = Estimate(mean.value, influence)
+        start += q * len(subsets)
+    what = "all subjects" if units.overlap else "the training subjects"
+    method = f"bootstrap: the censoring distribution fitted again to {refits} samples of {what}"
+    return Means(values, method, notes)
+
+
+def spread_over_refits(
+    values_under: Callable[[Distribution, np.ndarray], np.ndarray],
+    weight: np.ndarray,
+    law: LawOfC,
+    units: Units,
+    refits: int,
+    seed: int,
+    progress: bool = False,
+) -> tuple[np.ndarray, list[str]]:
+    """Entries (refits, columns) whose squares sum to the variance over bootstrap samples, and notes.
+
+    ``values_under`` gives all values, one after the other, under a refitted censoring distribution and the
+    weights (n, m) of the drawn subjects.
+    """
     if refits < 2:
         raise InvalidInputError(
             f"refits, the number of bootstrap samples: got {refits}, expected at least 2."
         )
-    weight = np.column_stack([subset.weight for subset in subsets])
+    refit = _refitter(law)
     of_scored, of_train, count = _numbered(units)
     rng = np.random.default_rng(seed)
     drawn: list[np.ndarray] = []
@@ -53,7 +88,7 @@ def means_by_refitting(
             training = np.repeat(np.arange(law.n_train), times[of_train])
             w = weight * times[of_scored][:, None] if units.overlap else weight
             try:
-                drawn.append(_means(losses, cases, w, _refitter(law), training))
+                drawn.append(values_under(refit(training), w))
                 break
             except CenscoreError as error:
                 failures += 1
@@ -74,19 +109,7 @@ def means_by_refitting(
             "deviations from the others and were pulled in to that distance: the censoring distribution is "
             "hard to estimate here, and its standard errors are rough."
         )
-    values: dict[Key, Estimate] = {}
-    start = 0
-    for (model, name), found in losses.values.items():
-        q = found.shape[1]
-        for s, subset in enumerate(subsets):
-            mean = row_influence(found, subset.weight, units.scored)
-            of_mean = spread[:, start + s * q : start + (s + 1) * q]
-            influence = of_mean if units.overlap else np.concatenate([mean.influence, of_mean])
-            values[s, model, name] = Estimate(mean.value, influence)
-        start += q * len(subsets)
-    what = "all subjects" if units.overlap else "the training subjects"
-    method = f"bootstrap: the censoring distribution fitted again to {refits} samples of {what}"
-    return Means(values, method, notes)
+    return spread, notes
 
 
 def _numbered(units: Units) -> tuple[np.ndarray, np.ndarray, int]:
@@ -105,15 +128,8 @@ def _refitter(law: LawOfC) -> Callable[[np.ndarray], Distribution]:
     return lambda subjects: refit(train.take(subjects), X)
 
 
-def _means(
-    losses: Losses,
-    cases: dict[str, Case],
-    weight: np.ndarray,
-    refit: Callable[[np.ndarray], Distribution],
-    training: np.ndarray,
-) -> np.ndarray:
-    """All means, one after the other, under the distribution fitted to some training subjects."""
-    C = refit(training)
+def _means(losses: Losses, cases: dict[str, Case], C: Distribution, weight: np.ndarray) -> np.ndarray:
+    """All means, one after the other, under a censoring distribution."""
     means = []
     for model, case in cases.items():
         again = replace(case, C=C)

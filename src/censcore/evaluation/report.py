@@ -83,7 +83,7 @@ def _verdict(comparison: Comparison) -> str:
     block = frame[frame["score"] == name]
     block = block[block["at"].isna() | (block["at"] == block["at"].iloc[0])].sort_values("mean")
     first, second = block["model"].iloc[0], block["model"].iloc[1]
-    pairs = comparison.differences()
+    pairs = comparison.differences(discrimination=False)
     at = block["at"].iloc[0]
     same_at = pairs["at"].isna() if np.isnan(at) else pairs["at"] == at
     chosen = pairs[(pairs["by"] == "") & (pairs["score"] == name) & same_at]
@@ -143,7 +143,7 @@ def _scored(cell: str) -> str:
 
 
 def _difference_table(comparison: Comparison) -> str:
-    pairs = comparison.differences()
+    pairs = comparison.differences(discrimination=False)
     if not len(pairs):
         return "<p>There is nothing to compare: fewer than two forecasts share a score.</p>"
     titles = {score.name: (score.title, score.axis) for score in comparison.scores}

@@ -44,7 +44,7 @@ def lines_of(comparison: Comparison) -> list[tuple[str, list[str]]]:
 
 def _cell(row: object) -> str:
     mean, error = row.mean, row.standard_error  # type: ignore[attr-defined]
-    if row.note == "not available":  # type: ignore[attr-defined]
+    if row.note.startswith("not available"):  # type: ignore[attr-defined]
         return "not available"
     if np.isinf(mean):
         return f"inf ({row.infinite} subjects) "  # type: ignore[attr-defined]

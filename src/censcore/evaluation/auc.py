@@ -1,0 +1,208 @@
+"""Time-dependent AUC: the chance that a case has a higher risk than a control."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution
+from censcore.evaluation.inference import Estimate, group_codes, shares
+from censcore.evaluation.pairs import (
+    Pairs,
+    Sums,
+    check_horizon,
+    check_risk,
+    estimate_of_pairs,
+    positivity_error,
+    share_of_pairs,
+)
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored, as_outcome
+
+__all__ = ["CasesAndControls", "cases_and_controls", "dynamic_auc", "dynamic_auc_estimate"]
+
+
+def dynamic_auc(
+    y: Any,
+    risk: Any,
+    censoring: Distribution,
+    times: Any,
+    *,
+    horizon: float | None = None,
+    sample_weight: Any = None,
+) -> np.ndarray:
+    r"""Cumulative/dynamic AUC: P(risk of a case > risk of a control) at each time t, ties counting one half.
+
+    A case has its event by t and weighs :math:`1/G(y_i-\mid x_i)`; a control is followed beyond t and
+    weighs :math:`1/G(t\mid x_j)`, with :math:`G(t\mid x)=P(C>t\mid x)`. If C is the same for all subjects,
+    the weights of the controls cancel. The AUC is descriptive and not proper: it ignores calibration.
+
+    Parameters
+    ----------
+    y : outcome
+        n subjects.
+    risk : array, (n,) or (n, q)
+        Higher means an earlier event; one column per time, for instance F(t), or one for all.
+    censoring : Distribution
+        Censoring distribution.
+    times : array, (q,)
+        Times, at which every subject must have a chance to be still followed.
+    horizon : float, optional
+        The times must lie below it.
+    sample_weight : array, (n,), optional
+        Weights of the subjects; counts give the AUC of the replicated data.
+
+    Returns
+    -------
+    array, (q,)
+        NaN where there are no cases or no controls.
+
+    Raises
+    ------
+    PositivityError
+        If some subject has no chance to be followed beyond a time.
+
+    References
+    ----------
+    Uno, Cai, Tian & Wei (2007). Evaluating prediction rules for t-year survivors with censored regression
+    models. Journal of the American Statistical Association 102, 527-537.
+
+    Blanche, Dartigues & Jacqmin-Gadda (2013). Estimating and comparing time-dependent areas under receiver
+    operating characteristic curves for censored event times with competing risks. Statistics in Medicine 32,
+    5381-5397.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.evaluation import dynamic_auc
+    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0, 4.0], event=[1, 1, 0, 1])
+    >>> dynamic_auc(y, [0.9, 0.3, 0.5, 0.1], cs.Uniform(0.0, 8.0), times=[1.5, 2.5]).round(3)
+    array([1.   , 0.731])
+    """
+    y = as_outcome(y)
+    times = _check_times(times, horizon)
+    r = check_risk(risk, len(y), columns=len(times))
+    weight = shares(sample_weight, len(y))
+    used = np.nonzero(weight > 0)[0]
+    return np.array(
+        [
+            share_of_pairs(cases_and_controls(y, r[:, k], censoring, t, subjects=used), weight[used])
+            for k, t in enumerate(times)
+        ]
+    )
+
+
+def dynamic_auc_estimate(
+    y: Any,
+    risk: Any,
+    censoring: Distribution,
+    times: Any,
+    *,
+    horizon: float | None = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> Estimate:
+    """:func:`dynamic_auc` with its standard error, for any risk score.
+
+    The censoring distribution is taken as known; :func:`compare` adds the error of estimating it. The
+    difference of two estimates on the same subjects is that of a paired comparison.
+
+    Parameters
+    ----------
+    y, risk, censoring, times, horizon, sample_weight
+        As in :func:`dynamic_auc`.
+    groups : array, (n,), optional
+        Labels of subjects that depend on each other, such as visits of one patient.
+
+    Returns
+    -------
+    Estimate
+        ``value`` and ``standard_error``, both (q,), and ``interval(confidence)``; the error is NaN where all
+        pairs are won or lost, or have one subject in common.
+    """
+    y = as_outcome(y)
+    n, times = len(y), _check_times(times, horizon)
+    r = check_risk(risk, n, columns=len(times))
+    weight, code = shares(sample_weight, n), group_codes(groups, n)
+    used = np.nonzero(weight > 0)[0]
+    found = [
+        estimate_of_pairs(
+            cases_and_controls(y, r[:, k], censoring, float(t), subjects=used), used, weight, code
+        )
+        for k, t in enumerate(times)
+    ]
+    return Estimate(
+        np.concatenate([estimate.value for estimate in found]),
+        np.concatenate([estimate.influence for estimate in found], axis=1),
+    )
+
+
+def _check_times(times: Any, horizon: float | None) -> np.ndarray:
+    values = np.atleast_1d(to_numpy(times).astype(np.float64))
+    if values.ndim != 1 or not (np.isfinite(values) & (values >= 0)).all():
+        raise InvalidInputError(f"times: got {values.tolist()}, expected finite, non-negative times, (q,).")
+    end = check_horizon(horizon)
+    if (values >= end).any():
+        raise InvalidInputError(
+            f"times must lie below the horizon: got {values.max():g}, expected < {end:g}."
+        )
+    return values
+
+
+def cases_and_controls(
+    y: RightCensored, risk: np.ndarray, censoring: Distribution, t: float, *, subjects: np.ndarray
+) -> CasesAndControls:
+    """The pairs of a case and a control at t among some of the subjects."""
+    C = censoring.marginal(0)
+    C = C if len(C) in (1, len(subjects)) else C.take(subjects)
+    time, event = to_numpy(y.time)[subjects], to_numpy(y.event)[subjects]
+    G_t = np.broadcast_to(to_numpy(C.sf(t)), time.shape)
+    if (G_t <= 0).any():
+        end = float(to_numpy(C.isf(0.0)).min())
+        raise positivity_error(t, "the time", subjects[G_t <= 0], end)
+    G_y = np.broadcast_to(to_numpy(C.sf_left(np.minimum(time, t))), time.shape)
+    return CasesAndControls(time, event, risk[subjects], G_y, G_t, t)
+
+
+class CasesAndControls(Pairs):
+    """Cases weighted by 1/G(y-), controls by 1/G(t): the weight of a pair is their product."""
+
+    def __init__(
+        self,
+        time: np.ndarray,
+        event: np.ndarray,
+        risk: np.ndarray,
+        G_y: np.ndarray,
+        G_t: np.ndarray,
+        t: float,
+    ) -> None:
+        self.earlier = (event & (time <= t)) / G_y
+        self.later = (time > t) / G_t
+        self.case = self.earlier > 0
+        self.ends_earlier = np.where(self.case, time, 0.0)
+        # the weight of a control involves the jump of G at t
+        self.ends_later = np.where(self.case, np.nextafter(t, np.inf), 0.0)
+        self.order = np.argsort(risk, kind="stable")
+        ranked = risk[self.order]
+        self.below, self.up_to = (np.searchsorted(ranked, risk, side) for side in ("left", "right"))
+
+    def over_later(self, values: np.ndarray) -> Sums:
+        """Sums over controls, for each case."""
+        below = self._cumulated(self.later[:, None] * values)
+        won = (below[self.below] + below[self.up_to]) / 2
+        case = self.case[:, None]
+        return np.where(case, won, 0.0), np.where(case, below[-1], 0.0)
+
+    def over_earlier(self, values: np.ndarray) -> Sums:
+        """Sums over cases, for each control."""
+        below = self._cumulated(np.where(self.case[:, None], values, 0.0))
+        won = below[-1] - (below[self.below] + below[self.up_to]) / 2
+        return self.later[:, None] * won, self.later[:, None] * below[-1]
+
+    def _cumulated(self, values: np.ndarray) -> np.ndarray:
+        """Sums over the subjects of lowest risk: none of them, one, ..., all."""
+        sums = np.zeros((len(values) + 1, values.shape[1]))
+        np.cumsum(values[self.order], axis=0, out=sums[1:])
+        return sums
