@@ -18,7 +18,7 @@ from censcore.scores._problem import (
     inverse_reach,
     pose,
     refuse_infinite,
-    refuse_unreached,
+    refuse_unreached_before,
 )
 from censcore.scores._squares import as_steps, clock_of, numbers_per_row, square_below
 from censcore.scores.crps import add_to_events, crps_of
@@ -93,7 +93,7 @@ def integrated_brier_score(
 
 
 def _ipcw(problem: Problem, end: PointMass) -> Array:
-    refuse_unreached(problem, problem.y.time)
+    refuse_unreached_before(problem, end.location)
     if isinstance(problem.C, Grouped) and len(end) == 1:
         return problem.in_groups(lambda group: _ipcw_losses(group, end))
     return _ipcw_losses(problem, end)
