@@ -55,7 +55,7 @@ REFUSED = {
     "an event beyond the support of C": (
         lambda: cs.crps(Y, F, cs.Uniform(0.0, 0.75)),
         PositivityError,
-        r"1 row \(0\).*earliest time is 1.*horizon=0.75",
+        r"2 rows \(0, 1\).*earliest time is 1.*horizon=0.75",
     ),
     "other numbers of rows": (
         lambda: cs.crps(Y, cs.Weibull([1.0, 2.0], 1.0), C),
