@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -236,11 +238,7 @@ def months(last, n=2000):
     return np.minimum(T, c), c >= T, c
 
 
-SCORES_OF_AREAS = [
-    cs.crps,
-    cs.energy_score,
-    lambda y, F, C, horizon: cs.pinball_score(y, F, C, [0.1, 0.715], horizon=horizon),
-]
+SCORES_OF_AREAS = [cs.crps, cs.energy_score, partial(cs.pinball_score, levels=[0.1, 0.6])]
 
 
 @pytest.mark.parametrize("score", SCORES_OF_AREAS)
