@@ -125,6 +125,8 @@ def as_rows(rows: Any) -> Any:
     """Which subjects to take (indices, a slice or a mask) as either library indexes by; one stays an axis."""
     if isinstance(rows, int | np.integer):
         return [int(rows)]
+    if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+        rows = rows[0]  # scikit-learn indexes by [rows, ...]
     if isinstance(rows, slice) or is_torch(rows):
         return rows
     chosen = np.ascontiguousarray(rows)  # torch takes no index with negative strides, such as order[::-1]

@@ -43,9 +43,9 @@ def integrated_brier_score(
         \int_0^{y\wedge h}\frac{F(s)^2}{G(s)}\,ds+\delta\,\frac{1}{G(y-)}\int_y^h(1-F(s))^2\,ds,
 
     with :math:`G(t)=P(C>t)`, :math:`G(t-)=P(C\ge t)` and the second term only for :math:`y\le h`: the
-    mean estimates the integrated Brier score of uncensored data on [0, h]. Both are proper up to the
-    horizon, if C is independent of T given the covariates and its law is right; late times weigh more on
-    the classical scale, and are noisier.
+    mean estimates the integrated Brier score of uncensored data on [0, h]. Both are proper on [0, h), if C
+    is independent of T given the covariates and its law is right; late times weigh more on the classical
+    scale, and are noisier.
 
     Parameters
     ----------
@@ -57,8 +57,10 @@ def integrated_brier_score(
         Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
         is given.
     scale : {"localized", "ipcw"}
-        ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C > t)
-        > 0 for all t that a row is followed to.
+        ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C >= h) > 0
+        for every subject, or without a horizon P(C > t) > 0 at every t. Beyond the support of C events would
+        pay :math:`(1-F)^2` and nobody :math:`F^2`, so that a forecast of early events would beat the truth;
+        the :class:`~censcore.exceptions.PositivityError` names the largest horizon that works.
     normalize : bool
         Divide by the horizon, which makes it a mean over [0, h].
     horizon : number or (n,) array, optional

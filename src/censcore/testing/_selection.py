@@ -41,7 +41,7 @@ class _Questions:
         return self.time[:, 2]
 
     def take(self, rows: Any) -> _Questions:
-        return _Questions(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return _Questions(*(np.ascontiguousarray(getattr(self, field.name)[rows]) for field in fields(self)))
 
     def of(self, j: int) -> _Questions:
         """The questions about coordinate ``j``."""
