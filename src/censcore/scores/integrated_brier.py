@@ -57,10 +57,10 @@ def integrated_brier_score(
         Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
         is given.
     scale : {"localized", "ipcw"}
-        ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C >= h) > 0
-        for every subject, or without a horizon P(C > t) > 0 at every t. Beyond the support of C events would
-        pay :math:`(1-F)^2` and nobody :math:`F^2`, so that a forecast of early events would beat the truth;
-        the :class:`~censcore.exceptions.PositivityError` names the largest horizon that works.
+        ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C >= h)
+        > 0 for every subject, or without a horizon P(C > t) > 0 at every t. Beyond the support of C events
+        would pay :math:`(1-F)^2` and nobody :math:`F^2`, so that a forecast of early events would beat the
+        truth; the :class:`~censcore.exceptions.PositivityError` names the largest horizon that works.
     normalize : bool
         Divide by the horizon, which makes it a mean over [0, h].
     horizon : number or (n,) array, optional
