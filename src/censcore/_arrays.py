@@ -122,11 +122,15 @@ def _torch_float(value: Array, name: str) -> Array:
 
 
 def as_rows(rows: Any) -> Any:
-    """Rows to take (indices, a slice or a mask) as either library indexes by; one row stays an axis."""
+    """Which subjects to take (indices, a slice or a mask) as either library indexes by; one stays an axis."""
     if isinstance(rows, int | np.integer):
         return [int(rows)]
-    # torch takes no index with negative strides, such as order[::-1]
-    return np.ascontiguousarray(rows) if isinstance(rows, np.ndarray) else rows
+    if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+        rows = rows[0]  # scikit-learn indexes by [rows, ...]
+    if isinstance(rows, slice) or is_torch(rows):
+        return rows
+    chosen = np.ascontiguousarray(rows)  # torch takes no index with negative strides, such as order[::-1]
+    return chosen if chosen.size else chosen.astype(np.intp)
 
 
 def convert(array: Array, like: Array) -> Array:

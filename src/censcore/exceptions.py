@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 __all__ = [
+    "BeyondFollowUpError",
     "CenscoreError",
     "CensoringWarning",
     "ContradictionError",
@@ -67,6 +68,13 @@ class PositivityError(CenscoreError, ValueError):
 
 class NoDensityError(CenscoreError, TypeError):
     """The log score was asked of a law that has no density (a step law or an ensemble)."""
+
+
+class BeyondFollowUpError(PositivityError, ContradictionError):
+    """Subjects were followed beyond the time at which the censoring distribution ends all follow-up.
+
+    It is both: the data contradict the distribution, and a smaller horizon mends it.
+    """
 
 
 class UnsupportedOutcomeError(CenscoreError, ValueError):

@@ -238,6 +238,13 @@ class RightCensored:
             return c.ndim == 1 or bool((c == c[:, :1]).all())
         return not bool(self._breaks_shared_censoring().any())
 
+    def _apart(self) -> np.ndarray:
+        """The subjects whose coordinates cannot have one censoring time in common."""
+        c = self.censoring_time
+        if c is not None and c.ndim == 2:
+            return np.nonzero(to_numpy((c != c[:, :1]).any(axis=1)))[0]
+        return np.nonzero(self._breaks_shared_censoring())[0]
+
     def _breaks_shared_censoring(self) -> np.ndarray:
         """Rows where a censored time lies below the row's largest time."""
         xp = namespace(self.time)

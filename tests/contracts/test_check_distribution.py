@@ -213,7 +213,7 @@ BROKEN = [
     (lambda: DrawsOfAnotherLaw(**ROWS), "sf: simulation is"),
     (lambda: DrawsWithoutSeed(**ROWS), "The same seed gives other draws"),
     (lambda: OneRowOfDraws(**ROWS), "sample"),
-    (lambda: DeafToRows(**ROWS), r"take\(indices\)"),
+    (lambda: DeafToRows(**ROWS), r"take\(permutation\): sf"),
     (lambda: RepeatedWhenShared(1.5, 2.0), "take repeats a law"),
     (lambda: TakesAnything(**ROWS), r"sf\(nan\) is not refused|has shape"),
     (lambda: DropsAxes(1.5, 2.0), r"sf of \(1, q\) has shape"),

@@ -95,15 +95,19 @@ class Distribution(ABC):
         """Number of event times."""
         return self.shape[1] if len(self.shape) == 2 else 1
 
-    def _map(self, f: Callable[[Array], Array]) -> Self:
-        """The same kind of law with ``f`` applied to every array it holds."""
+    def _rebuilt(self, array: Callable[[Array], Array], law: Callable[[Any], Any]) -> Self:
+        """The same kind of law, made of other arrays and other parts."""
         other = copy.copy(self)
         other._remembered = {}
         for name in self._arrays:
-            setattr(other, name, f(getattr(self, name)))
+            setattr(other, name, array(getattr(self, name)))
         for name in self._laws:
-            setattr(other, name, [law._map(f) for law in getattr(self, name)])
+            setattr(other, name, [law(part) for part in getattr(self, name)])
         return other
+
+    def _map(self, f: Callable[[Array], Array]) -> Self:
+        """The same kind of law with ``f`` applied to every array it holds."""
+        return self._rebuilt(f, lambda part: part._map(f))
 
     def _remember(self, name: str, make: Callable[[], Any]) -> Any:
         """What ``make`` derives from the arrays, made once; again each time where a gradient is recorded."""
@@ -116,9 +120,19 @@ class Distribution(ABC):
         return value
 
     def take(self, rows: Any) -> Self:
-        """The laws of some rows (indices, a slice or a mask); a law shared by all rows stays shared."""
+        """The distributions of some subjects (indices, a slice or a mask); a shared one stays shared.
+
+        Every part chooses for itself, so that parts that hold more than arrays do it in their way.
+        """
+        n = len(self)
+        if n == 1:
+            return self
+        if isinstance(rows, slice) and (rows.step or 1) < 0:
+            rows = np.arange(n)[rows]  # torch has no slices that run backwards
         rows = as_rows(rows)
-        return self._map(lambda array: array if array.shape[0] == 1 else array[rows])
+        return self._rebuilt(
+            lambda array: array if array.shape[0] == 1 else array[rows], lambda part: part.take(rows)
+        )
 
     def __getitem__(self, rows: Any) -> Self:
         return self.take(rows)
@@ -255,6 +269,16 @@ class Univariate(Distribution):
         """P(T = inf), (n,) or (1,)."""
         return self._xp.zeros_like(self._reference[:1, ...]).reshape(-1)[:1]
 
+    def _end(self) -> Array:
+        """The end of the support, inf{t: P(T > t) = 0}, (1 or n, 1)."""
+        reference = self._reference
+        return self.detach()._isf(self._xp.zeros((1, 1), dtype=reference.dtype, device=reference.device))
+
+    def _excludes(self, t: Array) -> Array:
+        """What :meth:`excludes` says at times (1 or n, q)."""
+        end = self._end()
+        return (t > end) | ((self._sf_left(end) >= 1) & (t != end))
+
     def _breaks(self) -> Array | None:
         """Times (1 or n, b), ascending, where the survival function jumps or bends; None if it never does."""
         return None
@@ -326,6 +350,35 @@ class Univariate(Distribution):
         """P(T = inf), (n,): the share that never has the event."""
         xp = self._xp
         return xp.broadcast_to(self._mass_at_infinity(), (len(self),))
+
+    def known_time(self) -> Array:
+        """The time that has all the mass, (n,); NaN where the mass is spread over several."""
+        xp, end = self._xp, self._end()
+        known = xp.where(self._sf_left(end) >= 1, end, xp.full_like(end, np.nan))
+        return xp.broadcast_to(known[:, 0], (len(self),))
+
+    def excludes(self, t: Array) -> Array:
+        """Whether the distribution rules out that the time is ``t``: booleans of the shape of ``sf(t)``.
+
+        A time beyond the end of the support is ruled out, and where one time has all the mass every other is.
+        So are times before the support of :class:`~censcore.Uniform`. A mixture rules out what all its
+        components rule out. Otherwise a time without mass is not ruled out: the jumps of a step function or
+        the members of an ensemble stand for the times around them, since estimates have atoms at the times
+        of their data. Scores refuse a censoring distribution that rules out an observed censoring time.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> closing = cs.Mixture([cs.PointMass(2.0), cs.PointMass(5.0)], weights=[0.5, 0.5])
+        >>> closing.excludes([2.0, 3.0, 5.0])
+        array([False,  True, False])
+        >>> cs.Step([2.0, 5.0], sf=[0.5, 0.0]).excludes([2.0, 3.0, 6.0])
+        array([False, False,  True])
+        """
+        law = self._fitting(t)
+        (t,), restore = law._as_columns(t=t)
+        check_not_nan(t, "t")
+        return restore(law._excludes(t) | (t < 0))
 
     def icdf_beyond(self, y: Array, p: Array) -> Array:
         r"""Quantiles of the law given T >= y: :math:`\inf\{t\ge y: P(T\le t\mid T\ge y)\ge p\}`.

@@ -64,9 +64,7 @@ class Joint(Distribution):
     def _end_of_first(self) -> Array:
         """The end of the support of the first event, (n,) or (1,)."""
         xp = self._xp
-        ends = [
-            law._isf(xp.zeros_like(law._reference[:1, :1]))[:, 0] for law in map(self.marginal, range(self.k))
-        ]
+        ends = [law._end()[:, 0] for law in map(self.marginal, range(self.k))]
         return xp.min(xp.stack(xp.broadcast_arrays(*ends), axis=1), axis=1)
 
     def sf(self, t: Array) -> Array:
@@ -181,8 +179,11 @@ def _as_events(event: Array, time: Array) -> Array:
     return event != 0
 
 
-def in_one_library(laws: Sequence[Distribution], owner: str) -> list[Any]:
-    """The laws, those built from plain numbers brought to the library of the others."""
+def in_one_library(laws: Sequence[Distribution], owner: str, common: bool = True) -> list[Any]:
+    """The laws, those built from plain numbers brought to the library of the others.
+
+    ``common`` demands that all describe the same subjects.
+    """
     laws = list(laws)
     if not laws:
         raise InvalidInputError(f"{owner} needs at least one law; an empty list came.")
@@ -192,11 +193,16 @@ def in_one_library(laws: Sequence[Distribution], owner: str) -> list[Any]:
                 f"{owner} takes laws of one event time, such as Weibull(shape, scale); "
                 f"{type(law).__name__} came."
             )
+        if law.k > 1:
+            raise InvalidInputError(
+                f"{owner} takes distributions of one event time; got one of {law.k}. Pass its marginal(j)."
+            )
     bound = [law for law in laws if not law._is_neutral]
     one_namespace(**{f"law {i}": law._reference for i, law in enumerate(bound)})
     if bound:
         laws = [law.like(bound[0]._reference) if law._is_neutral else law for law in laws]
-    common_rows(**{f"law {j}": len(law) for j, law in enumerate(laws)})
+    if common:
+        common_rows(**{f"law {j}": len(law) for j, law in enumerate(laws)})
     return laws
 
 
@@ -247,6 +253,15 @@ class First(Univariate):
 
     def _icdf(self, p: Array) -> Array:
         return self._xp.where(p < 1, super()._icdf(p), self._joint._end_of_first()[:, None])
+
+    def _end(self) -> Array:
+        return detach(self._joint._end_of_first())[:, None]
+
+    def _excludes(self, t: Array) -> Array:
+        """The first event is one of them, so it can be at t only where one of them can."""
+        xp, joint = self._xp, self._joint
+        excluded = [joint.marginal(j)._excludes(t) for j in range(joint.k)]
+        return (t > self._end()) | xp.all(xp.stack(xp.broadcast_arrays(*excluded), axis=-1), axis=-1)
 
     def _logpdf(self, t: Array) -> Array:
         if not self.has_density:

@@ -87,6 +87,14 @@ class Censored(Univariate):
     def _cut(self, t: Array) -> Array:
         return self._xp.minimum(t, self._tau)
 
+    def _end(self) -> Array:
+        return self._cut(self._law._end())
+
+    def _excludes(self, t: Array) -> Array:
+        """Beyond tau nothing is left; tau itself is possible where the law reaches it."""
+        before = (t < self._tau) | (self._law._sf_left(self._tau) <= 0)
+        return (t > self._tau) | (before & self._law._excludes(t))
+
     def _mass_at_infinity(self) -> Array:
         mass = self._law._mass_at_infinity()
         return self._until_tau(self._xp.isinf(self._tau[:, 0]), mass, 0.0)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, is_torch, one_namespace, to_numpy
+from censcore._arrays import Array, as_float, as_rows, is_torch, to_numpy
 from censcore.distributions._base import Univariate
+from censcore.distributions._joint import in_one_library
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Grouped"]
@@ -38,9 +40,7 @@ class Grouped(Univariate):
     _laws: ClassVar[tuple[str, ...]] = ("_members",)
 
     def __init__(self, laws: Sequence[Univariate], group: Any) -> None:
-        bound = [law for law in laws if not law._is_neutral]
-        one_namespace(**{f"law {i}": law._reference for i, law in enumerate(bound)})
-        self._members = [law.like(bound[0]._reference) if bound and law._is_neutral else law for law in laws]
+        self._members = in_one_library(laws, "Grouped", common=False)
         self._group = np.asarray(to_numpy(group), dtype=np.intp)
         self._check()
         self._position = np.zeros(len(self._group), dtype=np.intp)
@@ -65,12 +65,12 @@ class Grouped(Univariate):
 
     @property
     def has_density(self) -> bool:  # type: ignore[override]
-        """Whether every group's law has one."""
-        return all(law.has_density for law in self._members)
+        """Whether the distribution of every subject has one."""
+        return all(law.has_density for _, law in self._groups())
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
-        degrees = [law._degree for law in self._members]
+        degrees = [law._degree for _, law in self._groups()]
         return None if None in degrees else max(degrees)  # type: ignore[type-var]
 
     def __len__(self) -> int:
@@ -78,10 +78,11 @@ class Grouped(Univariate):
 
     def take(self, rows: Any) -> Self:
         """The laws of some rows (indices, a slice or a mask)."""
-        if isinstance(rows, int | np.integer):
-            rows = [int(rows)]
-        rows = to_numpy(rows) if is_torch(rows) else rows
-        other = self._map(lambda array: array)
+        if len(self) == 1:
+            return self
+        rows = to_numpy(rows) if is_torch(rows) else as_rows(rows)
+        other = copy.copy(self)
+        other._remembered = {}
         other._group, other._position = self._group[rows], self._position[rows]
         return other
 
@@ -108,7 +109,10 @@ class Grouped(Univariate):
         """Each group's formula on its rows of ``arrays`` (1 or n, q), the rows back in order."""
         xp = self._xp
         parts = []
-        for rows, law in self._groups():
+        groups = self._groups()
+        if len(self) == 1:  # one subject's distribution serves all subjects, as it does everywhere
+            return getattr(groups[0][1], formula)(*arrays)
+        for rows, law in groups:
             part = getattr(law, formula)(*(array if array.shape[0] == 1 else array[rows] for array in arrays))
             parts.append(xp.broadcast_to(part, (len(rows), *part.shape[1:])))
         return self._in_row_order(parts)
@@ -146,6 +150,12 @@ class Grouped(Univariate):
 
     def _mass_at_infinity(self) -> Array:
         return self._by_group("_mass_at_infinity")
+
+    def _end(self) -> Array:
+        return self._by_group("_end")
+
+    def _excludes(self, t: Array) -> Array:
+        return self._by_group("_excludes", t)
 
     def _breaks(self) -> Array | None:
         """The break points of all groups, so that they need not be repeated for every row."""

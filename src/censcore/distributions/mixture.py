@@ -58,11 +58,6 @@ class Mixture(Univariate):
 
     def __init__(self, components: Sequence[Univariate], weights: Array) -> None:
         laws = in_one_library(components, "Mixture")
-        for law in laws:
-            if law.k > 1:
-                raise InvalidInputError(
-                    f"Mixture takes laws of one event time; a component has {law.k}. Mix its law.marginal(j)."
-                )
         neutral = all(law._is_neutral for law in laws)
         if neutral and not is_neutral(weights):
             laws = [law.like(as_float(weights, "weights")) for law in laws]
@@ -163,12 +158,27 @@ class Mixture(Univariate):
     def _up_to_the_end(self, t: Array, last: Array) -> Array:
         """The end of the support, the latest of the components': rounding would stop the search early."""
         xp = self._xp
-        if not bool(xp.any(last)):
-            return t
-        nothing = xp.zeros_like(self._weights[:, :1])
-        ends = [law._isf(nothing) for law in self._components]
-        used = [xp.where(self._weights[:, j : j + 1] > 0, end, nothing) for j, end in enumerate(ends)]
-        return xp.where(last, xp.max(xp.stack(xp.broadcast_arrays(*used), axis=-1), axis=-1), t)
+        return xp.where(last, self._end(), t) if bool(xp.any(last)) else t
+
+    def _end(self) -> Array:
+        """The latest of the components' ends."""
+        xp = self._xp
+        ends = self._of_used(lambda law: law._end(), 0.0)
+        return xp.max(xp.stack(xp.broadcast_arrays(*ends), axis=-1), axis=-1)
+
+    def _excludes(self, t: Array) -> Array:
+        xp = self._xp
+        excluded = self._of_used(lambda law: law._excludes(t), True)
+        return xp.all(xp.stack(xp.broadcast_arrays(*excluded), axis=-1), axis=-1)
+
+    def _of_used(self, formula: Callable[[Univariate], Array], otherwise: float) -> list[Array]:
+        """A formula of each component, ``otherwise`` where its weight is zero."""
+        xp = self._xp
+        values = [formula(law) for law in self._components]
+        return [
+            xp.where(self._weights[:, j : j + 1] > 0, value, xp.full_like(value, otherwise))
+            for j, value in enumerate(values)
+        ]
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
         return self._sum(lambda law: law._integrated_sf(a, b))

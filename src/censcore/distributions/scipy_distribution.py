@@ -72,6 +72,10 @@ class ScipyDistribution(Univariate):
         low, high = (np.reshape(end, (-1, 1)).astype(self._reference.dtype) for end in self._call("support"))
         return None if not low.any() and np.isinf(high).all() else merge_edges(low, high)
 
+    def _excludes(self, t: Array) -> Array:
+        low, high = self._call("support")
+        return (t < low) | (t > high)
+
     def _parameters(self) -> dict[str, list[float]]:
         return {name.lstrip("_"): getattr(self, name)[:3, 0].tolist() for name in self._arrays}
 

@@ -90,5 +90,8 @@ class Uniform(Parametric):
         u, v = self._within(a), self._within(b)
         return early + (v - u) * ((self._high - u) + (self._high - v)) / (2 * (self._high - self._low))
 
+    def _excludes(self, t: Array) -> Array:
+        return (t < self._low) | (t > self._high)
+
     def _breaks(self) -> Array:
         return merge_edges(self._low, self._high)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
-from censcore.distributions import Independent, PointMass
+from censcore.distributions import Independent
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import RightCensored
 
@@ -25,12 +25,12 @@ def check_componentwise(C: Any) -> None:
 
 
 def known_rows(y: RightCensored, C: Any) -> np.ndarray:
-    """Rows whose censoring time is known: seen, or a point mass; (n,) booleans."""
+    """Rows whose censoring time is known: seen, or the only time that C can have; (n,) booleans."""
     censored = ~to_numpy(y.event).reshape(len(y), -1)
+    known = np.stack([~np.isnan(to_numpy(C.marginal(j).known_time())) for j in range(C.k)], axis=1)
     if C.k == 1:
-        return np.logical_or(censored.any(axis=1), isinstance(C.marginal(0), PointMass))
-    points = np.array([isinstance(C.marginal(j), PointMass) for j in range(C.k)])
-    return np.all(censored | points, axis=1)
+        return np.logical_or(censored.any(axis=1), known[:, 0])
+    return np.all(censored | known, axis=1)
 
 
 def compatible_times(y: RightCensored, C: Any, levels: Array) -> Array:

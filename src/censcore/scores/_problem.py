@@ -18,10 +18,12 @@ from censcore._arrays import (
     one_namespace,
     to_numpy,
 )
+from censcore._numerics import invert_decreasing
 from censcore._validation import check_positive, name_rows
 from censcore.distributions import Distribution, PointMass, Univariate
 from censcore.distributions.independent import Independent
 from censcore.exceptions import (
+    BeyondFollowUpError,
     ContradictionError,
     InvalidInputError,
     InvalidTypeError,
@@ -41,6 +43,7 @@ __all__ = [
     "pose",
     "refuse_infinite",
     "refuse_unreached",
+    "refuse_unreached_before",
 ]
 
 
@@ -81,6 +84,8 @@ class Problem:
 
     def in_groups(self, score: Callable[[Problem], Array]) -> Array:
         """A score of each group of rows under the group's own law of C, the rows back in order."""
+        if len(self.C) == 1:
+            return score(replace(self, C=self.C._groups()[0][1]))
         parts = [score(replace(self.take(rows), C=law)) for rows, law in self.C._groups()]
         return self.C._in_row_order(parts)
 
@@ -110,17 +115,13 @@ def pose(
     if len(y) != n:
         y = y.take(np.zeros(n, dtype=np.int64))
     _check_dimensions(y, forecast, censoring, joint)
-    if given or needs_law:
-        _refuse_contradictions(y, censoring)
     if horizon is not None:
         tau = check_horizon(horizon, y)
         y, censoring = y.censor_at(tau), censoring.censor_at(tau)
-    if not needs_law:
+    if not (given or needs_law):
         return Problem(y, forecast, censoring)
-    if y.time.ndim == 1:
-        return Problem(y, forecast, censoring, _chance_to_be_seen(y, censoring))
-    _refuse_impossible_joint_events(y, censoring)
-    return Problem(y, forecast, censoring)
+    reached = [_chance_to_be_seen(part, law) for part, law in _by_censoring_time(y, censoring)]
+    return Problem(y, forecast, censoring, reached[0] if y.time.ndim == 1 else None)
 
 
 def known_law(y: RightCensored) -> Distribution | None:
@@ -187,8 +188,17 @@ def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint:
         raise InvalidInputError(
             f"The law of C has {C.k} coordinates; one (shared) or {y.k} (one per event time) were expected."
         )
-    if C.k == 1 and y.k > 1 and y.censoring_time is None and not y.shares_censoring:
-        y._require_shared("A shared law of C: the score")
+    if C.k == 1 and not y.shares_censoring:
+        raise ContradictionError(
+            "The censoring distribution is of one time shared by the coordinates, but the outcome has one "
+            f"censoring time per coordinate (in {name_rows(y._apart())}). Pass Independent([C_1, ..., C_k]), "
+            "or leave it out where the outcome has censoring_time."
+        )
+    if C.k > 1 and y.censoring_time is not None and y.censoring_time.ndim == 1 and not _knows_all(C):
+        raise ContradictionError(
+            f"The censoring distribution has {C.k} independent times, but the outcome has one censoring_time "
+            "shared by its coordinates. Pass the distribution of that one time, or leave it out."
+        )
 
 
 def check_horizon(horizon: Array, y: RightCensored) -> Array:
@@ -209,71 +219,76 @@ def check_horizon(horizon: Array, y: RightCensored) -> Array:
     return tau
 
 
-def _refuse_contradictions(y: RightCensored, C: Distribution) -> None:
-    for j in range(C.k):
-        law = C.marginal(j)
-        if isinstance(law, PointMass):
-            y_j = y if C.k == 1 else y.marginal(j)
-            _refuse_other_censoring_times(y_j, law)
+def _knows_all(C: Distribution) -> bool:
+    return all(not np.isnan(to_numpy(C.marginal(j).known_time())).any() for j in range(C.k))
 
 
-def _refuse_other_censoring_times(y: RightCensored, law: PointMass) -> None:
-    c = law.location if y.time.ndim == 1 else law.location[:, None]
-    late = np.unique(np.nonzero(to_numpy(y.time > c))[0])
-    if late.size:
-        raise ContradictionError(
-            f"The law of C says that follow-up ends at c, but {name_rows(late)} have a time beyond it. "
-            "Cut the outcome with y.censor_at(c), or pass the c that applied."
-        )
-    wrong = np.unique(np.nonzero(to_numpy(~y.event & (y.time != c)))[0])
-    if wrong.size:
-        raise ContradictionError(
-            f"{name_rows(wrong)} are censored at a time that the law of C excludes (PointMass says C = c "
-            "exactly, PointMass(inf) that nothing is censored). Scoring them so would be improper: pass the "
-            "law that censored them, for instance "
-            "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
-        )
+def _by_censoring_time(y: RightCensored, C: Distribution) -> list[tuple[RightCensored, Univariate]]:
+    """What was seen of every censoring time, as an outcome (n,), and its distribution.
+
+    Of one C shared by several event times it is the largest time, an event only where all of them are.
+    """
+    if y.k == 1 or C.k > 1:
+        return [(y.marginal(j), C.marginal(j)) for j in range(C.k)]
+    xp = namespace(y.time)
+    together = RightCensored(xp.max(y.time, axis=1), xp.all(y.event, axis=1), y._shared_censoring_time())
+    return [(together, C.marginal(0))]
 
 
-def _refuse_impossible_joint_events(y: RightCensored, C: Distribution) -> None:
-    for j in range(C.k):
-        law = C.marginal(j)
-        if not isinstance(law, PointMass):
-            _chance_to_be_seen(y.marginal(j) if C.k > 1 else _fully_observed(y), law)
-
-
-def _chance_to_be_seen(y: RightCensored, C: Any) -> Array:
-    """P(C >= y), (n,), by which events are divided; an event where it is zero is refused."""
-    law = C.marginal(0)
-    reached = law.sf_left(y.time)
-    bad = np.nonzero(to_numpy(y.event & (reached <= 0)))[0]
-    if bad.size:
-        _raise_impossible(bad, to_numpy(y.time)[bad], law)
+def _chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
+    """P(C >= y), (n,), by which events are divided; a distribution under which y cannot be is refused."""
+    reached = C.sf_left(y.time)
+    c, known = y.censoring_time, namespace(y.time).ones_like(y.event)
+    if c is None:
+        c, known = y.time, ~y.event
+    end = C._end()[:, 0]
+    beyond = (y.time > end) | (y.event & (reached <= 0)) | (known & (c > end))
+    _refuse_beyond(np.nonzero(to_numpy(beyond))[0], y, C)
+    _refuse_excluded(np.nonzero(to_numpy(known & C.excludes(c)))[0], to_numpy(c), C)
     return reached
 
 
-def _raise_impossible(bad: np.ndarray, times: np.ndarray, law: Univariate) -> None:
-    end = _largest_horizon(law if len(law) == 1 else law.take(bad), times)
-    raise PositivityError(
-        f"The law of C gives no chance to follow-up as long as the event times of {name_rows(bad)} (the "
-        f"earliest is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} or less "
-        "to score the forecasts up to a time that the law supports, or a law of C with a longer support.",
+def _refuse_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
+    if not bad.size:
+        return
+    some = C if len(C) == 1 else C.take(bad)
+    times = to_numpy(y.time)[bad]
+    end = _largest_horizon(some, times[to_numpy(y.event)[bad]])
+    raise BeyondFollowUpError(
+        f"The censoring distribution gives no chance to follow-up as long as that of {name_rows(bad)} (the "
+        f"earliest time is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} or "
+        "less to score the forecasts up to a time that it supports, or a censoring distribution with a "
+        "longer support.",
         rows=bad.tolist(),
         horizon=end,
     )
 
 
-def _largest_horizon(law: Univariate, times: np.ndarray) -> float:
-    """Where the law ends; just before it if an event sits on an end that C reaches with probability zero."""
-    ends = to_numpy(law.isf(0.0)).reshape(-1)
-    end = ends.min()
-    return float(np.nextafter(end, 0) if (times <= end).any() else end)
+def _refuse_excluded(bad: np.ndarray, c: np.ndarray, C: Univariate) -> None:
+    if not bad.size:
+        return
+    one = np.broadcast_to(to_numpy(C.known_time()), c.shape)[bad[0]]
+    expected = "" if np.isnan(one) else ", expected never" if np.isinf(one) else f", expected {one:g}"
+    raise ContradictionError(
+        f"The censoring distribution excludes the censoring times of {name_rows(bad)} (got {c[bad[0]]:g}"
+        f"{expected}): a point mass at c says that C = c exactly, one at infinity that nothing is censored. "
+        "A score under it would be improper. Pass the distribution that censored them, for instance "
+        "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
+    )
 
 
-def _fully_observed(y: RightCensored) -> RightCensored:
-    """Under one shared C only the largest time of rows without a censored coordinate asks for its law."""
-    xp = namespace(y.time)
-    return RightCensored(xp.max(y.time, axis=1), xp.all(y.event, axis=1))
+def _largest_horizon(C: Univariate, event_times: np.ndarray) -> float:
+    """Where C ends; the last time that it reaches if an event sits where it has no chance before that."""
+    end = float(to_numpy(C.isf(0.0)).min())
+    return _last_reached(C._sf_left, C) if (event_times <= end).any() else end
+
+
+def _last_reached(G: Callable[[Array], Array], C: Univariate) -> float:
+    """The largest float at which G, P(C > t) or P(C >= t), is positive for every subject."""
+    law = C.detach()
+    zero = law._xp.zeros_like(law._sf(law._end()))
+    first = float(to_numpy(invert_decreasing(G, zero)).min())
+    return float(np.nextafter(np.asarray(first, dtype=to_numpy(zero).dtype), 0))
 
 
 def inverse_reach(problem: Problem) -> Array:
@@ -291,20 +306,44 @@ def check_scale(scale: str) -> None:
 
 
 def refuse_unreached(problem: Problem, t: Array) -> None:
-    """Scores on the ipcw scale divide by P(C > t): at t (n or 1, q), or at all times before t (n,)."""
-    G = problem.C.sf_left(t) if t.ndim == 1 else problem.C.sf(t)
-    bad = to_numpy(G) <= 0
+    """The Brier score on the ipcw scale divides by P(C > t) at its times t, (n or 1, q)."""
+    _refuse_zero(problem, problem.C._sf, t, "The largest time that works is {last!r}")
+
+
+def refuse_unreached_before(problem: Problem, end: Array) -> None:
+    """Its integral divides by P(C > t) at all times before its end, (n,) or (1,).
+
+    A finite end needs P(C >= end) > 0, so that the weights are bounded. An infinite one needs a C without an
+    end, and subjects followed to where its probability is no zero to machine precision.
+    """
+    xp, C = problem.xp, problem.C
+    endless = xp.isinf(end)
+    seen = xp.where(endless, problem.y.time, end)
+    _refuse_zero(problem, C._sf_left, seen[:, None], "The largest horizon that works is {last!r}")
+    ends = to_numpy(C._end())[:, 0]
+    short = to_numpy(endless) & np.isfinite(ends)
+    if short.any():
+        _raise_unreached(problem, C._sf_left, ends.min(), short, "Pass horizon={last!r} or less")
+
+
+def _refuse_zero(problem: Problem, G: Callable[[Array], Array], t: Array, remedy: str) -> None:
+    bad = to_numpy(G(t)) <= 0
     if bad.any():
-        t, bad = np.broadcast_arrays(to_numpy(t), bad)
-        rows = np.unique(np.nonzero(bad)[0]) if bad.shape[0] == problem.n else np.arange(problem.n)
-        first = float(t[bad].min())
-        raise PositivityError(
-            f"scale='ipcw' divides by P(C > t), which is zero from t = {first:g} on in {name_rows(rows)}. "
-            "Stop earlier (smaller times, a smaller horizon), or use scale='localized', which needs no such "
-            "division.",
-            rows=rows.tolist(),
-            horizon=first,
-        )
+        times, bad = np.broadcast_arrays(to_numpy(t), bad)
+        _raise_unreached(problem, G, times[bad].min(), np.any(bad, axis=1), remedy)
+
+
+def _raise_unreached(
+    problem: Problem, G: Callable[[Array], Array], first: float, bad: Any, remedy: str
+) -> None:
+    rows = np.nonzero(np.broadcast_to(bad, (problem.n,)))[0]
+    last = _last_reached(G, problem.C)
+    raise PositivityError(
+        f"scale='ipcw' divides by P(C > t), which is zero from t = {first:g} on in {name_rows(rows)}. "
+        f"{remedy.format(last=last)}. scale='localized' needs no such division.",
+        rows=rows.tolist(),
+        horizon=last if last > 0 else None,
+    )
 
 
 def refuse_infinite(loss: Array, problem: Problem) -> Array:

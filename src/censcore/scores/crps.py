@@ -27,9 +27,9 @@ def crps(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = None)
 
     with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the CRPS of :math:`\min(T,C)`, averaged over the
     values of C that the observation allows. Without censoring (``PointMass(inf)``) it is the ordinary
-    CRPS, under a known c (``PointMass(c)``) the threshold-weighted CRPS below c. Strictly proper as far
-    as follow-up reaches, if C is independent of T given the covariates and its law is right; with
-    G(s)/G(y-) replaced by 1 it would not be.
+    CRPS, under a known c (``PointMass(c)``) the threshold-weighted CRPS below c. Strictly proper where
+    P(C > t) > 0, with a horizon on [0, horizon), if C is independent of T given the covariates and its law
+    is right; with G(s)/G(y-) replaced by 1 it would not be.
 
     Parameters
     ----------
@@ -41,7 +41,8 @@ def crps(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = None)
         Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
         is given.
     horizon : number or (n,) array, optional
-        End of follow-up for the score: C becomes min(C, horizon).
+        End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
+        count; of discrete times take the first one after those that count (13 to judge month 12).
 
     Returns
     -------

@@ -51,7 +51,8 @@ def energy_score(
     over the values of C that the observation allows. One C shared by all coordinates is known where any
     coordinate is censored, and elsewhere has its law given :math:`C\ge\max_j y_j`; with one C per coordinate
     (``Independent``) this holds coordinate by coordinate. Proper if C is independent of T given the
-    covariates and its law is right. For k = 1 and :math:`\beta=1` it is :func:`crps`.
+    covariates and its law is right, for what happens at times t with P(C > t) > 0. For k = 1 and
+    :math:`\beta=1` it is :func:`crps`.
 
     Parameters
     ----------
@@ -82,7 +83,8 @@ def energy_score(
         False leaves a coordinate of a row out, from distances and from what is known of C. A row without any
         coordinate scores zero.
     horizon : number or (n,) array, optional
-        End of follow-up for the score: C becomes min(C, horizon).
+        End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
+        count; of discrete times take the first one after those that count (13 to judge month 12).
     members : int
         Sample size for forecasts that are no ensemble.
 

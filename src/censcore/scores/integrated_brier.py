@@ -18,7 +18,7 @@ from censcore.scores._problem import (
     inverse_reach,
     pose,
     refuse_infinite,
-    refuse_unreached,
+    refuse_unreached_before,
 )
 from censcore.scores._squares import as_steps, clock_of, numbers_per_row, square_below
 from censcore.scores.crps import add_to_events, crps_of
@@ -43,9 +43,9 @@ def integrated_brier_score(
         \int_0^{y\wedge h}\frac{F(s)^2}{G(s)}\,ds+\delta\,\frac{1}{G(y-)}\int_y^h(1-F(s))^2\,ds,
 
     with :math:`G(t)=P(C>t)`, :math:`G(t-)=P(C\ge t)` and the second term only for :math:`y\le h`: the
-    mean estimates the integrated Brier score of uncensored data on [0, h]. Both are proper up to the
-    horizon, if C is independent of T given the covariates and its law is right; late times weigh more on
-    the classical scale, and are noisier.
+    mean estimates the integrated Brier score of uncensored data on [0, h]. Both are proper on [0, h), if C
+    is independent of T given the covariates and its law is right; late times weigh more on the classical
+    scale, and are noisier.
 
     Parameters
     ----------
@@ -57,8 +57,10 @@ def integrated_brier_score(
         Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
         is given.
     scale : {"localized", "ipcw"}
-        ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C > t)
-        > 0 for all t that a row is followed to.
+        ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C >= h)
+        > 0 for every subject, or without a horizon P(C > t) > 0 at every t. Beyond the support of C events
+        would pay :math:`(1-F)^2` and nobody :math:`F^2`, so that a forecast of early events would beat the
+        truth; the :class:`~censcore.exceptions.PositivityError` names the largest horizon that works.
     normalize : bool
         Divide by the horizon, which makes it a mean over [0, h].
     horizon : number or (n,) array, optional
@@ -93,7 +95,7 @@ def integrated_brier_score(
 
 
 def _ipcw(problem: Problem, end: PointMass) -> Array:
-    refuse_unreached(problem, problem.y.time)
+    refuse_unreached_before(problem, end.location)
     if isinstance(problem.C, Grouped) and len(end) == 1:
         return problem.in_groups(lambda group: _ipcw_losses(group, end))
     return _ipcw_losses(problem, end)

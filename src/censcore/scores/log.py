@@ -17,7 +17,7 @@ def log_score(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = 
     .. math:: -\delta\log f(y)-(1-\delta)\log P(T>y)
 
     For several event times the density is taken in the coordinates with an event and the survival
-    function in the censored ones. Strictly proper on what was observable, if C is independent of T given
+    function in the censored ones. Strictly proper where P(C >= t) > 0, if C is independent of T given
     the covariates; the law of C drops out, since it adds the same amount to every forecast.
 
     Parameters
@@ -31,7 +31,8 @@ def log_score(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = 
         Law of C. It does not change the score; it is accepted so that all scores are called alike, and
         refused where it contradicts the data.
     horizon : number or (n,) array, optional
-        End of follow-up for the score: later times count as censored there.
+        End of follow-up for the score: later times count as censored there. Events at the horizon itself
+        count, unlike in the other scores.
 
     Returns
     -------

@@ -25,8 +25,8 @@ def pinball_score(
 
     with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the pinball score of :math:`\min(T,C)` and of
     its quantile :math:`\min(q_\alpha,C)`, averaged over the values of C that the observation allows.
-    Consistent for the quantile as far as follow-up reaches, if C is independent of T given the covariates
-    and its law is right. Exact for every forecast.
+    Consistent for a quantile q with P(C > q) > 0, if C is independent of T given the covariates and its law
+    is right. Exact for every forecast.
 
     Parameters
     ----------
@@ -40,7 +40,8 @@ def pinball_score(
     levels : array or number
         Quantile levels strictly between 0 and 1, (q,) or (n, q).
     horizon : number or (n,) array, optional
-        End of follow-up for the score: C becomes min(C, horizon).
+        End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
+        count; of discrete times take the first one after those that count (13 to judge month 12).
 
     Returns
     -------

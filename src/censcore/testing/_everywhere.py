@@ -13,6 +13,7 @@ import numpy as np
 from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidTypeError
+from censcore.testing._selection import selection
 from censcore.testing._subject import Rule, Subject, close
 
 __all__ = ["RULES"]
@@ -37,27 +38,10 @@ def _grid(s: Subject) -> np.ndarray:
     return s.rounded(np.quantile(seen, np.linspace(0.02, 0.98, 7)) if seen.size else np.ones(7))[None, :]
 
 
-def _same(s: Subject, law: Any, what: str, rtol: float = 0.0, rows: Any = slice(None)) -> None:
+def _same(s: Subject, law: Any, what: str) -> None:
     expected, got = _answers(s, s.law), _answers(s, law)
     for word, values in expected.items():
-        close(got[word], values[rows] if len(values) == s.n else values, rtol, f"{what}: {word}", scale=1.0)
-
-
-def rows(s: Subject) -> None:
-    """len, shape, take and [] follow the rows; a law shared by all rows stays shared."""
-    law = s.law
-    assert len(law) == law.shape[0], f"len is {len(law)} but the shape is {law.shape}."
-    assert law.shape[1:] == (() if law.k == 1 else (law.k,)), f"The shape is {law.shape} for k = {law.k}."
-    if s.n == 1:
-        assert len(law.take([0, 0, 0])) == 1, "take repeats a law that serves all rows."
-        _same(s, law.take([0, 0, 0]), "take of a shared law")
-        return
-    order = np.arange(s.n)[::-1]
-    _same(s, law.take(order), "take(indices)", 8 * s.eps, order)
-    _same(s, law[order.tolist()], "[list]", 8 * s.eps, order)
-    _same(s, law[1:], "[slice]", 8 * s.eps, slice(1, None))
-    _same(s, law[np.arange(s.n) % 2 == 1], "[mask]", 8 * s.eps, np.arange(s.n) % 2 == 1)
-    _same(s, law[s.n - 1], "[int]", 8 * s.eps, [s.n - 1])
+        close(got[word], values, 0.0, f"{what}: {word}", scale=1.0)
 
 
 def copies(s: Subject) -> None:
@@ -158,4 +142,4 @@ def _follows_to(torch: Any, law: Distribution) -> bool:
     return True
 
 
-RULES: tuple[Rule, ...] = (rows, copies, seeds, libraries, gradients)
+RULES: tuple[Rule, ...] = (selection, copies, seeds, libraries, gradients)

@@ -290,7 +290,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data:
         outcome = self._as_seen(as_outcome(y))
         matrix = self._check_X(X, len(outcome), reset=False)
-        return self._tensors(matrix, outcome, self._law.for_rows(X, outcome, censoring), mask)
+        return self._tensors(matrix, *self._law.followed(X, outcome, censoring), mask)
 
     def _fit_generators(
         self,
@@ -368,12 +368,14 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         return task.generate(network, x.to(device), noise).cpu().numpy()
 
     def score(self, X: Any, y: Any, censoring: Any = None) -> float:
-        """Minus the mean censored energy score (higher is better, as scikit-learn wants it)."""
+        """Minus the mean censored energy score (higher is better, as scikit-learn wants it).
+
+        Under a censoring distribution estimated in training, up to the time at which its follow-up ends.
+        """
         from censcore.scores import energy_score
 
         self._check_fitted()
-        outcome = as_outcome(y)
-        law = self._law.for_rows(X, outcome, censoring)
+        outcome, law = self._law.followed(X, as_outcome(y), censoring)
         return -float(np.mean(energy_score(outcome, self.predict_distribution(X), law, fair=True)))
 
     # ---- model files ---------------------------------------------------------------------------

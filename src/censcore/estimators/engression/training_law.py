@@ -76,6 +76,15 @@ class TrainingLaw:
         law = estimator.fit(X, y).predict_distribution(X)
         return cls(f"estimated from the training rows by {estimator!r}", law, estimator)
 
+    def followed(self, X: Any, y: RightCensored, given: Any = None) -> tuple[RightCensored, Distribution]:
+        """Other rows and their law of C, each cut where an estimate from training ends its follow-up."""
+        law = self.for_rows(X, y, given)
+        end = np.min([np.broadcast_to(law.marginal(j).isf(0.0), len(y)) for j in range(law.k)], axis=0)
+        late = (y.time.reshape(len(y), -1) > end[:, None]).any()
+        if given is not None or self.estimator is None or not late:
+            return y, law
+        return y.censor_at(end), law.censor_at(end)
+
     def for_rows(self, X: Any, y: RightCensored, given: Any = None) -> Distribution:
         """The law of C for other rows: given, known from them, or as in training where that is possible."""
         if isinstance(given, Distribution):

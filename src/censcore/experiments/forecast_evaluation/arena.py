@@ -82,10 +82,11 @@ def build_arena(
 
 
 def _supported(arena: Arena, C: Univariate) -> Arena:
-    """An estimated law, and data cut where it ends: a curve fitted to other folds may end before an event."""
+    """An estimated law, and data cut where it ends: a curve fitted to other folds may end before a time."""
     end = float(np.min(C.isf(0.0)))
     tau = np.nextafter(end, 0.0)
-    if not np.isfinite(end) or not (arena.y.event & (arena.y.time > tau)).any():
+    beyond = (arena.y.time > end) | (arena.y.event & (arena.y.time > tau))
+    if not beyond.any():
         return replace(arena, C=C)
     return replace(arena, y=arena.y.censor_at(tau), C=C.censor_at(tau))
 

@@ -1,0 +1,183 @@
+"""The rule that choosing subjects and asking questions may change places, for every law and what it makes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import as_rows, is_torch, to_numpy
+from censcore.distributions import Distribution, Univariate
+from censcore.exceptions import CenscoreError, NoDensityError
+from censcore.testing._subject import Subject, close
+
+__all__ = ["selection"]
+
+_LEVELS = np.array([0.07, 0.31, 0.55, 0.83])
+_DRAWS = 500
+
+Answers = dict[str, np.ndarray | str]
+
+
+@dataclass(frozen=True)
+class _Questions:
+    """What is asked of n subjects, different for each of them."""
+
+    time: np.ndarray  # (n, q, k)
+    level: np.ndarray  # (n, q)
+    event: np.ndarray  # (n, k)
+    number: np.ndarray  # (n,), the same for all
+
+    @property
+    def n(self) -> int:
+        return int(self.level.shape[0])
+
+    @property
+    def end(self) -> np.ndarray:
+        """One end of follow-up for each subject and coordinate, (n, k)."""
+        return self.time[:, 2]
+
+    def take(self, rows: Any) -> _Questions:
+        return _Questions(*(np.ascontiguousarray(getattr(self, field.name)[rows]) for field in fields(self)))
+
+    def of(self, j: int) -> _Questions:
+        """The questions about coordinate ``j``."""
+        return _Questions(self.time[:, :, j : j + 1], self.level, self.event[:, j : j + 1], self.number)
+
+
+def selection(s: Subject) -> None:
+    """take, however subjects are chosen, commutes with every public method; all parts follow the whole."""
+    law = s.law
+    assert len(law) == law.shape[0], f"len is {len(law)} but the shape is {law.shape}."
+    assert law.shape[1:] == (() if law.k == 1 else (law.k,)), f"The shape is {law.shape} for k = {law.k}."
+    if s.n == 1:
+        assert len(law.take([0, 0, 0])) == 1, "take repeats a law that serves all rows."
+    questions = _questions(s)
+    of_all = _answers(s, law, questions)
+    for kind, rows in _choices(questions.n, is_torch(law._reference)):
+        chosen = _as_numpy(rows)
+        _same(s, _answers(s, law.take(rows), questions.take(chosen)), of_all, chosen, f"take({kind})")
+    rows = np.array([questions.n - 1, 0, -1, 0])
+    some = questions.take(rows)
+    for name, derive in _derived(s):
+        whole = derive(law, questions)
+        of_all = _answers(s, whole, questions, few=True)
+        _same(s, _answers(s, derive(law.take(rows), some), some, few=True), of_all, rows, f"take.{name}")
+        _same(s, _answers(s, whole.take(rows), some, few=True), of_all, rows, f"{name}.take")
+    _expect_draws(s)
+
+
+def _choices(n: int, in_torch: bool) -> Iterator[tuple[str, Any]]:
+    """Ways to choose among n subjects."""
+    order = np.random.default_rng(n).permutation(n)
+    yield "permutation", order
+    yield "repeated and negative indices", [n - 1, 0, -1, -n, 0]
+    yield "slice", slice(1, None) if n > 1 else slice(None)
+    yield "backwards", slice(None, None, -1)
+    yield "mask", np.arange(n) % 2 == 0
+    yield "number", n - 1
+    if in_torch:
+        import torch
+
+        yield "tensor", torch.as_tensor(order)
+        yield "tensor mask", torch.arange(n) % 2 == 1
+
+
+def _as_numpy(rows: Any) -> Any:
+    return to_numpy(rows) if is_torch(rows) else as_rows(rows)
+
+
+def _derived(s: Subject) -> Iterator[tuple[str, Callable[[Any, _Questions], Distribution]]]:
+    """What is made of a law: copies, coordinates, the first event, censored ones."""
+    yield "like", lambda law, _: law.like(law._reference)
+    yield "pickle", lambda law, _: pickle.loads(pickle.dumps(law.detach()))
+    yield "censor_at(number)", lambda law, asked: law.censor_at(float(asked.number[0]))
+    yield "censor_at((n,))", lambda law, asked: law.censor_at(s.own(asked.end[:, 0]))
+    yield (
+        "censor_at twice",
+        lambda law, asked: law.censor_at(s.own(asked.end[:, 0])).censor_at(s.own(asked.end[:, -1] * 0.9)),
+    )
+    if s.law.k > 1:
+        yield "censor_at((n, k))", lambda law, asked: law.censor_at(s.own(asked.end))
+        yield "first()", lambda law, _: law.first()
+        yield "marginal(1)", lambda law, _: law.marginal(1)
+
+
+def _questions(s: Subject) -> _Questions:
+    n, k = s.n if s.n > 1 else 3, s.law.k
+    rng = np.random.default_rng(s.seed)
+    level = s.rounded(np.clip(_LEVELS + rng.uniform(-0.05, 0.05, (n, len(_LEVELS))), 0.01, 0.99))
+    times = [s.ask("icdf", level, law=s.law.marginal(j) if k > 1 else s.law) for j in range(k)]
+    usable = [np.where(np.isfinite(t) & (t > 0), t, 1.0 + level) for t in times]
+    moved = np.stack([np.where(level < 0.5, t, 1.01 * t) for t in usable], axis=2)
+    event = np.broadcast_to(np.arange(k) % 2 == 0, (n, k))
+    return _Questions(s.rounded(moved), level, event, s.rounded(np.full(n, np.median(moved))))
+
+
+def _answers(s: Subject, law: Any, asked: _Questions, few: bool = False) -> Answers:
+    """What the law says of each subject; an error of this package is an answer too, by its name."""
+    found: Answers = {"shape": np.asarray(law.shape[1:])}
+    for word, arguments in _words(law, asked, few).items():
+        try:
+            found[word] = s.ask(word.partition(" ")[0], *arguments, law=law)
+        except CenscoreError as error:
+            found[word] = type(error).__name__
+    if law.k > 1:
+        for j in range(law.k):
+            part = _answers(s, law.marginal(j), asked.of(j), few=True)
+            found |= {f"marginal({j}).{word}": answer for word, answer in part.items()}
+    return found
+
+
+def _words(law: Any, asked: _Questions, few: bool) -> dict[str, tuple[Any, ...]]:
+    times, p = asked.time[:, :, 0], asked.level
+    likelihood = (asked.time[:, 1], asked.event)
+    if law.k > 1 or not isinstance(law, Univariate):
+        return {"sf": (asked.time[:, 1],), "logsf": (asked.time[:, 0],), "log_likelihood": likelihood}
+    if few:
+        return {"sf": (times,), "sf_left": (times,), "excludes": (times,), "isf": (p[:, :2],)}
+    words: dict[str, tuple[Any, ...]] = dict.fromkeys(
+        ("sf", "sf_left", "cdf", "logsf", "logpdf", "excludes"), (times,)
+    )
+    words |= {f"{word} of a number": (float(asked.number[0]),) for word in ("sf", "sf_left")}
+    words |= dict.fromkeys(("icdf", "isf"), (p,))
+    words |= dict.fromkeys(("mean", "mass_at_infinity", "known_time"), ())
+    words["integrated_sf"] = (times[:, 0], times[:, 2])
+    words["icdf_beyond"] = (times[:, 1], p)
+    words["log_likelihood"] = tuple(part[:, 0] for part in likelihood)
+    return words
+
+
+def _same(s: Subject, got: Answers, of_all: Answers, rows: Any, what: str) -> None:
+    assert got.keys() == of_all.keys(), f"{what}: {sorted(got)} instead of {sorted(of_all)}."
+    for word, expected in of_all.items():
+        found = got[word]
+        if isinstance(expected, str) and expected == NoDensityError.__name__:
+            continue  # some subjects may have a density although not all have
+        if isinstance(expected, str) or isinstance(found, str) or word.endswith("shape"):
+            assert np.array_equal(found, expected), f"{what}: {word} gives {found} instead of {expected}."
+            continue
+        chosen = expected[rows] if len(expected) > 1 else expected
+        if word.endswith("known_time"):  # NaN means that no time is known
+            found, chosen = (np.where(np.isnan(time), -1.0, time) for time in (found, chosen))
+        close(found, chosen, 1e4 * s.eps, f"{what}: {word}", scale=1e-3)
+
+
+def _expect_draws(s: Subject) -> None:
+    """Draws of chosen subjects follow the laws of these subjects."""
+    n = s.n
+    rows = np.arange(n)[::-1]
+    some = s.law.take(rows)
+    draws = s.ask("sample", _DRAWS, s.seed, law=some)
+    expected = (n, _DRAWS) if s.law.k == 1 else (n, _DRAWS, s.law.k)
+    assert draws.shape == expected, f"take(rows).sample has shape {draws.shape}, not {expected}."
+    asked = _questions(s)
+    for j in range(s.law.k):
+        part, column = (s.law.marginal(j), draws[..., j]) if s.law.k > 1 else (s.law, draws)
+        t = asked.time[:n, :, j]
+        sf = np.broadcast_to(s.ask("sf", t, law=part), (n, t.shape[1]))
+        above = column[:, :, None] > t[rows][:, None, :]
+        s.expect_mean(above.astype(float), sf[rows], f"take(rows).sample, coordinate {j}")
