@@ -1,0 +1,67 @@
+"""One regime and one seed: every rule applied to every forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore_studies.forecast_evaluation.arena import StudySettings, build_arena
+from censcore_studies.forecast_evaluation.rules import RULES
+from censcore_studies.kit.store import Cell
+
+__all__ = ["best_competitor", "oracle_rank", "replicated_cells", "score_cell", "spread"]
+
+
+def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
+    """Mean loss and its standard error by rule and forecast, for one regime and one seed.
+
+    Examples
+    --------
+    >>> from censcore_studies.forecast_evaluation import score_cell
+    >>> result = score_cell({"regime": "B", "n": 200, "seed": 1, "rules": ["CRPS, ours"]})
+    >>> min(result["means"]["CRPS, ours"], key=result["means"]["CRPS, ours"].get)
+    'F0'
+    """
+    study = replace(StudySettings(), severity=settings.get("severity", 1.0))
+    arena = build_arena(settings["regime"], settings["n"], settings["seed"], study, settings.get("estimator"))
+    means: dict[str, dict[str, float]] = {}
+    errors: dict[str, dict[str, float]] = {}
+    for rule in settings.get("rules") or list(RULES):
+        losses = {name: to_numpy(RULES[rule](arena, f)) for name, f in arena.candidates.items()}
+        means[rule] = {name: float(loss.mean()) for name, loss in losses.items()}
+        errors[rule] = {name: _standard_error(loss) for name, loss in losses.items()}
+    return {"means": means, "errors": errors, "event_rate": float(arena.y.event.mean())}
+
+
+def _standard_error(loss: np.ndarray) -> float:
+    if not np.isfinite(loss).all():
+        return float("inf")
+    return float(loss.std(ddof=1) / np.sqrt(len(loss)))
+
+
+def replicated_cells(regimes: Sequence[str], n: int, replications: int, seed: int, **more: Any) -> list[Cell]:
+    """One cell per regime and seed; what is left at its default is left out, so that studies share cells."""
+    return [
+        Cell(f"{regime.replace(' ', '_')}-n{n}-{r}", {"regime": regime, "n": n, "seed": seed + r, **more})
+        for regime in regimes
+        for r in range(replications)
+    ]
+
+
+def oracle_rank(means: dict[str, float]) -> int:
+    """One plus the number of forecasts with a smaller mean loss than F0."""
+    return 1 + sum(value < means["F0"] for name, value in means.items() if name != "F0")
+
+
+def best_competitor(means: dict[str, float]) -> float:
+    """The smallest mean loss among the forecasts that are not the oracle."""
+    return min(value for name, value in means.items() if name != "F0")
+
+
+def spread(values: np.ndarray) -> float:
+    """Standard deviation over replications; NaN where there is one."""
+    return float(values.std(ddof=1)) if len(values) > 1 else float("nan")

@@ -1,0 +1,31 @@
+"""Learning the joint law of several censored event times: methods against each other and the truth."""
+
+from censcore_studies.multivariate.calibration import JOINT_EVENTS, joint_calibration
+from censcore_studies.multivariate.extensions import EXTENSIONS, extension_cells
+from censcore_studies.multivariate.methods import FEASIBLE, METHODS, methods_for
+from censcore_studies.multivariate.study import (
+    CENSORINGS,
+    WORLDS,
+    multivariate_cells,
+    run_multivariate,
+    score_cell,
+)
+from censcore_studies.multivariate.summary import paired_differences, read_cells, summarise
+
+__all__ = [
+    "CENSORINGS",
+    "EXTENSIONS",
+    "FEASIBLE",
+    "JOINT_EVENTS",
+    "METHODS",
+    "WORLDS",
+    "extension_cells",
+    "joint_calibration",
+    "methods_for",
+    "multivariate_cells",
+    "paired_differences",
+    "read_cells",
+    "run_multivariate",
+    "score_cell",
+    "summarise",
+]
