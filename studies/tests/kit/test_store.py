@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from censcore.exceptions import InvalidInputError
-from censcore_studies.kit.store import Cell, run_cells, write_atomically
+from censcore_studies.kit.store import Cell, run_cells
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -107,22 +107,6 @@ def test_a_killed_study_goes_on_where_it_stopped(tmp_path, jobs):
     assert sorted(r["value"] for r in results) == [x**2 for x in range(8)]
     recomputed = {name.split("-")[0] for name in {p.name for p in traces.iterdir()} - before}
     assert recomputed == {str(x) for x in range(8)} - {name.split("-")[1] for name in finished}
-
-
-def test_a_file_is_written_in_one_piece(tmp_path, monkeypatch):
-    target = tmp_path / "deep" / "result.json"
-    write_atomically(target, "old")
-    (tmp_path / "plain").write_text("")
-    assert target.stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(target, "new")
-    assert target.read_text() == "old"
-    assert [p.name for p in target.parent.iterdir()] == ["result.json"]
 
 
 def test_an_interrupted_run_says_what_it_has(tmp_path, caplog):

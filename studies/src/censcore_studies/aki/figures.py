@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censcore_studies.kit.figures import AMBER, FAINT, GREY, RED, TEAL, new_figure, styled
+from censcore_studies.kit.figures import AMBER, FAINT, GREY, RED, TEAL
+from censcore_studies.kit.pages import panels as side_by_side
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["calibration", "differences", "histories", "joint_forecasts", "risks"]
 
@@ -24,28 +21,6 @@ Values = NDArray[Any]
 Epochs = Sequence[Mapping[str, Any]]
 
 _COLOURS = {"censored": TEAL, "naive": AMBER}
-
-
-def _panels(draws: Mapping[str, Callable[[Axes], None]], width: float, height: float, what: str) -> str:
-    """One picture for each title, side by side where there is room."""
-    import matplotlib as mpl
-
-    images = []
-    with styled(), mpl.rc_context({"svg.hashsalt": "censcore"}):  # the same page gives the same bytes
-        for title, draw in draws.items():
-            figure = new_figure(width, height)
-            ax = figure.subplots()
-            ax.set_title(title)
-            draw(ax)
-            images.append(_image(figure, f"{what}: {title}"))
-    return f'<div class="panels">{"".join(images)}</div>'
-
-
-def _image(figure: Figure, alternative: str) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return f'<img alt="{escape(alternative)}" src="data:image/svg+xml;base64,{data}">'
 
 
 def _withheld(ax: Axes) -> None:
@@ -58,7 +33,7 @@ def differences(
 ) -> str:
     """Losses of each method less those of censored engression, with 95 % intervals by patient."""
     draws = {title: partial(_difference, found, labels, what) for what, title in panels.items()}
-    return _panels(
+    return side_by_side(
         draws,
         3.9 if len(panels) < 4 else 3.0,
         0.28 * len(found) + 1.1,
@@ -86,7 +61,7 @@ def _difference(
 def calibration(curves: Mapping[int, Mapping[str, tuple[Values, Values]]], labels: Mapping[str, str]) -> str:
     """Predicted against observed risk of either AKI, by horizon and method."""
     draws = {f"{horizon} h": partial(_calibration, methods, labels) for horizon, methods in curves.items()}
-    return _panels(draws, 3.0, 3.1, "Calibration of the risk of either AKI")
+    return side_by_side(draws, 3.0, 3.1, "Calibration of the risk of either AKI")
 
 
 def _calibration(methods: Mapping[str, tuple[Values, Values]], labels: Mapping[str, str], ax: Axes) -> None:
@@ -105,7 +80,7 @@ def _calibration(methods: Mapping[str, tuple[Values, Values]], labels: Mapping[s
 def risks(groups: Mapping[int, tuple[Values, Values]]) -> str:
     """Share of rows by predicted risk, with and without the event by the horizon."""
     draws = {f"{horizon} h": partial(_risk, *shares) for horizon, shares in groups.items()}
-    return _panels(draws, 3.0, 2.4, "Predicted risks with and without either AKI")
+    return side_by_side(draws, 3.0, 2.4, "Predicted risks with and without either AKI")
 
 
 def _risk(with_event: Values, without: Values, ax: Axes) -> None:
@@ -129,7 +104,7 @@ def joint_forecasts(
         title: partial(_joint, draw, last, seen_of)
         for title, draw, seen_of in zip(titles, samples, seen, strict=True)
     }
-    return _panels(draws, 3.7, 3.9, "Joint forecast of the two remaining times")
+    return side_by_side(draws, 3.7, 3.9, "Joint forecast of the two remaining times")
 
 
 def _joint(draws: Values, last: float, observed: Any, ax: Axes) -> None:
@@ -165,7 +140,7 @@ def _joint(draws: Values, last: float, observed: Any, ax: Axes) -> None:
 def histories(losses: Mapping[str, tuple[Epochs, int]], labels: Mapping[str, str]) -> str:
     """Losses over the epochs of each method, and the epoch whose weights were kept."""
     draws = {labels[name]: partial(_history, epochs, kept) for name, (epochs, kept) in losses.items()}
-    return _panels(draws, 3.0, 2.3, "Losses by epoch")
+    return side_by_side(draws, 3.0, 2.3, "Losses by epoch")
 
 
 def _history(epochs: Epochs, kept: int, ax: Axes) -> None:

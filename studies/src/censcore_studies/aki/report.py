@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
+from censcore.files import write_atomically
 from censcore_studies.aki import figures, printed
 from censcore_studies.aki.data import AkiRows, Build, open_build
 from censcore_studies.aki.evaluation import HORIZONS, REFERENCE, SHARES, read_preset, read_scores
 from censcore_studies.aki.methods import METHODS
-from censcore_studies.aki.page import grey, note, table, whole_page
 from censcore_studies.aki.stages import read_stage
+from censcore_studies.kit.pages import note, soft, table, whole_page
 
 __all__ = ["report"]
 
@@ -49,11 +50,8 @@ def report(out: str | Path, *, reveal: bool = False) -> Path:
     """
     out = Path(out)
     page = _Page(open_build(out), reveal)
-    target = out / "report.html"
-    partial = out / "report.html.partial"
-    partial.write_text(whole_page("Early acute kidney injury in intensive care", page.sections()), "utf-8")
-    partial.replace(target)
-    return target
+    text = whole_page("Early acute kidney injury in intensive care", page.sections())
+    return write_atomically(out / "report.html", text)
 
 
 class _Page:
@@ -170,7 +168,7 @@ class _Page:
             shown = (
                 cell(name, paper.get(name)) if name != "rows" else f"{paper['rows']:,}" for name in names
             )
-            lines.append((grey(f"{label}, printed"), *(grey(text) for text in shown)))
+            lines.append((soft(f"{label}, printed"), *(soft(text) for text in shown)))
         return (
             "<h2>Endpoints by prediction row</h2>"
             + table(("", *names.values()), lines)
@@ -187,7 +185,7 @@ class _Page:
             (
                 _LABELS[name],
                 *(self.value(self.results["methods"][name][w], 3, best[w] == name) for w in columns),
-                *(grey(f"{value:.3f}") for value in printed.ENERGY[name]),
+                *(soft(f"{value:.3f}") for value in printed.ENERGY[name]),
             )
             for name in self.methods
         ]
@@ -215,7 +213,7 @@ class _Page:
                     _LABELS[name],
                     self.value(found[f"brier_{horizon}"], 4, best == name),
                     *(self.value(found[top], 3) for top in tops),
-                    *(grey(f"{value:.3f}") for value in paper),
+                    *(soft(f"{value:.3f}") for value in paper),
                 ))  # fmt: skip
         short = ("Brier", "PPV 5 %", "sens. 5 %", "PPV 10 %", "sens. 10 %")
         return (

@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -15,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.files import write_atomically
 
-__all__ = ["Cell", "run_cells", "write_atomically"]
+__all__ = ["Cell", "run_cells"]
 
 _log = logging.getLogger("censcore")
 
@@ -157,20 +157,3 @@ def _read_finished(folder: Path, cells: Sequence[Cell]) -> dict[str, dict[str, A
             with suppress(ValueError):  # a damaged file is no finished cell
                 found[cell.key] = json.loads(path.read_text())
     return found
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file in one piece: a reader sees the old content or the new, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # temporary files are private; results are as readable as any other file
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

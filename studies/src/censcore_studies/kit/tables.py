@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from censcore_studies.kit.store import write_atomically
+from censcore.files import write_atomically
 
 __all__ = ["Stages", "StudyTable", "as_latex", "as_markdown", "how_it_was_made"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from censcore.exceptions import InvalidInputError
-from censcore_studies.kit.store import write_atomically
+from censcore.files import write_atomically
 from censcore_studies.kit.tables import StudyTable
 from censcore_studies.multivariate import figures, summary
 from censcore_studies.multivariate.extensions import EXTENSIONS
