@@ -110,3 +110,16 @@ def test_ablations(monkeypatch):
     assert "±" in ablations.report_ablations(table).view.iloc[0, 1]
     with pytest.raises(InvalidInputError, match="no variant"):
         ablations.ablation_cells(["best"])
+
+
+def test_data_are_looked_for_where_the_user_says_and_nowhere_else(monkeypatch, tmp_path, survival_data):
+    monkeypatch.delenv("CENSCORE_DATA")
+    with pytest.raises(InvalidInputError, match=r"CENSCORE_DATA: got None, expected a folder that holds"):
+        load_survival_data("colon")
+    monkeypatch.setenv("CENSCORE_DATA", str(tmp_path))
+    with pytest.raises(InvalidInputError, match="CENSCORE_DATA: got"):
+        load_survival_data("colon")
+    named = load_survival_data("colon", survival_data)
+    monkeypatch.setenv("CENSCORE_DATA", str(survival_data.parent))
+    assert load_survival_data("colon").fingerprint == named.fingerprint
+    assert load_survival_data("retinopathy").fingerprint != named.fingerprint

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,11 +9,12 @@ import pytest
 from censcore.exceptions import InvalidInputError
 from censcore.simulation import LogNormalWorld
 from censcore_studies import multivariate as study
+from censcore_studies.kit.store import write_record
 from censcore_studies.multivariate import summary as tables
 from censcore_studies.multivariate.calibration import JOINT_EVENTS
 from censcore_studies.multivariate.printed import PRINTED
 from censcore_studies.multivariate.report import report_calibration, report_extension, report_tables
-from censcore_studies.multivariate.study import as_frame
+from censcore_studies.multivariate.study import DEFAULTS, STUDY, as_frame
 
 SMALL = {"n_train": 120, "n_valid": 40, "n_test": 60, "members": 40}
 BLOCK = {"world": "mixture", "k": 2, "censoring": "uniform", "repetition": 0}
@@ -158,11 +157,9 @@ def test_paired_differences_by_hand():
 
 
 def write_cells(folder, results) -> None:
-    (folder / "cells").mkdir(parents=True, exist_ok=True)
+    fixed = {"study": STUDY, **DEFAULTS}
     for i, result in enumerate(results):
-        s = result["settings"]
-        name = f"{s['world']}-k{s['k']}-{s['censoring']}-{i}.json"
-        (folder / "cells" / name).write_text(json.dumps(result))
+        write_record(folder / "cells" / f"{i}.json", str(i), {"fixed": fixed, **result})
 
 
 def test_cells_are_gathered_from_files_and_a_table_without_doubles(tmp_path):
@@ -177,6 +174,32 @@ def test_cells_are_gathered_from_files_and_a_table_without_doubles(tmp_path):
     ]
     assert cells["law"].eq("true").all()
     assert study.read_cells(tmp_path / "nothing").empty
+
+
+@pytest.mark.parametrize("name", ["n_test", "n_valid", "members", "draws", "clip"])
+def test_cells_of_another_size_are_other_cells(tmp_path, name, monkeypatch):
+    small = DEFAULTS[name] / 2
+    assert study.multivariate_cells([2], **{name: small})[0].key != study.multivariate_cells([2])[0].key
+    write_cells(tmp_path, [made_up("DGP", 0, 7.0, **{name: small}), made_up("DGP", 0, 1.0)])
+    assert list(report_tables(tmp_path)[0].rows["censored"]) == [1.0]
+    usual = study.multivariate_cells([2])[0].key
+    monkeypatch.setitem(DEFAULTS, name, small)
+    assert study.multivariate_cells([2])[0].key != usual
+    assert list(report_tables(tmp_path)[0].rows["censored"]) == [7.0]
+
+
+def test_results_of_an_earlier_version_are_not_shown(tmp_path):
+    write_cells(tmp_path, [made_up("DGP", 0, 1.0)])
+    old = {"fixed": {"study": "multivariate 0", **DEFAULTS}, **made_up("DGP", 1, 5.0)}
+    write_record(tmp_path / "cells" / "old.json", "old", old)
+    as_frame([old]).to_csv(tmp_path / "cells.csv")
+    assert list(study.read_cells(tmp_path)["censored"]) == [1.0]
+
+
+def test_a_result_goes_before_a_row_of_the_table(tmp_path):
+    write_cells(tmp_path, [made_up("DGP", 0, 1.0)])
+    as_frame([made_up("DGP", 0, 5.0)]).drop(columns="study").to_csv(tmp_path / "cells.csv")
+    assert list(study.read_cells(tmp_path)["censored"]) == [1.0]
 
 
 def test_report_writes_tables_and_pictures(tmp_path):

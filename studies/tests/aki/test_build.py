@@ -18,7 +18,7 @@ from censcore_studies.aki import (
     write_synthetic_database,
 )
 from censcore_studies.aki.preprocessing import Preprocessing
-from censcore_studies.aki.stages import locked
+from censcore_studies.kit.store import locked
 
 SIDES = {"train", "validation", "test"}
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from censcore.exceptions import MissingDependencyError
-from censcore_studies.kit.store import Cell, run_cells
+from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.multivariate import multivariate_cells, run_multivariate
 
 pytest.importorskip("distributed")

@@ -1,128 +1,101 @@
-"""Cells of a study: pure, computed once, safe against kills, the same on any machine."""
+"""Records and stages: whole and of the right key, or not there."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 
-from censcore.exceptions import InvalidInputError
-from censcore_studies.kit.store import Cell, run_cells
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-from traced_work import square  # noqa: E402
-
-SCRIPT = """
-import sys
-sys.path.insert(0, {here!r})
-from traced_work import square
-from censcore_studies.kit.store import Cell, run_cells
-cells = [Cell(f"square-{{x}}", {{"x": x, "traces": {traces!r}, "sleep": {sleep}}}) for x in range({count})]
-if __name__ == "__main__":
-    run_cells(square, cells, {out!r}, jobs={jobs}, progress=False)
-"""
+from censcore_studies.kit.store import content_key, read_record, read_stage, run_stage, write_record
 
 
-def plain_cells(count: int) -> list[Cell]:
-    return [Cell(f"square-{x}", {"x": x}) for x in range(count)]
+def silent(_: str) -> None:
+    pass
 
 
-def numbers(results: list[dict]) -> list[tuple]:
-    return [(r["value"], r["noise"]) for r in results]
+def write(text: bytes):
+    def make(folder) -> dict:
+        (folder / "numbers.bin").write_bytes(text)
+        return {"size": len(text)}
+
+    return make
 
 
-def test_results_come_in_order_with_settings_and_time():
-    results = run_cells(square, plain_cells(3), progress=False)
-    assert [r["value"] for r in results] == [0, 1, 4]
-    assert [r["settings"] for r in results] == [{"x": 0}, {"x": 1}, {"x": 2}]
-    assert all(r["seconds"] >= 0 for r in results)
+def test_a_record_comes_back_as_it_was_written(tmp_path):
+    content = {"mean": 0.1 + 0.2, "none": None, "rows": (1, 2), "endless": float("inf")}
+    write_record(tmp_path / "r.json", "k", content)
+    assert read_record(tmp_path / "r.json", "k") == content | {"rows": [1, 2]}
+    assert read_record(tmp_path / "r.json")["key"] == "k"
+    assert read_record(tmp_path / "r.json", "another key") is None
+    assert read_record(tmp_path / "missing.json", "k") is None
 
 
-def test_two_processes_give_the_numbers_of_one(tmp_path):
-    one = run_cells(square, plain_cells(6), progress=False)
-    two = run_cells(square, plain_cells(6), tmp_path, jobs=2, progress=False)
-    assert numbers(one) == numbers(two)
-    assert len(list((tmp_path / "cells").glob("*.json"))) == 6
+@pytest.mark.parametrize("text", ["", "[]", "3", "{}", '{"checksum": "x"}', '{"key": "k", "mean": 1.0}'])
+def test_what_is_no_record_is_not_there(tmp_path, text):
+    (tmp_path / "r.json").write_text(text)
+    assert read_record(tmp_path / "r.json") is None
 
 
-def test_finished_cells_are_not_computed_again(tmp_path):
-    traces = tmp_path / "traces"
-    traces.mkdir()
-    cells = [Cell(f"square-{x}", {"x": x, "traces": str(traces)}) for x in range(4)]
-    first = run_cells(square, cells[:2], tmp_path, progress=False)
-    whole = run_cells(square, cells, tmp_path, progress=False)
-    again = run_cells(square, cells, tmp_path, progress=False)
-    assert len(list(traces.iterdir())) == 4
-    assert whole[:2] == first
-    assert again == whole
+def test_a_changed_digit_is_noticed(tmp_path):
+    path = tmp_path / "r.json"
+    write_record(path, "k", {"mean": 0.25})
+    path.write_text(path.read_text().replace("0.25", "0.26"))
+    assert json.loads(path.read_text())["mean"] == 0.26
+    assert read_record(path, "k") is None
 
 
-def test_other_settings_are_another_cell():
-    assert Cell("a", {"x": 1}).key != Cell("a", {"x": 2}).key
-    assert Cell("a", {"x": 1, "y": 2}).key == Cell("a", {"y": 2, "x": 1}).key
+def test_a_stage_is_made_once_for_each_key(tmp_path):
+    first = run_stage(tmp_path, "a/b", "k", write(b"12"), silent)
+    again = run_stage(tmp_path, "a/b", "k", write(b"never written"), silent)
+    assert (first.skipped, again.skipped) == (False, True)
+    assert again.summary == {"size": 2}
+    other = run_stage(tmp_path, "a/b", "another key", write(b"345"), silent)
+    assert not other.skipped
+    assert (other.folder / "numbers.bin").read_bytes() == b"345"
 
 
-def test_a_cell_asked_for_twice_is_refused():
-    with pytest.raises(InvalidInputError, match="same name and settings"):
-        run_cells(square, [Cell("a", {"x": 1}), Cell("a", {"x": 1})], progress=False)
+@pytest.mark.parametrize("damage", ["cut", "same size", "missing", "added", "record"])
+def test_a_damaged_stage_is_made_again(tmp_path, damage):
+    folder = run_stage(tmp_path, "a", "k", write(b"1234"), silent).folder
+    file = folder / "numbers.bin"
+    if damage == "cut":
+        file.write_bytes(b"12")
+    elif damage == "same size":
+        file.write_bytes(b"1235")
+    elif damage == "missing":
+        file.unlink()
+    elif damage == "added":
+        (folder / "more.bin").write_bytes(b"")
+    else:
+        record = folder / "stage.json"
+        record.write_text(record.read_text().replace('"size": 4', '"size": 5'))
+    assert read_stage(tmp_path, "a") is None
+    assert not run_stage(tmp_path, "a", "k", write(b"1234"), silent).skipped
+    assert file.read_bytes() == b"1234"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_progress_bar_changes_nothing():
-    assert numbers(run_cells(square, plain_cells(2))) == numbers(
-        run_cells(square, plain_cells(2), progress=False)
-    )
+def test_a_copied_stage_is_still_whole(tmp_path):
+    folder = run_stage(tmp_path, "a", "k", write(b"1234"), silent).folder
+    os.utime(folder / "numbers.bin", ns=(1, 1))
+    assert read_stage(tmp_path, "a").key == "k"
 
 
-def _wait_for(condition, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the study did not get under way"
-        time.sleep(0.02)
+def test_a_stage_that_fails_leaves_the_old_one(tmp_path):
+    run_stage(tmp_path, "a", "k", write(b"1234"), silent)
+
+    def fail(folder) -> dict:
+        (folder / "numbers.bin").write_bytes(b"half")
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        run_stage(tmp_path, "a", "another key", fail, silent)
+    assert (read_stage(tmp_path, "a").folder / "numbers.bin").read_bytes() == b"1234"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_killed_study_goes_on_where_it_stopped(tmp_path, jobs):
-    traces, out = tmp_path / "traces", tmp_path / "out"
-    traces.mkdir()
-    script = tmp_path / "study.py"
-    filled = {"here": str(HERE), "traces": str(traces), "out": str(out), "count": 8, "jobs": jobs}
-    script.write_text(SCRIPT.format(sleep=0.2, **filled))
-    process = subprocess.Popen([sys.executable, str(script)], start_new_session=True)
-    _wait_for(lambda: len(list(out.glob("cells/*.json"))) >= 3)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    finished = {path.name for path in out.glob("cells/[!.]*.json")}
-    assert 3 <= len(finished) < 8
-    before = {path.name for path in traces.iterdir()}
-    done = subprocess.run([sys.executable, str(script)], check=False)
-    assert done.returncode == 0
-    results = [json.loads(path.read_text()) for path in sorted(out.glob("cells/[!.]*.json"))]
-    assert sorted(r["value"] for r in results) == [x**2 for x in range(8)]
-    recomputed = {name.split("-")[0] for name in {p.name for p in traces.iterdir()} - before}
-    assert recomputed == {str(x) for x in range(8)} - {name.split("-")[1] for name in finished}
-
-
-def test_an_interrupted_run_says_what_it_has(tmp_path, caplog):
-    def work(settings):
-        if settings["x"] == 2:
-            raise KeyboardInterrupt
-        return {"value": settings["x"]}
-
-    with pytest.raises(KeyboardInterrupt):
-        run_cells(work, plain_cells(5), tmp_path, progress=False)
-    assert f"2 of 5 cells are in {tmp_path / 'cells'}; run it again" in caplog.text
-
-
-def test_a_damaged_file_is_computed_anew(tmp_path):
-    first = run_cells(square, plain_cells(2), tmp_path, progress=False)
-    damaged = next((tmp_path / "cells").glob("square-1-*.json"))
-    damaged.write_text(damaged.read_text()[:20])
-    assert numbers(run_cells(square, plain_cells(2), tmp_path, progress=False)) == numbers(first)
-    assert json.loads(damaged.read_text())["value"] == 1
+def test_keys_tell_values_apart():
+    assert content_key(1, 2) != content_key([1, 2])
+    assert content_key("1") != content_key(1)
+    assert content_key({"a": 1.0}) != content_key({"a": 1.0000000000000002})

@@ -15,7 +15,7 @@ from censcore_studies.aki.preprocessing import fit_preprocessing
 from censcore_studies.aki.rows import write_rows
 from censcore_studies.aki.settings import AkiSettings
 from censcore_studies.aki.source import open_source
-from censcore_studies.aki.stages import Stage, content_key, locked, run_stage, write_json
+from censcore_studies.kit.store import Stage, content_key, locked, run_stage, write_json
 
 __all__ = ["BuildResult", "build"]
 

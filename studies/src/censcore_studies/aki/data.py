@@ -18,7 +18,7 @@ from censcore_studies.aki.engine import Say, quoted
 from censcore_studies.aki.features import ENDPOINTS, FEATURES
 from censcore_studies.aki.preprocessing import Preprocessing
 from censcore_studies.aki.rows import OUTCOME
-from censcore_studies.aki.stages import content_key, read_stage, run_stage
+from censcore_studies.kit.store import content_key, read_stage, run_stage
 
 __all__ = ["AkiRows", "Build", "open_build"]
 

@@ -18,8 +18,8 @@ from censcore_studies.aki.data import AkiRows, Build, open_build
 from censcore_studies.aki.engine import Say, quoted
 from censcore_studies.aki.features import ENDPOINTS
 from censcore_studies.aki.methods import METHODS, Method, Preset
-from censcore_studies.aki.stages import Stage, content_key, locked, read_stage, run_stage, write_json
 from censcore_studies.aki.training import training_key
+from censcore_studies.kit.store import Stage, content_key, locked, read_stage, run_stage, write_json
 
 __all__ = ["HORIZONS", "LOSSES", "SHARES", "evaluate"]
 

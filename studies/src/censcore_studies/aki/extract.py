@@ -17,9 +17,11 @@ from censcore.exceptions import InvalidInputError
 from censcore_studies.aki.engine import Engine, Say, read_sql
 from censcore_studies.aki.settings import SourceSettings
 from censcore_studies.aki.source import SourceFile, release
-from censcore_studies.aki.stages import Stage, content_key, run_stage
+from censcore_studies.kit.store import Stage, content_key, run_stage
 
 __all__ = ["extract"]
+
+_FORMAT = 1  # raise it when the same files and statements give other tables
 
 _WEIGHT_ITEMS = {"kilograms": (226512, 224639), "pounds": (226531,), "inputevents": ()}
 
@@ -96,7 +98,9 @@ def _parameters(settings: SourceSettings) -> dict[str, Any]:
 def _key(wanted: _Extraction, source: Mapping[str, SourceFile], parameters: Mapping[str, Any]) -> str:
     statements = [read_sql(statement) for statement, _ in wanted.reads] + [_merge_sql(wanted)]
     used = {name: value for name, value in parameters.items() if any(f"${name}" in s for s in statements)}
-    return content_key(statements, used, wanted.key, [source[table].sha256 for _, table in wanted.reads])
+    return content_key(
+        _FORMAT, statements, used, wanted.key, [source[table].sha256 for _, table in wanted.reads]
+    )
 
 
 def _merge_sql(wanted: _Extraction) -> str:

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from censcore.exceptions import InvalidInputError
 from censcore_studies.aki.engine import Engine, Say, quoted
 from censcore_studies.aki.features import FEATURES
-from censcore_studies.aki.stages import Stage, content_key, run_stage, write_json
+from censcore_studies.kit.store import Stage, content_key, run_stage, write_json
 
 __all__ = ["Preprocessing", "fit_preprocessing"]
+
+_FORMAT = 1  # raise it when the same rows give other numbers
 
 # Counts and slopes are zero when missing; what is not named here is never missing.
 _MEDIAN_WHEN_MISSING = frozenset(
@@ -95,7 +97,9 @@ def fit_preprocessing(
         write_json(folder / "preprocessing.json", asdict(fitted))
         return {"training_rows": count, "q95_hours": horizon, "training_values_cut": _cut(engine, fitted)}
 
-    key = content_key([stage.key for stage in rows], split.key, limit, FEATURES, sorted(_MEDIAN_WHEN_MISSING))
+    key = content_key(
+        _FORMAT, [stage.key for stage in rows], split.key, limit, FEATURES, sorted(_MEDIAN_WHEN_MISSING)
+    )
     return run_stage(out, "preprocessing", key, make, say)
 
 

@@ -17,8 +17,8 @@ from censcore_studies.aki import figures, printed
 from censcore_studies.aki.data import AkiRows, Build, open_build
 from censcore_studies.aki.evaluation import HORIZONS, REFERENCE, SHARES, read_preset, read_scores
 from censcore_studies.aki.methods import METHODS
-from censcore_studies.aki.stages import read_stage
 from censcore_studies.kit.pages import note, soft, table, whole_page
+from censcore_studies.kit.store import read_stage
 
 __all__ = ["report"]
 

@@ -26,7 +26,7 @@ from censcore_studies.aki.features import (
     time_to_event,
 )
 from censcore_studies.aki.settings import AkiSettings
-from censcore_studies.aki.stages import Stage, content_key, run_stage
+from censcore_studies.kit.store import Stage, content_key, run_stage
 
 __all__ = ["COLUMNS", "Part", "write_rows"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 from censcore.exceptions import InvalidInputError
 from censcore_studies.aki.settings import SourceSettings
-from censcore_studies.aki.stages import write_json
+from censcore_studies.kit.store import file_hash, write_json
 
 __all__ = ["ANCHOR_YEAR_GROUPS", "SourceFile", "open_source", "release"]
 
@@ -148,12 +147,7 @@ def _hashes(paths: Mapping[str, Path], remembered: Path) -> dict[str, str]:
         old = known.get(name, {})
         current[name] = {
             "stamp": stamp,
-            "sha256": old["sha256"] if old.get("stamp") == stamp else _sha256(path),
+            "sha256": old["sha256"] if old.get("stamp") == stamp else file_hash(path),
         }
     write_json(remembered, current)
     return {name: entry["sha256"] for name, entry in current.items()}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

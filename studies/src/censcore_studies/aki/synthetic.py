@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
 from censcore_studies.aki.source import ANCHOR_YEAR_GROUPS
-from censcore_studies.aki.stages import write_json
 from censcore_studies.aki.synthetic_stays import Patient, Stay, draw_patient
+from censcore_studies.kit.store import write_json
 
 __all__ = ["write_synthetic_database"]
 

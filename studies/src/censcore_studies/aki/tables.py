@@ -15,7 +15,7 @@ from censcore_studies.aki.evaluation import HORIZONS, LOSSES, SHARES
 from censcore_studies.aki.features import ENDPOINTS
 from censcore_studies.aki.methods import METHODS
 from censcore_studies.aki.report import FEWEST
-from censcore_studies.aki.stages import read_stage
+from censcore_studies.kit.store import read_stage
 from censcore_studies.kit.tables import StudyTable
 
 __all__ = ["study_tables"]

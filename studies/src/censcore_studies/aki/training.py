@@ -13,12 +13,14 @@ from censcore.exceptions import InvalidInputError
 from censcore_studies.aki.data import AkiRows, Build, open_build
 from censcore_studies.aki.engine import Say
 from censcore_studies.aki.methods import METHODS, Method, Preset, preset_named
-from censcore_studies.aki.stages import Stage, content_key, locked, run_stage, write_json
+from censcore_studies.kit.store import Stage, content_key, locked, run_stage, write_json
 
 if TYPE_CHECKING:
     from censcore.estimators.training import Callback, Epoch
 
 __all__ = ["train"]
+
+_FORMAT = 1  # raise it when the same rows and sizes give another model
 
 
 def train(
@@ -69,8 +71,8 @@ def train(
 
 
 def training_key(build: Build, preset: Preset, method: Method) -> str:
-    """What a trained model depends on, besides the code."""
-    return content_key(build.key, dataclasses.asdict(preset), dataclasses.asdict(method))
+    """What a trained model depends on."""
+    return content_key(_FORMAT, build.key, dataclasses.asdict(preset), dataclasses.asdict(method))
 
 
 def _chosen(methods: Sequence[str] | None) -> list[Method]:

@@ -20,17 +20,21 @@ ABLATIONS = Path("results/ablations")
 def real_data(
     data: Annotated[list[str] | None, typer.Option(help="Data sets; all five by default.")] = None,
     repetitions: Annotated[int, typer.Option(min=1, help="Partitions into five folds.")] = 1,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Folder with colon.csv, ...; the folder survival below CENSCORE_DATA by default."),
+    ] = None,
     jobs: Jobs = 1,
     out: Out = REAL_DATA,
 ) -> None:
     """Censored engression against independent and copula models on five real data sets, five-fold."""
-    from censcore_studies.real_data import report_real_data, run_real_data
-    from censcore_studies.real_data.data import DATA
+    from censcore_studies.real_data import DATA, report_real_data, run_real_data
 
     stages = _stages()
     chosen = data or list(DATA)
     with stages("cells"):
-        table = run_real_data(out, jobs=jobs, data=chosen, repetitions=repetitions)
+        where = {} if folder is None else {"folder": str(folder)}
+        table = run_real_data(out, jobs=jobs, data=chosen, repetitions=repetitions, **where)
     settings = {"data": chosen, "repetitions": repetitions}
     _finish(out, [report_real_data(table)], stages, {"first": 0, "last": repetitions - 1}, settings)
 

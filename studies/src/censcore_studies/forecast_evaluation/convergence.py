@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ from censcore_studies.forecast_evaluation.arena import REGIMES
 from censcore_studies.forecast_evaluation.data_regimes import DATA_REGIMES
 from censcore_studies.forecast_evaluation.rules import RULES
 from censcore_studies.forecast_evaluation.scoring import oracle_rank, replicated_cells, score_cell
-from censcore_studies.kit.store import Cell, run_cells
+from censcore_studies.kit.cells import Cell, run_cells
 
 __all__ = ["SEVERITIES", "SIZES", "convergence"]
 
@@ -70,7 +71,8 @@ def _replications(n: int, most: int) -> int:
 
 
 def _severe(cell: Cell, severity: float) -> Cell:
-    return Cell(f"{cell.name}-severity{severity:g}", {**cell.settings, "severity": severity})
+    settings = {**cell.settings, "severity": severity}
+    return replace(cell, name=f"{cell.name}-severity{severity:g}", settings=settings)
 
 
 def _rows(result: dict[str, Any]) -> list[dict[str, Any]]:

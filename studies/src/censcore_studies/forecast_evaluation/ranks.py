@@ -12,7 +12,7 @@ import pandas as pd
 from censcore_studies.forecast_evaluation.arena import REGIMES
 from censcore_studies.forecast_evaluation.printed import PRINTED_RANKS
 from censcore_studies.forecast_evaluation.scoring import oracle_rank, replicated_cells, score_cell
-from censcore_studies.kit.store import run_cells
+from censcore_studies.kit.cells import run_cells
 
 __all__ = ["oracle_ranks", "rank_table"]
 

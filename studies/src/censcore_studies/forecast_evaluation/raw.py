@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from censcore.scores import mean_loss
 from censcore_studies.forecast_evaluation.arena import REGIMES
 from censcore_studies.forecast_evaluation.printed import PRINTED_RAW
 from censcore_studies.forecast_evaluation.scoring import (
@@ -17,7 +18,7 @@ from censcore_studies.forecast_evaluation.scoring import (
     score_cell,
     spread,
 )
-from censcore_studies.kit.store import run_cells
+from censcore_studies.kit.cells import run_cells
 
 __all__ = ["raw_scores"]
 
@@ -89,8 +90,8 @@ def _raw_row(
         far, far_rival = np.array([(m[rule]["F0"], best_competitor(m[rule])) for m in reference]).T
         row |= {
             "large-n oracle": far.mean(),
-            "large-n oracle se": spread(far) / np.sqrt(len(far)),
+            "large-n oracle se": mean_loss(far).standard_error,
             "large-n gap": (far_rival - far).mean(),
-            "large-n gap se": spread(far_rival - far) / np.sqrt(len(far)),
+            "large-n gap se": mean_loss(far_rival - far).standard_error,
         }
     return {name: float(v) if isinstance(v, np.floating) else v for name, v in row.items()}

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.scores import mean_loss
 from censcore_studies.forecast_evaluation.arena import StudySettings, build_arena
 from censcore_studies.forecast_evaluation.rules import RULES
-from censcore_studies.kit.store import Cell
+from censcore_studies.kit.cells import Cell
+
+#: Raise the number when the same settings give other scores.
+STUDY = "forecast-evaluation 1"
 
 __all__ = ["best_competitor", "oracle_rank", "replicated_cells", "score_cell", "spread"]
 
@@ -33,20 +37,20 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     for rule in settings.get("rules") or list(RULES):
         losses = {name: to_numpy(RULES[rule](arena, f)) for name, f in arena.candidates.items()}
         means[rule] = {name: float(loss.mean()) for name, loss in losses.items()}
-        errors[rule] = {name: _standard_error(loss) for name, loss in losses.items()}
+        errors[rule] = {name: float(mean_loss(loss).standard_error) for name, loss in losses.items()}
     return {"means": means, "errors": errors, "event_rate": float(arena.y.event.mean())}
 
 
-def _standard_error(loss: np.ndarray) -> float:
-    if not np.isfinite(loss).all():
-        return float("inf")
-    return float(loss.std(ddof=1) / np.sqrt(len(loss)))
-
-
 def replicated_cells(regimes: Sequence[str], n: int, replications: int, seed: int, **more: Any) -> list[Cell]:
-    """One cell per regime and seed; what is left at its default is left out, so that studies share cells."""
+    """One cell per regime and seed; cells with the same settings serve every table that needs them."""
+    usual = {"severity": 1.0, "estimator": None, "rules": list(RULES)}
+    fixed = {"study": STUDY, "conventions": asdict(StudySettings()), **usual}
     return [
-        Cell(f"{regime.replace(' ', '_')}-n{n}-{r}", {"regime": regime, "n": n, "seed": seed + r, **more})
+        Cell(
+            f"{regime.replace(' ', '_')}-n{n}-{r}",
+            {"regime": regime, "n": n, "seed": seed + r, **more},
+            fixed,
+        )
         for regime in regimes
         for r in range(replications)
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from censcore_studies.forecast_evaluation.scoring import (
     score_cell,
     spread,
 )
-from censcore_studies.kit.store import Cell, run_cells
+from censcore_studies.kit.cells import run_cells
 
 __all__ = ["ESTIMATORS", "sensitivity"]
 
@@ -51,7 +52,7 @@ def sensitivity(
     """
     laws = (None, *estimators)
     cells = [
-        Cell(f"{law or 'true'}-{cell.name}", {**cell.settings, "estimator": law})
+        replace(cell, name=f"{law or 'true'}-{cell.name}", settings={**cell.settings, "estimator": law})
         for law in laws
         for cell in replicated_cells(["B", "C"], n, replications, seed, rules=list(OURS))
     ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from censcore.exceptions import InvalidInputError
-from censcore_studies.kit.store import Cell
+from censcore_studies.kit.cells import Cell
 from censcore_studies.multivariate.study import DEFAULTS, multivariate_cells
 
 __all__ = ["EXTENSIONS", "Extension", "extension_cells"]
@@ -79,4 +79,4 @@ def _vary(cell: Cell, settings: dict[str, Any]) -> Cell:
     """Settings at their defaults are left out: such a cell is one of the tables'."""
     varied = {name: value for name, value in settings.items() if value != DEFAULTS.get(name)}
     suffix = "".join(f"-{name}-{value}" for name, value in varied.items() if name != "device")
-    return Cell(cell.name + suffix, cell.settings | varied)
+    return replace(cell, name=cell.name + suffix, settings=cell.settings | varied)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
+from censcore_studies.kit.cells import finished_cells
+from censcore_studies.multivariate.study import DEFAULTS, STUDY
 
 __all__ = ["calibration_curves", "calibration_table", "calibration_view"]
 
@@ -17,11 +19,11 @@ _BLOCK = {"world": "mixture", "k": 3, "censoring": "uniform", "repetition": 0}
 def calibration_curves(out: Path) -> dict[str, dict[str, Any]]:
     """Method, joint event, curve: from the first repetition of the uniform regime, k = 3, at full size."""
     found = {}
-    for path in sorted((Path(out) / "cells").glob("mixture-k3-uniform-*.json")):
-        result = json.loads(path.read_text())
-        settings = {name: value for name, value in result["settings"].items() if name != "device"}
+    block = DEFAULTS | {"study": STUDY} | _BLOCK
+    for result in finished_cells(out, STUDY):
+        settings = result["fixed"] | result["settings"] | {"device": DEFAULTS["device"]}
         method = settings.pop("method")
-        if method in _SHOWN and settings == _BLOCK and "calibration" in result:
+        if method in _SHOWN and settings == block and "calibration" in result:
             found[method] = result["calibration"]
     return {method: found[method] for method in _SHOWN if method in found}
 

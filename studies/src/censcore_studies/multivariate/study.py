@@ -14,15 +14,16 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Copula, Distribution, Ensemble
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import RightCensored
-from censcore.scores import energy_score, log_score
+from censcore.scores import energy_score, log_score, mean_loss
 from censcore.simulation import LogNormalWorld
-from censcore_studies.kit.store import Cell, run_cells
+from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.multivariate.calibration import joint_calibration
 from censcore_studies.multivariate.methods import METHODS, OTHER_METHODS, fit_method, methods_for
 
 __all__ = [
     "CENSORINGS",
     "DEFAULTS",
+    "STUDY",
     "WORLDS",
     "as_frame",
     "multivariate_cells",
@@ -30,6 +31,8 @@ __all__ = [
     "score_cell",
 ]
 
+#: Raise the number when the same settings give other scores.
+STUDY = "multivariate 1"
 WORLDS = ("mixture", "lognormal")
 CENSORINGS = ("administrative", "uniform", "conditional", "componentwise")
 SIZES = {"n_train": 4000, "n_valid": 1000, "n_test": 1000, "members": 1024, "draws": 32, "clip": 50.0}
@@ -120,12 +123,12 @@ def _scores(
         )
         for forecast in (model, truth)
     )
-    excess = losses - best
+    excess = mean_loss(losses - best)
     return {
         name: float(losses.mean()),
         f"{name}_truth": float(best.mean()),
-        f"{name}_excess": float(excess.mean()),
-        f"{name}_excess_se": float(excess.std(ddof=1) / np.sqrt(len(excess))),
+        f"{name}_excess": float(excess.mean),
+        f"{name}_excess_se": float(excess.standard_error),
     }
 
 
@@ -157,6 +160,7 @@ def multivariate_cells(
     ):
         if unknown := [name for name in asked if name not in known]:
             raise InvalidInputError(f"The {what} must be one of {list(known)}; {unknown} came.")
+    fixed = {"study": STUDY, **DEFAULTS}
     cells = []
     for world in worlds:
         for size in k:
@@ -169,7 +173,7 @@ def multivariate_cells(
                     for r in range(repetitions):
                         name = f"{world}-k{size}-{censoring}-{method.replace(' ', '_')}-{r}"
                         settings = {"world": world, "k": size, "censoring": censoring, "method": method}
-                        cells.append(Cell(name, settings | {"repetition": r} | more))
+                        cells.append(Cell(name, settings | {"repetition": r} | more, fixed))
     return cells
 
 
@@ -186,9 +190,12 @@ def run_multivariate(
 
 
 def as_frame(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """One row per cell: its settings and its numbers."""
+    """One row per cell: all settings that it was made with, and its numbers."""
+    made_with = {"study": STUDY, **DEFAULTS}
     rows = [
-        DEFAULTS | r["settings"] | {name: value for name, value in r.items() if not isinstance(value, dict)}
+        r.get("fixed", made_with)
+        | r["settings"]
+        | {name: value for name, value in r.items() if not isinstance(value, dict)}
         for r in results
     ]
     return pd.DataFrame(rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from censcore.scores import mean_loss
+from censcore_studies.kit.cells import finished_cells
 from censcore_studies.multivariate.extensions import Extension
 from censcore_studies.multivariate.methods import FEASIBLE, METHODS, OTHER_METHODS
 from censcore_studies.multivariate.printed import PRINTED
-from censcore_studies.multivariate.study import CENSORINGS, DEFAULTS, WORLDS, as_frame
+from censcore_studies.multivariate.study import CENSORINGS, DEFAULTS, STUDY, WORLDS, as_frame
 
 __all__ = [
     "block_view",
@@ -29,28 +30,32 @@ __all__ = [
 ]
 
 BLOCK = ["world", "k", "censoring"]
-#: What extensions vary.
+#: What extensions vary, and all other settings that change a result; the device is no such setting.
 VARIED = ["severity", "law", "n_train"]
+SETTINGS = [*VARIED, *(name for name in DEFAULTS if name not in (*VARIED, "device"))]
 OURS = "Censored engression"
 
 
 def read_cells(out: str | Path) -> pd.DataFrame:
     """All finished cells of a folder: those in ``out/cells`` and the rows of ``out/cells.csv``.
 
-    Cells that differ in nothing but the machine they ran on are the same repetition; the first is kept.
+    Rows of an earlier version of the study are left out; a table without the column ``study`` is of the first
+    version. Cells that differ in nothing but the machine they ran on are the same repetition: one of
+    ``out/cells`` goes before a row of the table.
     """
     out = Path(out)
-    # "true" is the name of a law, not a truth value
+    results = list(finished_cells(out, STUDY))
+    frames = [as_frame(results)] if results else []
     table = out / "cells.csv"
-    frames = [pd.read_csv(table, dtype={"law": str})] if table.exists() else []
-    results = [json.loads(path.read_text()) for path in sorted((out / "cells").glob("*.json"))]
-    if results:
-        frames.append(as_frame(results))
-    if not frames:
+    if table.exists():
+        rows = pd.read_csv(table, dtype={"law": str})  # "true" is the name of a law, not a truth value
+        rows = rows if "study" in rows else rows.assign(study="multivariate 1")
+        frames.append(rows[rows["study"] == STUDY])
+    if not any(map(len, frames)):
         return pd.DataFrame()
-    cells = pd.concat(frames, ignore_index=True)
+    cells = pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
     cells = cells.reindex(columns=list(dict.fromkeys([*cells.columns, *DEFAULTS, "log_score", "theta"])))
-    settings = [*BLOCK, "method", "repetition", *VARIED]
+    settings = [*BLOCK, "method", "repetition", *SETTINGS]
     return cells.drop_duplicates(settings).sort_values(settings, key=_as_in_the_tables, ignore_index=True)
 
 
@@ -66,7 +71,12 @@ def _as_in_the_tables(column: pd.Series) -> pd.Series:
 
 def with_defaults(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells of the tables: those that vary nothing besides world, dimension, censoring and method."""
-    return cells[np.logical_and.reduce([cells[name] == DEFAULTS[name] for name in VARIED])]
+    return cells[_usual(cells, SETTINGS)]
+
+
+def _usual(cells: pd.DataFrame, names: list[str]) -> Any:
+    """Where these settings have their default values."""
+    return np.logical_and.reduce([cells[name] == DEFAULTS[name] for name in names])
 
 
 def summarise_extension(cells: pd.DataFrame, extension: Extension) -> pd.DataFrame:
@@ -76,8 +86,7 @@ def summarise_extension(cells: pd.DataFrame, extension: Extension) -> pd.DataFra
     cells = cells[cells["method"].isin(extension.methods or METHODS)]
     if extension.varies == "method":
         return summarise(with_defaults(cells))
-    usual = [cells[name] == DEFAULTS[name] for name in VARIED if name != extension.varies]
-    cells = cells[np.logical_and.reduce(usual)]
+    cells = cells[_usual(cells, [name for name in SETTINGS if name != extension.varies])]
     by_value = {value: cells[cells[extension.varies] == value] for value in extension.values}
     parts = [summarise(part).assign(**{extension.varies: v}) for v, part in by_value.items() if len(part)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -125,7 +134,7 @@ def _printed(row: dict[str, Any]) -> dict[str, float]:
 
 
 def _se(values: pd.Series) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+    return float(mean_loss(values.to_numpy(dtype=float)).standard_error)
 
 
 def paired_differences(cells: pd.DataFrame) -> pd.DataFrame:

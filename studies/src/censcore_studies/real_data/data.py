@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from censcore._arrays import to_numpy
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.outcomes import RightCensored
 
@@ -42,15 +44,26 @@ class SurvivalData:
     endpoints: tuple[str, ...]
     unit: str
 
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all numbers."""
+        content = hashlib.sha256()
+        for part in (self.X.to_numpy(dtype=float), to_numpy(self.y.time), to_numpy(self.y.event)):
+            content.update(repr(part.shape).encode() + np.ascontiguousarray(part).tobytes())
+        if self.y.censoring_time is not None:
+            content.update(np.ascontiguousarray(to_numpy(self.y.censoring_time)).tobytes())
+        return content.hexdigest()
+
 
 def data_folder() -> Path:
-    """The folder ``survival`` below the environment variable CENSCORE_DATA, or below ``../shared/data``."""
-    folder = Path(os.environ.get("CENSCORE_DATA", "../shared/data")) / "survival"
-    if not folder.is_dir():
+    """The folder ``survival`` below the one that the environment variable CENSCORE_DATA names."""
+    root = os.environ.get("CENSCORE_DATA")
+    if not root or not (Path(root) / "survival").is_dir():
         raise InvalidInputError(
-            f"There is no folder {folder}. Set CENSCORE_DATA to the folder that holds survival/colon.csv, ..."
+            f"CENSCORE_DATA: got {root!r}, expected a folder that holds survival/colon.csv, ... Set it, or name "
+            "the folder of the data sets itself (--folder on the command line)."
         )
-    return folder
+    return Path(root) / "survival"
 
 
 def load_survival_data(name: str, folder: str | os.PathLike[str] | None = None) -> SurvivalData:
@@ -63,7 +76,7 @@ def load_survival_data(name: str, folder: str | os.PathLike[str] | None = None) 
     RightCensored(n=686, k=2, events=[299, 171] (43.6 %, 24.9 %), time 0.262834 to 87.655)
     """
     if name not in DATA:
-        raise InvalidInputError(f"name must be one of {list(DATA)}; {name!r} came.")
+        raise InvalidInputError(f"name must be one of {list(DATA)}; got {name!r}.")
     return DATA[name](Path(folder) if folder is not None else None)
 
 
