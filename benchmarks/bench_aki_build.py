@@ -32,7 +32,7 @@ from censcore_studies.aki import (
 )
 from censcore_studies.aki.engine import Engine
 from censcore_studies.aki.rows import Part, write_rows
-from censcore_studies.aki.stages import read_stage
+from censcore_studies.kit.store import read_stage
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from censcore.exceptions import InvalidInputError
-from censcore_studies import ablations, real_data
+from censcore_studies.engression import ablations
+from censcore_studies.real_data import comparison as real_data
 from censcore_studies.real_data.data import DATA, load_survival_data
 
 torch.set_num_threads(1)

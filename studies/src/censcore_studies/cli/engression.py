@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,7 +33,7 @@ def real_data(
     stages = _stages()
     chosen = data or list(DATA)
     with stages("cells"):
-        where = {} if folder is None else {"folder": str(folder)}
+        where: dict[str, Any] = {} if folder is None else {"folder": str(folder)}
         table = run_real_data(out, jobs=jobs, data=chosen, repetitions=repetitions, **where)
     settings = {"data": chosen, "repetitions": repetitions}
     _finish(out, [report_real_data(table)], stages, {"first": 0, "last": repetitions - 1}, settings)

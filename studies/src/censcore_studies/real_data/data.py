@@ -60,8 +60,8 @@ def data_folder() -> Path:
     root = os.environ.get("CENSCORE_DATA")
     if not root or not (Path(root) / "survival").is_dir():
         raise InvalidInputError(
-            f"CENSCORE_DATA: got {root!r}, expected a folder that holds survival/colon.csv, ... Set it, or name "
-            "the folder of the data sets itself (--folder on the command line)."
+            f"CENSCORE_DATA: got {root!r}, expected a folder that holds survival/colon.csv, ... Set it, or "
+            "name the folder of the data sets itself (--folder on the command line)."
         )
     return Path(root) / "survival"
 
