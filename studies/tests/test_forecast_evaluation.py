@@ -16,10 +16,11 @@ from censcore_studies.forecast_evaluation import GridSettings, StudySettings, bu
 from censcore_studies.forecast_evaluation.arena import estimated_law
 from censcore_studies.forecast_evaluation.candidates import bin_masses
 from censcore_studies.forecast_evaluation.printed import PRINTED_RANKS, PRINTED_RAW
-from censcore_studies.forecast_evaluation.ranks import rank_table
+from censcore_studies.forecast_evaluation.ranks import rank_table, rank_view
+from censcore_studies.forecast_evaluation.raw import raw_view
 from censcore_studies.forecast_evaluation.rules import RULES, family
 from censcore_studies.forecast_evaluation.scoring import best_competitor, oracle_rank
-from censcore_studies.forecast_evaluation.views import rank_view, raw_view, sensitivity_view
+from censcore_studies.forecast_evaluation.sensitivity import sensitivity_view
 
 GRID = GridSettings()
 STEP = GRID.z_max / GRID.bins

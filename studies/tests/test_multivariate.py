@@ -10,11 +10,13 @@ from censcore.exceptions import InvalidInputError
 from censcore.simulation import LogNormalWorld
 from censcore_studies import multivariate as study
 from censcore_studies.kit.store import write_record
-from censcore_studies.multivariate import summary as tables
+from censcore_studies.multivariate import tables
 from censcore_studies.multivariate.calibration import JOINT_EVENTS
+from censcore_studies.multivariate.extensions import report_extension
 from censcore_studies.multivariate.printed import PRINTED
-from censcore_studies.multivariate.report import report_calibration, report_extension, report_tables
+from censcore_studies.multivariate.reliability import report_calibration
 from censcore_studies.multivariate.study import DEFAULTS, STUDY, as_frame
+from censcore_studies.multivariate.tables import report_tables
 
 SMALL = {"n_train": 120, "n_valid": 40, "n_test": 60, "members": 40}
 BLOCK = {"world": "mixture", "k": 2, "censoring": "uniform", "repetition": 0}

@@ -36,7 +36,7 @@ def oracle_ranks(
 ) -> None:
     """Where each scoring rule puts the true forecast under four kinds of censoring, and how often."""
     from censcore_studies import forecast_evaluation as study
-    from censcore_studies.forecast_evaluation.report import report_ranks
+    from censcore_studies.forecast_evaluation.ranks import report_ranks
 
     stages = _stages()
     with stages("cells"):
@@ -58,7 +58,7 @@ def raw_scores(
 ) -> None:
     """Mean scores of the true forecast and of its best competitor."""
     from censcore_studies import forecast_evaluation as study
-    from censcore_studies.forecast_evaluation.report import report_raw
+    from censcore_studies.forecast_evaluation.raw import report_raw
 
     stages = _stages()
     with stages("cells"):
@@ -75,7 +75,7 @@ def sensitivity(
 ) -> None:
     """What an estimated law of C does: Kaplan-Meier, Weibull, Cox, conditional and cross-fitted ones."""
     from censcore_studies import forecast_evaluation as study
-    from censcore_studies.forecast_evaluation.report import report_sensitivity
+    from censcore_studies.forecast_evaluation.sensitivity import report_sensitivity
 
     stages = _stages()
     with stages("cells"):
@@ -100,8 +100,7 @@ def convergence(
 ) -> None:
     """How often each rule finds the truth as data grow and as censoring gets heavier."""
     from censcore_studies import forecast_evaluation as study
-    from censcore_studies.forecast_evaluation.convergence import SEVERITIES, SIZES
-    from censcore_studies.forecast_evaluation.report import report_convergence
+    from censcore_studies.forecast_evaluation.convergence import SEVERITIES, SIZES, report_convergence
 
     stages = _stages()
     rows, heavier = sizes or SIZES, severities or SEVERITIES
@@ -137,8 +136,8 @@ def multivariate(
 ) -> None:
     """Censored engression against the truth, naive training and six likelihood models, k = 2 to 10."""
     from censcore_studies import multivariate as study
-    from censcore_studies.multivariate.report import report_tables
-    from censcore_studies.multivariate.summary import where_the_time_went
+    from censcore_studies.multivariate.finished import where_the_time_went
+    from censcore_studies.multivariate.tables import report_tables
 
     stages = _stages()
     if run:
@@ -175,7 +174,8 @@ def multivariate_extensions(
 ) -> None:
     """Beyond the paper: training size, severity, estimated laws of C, one C per event time, calibration."""
     from censcore_studies import multivariate as study
-    from censcore_studies.multivariate.report import report_calibration, report_extension
+    from censcore_studies.multivariate.extensions import report_extension
+    from censcore_studies.multivariate.reliability import report_calibration
 
     stages = _stages()
     reports = []
@@ -197,8 +197,8 @@ def pictures(
     seed: Seed = 0,
 ) -> None:
     """The trap of regime D, and joint densities after naive and censored training."""
-    from censcore_studies.forecast_evaluation.story import draw_trap
-    from censcore_studies.multivariate.story import draw_joint_densities, sample_joint_laws
+    from censcore_studies.forecast_evaluation.trap import draw_trap
+    from censcore_studies.multivariate.joint_densities import draw_joint_densities, sample_joint_laws
 
     stages = _stages()
     with stages("trap"):

@@ -1,29 +1,46 @@
-"""What an estimated law of C does to the scores and to the ranks."""
+"""The sensitivity table and its figure: what an estimated law of C does to the scores and to the ranks."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from censcore_studies.forecast_evaluation.looks import REGIME_TITLES, plus_minus
 from censcore_studies.forecast_evaluation.printed import PRINTED_SENSITIVITY
-from censcore_studies.forecast_evaluation.scoring import (
-    oracle_rank,
-    replicated_cells,
-    score_cell,
-    spread,
-)
+from censcore_studies.forecast_evaluation.scoring import oracle_rank, replicated_cells, score_cell, spread
 from censcore_studies.kit.cells import run_cells
+from censcore_studies.kit.figures import GREY, TEAL, new_figure, picture
+from censcore_studies.kit.tables import StudyTable
 
-__all__ = ["ESTIMATORS", "sensitivity"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ESTIMATORS", "draw_sensitivity", "report_sensitivity", "sensitivity", "sensitivity_view"]
 
 FORECASTS = ("F0", "F1", "F2", "F3", "F4")
+
 OURS = ("CRPS, ours", "Pinball, ours", "Brier, ours")
+
 ESTIMATORS = ("kaplan-meier", "weibull", "cox", "weibull-x", "kaplan-meier-cv", "cox-cv", "weibull-x-cv")
+
+LAWS = {
+    "true": "true",
+    "kaplan-meier": "Kaplan-Meier",
+    "weibull": "Weibull",
+    "cox": "Cox | x",
+    "weibull-x": "Weibull | x",
+    "kaplan-meier-cv": "Kaplan-Meier, cross-fitted",
+    "weibull-cv": "Weibull, cross-fitted",
+    "cox-cv": "Cox | x, cross-fitted",
+    "weibull-x-cv": "Weibull | x, cross-fitted",
+}
 
 
 def sensitivity(
@@ -87,3 +104,62 @@ def _row(regime: str, law: str | None, rule: str, means: list[Any], under_truth:
         return row
     row["z"] = (printed["F0"] - float(oracle.mean())) / spread(oracle)
     return row | {f"printed {f}": value for f, value in printed.items()}
+
+
+def sensitivity_view(table: pd.DataFrame) -> pd.DataFrame:
+    """How often the oracle is first, and what the estimate does to its score."""
+    return pd.DataFrame(
+        [
+            {
+                "law of C": LAWS.get(line["law of C"], line["law of C"]),
+                "regime": line["regime"],
+                "score": line["score"],
+                "oracle first": f"{100 * line['oracle first']:.0f} %",
+                "oracle ± sd": plus_minus(line["F0"], line["F0 sd"]),
+                "printed": _number(line.get("printed F0")),
+                "z": _number(line.get("z"), "+.1f"),
+                "bias": f"{line['bias %']:+.1f} %",
+            }
+            for line in table.to_dict(orient="records")
+        ]
+    )
+
+
+def _number(value: float | None, form: str = ".4f") -> str:
+    return "" if value is None or isnan(value) else f"{value:{form}}"
+
+
+@picture
+def draw_sensitivity(table: pd.DataFrame) -> Figure:
+    """How often the truth comes first when the law of C is estimated, and the bias of its score."""
+    laws = list(table["law of C"].unique())
+    figure = new_figure(10.5, 0.38 * len(laws) + 1.7)
+    panels = figure.subplots(1, 4, sharey=True)
+    for panel, (column, regime) in zip(
+        panels, [(c, r) for r in ("B", "C") for c in ("oracle first", "bias %")], strict=True
+    ):
+        part = table[table["regime"] == regime]
+        for i, (score, mark) in enumerate((("CRPS", "P"), ("Pinball", "^"), ("Brier", "s"))):
+            line = part[part["score"] == score]
+            y = [laws.index(name) + 0.18 * (i - 1) for name in line["law of C"]]
+            panel.scatter(line[column], y, marker=mark, s=26, color=TEAL, alpha=0.85, label=score)
+        panel.set_title(f"{REGIME_TITLES[regime]}: {'truth first' if column != 'bias %' else 'bias, %'}")
+        panel.grid(axis="x")
+        if column == "bias %":
+            panel.axvline(0, color=GREY, lw=1)
+        else:
+            panel.set_xlim(-0.02, 1.02)
+    panels[0].set_yticks(range(len(laws)), [LAWS.get(name, name) for name in laws])
+    panels[0].invert_yaxis()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def report_sensitivity(out: Path, table: pd.DataFrame, replications: int, n: int) -> StudyTable:
+    """Estimated laws of C; draws ``sensitivity.png``."""
+    draw_sensitivity(out / "sensitivity.png", table)
+    caption = (
+        f"Our scores under estimated laws of C, {replications} draws of {n} rows: how often the truth comes "
+        "first, its mean score, the printed one, z as for the raw scores, and what the estimate adds to it."
+    )
+    return StudyTable("sensitivity", table, sensitivity_view(table), caption)

@@ -2,7 +2,9 @@
 
 from censcore_studies.multivariate.calibration import JOINT_EVENTS, joint_calibration
 from censcore_studies.multivariate.extensions import EXTENSIONS, extension_cells
+from censcore_studies.multivariate.finished import read_cells
 from censcore_studies.multivariate.methods import FEASIBLE, METHODS, methods_for
+from censcore_studies.multivariate.paired import paired_differences
 from censcore_studies.multivariate.study import (
     CENSORINGS,
     WORLDS,
@@ -10,7 +12,7 @@ from censcore_studies.multivariate.study import (
     run_multivariate,
     score_cell,
 )
-from censcore_studies.multivariate.summary import paired_differences, read_cells, summarise
+from censcore_studies.multivariate.tables import summarise
 
 __all__ = [
     "CENSORINGS",
