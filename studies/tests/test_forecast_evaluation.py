@@ -12,13 +12,13 @@ from censcore.exceptions import InvalidInputError
 from censcore.rivals import yanagisawa_log
 from censcore.simulation import TargetedWorld, WeibullWorld
 from censcore_studies import forecast_evaluation as study
-from censcore_studies.forecast_evaluation import GridSettings, StudySettings, build_arena, score_cell
-from censcore_studies.forecast_evaluation.arena import estimated_law
+from censcore_studies.forecast_evaluation import GridSettings, StudySettings, build_scenario, score_cell
 from censcore_studies.forecast_evaluation.candidates import bin_masses
 from censcore_studies.forecast_evaluation.printed import PRINTED_RANKS, PRINTED_RAW
 from censcore_studies.forecast_evaluation.ranks import rank_table, rank_view
 from censcore_studies.forecast_evaluation.raw import raw_view
 from censcore_studies.forecast_evaluation.rules import RULES, family
+from censcore_studies.forecast_evaluation.scenario import estimated_censoring
 from censcore_studies.forecast_evaluation.scoring import best_competitor, oracle_rank
 from censcore_studies.forecast_evaluation.sensitivity import sensitivity_view
 
@@ -83,9 +83,9 @@ def test_the_plug_in_log_score_in_the_targeted_regime_turns_on_the_interior_coun
 
 def test_the_latent_crps_of_the_oracle_is_its_closed_form():
     """E CRPS = Gamma(5/3) (1 - 2^(-2/3)) E lambda(X), with E lambda = exp(0.3 + 0.98 / 2)."""
-    world = WeibullWorld("none")
-    data = world.sample(6000, 0)
-    loss = cs.crps(data.latent, world.event_law(data.X), None)
+    process = WeibullWorld("none")
+    data = process.sample(6000, 0)
+    loss = cs.crps(data.latent, process.event_law(data.X), None)
     exact = gamma(5 / 3) * (1 - 2 ** (-2 / 3)) * np.exp(0.79)
     assert exact == pytest.approx(0.7360, abs=1e-4)
     assert loss.mean() == pytest.approx(exact, abs=5 * loss.std() / np.sqrt(len(loss)))
@@ -137,18 +137,18 @@ def test_mass_beyond_the_grid_goes_where_the_settings_say():
 
 
 def test_the_administrative_regime_stops_at_the_sample_median_or_at_a_fixed_time():
-    median = build_arena("A", 201, 0)
+    median = build_scenario("A", 201, 0)
     assert median.y.event.mean() == pytest.approx(0.5, abs=0.01)
-    fixed = build_arena("A", 201, 0, StudySettings(administrative="fixed"))
+    fixed = build_scenario("A", 201, 0, StudySettings(administrative="fixed"))
     assert fixed.y.time.max() == 0.9833
-    heavier = build_arena("A", 201, 0, StudySettings(severity=4.0))
+    heavier = build_scenario("A", 201, 0, StudySettings(severity=4.0))
     assert heavier.y.event.mean() < 0.25
 
 
 def test_every_rule_gives_a_loss_per_row_and_agrees_on_its_family():
-    arena = build_arena("C", 40, 0)
+    scenario = build_scenario("C", 40, 0)
     for name, rule in RULES.items():
-        assert np.shape(rule(arena, arena.candidates["F0"])) == (40,), name
+        assert np.shape(rule(scenario, scenario.candidates["F0"])) == (40,), name
     kinds = [family(name) for name in RULES]
     assert {kind: kinds.count(kind) for kind in kinds} == {
         "latent": 4,
@@ -214,7 +214,7 @@ def test_large_samples_come_as_a_reference_with_errors(tmp_path):
 def test_estimated_laws_are_close_to_the_truth_where_the_model_holds(name):
     """Regime B: C does not depend on x; a Weibull curve follows a uniform law roughly."""
     data = WeibullWorld("uniform").sample(600, 1)
-    law = estimated_law(name, data)
+    law = estimated_censoring(name, data)
     t = np.tile([1.0, 3.0, 5.0], (600, 1))
     truth = 1 - t / (0.4 * 20.5471)
     error = np.abs(law.sf(t if len(law) == 600 else t[:1]) - truth).mean()
@@ -222,17 +222,19 @@ def test_estimated_laws_are_close_to_the_truth_where_the_model_holds(name):
 
 
 def test_a_curve_of_another_fold_that_ends_before_an_event_cuts_the_data():
-    arenas = [build_arena("B", 1000, seed, estimator="kaplan-meier-cv") for seed in range(3)]
-    cut = [arena for arena in arenas if arena.y.time.max() < arena.data.y.time.max()]
+    scenarios = [build_scenario("B", 1000, seed, estimator="kaplan-meier-cv") for seed in range(3)]
+    cut = [scenario for scenario in scenarios if scenario.y.time.max() < scenario.data.y.time.max()]
     assert 0 < len(cut) < 3
-    for arena in arenas:
-        assert np.isfinite(RULES["CRPS, ours"](arena, arena.candidates["F0"])).all()
+    for scenario in scenarios:
+        assert np.isfinite(RULES["CRPS, ours"](scenario, scenario.candidates["F0"])).all()
 
 
 def test_sensitivity_under_the_true_law_is_unbiased_and_printed_numbers_stand_beside():
     table = study.sensitivity(80, 2, estimators=["kaplan-meier"], progress=False)
-    assert (table.query("`law of C` == 'true'")["bias %"] == 0).all()
-    line = table.query("`law of C` == 'kaplan-meier' and regime == 'B' and score == 'CRPS'").iloc[0]
+    assert (table.query("`censoring distribution` == 'true'")["bias %"] == 0).all()
+    line = table.query(
+        "`censoring distribution` == 'kaplan-meier' and regime == 'B' and score == 'CRPS'"
+    ).iloc[0]
     assert line["printed F0"] == 0.3748
     assert line["z"] == pytest.approx((0.3748 - line["F0"]) / line["F0 sd"])
     assert len(sensitivity_view(table)) == 12
@@ -248,19 +250,19 @@ def test_convergence_counts_first_places_by_size_and_severity(tmp_path):
 
 @pytest.mark.parametrize("name", study.DATA_REGIMES)
 def test_worlds_like_real_studies(name):
-    arena = build_arena(name, 80, 0)
-    assert arena.grid.z_max == 1.0
-    assert arena.y.time.max() <= 1.0
+    scenario = build_scenario(name, 80, 0)
+    assert scenario.grid.z_max == 1.0
+    assert scenario.y.time.max() <= 1.0
     for rule in ("CRPS, ours", "Brier, ours", "RPS, Yanagisawa plug-in"):
-        assert np.isfinite(RULES[rule](arena, arena.candidates["F0"])).all()
+        assert np.isfinite(RULES[rule](scenario, scenario.candidates["F0"])).all()
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: build_arena("E", 10, 0), "regime must be one of"),
-        (lambda: build_arena("B", 10, 0, estimator="forest"), "estimator must be one of"),
-        (lambda: study.data_world("heart"), "data set must be one of"),
+        (lambda: build_scenario("E", 10, 0), "regime must be one of"),
+        (lambda: build_scenario("B", 10, 0, estimator="forest"), "estimator must be one of"),
+        (lambda: study.data_scenario("heart"), "data set must be one of"),
     ],
 )
 def test_unknown_names_are_refused(call, message):

@@ -19,7 +19,7 @@ from censcore_studies.multivariate.study import DEFAULTS, STUDY, as_frame
 from censcore_studies.multivariate.tables import report_tables
 
 SMALL = {"n_train": 120, "n_valid": 40, "n_test": 60, "members": 40}
-BLOCK = {"world": "mixture", "k": 2, "censoring": "uniform", "repetition": 0}
+BLOCK = {"scenario": "mixture", "k": 2, "censoring": "uniform", "repetition": 0}
 
 
 def cell(method: str, **more) -> dict:
@@ -75,10 +75,10 @@ def test_the_law_of_c_may_be_estimated_in_training(law, monkeypatch):
 
 def test_cells_of_the_tables():
     cells = study.multivariate_cells()
-    # ten methods at k = 2 in two worlds, eight at k = 3, 5, 10; three kinds of censoring, five repetitions
+    # ten methods at k = 2 in two scenarios, eight at k = 3, 5, 10; three kinds of censoring, five repetitions
     assert len(cells) == (2 * 10 + 3 * 8) * 3 * 5
     assert len({c.key for c in cells}) == len(cells)
-    assert {c.settings["k"] for c in cells if c.settings["world"] == "lognormal"} == {2}
+    assert {c.settings["k"] for c in cells if c.settings["scenario"] == "lognormal"} == {2}
     assert len(study.multivariate_cells([3], ["lognormal"], repetitions=1)) == 8 * 3
     assert study.multivariate_cells([3], methods=["Gumbel-Weibull"]) == []
 
@@ -102,7 +102,7 @@ def test_an_extension_at_the_usual_settings_is_a_cell_of_the_tables():
         (lambda: cell("Magic"), "method must be one of"),
         (lambda: cell("Censored engression", law="guess"), "law must be"),
         (lambda: study.extension_cells("depth"), "extension must be one of"),
-        (lambda: study.multivariate_cells(worlds=["flat"]), "world must be one of .*'flat'"),
+        (lambda: study.multivariate_cells(scenarios=["flat"]), "scenario must be one of .*'flat'"),
         (lambda: study.multivariate_cells(censorings=["none"]), "censoring must be one of .*'none'"),
         (lambda: study.multivariate_cells(methods=["DGP", "Magic"]), "method must be one of .*'Magic'"),
     ],
@@ -225,7 +225,7 @@ def test_report_writes_tables_and_pictures(tmp_path):
     ("results", "pictures"),
     [
         ([made_up("DGP", 0, 1.0)], []),
-        ([made_up("Censored engression", 0, 1.0, world="lognormal")], ["excess.png"]),
+        ([made_up("Censored engression", 0, 1.0, scenario="lognormal")], ["excess.png"]),
         ([made_up("Censored engression", 0, 1.0, censoring="componentwise")], ["excess.png"]),
         (
             [
@@ -239,7 +239,7 @@ def test_report_writes_tables_and_pictures(tmp_path):
 def test_a_report_of_any_part_of_the_study(tmp_path, results, pictures):
     write_cells(tmp_path, results)
     reports = report_tables(tmp_path)
-    assert len(reports) == len({(r["settings"]["world"], r["settings"]["k"]) for r in results})
+    assert len(reports) == len({(r["settings"]["scenario"], r["settings"]["k"]) for r in results})
     assert sorted(path.name for path in tmp_path.glob("*.png")) == pictures
 
 
@@ -268,9 +268,9 @@ def test_extension_tables_take_one_setting_at_a_time(tmp_path):
 
 
 def test_the_truth_is_calibrated_and_a_law_without_dependence_is_not():
-    world = LogNormalWorld(2, censoring="none")
-    X = world.sample(800, 0).X
-    law = world.event_law(X)
+    scenario = LogNormalWorld(2, censoring="none")
+    X = scenario.sample(800, 0).X
+    law = scenario.event_law(X)
     truth, same, happened = law.sample(300, 1), law.sample(300, 2), law.sample(1, 3)[:, 0]
     right = study.joint_calibration(same, truth, happened)
     assert set(right) == set(JOINT_EVENTS)

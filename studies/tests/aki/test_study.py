@@ -1,4 +1,4 @@
-"""Training, evaluation and the page, on a small synthetic world."""
+"""Training, evaluation and the page, on a small synthetic database."""
 
 import json
 import re
@@ -58,10 +58,10 @@ def some_rows(n: int = 40, seed: int = 0) -> AkiRows:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """The whole study on 250 stays, with every method."""
-    world = write_synthetic_database(tmp_path_factory.mktemp("world"), stays=250, seed=2)
+    database = write_synthetic_database(tmp_path_factory.mktemp("database"), stays=250, seed=2)
     out = tmp_path_factory.mktemp("study")
-    page = run_all(world, out, TINY, settings=AkiSettings(rows=RowSettings(stays_per_part=100)))
-    return world, out, page.read_text("utf-8")
+    page = run_all(database, out, TINY, settings=AkiSettings(rows=RowSettings(stays_per_part=100)))
+    return database, out, page.read_text("utf-8")
 
 
 # Scores
@@ -167,8 +167,8 @@ def test_a_second_run_trains_nothing(finished):
 
 
 def test_interrupted_training_is_not_taken_for_finished(finished, tmp_path, monkeypatch):
-    world, *_ = finished
-    build(world, tmp_path)
+    database, *_ = finished
+    build(database, tmp_path)
     method = type(METHODS["censored"])
     whole = method.fit
 
@@ -185,10 +185,10 @@ def test_interrupted_training_is_not_taken_for_finished(finished, tmp_path, monk
 
 
 def test_steps_out_of_order_say_what_to_run(finished, tmp_path):
-    world, out, _ = finished
+    database, out, _ = finished
     with pytest.raises(InvalidInputError, match="run build"):
         train(tmp_path, TINY)
-    build(world, tmp_path)
+    build(database, tmp_path)
     with pytest.raises(InvalidInputError, match="run train"):
         evaluate(tmp_path)
     with pytest.raises(InvalidInputError, match="run evaluate"):
@@ -200,18 +200,18 @@ def test_steps_out_of_order_say_what_to_run(finished, tmp_path):
 
 
 def test_a_build_that_is_half_new_is_refused(finished, tmp_path):
-    world, *_ = finished
-    build(world, tmp_path)
+    database, *_ = finished
+    build(database, tmp_path)
 
     def stop(line: str) -> None:
         if line == "rows/0000: started":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build(world, tmp_path, AkiSettings(rows=RowSettings(window_hours=24)), say=stop)
+        build(database, tmp_path, AkiSettings(rows=RowSettings(window_hours=24)), say=stop)
     open_build(tmp_path)  # nothing was replaced yet
     with pytest.raises(KeyboardInterrupt):
-        build(world, tmp_path, AkiSettings(rows=RowSettings(stays_per_part=100)), say=stop)
+        build(database, tmp_path, AkiSettings(rows=RowSettings(stays_per_part=100)), say=stop)
     with pytest.raises(InvalidInputError, match="unfinished build"):
         open_build(tmp_path)
 
@@ -319,9 +319,9 @@ def test_tables_are_the_results_and_hold_back_what_rests_on_few(finished):
 
 @pytest.mark.slow
 def test_censored_engression_beats_the_naive_one(tmp_path):
-    """The paper's finding, on the synthetic world: every localized score, by paired intervals."""
-    world = write_synthetic_database(tmp_path / "world", stays=1500, seed=1)
-    run_all(world, tmp_path / "out", "quick", ["naive", "censored"])
+    """The paper's finding, on the synthetic database: every localized score, by paired intervals."""
+    database = write_synthetic_database(tmp_path / "database", stays=1500, seed=1)
+    run_all(database, tmp_path / "out", "quick", ["naive", "censored"])
     results = json.loads((tmp_path / "out" / "evaluation" / "results" / "results.json").read_text())
     for what, found in results["differences"]["naive"].items():
         assert found["mean"] > 3 * found["standard_error"], what

@@ -1,4 +1,4 @@
-"""The synthetic world, and that the pipeline finds exactly the endpoints that it hides."""
+"""The synthetic database, and that the pipeline finds exactly the endpoints that it hides."""
 
 import csv
 import gzip
@@ -19,19 +19,19 @@ from censcore_studies.aki import (
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    world = write_synthetic_database(tmp_path_factory.mktemp("world"), stays=600, seed=11)
-    return world, build(
-        world, tmp_path_factory.mktemp("out"), AkiSettings(rows=RowSettings(stays_per_part=256))
+    database = write_synthetic_database(tmp_path_factory.mktemp("database"), stays=600, seed=11)
+    return database, build(
+        database, tmp_path_factory.mktemp("out"), AkiSettings(rows=RowSettings(stays_per_part=256))
     )
 
 
-def truth(world) -> list[dict[str, str]]:
-    with (world / "truth.csv").open() as file:
+def truth(database) -> list[dict[str, str]]:
+    with (database / "truth.csv").open() as file:
         return list(csv.DictReader(file))
 
 
 def test_onsets_found_are_the_true_ones(built, query):
-    world, result = built
+    database, result = built
     studied = {stay for (stay,) in query(f"SELECT stay_id FROM '{result.out}/cohort/cohort.parquet'")}
     episodes = query(
         "SELECT endpoint, stay_id, min(onset_s) / 3600 "
@@ -41,63 +41,64 @@ def test_onsets_found_are_the_true_ones(built, query):
         found = {stay: hours for name, stay, hours in episodes if name == endpoint}
         expected = {
             int(row["stay_id"]): float(row[f"{endpoint}_onset_hours"])
-            for row in truth(world)
+            for row in truth(database)
             if row[f"{endpoint}_seen"] == "1" and int(row["stay_id"]) in studied
         }
         assert len(expected) > 50
         assert found == pytest.approx(expected, abs=1e-6)
-        hidden = [r for r in truth(world) if r[f"{endpoint}_seen"] == "0"]
+        hidden = [r for r in truth(database) if r[f"{endpoint}_seen"] == "0"]
         assert len(hidden) > 100  # censoring matters
         assert all(float(r[f"{endpoint}_onset_hours"]) > float(r["exit_hours"]) for r in hidden)
 
 
 def test_exits_and_exclusions_are_the_true_ones(built, query):
-    world, result = built
+    database, result = built
     found = dict(query(f"SELECT stay_id, exit_s / 3600 FROM '{result.out}/cohort/cohort.parquet'"))
     assert found == pytest.approx(
-        {int(r["stay_id"]): float(r["exit_hours"]) for r in truth(world) if r["has_weight"] == "1"}, abs=1e-6
+        {int(r["stay_id"]): float(r["exit_hours"]) for r in truth(database) if r["has_weight"] == "1"},
+        abs=1e-6,
     )
-    without = sum(r["has_weight"] == "0" for r in truth(world))
+    without = sum(r["has_weight"] == "0" for r in truth(database))
     assert result.summary["cohort"]["left_out"] == {"no usable weight": without}
 
 
 def test_every_flaw_put_in_is_counted(built):
-    world, result = built
+    database, result = built
     counted = {
         f"{table}: {problem}": count
         for table, summary in result.summary["records"].items()
         for problem, count in summary["left_out"].items()
     }
-    assert counted == json.loads((world / "truth.json").read_text())["flaws"]
+    assert counted == json.loads((database / "truth.json").read_text())["flaws"]
     assert len(counted) == 6
 
 
-def wrong_by(query, world, out, endpoint: str, condition: str = "true") -> tuple[int, float]:
+def wrong_by(query, database, out, endpoint: str, condition: str = "true") -> tuple[int, float]:
     """Rows, and the largest error of their remaining time against the first true onset, cut at the exit."""
     onset = f"greatest({endpoint}_onset_hours - elapsed_hours, 0)"
     expected = f"least({onset}, exit_hours - elapsed_hours)"
     return query(
         f"SELECT count(*), max(abs({expected} - {endpoint}_time)) FROM '{out}/rows/*/rows.parquet' "
-        f"JOIN read_csv('{world}/truth.csv') USING (stay_id) WHERE {condition}"
+        f"JOIN read_csv('{database}/truth.csv') USING (stay_id) WHERE {condition}"
     )[0]
 
 
 @pytest.mark.parametrize("endpoint", ["creatinine", "urine"])
 def test_rows_before_the_event_carry_the_true_remaining_times(built, query, endpoint):
-    world, result = built
-    count, error = wrong_by(query, world, result.out, endpoint, f"elapsed_hours <= {endpoint}_onset_hours")
+    database, result = built
+    count, error = wrong_by(query, database, result.out, endpoint, f"elapsed_hours <= {endpoint}_onset_hours")
     assert count > 15_000
     assert error < 1e-4  # elapsed_hours is kept in single precision
 
 
 def test_the_first_event_is_present_ever_after_where_asked_for(built, query, tmp_path):
-    world, result = built
+    database, result = built
     shutil.copytree(result.out, tmp_path / "out")
     first = AkiSettings(endpoints=EndpointSettings(onset="first"), rows=RowSettings(stays_per_part=256))
-    again = build(world, tmp_path / "out", first)
+    again = build(database, tmp_path / "out", first)
     assert "extract/urine" in again.skipped
     for endpoint in ("creatinine", "urine"):
-        count, error = wrong_by(query, world, again.out, endpoint)
+        count, error = wrong_by(query, database, again.out, endpoint)
         assert count > 20_000
         assert error < 1e-4
 
@@ -109,7 +110,7 @@ def test_same_seed_same_bytes_and_a_larger_world_begins_with_the_smaller(tmp_pat
     other = write_synthetic_database(tmp_path / "d", stays=40, seed=4)
     name = "hosp/labevents.csv.gz"
     assert (small / name).read_bytes() == (again / name).read_bytes() != (other / name).read_bytes()
-    lines = [gzip.decompress((world / name).read_bytes()).splitlines() for world in (small, large)]
+    lines = [gzip.decompress((database / name).read_bytes()).splitlines() for database in (small, large)]
     assert lines[1][: len(lines[0])] == lines[0]
 
 

@@ -72,7 +72,7 @@ def test_multivariate_and_its_tables_again(tmp_path, monkeypatch):
 
     for name, value in {"n_train": 120, "n_valid": 40, "n_test": 50, "members": 32}.items():
         monkeypatch.setitem(DEFAULTS, name, value)
-    options = ["--k", 2, 3, "--world", "mixture", "--censoring", "uniform", "--repetitions", 1]
+    options = ["--k", 2, 3, "--scenario", "mixture", "--censoring", "uniform", "--repetitions", 1]
     text = run("multivariate", *options, "--methods", "DGP", "Independent Weibull", "--out", tmp_path)
     assert "data and scoring" in text
     for name in ("mixture_k2", "mixture_k3"):

@@ -1,7 +1,7 @@
 """Early acute kidney injury in intensive care: joint forecasts of two endpoints on MIMIC-IV.
 
 ``run_all(data_dir, out)`` is the whole study; its steps are ``build``, ``train``, ``evaluate``, ``report``.
-``write_synthetic_database`` makes a world with known endpoints for those without access to the data.
+``write_synthetic_database`` makes a database with known endpoints for those without access to the data.
 """
 
 from censcore_studies.aki.build import BuildResult, build

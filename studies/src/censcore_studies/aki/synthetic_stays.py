@@ -1,4 +1,4 @@
-"""A world of ICU stays whose endpoint times are known because the charted values are made to meet them.
+"""ICU stays whose endpoint times are known because the charted values are made to meet them.
 
 Each stay draws latent times T1 (creatinine) and T2 (urine) from covariates, a severity and a shared
 frailty, and an ICU exit. Creatinine stays well below twice the patient's level before T1 and is drawn, above
@@ -72,7 +72,7 @@ class Patient:
 
 
 def draw_patient(rng: np.random.Generator, year_groups: int) -> Patient:
-    """One patient of the world."""
+    """One patient."""
     male = bool(rng.random() < 0.56)
     age = int(np.clip(rng.normal(64, 15), 18, 89))
     chronic = bool(rng.random() < 0.05 + 0.2 * (age > 60))

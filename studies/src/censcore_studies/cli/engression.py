@@ -69,7 +69,7 @@ def ablations(
             out, jobs=jobs, variants=chosen, repetitions=repetitions, k=k, settings=_on(device)
         )
     settings = {"variants": chosen, "repetitions": repetitions, "k": k, "device": device}
-    _finish(out, [report_ablations(table)], stages, {"first": 0, "last": repetitions - 1}, settings)
+    _finish(out, [report_ablations(table, k)], stages, {"first": 0, "last": repetitions - 1}, settings)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -73,7 +73,7 @@ def raw_scores(
 def sensitivity(
     replications: Replications = 20, n: N = 1000, jobs: Jobs = 1, out: Out = FORECASTS, seed: Seed = 0
 ) -> None:
-    """What an estimated law of C does: Kaplan-Meier, Weibull, Cox, conditional and cross-fitted ones."""
+    """What estimating the censoring distribution does: Kaplan-Meier, Weibull, Cox, cross-fitted or not."""
     from censcore_studies import forecast_evaluation as study
     from censcore_studies.forecast_evaluation.sensitivity import report_sensitivity
 
@@ -121,7 +121,7 @@ Run = Annotated[bool, typer.Option("--run/--no-run", help="Or only make tables o
 @app.command("multivariate", cls=ManyValues)
 def multivariate(
     k: Annotated[list[int] | None, typer.Option("--k", help="Event times; 2 3 5 10 by default.")] = None,
-    world: Annotated[list[str] | None, typer.Option(help="mixture, lognormal; both by default.")] = None,
+    scenario: Annotated[list[str] | None, typer.Option(help="mixture, lognormal; both by default.")] = None,
     censoring: Annotated[
         list[str] | None,
         typer.Option(help="administrative, uniform, conditional (the default), componentwise."),
@@ -143,7 +143,7 @@ def multivariate(
     if run:
         cells = study.multivariate_cells(
             k or (2, 3, 5, 10),
-            world or study.WORLDS,
+            scenario or study.SCENARIOS,
             censoring or study.CENSORINGS[:3],
             methods,
             repetitions,
@@ -172,7 +172,7 @@ def multivariate_extensions(
     out: Out = MULTIVARIATE,
     run: Run = True,
 ) -> None:
-    """Beyond the paper: training size, severity, estimated laws of C, one C per event time, calibration."""
+    """Beyond the paper: training size, severity, estimated censoring, one C per event time, calibration."""
     from censcore_studies import multivariate as study
     from censcore_studies.multivariate.extensions import report_extension
     from censcore_studies.multivariate.reliability import report_calibration

@@ -70,21 +70,21 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def excess_cell(settings: dict[str, Any]) -> dict[str, Any]:
     """Fit one variant on the main design and give its excess over the truth, in percent.
 
-    The mixture world with k = 3, 4,000 training and 1,000 validation rows, C uniform on [0, 5]; the excess is
-    a paired difference of censored energy scores on ``n_test`` new rows.
+    The mixture scenario with 4,000 training and 1,000 validation rows, C uniform on [0, 5]; the excess is a
+    paired difference of censored energy scores on ``n_test`` new rows.
     """
     options = DEFAULTS | settings
-    world = LogNormalWorld(options["k"], censoring="uniform")
-    sets = [world.sample(options[f"n_{p}"], [options["repetition"], 5, i]) for i, p in enumerate(_PARTS)]
+    scenario = LogNormalWorld(options["k"], censoring="uniform")
+    sets = [scenario.sample(options[f"n_{p}"], [options["repetition"], 5, i]) for i, p in enumerate(_PARTS)]
     train, valid, test = sets
-    C = world.censoring_law(test.X)  # one law for all rows
+    C = scenario.censoring_law(test.X)  # one law for all rows
     model = CensoredEngression(
         random_state=options["repetition"], device=options["device"], **VARIANTS[options["variant"]]
     )
     model.fit(train.X, train.y, C, eval_set=(valid.X, valid.y, C))
     forecasts = {
         "own": Ensemble(model.sample(test.X, options["members"]).astype(np.float64)),
-        "truth": Ensemble(world.event_law(test.X).sample(options["members"], [options["repetition"], 9])),
+        "truth": Ensemble(scenario.event_law(test.X).sample(options["members"], [options["repetition"], 9])),
     }
     loss = {name: energy_score(test.y, F, C, fair=True) for name, F in forecasts.items()}
     return {
@@ -140,7 +140,7 @@ def run_ablations(
     )
 
 
-def report_ablations(table: pd.DataFrame) -> StudyTable:
+def report_ablations(table: pd.DataFrame, k: int = 3) -> StudyTable:
     """The table to read."""
     view = pd.DataFrame(
         {
@@ -151,5 +151,5 @@ def report_ablations(table: pd.DataFrame) -> StudyTable:
             ],
         }
     )
-    caption = "Excess of the censored energy score over the truth, k = 3, by departure from the defaults."
+    caption = f"Excess of the censored energy score over the truth, k = {k}, by departure from the defaults."
     return StudyTable("ablations", table, view, caption)

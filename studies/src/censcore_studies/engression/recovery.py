@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recovery", "draw_recovery", "kendall_tau", "recover", "report_recovery"]
 
-WORLD = LogNormalWorld(k=2, mixture=False, censoring="uniform")
+SCENARIO = LogNormalWorld(k=2, mixture=False, censoring="uniform")
 #: Questions about both times, answered from times cut at the end of follow-up.
 QUESTIONS: dict[str, JointEvent] = {
     "either before 1": either_before(1.0),
@@ -63,7 +63,7 @@ class Recovery:
 
     def errors(self) -> pd.DataFrame:
         """Mean absolute errors over x, inside what follow-up reaches and beyond it."""
-        seen = WORLD.c_max > TIMES
+        seen = SCENARIO.c_max > TIMES
         survival, probabilities = self.survival("truth"), self.probabilities("truth")
         tau = self.tau("truth", 4.0)
         table = {}
@@ -93,7 +93,7 @@ def recover(
     objectives: Sequence[str] = ("censored", "naive"),
     **settings: Any,
 ) -> Recovery:
-    """Train on censored rows of the unimodal world and sample at new covariates.
+    """Train on censored rows of the unimodal scenario and sample at new covariates.
 
     Two log-normal times with correlation 0.45 given x, one C uniform on [0, 5] for both: the law is
     identifiable on [0, 5] in both coordinates, and nothing beyond is ever seen.
@@ -116,10 +116,10 @@ def recover(
     >>> recover(200, 5, 50, objectives=["censored"], **small).errors().shape
     (1, 7)
     """
-    train = WORLD.sample(n_train, seed=[seed, 0])
-    X = WORLD.sample(n_test, seed=[seed, 1]).X
-    C = WORLD.censoring_law(train.X)
-    samples = {"truth": np.asarray(WORLD.event_law(X).sample(members, [seed, 2]))}
+    train = SCENARIO.sample(n_train, seed=[seed, 0])
+    X = SCENARIO.sample(n_test, seed=[seed, 1]).X
+    C = SCENARIO.censoring_law(train.X)
+    samples = {"truth": np.asarray(SCENARIO.event_law(X).sample(members, [seed, 2]))}
     for objective in objectives:
         model = CensoredEngression(objective=objective, random_state=seed, device="cpu", **settings)
         samples[objective] = model.fit(train.X, train.y, C).sample(X, members)
@@ -188,5 +188,5 @@ def _draw_dependence(axes: Axes, found: Recovery) -> None:
 
 def _shade(axes: Axes) -> None:
     """What nobody is followed to."""
-    axes.axvspan(WORLD.c_max, 8, color=FAINT, lw=0, zorder=0)
+    axes.axvspan(SCENARIO.c_max, 8, color=FAINT, lw=0, zorder=0)
     axes.annotate("never seen", (6.5, 0.45), xycoords=("data", "axes fraction"), ha="center", color=GREY)

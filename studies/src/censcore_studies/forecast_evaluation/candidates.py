@@ -113,7 +113,7 @@ def bin_masses(law: Univariate, grid: GridSettings) -> np.ndarray:
         return p
     if grid.overflow == "renormalise":
         return p / p.sum(axis=1, keepdims=True)
-    raise InvalidInputError(f"overflow must be 'last' or 'renormalise'; {grid.overflow!r} came.")
+    raise InvalidInputError(f"overflow must be 'last' or 'renormalise'; got {grid.overflow!r}.")
 
 
 def _candidate(p: np.ndarray, grid: GridSettings, law: Univariate | None = None) -> Candidate:
@@ -151,14 +151,14 @@ def _tilted(p: np.ndarray, grid: GridSettings) -> np.ndarray:
     return heavy / heavy.sum(axis=1, keepdims=True)
 
 
-def exploit_candidates(world: TargetedWorld, grid: GridSettings) -> dict[str, Candidate]:
-    """The truth of the targeted world against forecasts with next to no mass in the interior bin."""
+def exploit_candidates(process: TargetedWorld, grid: GridSettings) -> dict[str, Candidate]:
+    """The truth of the targeted scenario against forecasts with next to no mass in the interior bin."""
     masses = {"F0": 0.5} | {f"F5({eps:g})": eps for eps in (1e-3, 5e-3, 1e-2, 5e-2)}
-    return {name: _two_blocks(world, mass, grid) for name, mass in masses.items()}
+    return {name: _two_blocks(process, mass, grid) for name, mass in masses.items()}
 
 
-def _two_blocks(world: TargetedWorld, interior_mass: float, grid: GridSettings) -> Candidate:
+def _two_blocks(process: TargetedWorld, interior_mass: float, grid: GridSettings) -> Candidate:
     p = np.full((1, grid.bins), grid.floor if interior_mass != 0.5 else 0.0)
     p[:, grid.bins // 2 - 1] += interior_mass
     p[:, -1] += 1 - interior_mass
-    return _candidate(p / p.sum(), grid, world.two_blocks(interior_mass))
+    return _candidate(p / p.sum(), grid, process.two_blocks(interior_mass))

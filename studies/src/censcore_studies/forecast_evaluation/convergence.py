@@ -1,4 +1,4 @@
-"""How surely each rule finds the truth: as data grow, as censoring gets heavier, in worlds like real ones."""
+"""How surely each rule finds the truth: as data grow, as censoring gets heavier, in real scenarios."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from censcore_studies.forecast_evaluation.arena import REGIMES
 from censcore_studies.forecast_evaluation.data_regimes import DATA_REGIMES
 from censcore_studies.forecast_evaluation.looks import COLOURS, REGIME_TITLES
 from censcore_studies.forecast_evaluation.rules import RULES, family
+from censcore_studies.forecast_evaluation.scenario import REGIMES
 from censcore_studies.forecast_evaluation.scoring import oracle_rank, replicated_cells, score_cell
 from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.kit.figures import INK, new_figure, picture
@@ -43,7 +43,7 @@ _FEWEST = 4
 
 _ROWS_AT_SEVERITY = 1000
 
-_LARGEST_DATA_WORLD = 10_000
+_LARGEST_DATA_SCENARIO = 10_000
 
 TITLES = {
     "latent": "latent times, known to nobody",
@@ -70,7 +70,7 @@ def convergence(
 
     ``replications`` are those up to 1000 rows. Means of larger samples vary less and cost more, so their
     number falls as 1/n, though never below four. Severity divides the censoring times and is varied at 1000
-    rows. Worlds like real studies go up to 10,000 rows.
+    rows. Scenarios like real studies go up to 10,000 rows.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def convergence(
         cell
         for regime in regimes
         for n in sizes
-        if regime in REGIMES or n <= _LARGEST_DATA_WORLD
+        if regime in REGIMES or n <= _LARGEST_DATA_SCENARIO
         for cell in replicated_cells([regime], n, _replications(n, replications), seed)
     ]
     for severity in severities:

@@ -13,7 +13,7 @@ from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.outcomes import RightCensored
 from censcore.simulation import DataWorld
 
-__all__ = ["DATA_REGIMES", "data_world"]
+__all__ = ["DATA_REGIMES", "data_scenario"]
 
 
 def _breast_cancer(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
@@ -49,7 +49,7 @@ DATA_REGIMES: dict[str, tuple[str, Callable[..., tuple[pd.DataFrame, pd.Series, 
 
 
 @cache
-def data_world(name: str) -> DataWorld:
+def data_scenario(name: str) -> DataWorld:
     """A Weibull regression as the truth of T and a Cox regression as that of C, fitted to a public data set.
 
     Times are in units of the longest follow-up. Light, middling and heavy censoring: 28 % of the lung-cancer
@@ -57,13 +57,13 @@ def data_world(name: str) -> DataWorld:
 
     Examples
     --------
-    >>> from censcore_studies.forecast_evaluation import data_world
-    >>> data = data_world("kidney transplant").sample(5000, seed=0)
+    >>> from censcore_studies.forecast_evaluation import data_scenario
+    >>> data = data_scenario("kidney transplant").sample(5000, seed=0)
     >>> round(float(data.y.event.mean()), 2)
     0.16
     """
     if name not in DATA_REGIMES:
-        raise InvalidInputError(f"The data set must be one of {list(DATA_REGIMES)}; {name!r} came.")
+        raise InvalidInputError(f"The data set must be one of {list(DATA_REGIMES)}; got {name!r}.")
     try:
         from lifelines import datasets
     except ImportError as error:

@@ -149,7 +149,7 @@ def _by_forecast(**columns: tuple[float, ...]) -> dict[str, dict[str, float]]:
     return {name: dict(zip(_FORECASTS, values, strict=True)) for name, values in columns.items()}
 
 
-#: Continuous scores under an estimated law of C: regime and estimator, score, forecast.
+#: Continuous scores under an estimated censoring distribution: regime and estimator, score, forecast.
 PRINTED_SENSITIVITY: dict[tuple[str, str], dict[str, dict[str, float]]] = {
     ("B", "kaplan-meier"): _by_forecast(
         CRPS=(0.3748, 0.4002, 0.6497, 0.5095, 0.3766),

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from censcore_studies.forecast_evaluation.arena import REGIMES
 from censcore_studies.forecast_evaluation.looks import COLOURS, REGIME_TITLES
 from censcore_studies.forecast_evaluation.printed import PRINTED_RANKS
 from censcore_studies.forecast_evaluation.rules import family
+from censcore_studies.forecast_evaluation.scenario import REGIMES
 from censcore_studies.forecast_evaluation.scoring import oracle_rank, replicated_cells, score_cell
 from censcore_studies.kit.cells import run_cells
 from censcore_studies.kit.figures import new_figure, picture

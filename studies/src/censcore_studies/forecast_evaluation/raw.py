@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from censcore.scores import mean_loss
-from censcore_studies.forecast_evaluation.arena import REGIMES
 from censcore_studies.forecast_evaluation.looks import plus_minus
 from censcore_studies.forecast_evaluation.printed import PRINTED_RAW
+from censcore_studies.forecast_evaluation.scenario import REGIMES
 from censcore_studies.forecast_evaluation.scoring import best_competitor, replicated_cells, score_cell, spread
 from censcore_studies.kit.cells import run_cells
 from censcore_studies.kit.figures import FAINT, INK, new_figure, picture

@@ -21,14 +21,14 @@ from censcore.scores import brier_score, crps, log_score, pinball_score
 from censcore.simulation import Sample
 from censcore_studies.forecast_evaluation.candidates import Candidate, GridSettings
 
-__all__ = ["LEVELS", "RULES", "Arena", "family"]
+__all__ = ["LEVELS", "RULES", "Scenario", "family"]
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
 @dataclass(frozen=True)
-class Arena:
-    """Data, the law of C, the candidates, and what the rules need to know besides.
+class Scenario:
+    """Data, the censoring distribution, the candidates, and what the rules need to know besides.
 
     Attributes
     ----------
@@ -69,39 +69,39 @@ class Arena:
         return np.asarray(LEVELS) + nudge
 
 
-Rule = Callable[[Arena, Candidate], np.ndarray]
+Rule = Callable[[Scenario, Candidate], np.ndarray]
 
 _NEVER = PointMass(np.array([np.inf]))
 
 
-def _mean_over_thresholds(arena: Arena, losses: np.ndarray) -> np.ndarray:
-    return to_numpy(losses).sum(axis=1) / arena.threshold_count
+def _mean_over_thresholds(scenario: Scenario, losses: np.ndarray) -> np.ndarray:
+    return to_numpy(losses).sum(axis=1) / scenario.threshold_count
 
 
-def _latent_crps(arena: Arena, f: Candidate) -> np.ndarray:
-    law: Univariate = f.stepped if arena.latent_form == "stepped" else f.continuous
-    return crps(arena.data.latent, law, _NEVER)
+def _latent_crps(scenario: Scenario, f: Candidate) -> np.ndarray:
+    law: Univariate = f.stepped if scenario.latent_form == "stepped" else f.continuous
+    return crps(scenario.data.latent, law, _NEVER)
 
 
-def _plug_in(f: Candidate, arena: Arena) -> None:
+def _plug_in(f: Candidate, scenario: Scenario) -> None:
     return None
 
 
-def _oracle(f: Candidate, arena: Arena) -> Univariate:
-    return arena.candidates["F0"].binned
+def _oracle(f: Candidate, scenario: Scenario) -> Univariate:
+    return scenario.candidates["F0"].binned
 
 
-def _yanagisawa(weights: Callable[[Candidate, Arena], Univariate | None]) -> dict[str, Rule]:
+def _yanagisawa(weights: Callable[[Candidate, Scenario], Univariate | None]) -> dict[str, Rule]:
     """The five rules under one choice of the law that completes censored rows."""
 
     def on_grid(score: Callable[..., np.ndarray]) -> Rule:
         return lambda a, f: score(a.y, f.binned, grid=a.grid.edges, weights=weights(f, a))
 
-    def brier(a: Arena, f: Candidate) -> np.ndarray:
+    def brier(a: Scenario, f: Candidate) -> np.ndarray:
         losses = yanagisawa_brier(a.y, f.binned, times=a.thresholds, weights=weights(f, a))
         return _mean_over_thresholds(a, losses)
 
-    def pinball(a: Arena, f: Candidate) -> np.ndarray:
+    def pinball(a: Scenario, f: Candidate) -> np.ndarray:
         losses = yanagisawa_pinball(a.y, f.binned, levels=a.levels, z_inf=a.late, weights=weights(f, a))
         return losses.mean(axis=1)
 

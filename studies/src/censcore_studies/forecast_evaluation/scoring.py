@@ -10,8 +10,8 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.scores import mean_loss
-from censcore_studies.forecast_evaluation.arena import StudySettings, build_arena
 from censcore_studies.forecast_evaluation.rules import RULES
+from censcore_studies.forecast_evaluation.scenario import StudySettings, build_scenario
 from censcore_studies.kit.cells import Cell
 
 #: Raise the number when the same settings give other scores.
@@ -31,14 +31,16 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     'F0'
     """
     study = replace(StudySettings(), severity=settings.get("severity", 1.0))
-    arena = build_arena(settings["regime"], settings["n"], settings["seed"], study, settings.get("estimator"))
+    scenario = build_scenario(
+        settings["regime"], settings["n"], settings["seed"], study, settings.get("estimator")
+    )
     means: dict[str, dict[str, float]] = {}
     errors: dict[str, dict[str, float]] = {}
     for rule in settings.get("rules") or list(RULES):
-        losses = {name: to_numpy(RULES[rule](arena, f)) for name, f in arena.candidates.items()}
+        losses = {name: to_numpy(RULES[rule](scenario, f)) for name, f in scenario.candidates.items()}
         means[rule] = {name: float(loss.mean()) for name, loss in losses.items()}
         errors[rule] = {name: float(mean_loss(loss).standard_error) for name, loss in losses.items()}
-    return {"means": means, "errors": errors, "event_rate": float(arena.y.event.mean())}
+    return {"means": means, "errors": errors, "event_rate": float(scenario.y.event.mean())}
 
 
 def replicated_cells(regimes: Sequence[str], n: int, replications: int, seed: int, **more: Any) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""The sensitivity table and its figure: what an estimated law of C does to the scores and to the ranks."""
+"""The sensitivity table and its figure: scores and ranks under estimated censoring distributions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sensitivity(
     out: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Our scores under the true law of C and under estimates of it, beside the printed ones.
+    """Our scores under the true censoring distribution and under estimates of it, beside the printed ones.
 
     Pooled estimates ignore the covariates, which is wrong in regime C; conditional and cross-fitted ones are
     not in the publication. Columns: ``oracle first``, the share of replications; mean scores of F0 to F4;
@@ -64,7 +64,7 @@ def sensitivity(
     --------
     >>> from censcore_studies.forecast_evaluation import sensitivity
     >>> table = sensitivity(n=200, replications=2, estimators=["cox"], progress=False)
-    >>> table.groupby("law of C", sort=False).size().to_dict()
+    >>> table.groupby("censoring distribution", sort=False).size().to_dict()
     {'true': 6, 'cox': 6}
     """
     laws = (None, *estimators)
@@ -94,7 +94,7 @@ def _row(regime: str, law: str | None, rule: str, means: list[Any], under_truth:
     oracle, exact = by_forecast["F0"], np.array([m[rule]["F0"] for m in under_truth])
     row: dict[str, Any] = {
         "regime": regime,
-        "law of C": law or "true",
+        "censoring distribution": law or "true",
         "score": score,
         "oracle first": float(np.mean([oracle_rank(m[rule]) == 1 for m in means])),
     }
@@ -111,7 +111,9 @@ def sensitivity_view(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "law of C": LAWS.get(line["law of C"], line["law of C"]),
+                "censoring distribution": LAWS.get(
+                    line["censoring distribution"], line["censoring distribution"]
+                ),
                 "regime": line["regime"],
                 "score": line["score"],
                 "oracle first": f"{100 * line['oracle first']:.0f} %",
@@ -131,8 +133,8 @@ def _number(value: float | None, form: str = ".4f") -> str:
 
 @picture
 def draw_sensitivity(table: pd.DataFrame) -> Figure:
-    """How often the truth comes first when the law of C is estimated, and the bias of its score."""
-    laws = list(table["law of C"].unique())
+    """How often the truth comes first under estimated censoring distributions, and the bias of its score."""
+    laws = list(table["censoring distribution"].unique())
     figure = new_figure(10.5, 0.38 * len(laws) + 1.7)
     panels = figure.subplots(1, 4, sharey=True)
     for panel, (column, regime) in zip(
@@ -141,7 +143,7 @@ def draw_sensitivity(table: pd.DataFrame) -> Figure:
         part = table[table["regime"] == regime]
         for i, (score, mark) in enumerate((("CRPS", "P"), ("Pinball", "^"), ("Brier", "s"))):
             line = part[part["score"] == score]
-            y = [laws.index(name) + 0.18 * (i - 1) for name in line["law of C"]]
+            y = [laws.index(name) + 0.18 * (i - 1) for name in line["censoring distribution"]]
             panel.scatter(line[column], y, marker=mark, s=26, color=TEAL, alpha=0.85, label=score)
         panel.set_title(f"{REGIME_TITLES[regime]}: {'truth first' if column != 'bias %' else 'bias, %'}")
         panel.grid(axis="x")
@@ -156,10 +158,11 @@ def draw_sensitivity(table: pd.DataFrame) -> Figure:
 
 
 def report_sensitivity(out: Path, table: pd.DataFrame, replications: int, n: int) -> StudyTable:
-    """Estimated laws of C; draws ``sensitivity.png``."""
+    """Estimated censoring distributions; draws ``sensitivity.png``."""
     draw_sensitivity(out / "sensitivity.png", table)
     caption = (
-        f"Our scores under estimated laws of C, {replications} draws of {n} rows: how often the truth comes "
-        "first, its mean score, the printed one, z as for the raw scores, and what the estimate adds to it."
+        f"Our scores under estimated censoring distributions, {replications} draws of {n} rows: how often "
+        "the truth comes first, its mean score, the printed one, z as for the raw scores, and what the "
+        "estimate adds to it."
     )
     return StudyTable("sensitivity", table, sensitivity_view(table), caption)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore_studies.forecast_evaluation.arena import build_arena
-from censcore_studies.forecast_evaluation.rules import RULES, Arena
+from censcore_studies.forecast_evaluation.rules import RULES, Scenario
+from censcore_studies.forecast_evaluation.scenario import build_scenario
 from censcore_studies.kit.figures import FAINT, GREY, INK, RED, TEAL, new_figure, picture
 
 if TYPE_CHECKING:
@@ -29,20 +29,20 @@ _OURS = {"CRPS, ours": "CRPS", "Pinball, ours": "pinball", "Brier, ours": "Brier
 @picture
 def draw_trap(n: int = 4000, seed: int = 0) -> Figure:
     """Left: data, truth and the forecast that games them. Right: who has the smaller mean score."""
-    arena = build_arena("D", n, seed)
+    scenario = build_scenario("D", n, seed)
     figure = new_figure(11.2, 4.2)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-    _draw_laws(left, arena)
-    _draw_scores(right, arena)
+    _draw_laws(left, scenario)
+    _draw_scores(right, scenario)
     return figure
 
 
-def _draw_laws(axes: Axes, arena: Arena) -> None:
+def _draw_laws(axes: Axes, scenario: Scenario) -> None:
     t = np.linspace(9.0, 21.0, 1201)
     axes.axvspan(9.8626, 9.9653, color=GREY, alpha=0.45, lw=0)
     labels = (("F0", TEAL, "the truth", 0.53), (_EXPLOIT, RED, "a forecast that games the score", 0.08))
     for name, colour, label, height in labels:
-        law = arena.candidates[name].continuous
+        law = scenario.candidates[name].continuous
         axes.plot(t, to_numpy(law.cdf(t[None]))[0], color=colour, lw=2.4)
         axes.text(13.0, height, label, color=colour)
     axes.annotate(
@@ -59,13 +59,13 @@ def _draw_laws(axes: Axes, arena: Arena) -> None:
     axes.set_title("The truth has half of its mass right after the censoring")
 
 
-def _draw_scores(axes: Axes, arena: Arena) -> None:
+def _draw_scores(axes: Axes, scenario: Scenario) -> None:
     """Score of the gaming forecast relative to that of the truth: below zero it wins."""
     names = [*_RIVALS, *_OURS]
     gains = []
     for rule in names:
         truth, exploit = (
-            np.mean(to_numpy(RULES[rule](arena, arena.candidates[c]))) for c in ("F0", _EXPLOIT)
+            np.mean(to_numpy(RULES[rule](scenario, scenario.candidates[c]))) for c in ("F0", _EXPLOIT)
         )
         gains.append(100 * (exploit / truth - 1))
     y = np.array([0, 1, 2, 3.6, 4.6, 5.6])

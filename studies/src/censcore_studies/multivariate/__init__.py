@@ -7,7 +7,7 @@ from censcore_studies.multivariate.methods import FEASIBLE, METHODS, methods_for
 from censcore_studies.multivariate.paired import paired_differences
 from censcore_studies.multivariate.study import (
     CENSORINGS,
-    WORLDS,
+    SCENARIOS,
     multivariate_cells,
     run_multivariate,
     score_cell,
@@ -20,7 +20,7 @@ __all__ = [
     "FEASIBLE",
     "JOINT_EVENTS",
     "METHODS",
-    "WORLDS",
+    "SCENARIOS",
     "extension_cells",
     "joint_calibration",
     "methods_for",

@@ -1,4 +1,4 @@
-"""Beyond the tables: larger training sets, heavier censoring, estimated laws of C, one C per event time."""
+"""Beyond the tables: larger training sets, heavier censoring, estimated censoring, one C per event time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LAWS = {"true": "true law", "cox": "Cox, given x", "kaplan-meier": "Kaplan-Meie
 
 @dataclass(frozen=True)
 class Extension:
-    """One setting of the mixture world that is varied.
+    """One setting of the mixture scenario that is varied.
 
     Attributes
     ----------
@@ -63,7 +63,11 @@ EXTENSIONS = {
         "severity", (0.5, 1.0, 2.0, 4.0), "what censoring times are divided by", "uniform", _LEADING
     ),
     "law": Extension(
-        "law", ("true", "cox", "kaplan-meier"), "law of C used in training", "conditional", _LEADING[:1]
+        "law",
+        ("true", "cox", "kaplan-meier"),
+        "censoring distribution used in training",
+        "conditional",
+        _LEADING[:1],
     ),
     "componentwise": Extension("method", (), "method", "componentwise"),
     "clayton": Extension("method", (), "how the copula is fitted", "uniform", _CLAYTON, k=5),
@@ -81,7 +85,7 @@ def extension_cells(name: str, repetitions: int = 2, **more: Any) -> list[Cell]:
     ['true', 'cox', 'kaplan-meier']
     """
     if name not in EXTENSIONS:
-        raise InvalidInputError(f"The extension must be one of {list(EXTENSIONS)}; {name!r} came.")
+        raise InvalidInputError(f"The extension must be one of {list(EXTENSIONS)}; got {name!r}.")
     extension = EXTENSIONS[name]
     base = multivariate_cells(
         [extension.k], ["mixture"], [extension.censoring], extension.methods, repetitions
@@ -103,7 +107,7 @@ def report_extension(out: Path, name: str) -> StudyTable:
     table = summarise_extension(gathered(out), extension)
     draw_extension(out / f"extension_{name}.png", table, extension.varies, extension.label)
     caption = (
-        f"Excess of the censored energy score over the true law by {extension.label}; mixture world, "
+        f"Excess of the censored energy score over the true law by {extension.label}; mixture scenario, "
         f"k = {extension.k}, {extension.censoring} censoring."
     )
     return StudyTable(f"extension_{name}", table, extension_view(table, extension.varies), caption)
@@ -111,7 +115,7 @@ def report_extension(out: Path, name: str) -> StudyTable:
 
 def summarise_extension(cells: pd.DataFrame, extension: Extension) -> pd.DataFrame:
     """Excess over the truth by method and by the value of what is varied."""
-    inside = (cells["world"] == "mixture") & (cells["k"] == extension.k)
+    inside = (cells["scenario"] == "mixture") & (cells["k"] == extension.k)
     cells = cells[inside & (cells["censoring"] == extension.censoring)]
     cells = cells[cells["method"].isin(extension.methods or METHODS)]
     if extension.varies == "method":
@@ -151,7 +155,7 @@ def extension_view(table: pd.DataFrame, varies: str) -> pd.DataFrame:
 
 @picture
 def draw_extension(summary: pd.DataFrame, setting: str, label: str) -> Figure:
-    """Excess over the truth against one setting, a line per method; laws of C are names, not numbers."""
+    """Excess over the truth against one setting, a line per method; bars where it is a name, not a number."""
     summary = summary[summary["method"] != "DGP"]
     figure = new_figure(6.4, 4.2)
     axes = figure.subplots()

@@ -12,11 +12,11 @@ from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore_studies.kit.cells import finished_cells
 from censcore_studies.multivariate.methods import METHODS, OTHER_METHODS
-from censcore_studies.multivariate.study import CENSORINGS, DEFAULTS, STUDY, WORLDS, as_frame
+from censcore_studies.multivariate.study import CENSORINGS, DEFAULTS, SCENARIOS, STUDY, as_frame
 
 __all__ = ["BLOCK", "SETTINGS", "gathered", "read_cells", "usual", "where_the_time_went", "with_defaults"]
 
-BLOCK = ["world", "k", "censoring"]
+BLOCK = ["scenario", "k", "censoring"]
 
 #: What extensions vary, and all other settings that change a result; the device is no such setting.
 VARIED = ["severity", "law", "n_train"]
@@ -37,6 +37,7 @@ def read_cells(out: str | Path) -> pd.DataFrame:
     table = out / "cells.csv"
     if table.exists():
         rows = pd.read_csv(table, dtype={"law": str})  # "true" is the name of a law, not a truth value
+        rows = rows.rename(columns={"world": "scenario"})  # as first written
         rows = rows if "study" in rows else rows.assign(study="multivariate 1")
         frames.append(rows[rows["study"] == STUDY])
     if not any(map(len, frames)):
@@ -48,8 +49,8 @@ def read_cells(out: str | Path) -> pd.DataFrame:
 
 
 def _as_in_the_tables(column: pd.Series) -> pd.Series:
-    """Worlds, censoring and methods have an order of their own; names that it lacks come last."""
-    orders = {"world": WORLDS, "censoring": CENSORINGS, "method": [*METHODS, *OTHER_METHODS]}
+    """Scenarios, censoring and methods have an order of their own; names that it lacks come last."""
+    orders = {"scenario": SCENARIOS, "censoring": CENSORINGS, "method": [*METHODS, *OTHER_METHODS]}
     order = orders.get(str(column.name))
     if order is None:
         return column
@@ -67,7 +68,7 @@ def gathered(out: Path) -> pd.DataFrame:
 
 
 def with_defaults(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells of the tables: those that vary nothing besides world, dimension, censoring and method."""
+    """The cells of the tables: those that vary nothing besides scenario, dimension, censoring and method."""
     return cells[usual(cells, SETTINGS)]
 
 

@@ -32,12 +32,12 @@ def sample_joint_laws(
     n_train: int = 4000, members: int = 4000, seed: int = 0, methods: tuple[str, ...] = tuple(TITLES)
 ) -> dict[str, np.ndarray]:
     """Samples (patients, members, 2) of every method, trained on uniformly censored rows of two regimes."""
-    world = LogNormalWorld(2, True, "uniform")
-    train, valid = world.sample(n_train, [seed, 0]), world.sample(max(50, n_train // 4), [seed, 1])
+    scenario = LogNormalWorld(2, True, "uniform")
+    train, valid = scenario.sample(n_train, [seed, 0]), scenario.sample(max(50, n_train // 4), [seed, 1])
     options: dict[str, Any] = {"seed": seed, "members": members}
     found = {}
     for method in methods:
-        law = fit_method(method, world, train, valid, options).predict(PATIENTS)
+        law = fit_method(method, scenario, train, valid, options).predict(PATIENTS)
         samples = getattr(law, "samples", None)
         found[method] = to_numpy(law.sample(members, seed) if samples is None else samples)
     return found

@@ -25,13 +25,13 @@ class Fitted:
     epochs: int
 
 
-def _oracle(world: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+def _oracle(scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
     # follow-up ends long before the clip, which would cost the law its density
-    return Fitted(replace(world, clip=None).event_law, 0)
+    return Fitted(replace(scenario, clip=None).event_law, 0)
 
 
 def _engression(objective: str) -> Callable[..., Fitted]:
-    def fit(world: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+    def fit(scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
         model = CensoredEngression(
             objective=objective,
             random_state=options["seed"],
@@ -43,26 +43,26 @@ def _engression(objective: str) -> Callable[..., Fitted]:
         elif objective == "naive":
             model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
         else:
-            laws = _censoring_laws(world, train, valid, options.get("law", "true"))
+            laws = _censoring_laws(scenario, train, valid, options.get("law", "true"))
             model.fit(train.X, train.y, laws[0], eval_set=(valid.X, valid.y, laws[1]))
         return Fitted(lambda X: model.predict_distribution(X, options["members"]), len(model.history_.epochs))
 
     return fit
 
 
-def _censoring_laws(world: LogNormalWorld, train: Sample, valid: Sample, law: str) -> list[Distribution]:
-    """The law of C for training and validation rows: the true one, or an estimate from the training rows."""
+def _censoring_laws(scenario: LogNormalWorld, train: Sample, valid: Sample, law: str) -> list[Distribution]:
+    """The censoring distribution of training and validation rows: the true one, or an estimate."""
     if law == "true":
-        return [world.censoring_law(part.X) for part in (train, valid)]
+        return [scenario.censoring_law(part.X) for part in (train, valid)]
     estimators = {"kaplan-meier": KaplanMeier(), "cox": CoxRegression()}
     if law not in estimators:
-        raise InvalidInputError(f"law must be 'true' or one of {list(estimators)}; {law!r} came.")
+        raise InvalidInputError(f"law must be 'true' or one of {list(estimators)}; got {law!r}.")
     fitted = Censoring(estimators[law]).fit(train.X, train.y)
     return [fitted.predict_distribution(part.X) for part in (train, valid)]
 
 
 def _likelihood(make: Callable[[int], Any]) -> Callable[..., Fitted]:
-    def fit(world: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+    def fit(scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
         model = make(options["seed"])
         model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
         return Fitted(model.predict_distribution, len(model.history_.epochs))
@@ -105,10 +105,10 @@ def methods_for(k: int) -> list[str]:
 
 
 def fit_method(
-    name: str, world: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]
+    name: str, scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]
 ) -> Fitted:
     """Fit one method on training rows, with validation rows for early stopping."""
     known = METHODS | OTHER_METHODS
     if name not in known:
-        raise InvalidInputError(f"method must be one of {list(known)}; {name!r} came.")
-    return known[name](world, train, valid, options)
+        raise InvalidInputError(f"method must be one of {list(known)}; got {name!r}.")
+    return known[name](scenario, train, valid, options)

@@ -1,6 +1,6 @@
-"""The published tables: censored and latent energy score by world, dimension, censoring and method.
+"""The published tables: censored and latent energy score by scenario, dimension, censoring and method.
 
-Means over five repetitions with unknown seeds; the mixture world with two event times cannot be reproduced
+Means over five repetitions with unknown seeds; the mixture scenario with two event times cannot be reproduced
 in level from its description, so excesses over the truth are what can be compared.
 """
 

@@ -27,7 +27,7 @@ __all__ = [
 
 _SHOWN = ("Naive observed engression", "MLP Clayton-Weibull", "Censored engression")
 
-_BLOCK = {"world": "mixture", "k": 3, "censoring": "uniform", "repetition": 0}
+_BLOCK = {"scenario": "mixture", "k": 3, "censoring": "uniform", "repetition": 0}
 
 
 def report_calibration(out: Path) -> StudyTable | None:
@@ -39,7 +39,7 @@ def report_calibration(out: Path) -> StudyTable | None:
     table = calibration_table(curves)
     caption = (
         "Predicted against true probabilities of joint events on the test rows of one repetition: mean "
-        "difference (bias) and root mean square difference; mixture world, k = 3, uniform censoring."
+        "difference (bias) and root mean square difference; mixture scenario, k = 3, uniform censoring."
     )
     return StudyTable("calibration", table, calibration_view(table), caption)
 

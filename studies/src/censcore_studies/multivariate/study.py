@@ -1,4 +1,4 @@
-"""Cells of the study: one method in one world under one kind of censoring, fitted and scored."""
+"""Cells of the study: one method in one scenario under one kind of censoring, fitted and scored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "CENSORINGS",
     "DEFAULTS",
     "STUDY",
-    "WORLDS",
+    "SCENARIOS",
     "as_frame",
     "multivariate_cells",
     "run_multivariate",
@@ -33,14 +33,14 @@ __all__ = [
 
 #: Raise the number when the same settings give other scores.
 STUDY = "multivariate 1"
-WORLDS = ("mixture", "lognormal")
+SCENARIOS = ("mixture", "lognormal")
 CENSORINGS = ("administrative", "uniform", "conditional", "componentwise")
 SIZES = {"n_train": 4000, "n_valid": 1000, "n_test": 1000, "members": 1024, "draws": 32, "clip": 50.0}
 DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "law": "true", "device": "cpu"}
 
 
 def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
-    """Fit one method in one world and score it, and the truth, on held-out rows.
+    """Fit one method in one scenario and score it, and the truth, on held-out rows.
 
     The excess over the truth is a paired difference on the same rows, so its standard error is far smaller
     than that of either score.
@@ -48,32 +48,32 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     Examples
     --------
     >>> from censcore_studies.multivariate import score_cell
-    >>> cell = {"world": "lognormal", "k": 2, "censoring": "uniform", "method": "Independent Weibull"}
+    >>> cell = {"scenario": "lognormal", "k": 2, "censoring": "uniform", "method": "Independent Weibull"}
     >>> small = {"n_train": 300, "n_valid": 100, "n_test": 100, "members": 64}
     >>> result = score_cell({**cell, **small, "repetition": 0})
     >>> sorted(result)[1:5]
     ['censored', 'censored_excess', 'censored_excess_se', 'censored_truth']
     """
     options = DEFAULTS | settings
-    world = LogNormalWorld(
+    scenario = LogNormalWorld(
         options["k"],
-        options["world"] == "mixture",
+        options["scenario"] == "mixture",
         options["censoring"],
         severity=options["severity"],
         clip=options["clip"],
     )
-    # data depend on the world, the mechanism and the repetition alone: all methods see the same rows
-    seed = [options["repetition"], options["k"], WORLDS.index(options["world"])]
+    # data depend on the scenario, the mechanism and the repetition alone: all methods see the same rows
+    seed = [options["repetition"], options["k"], SCENARIOS.index(options["scenario"])]
     train, valid, test = (
-        world.sample(options[f"n_{p}"], [*seed, i]) for i, p in enumerate(("train", "valid", "test"))
+        scenario.sample(options[f"n_{p}"], [*seed, i]) for i, p in enumerate(("train", "valid", "test"))
     )
     start = time.perf_counter()
-    fitted = fit_method(options["method"], world, train, valid, options | {"seed": options["repetition"]})
+    fitted = fit_method(options["method"], scenario, train, valid, options | {"seed": options["repetition"]})
     seconds = time.perf_counter() - start
     forecast = fitted.predict(test.X)
-    truth = _members(world.event_law(test.X), options, 11)
+    truth = _members(scenario.event_law(test.X), options, 11)
     model = truth if options["method"] == "DGP" else _members(forecast, options, 12)
-    C = world.censoring_law(test.X)
+    C = scenario.censoring_law(test.X)
     result: dict[str, Any] = {
         "fit_seconds": round(seconds, 2),
         "epochs": fitted.epochs,
@@ -123,12 +123,12 @@ def _scores(
         )
         for forecast in (model, truth)
     )
-    excess = mean_loss(losses - best)
+    excess = losses - best
     return {
         name: float(losses.mean()),
         f"{name}_truth": float(best.mean()),
-        f"{name}_excess": float(excess.mean),
-        f"{name}_excess_se": float(excess.standard_error),
+        f"{name}_excess": float(excess.mean()),
+        f"{name}_excess_se": float(mean_loss(excess).standard_error),
     }
 
 
@@ -146,33 +146,33 @@ def _on_device(
 
 def multivariate_cells(
     k: Sequence[int] = (2, 3, 5, 10),
-    worlds: Sequence[str] = WORLDS,
+    scenarios: Sequence[str] = SCENARIOS,
     censorings: Sequence[str] = CENSORINGS[:3],
     methods: Sequence[str] | None = None,
     repetitions: int = 5,
     **more: Any,
 ) -> list[Cell]:
-    """The cells of the tables; the unimodal world has two event times, unless it is asked for alone."""
+    """The cells of the tables; the unimodal scenario has two event times, unless it is asked for alone."""
     for what, asked, known in (
-        ("world", worlds, WORLDS),
+        ("scenario", scenarios, SCENARIOS),
         ("censoring", censorings, CENSORINGS),
         ("method", methods or [], [*METHODS, *OTHER_METHODS]),
     ):
         if unknown := [name for name in asked if name not in known]:
-            raise InvalidInputError(f"The {what} must be one of {list(known)}; {unknown} came.")
+            raise InvalidInputError(f"The {what} must be one of {list(known)}; got {unknown}.")
     fixed = {"study": STUDY, **DEFAULTS}
     cells = []
-    for world in worlds:
+    for scenario in scenarios:
         for size in k:
-            if world == "lognormal" and size != 2 and len(worlds) > 1:
+            if scenario == "lognormal" and size != 2 and len(scenarios) > 1:
                 continue
             for censoring in censorings:
                 for method in methods or methods_for(size):
                     if method not in [*methods_for(size), *OTHER_METHODS]:
                         continue
                     for r in range(repetitions):
-                        name = f"{world}-k{size}-{censoring}-{method.replace(' ', '_')}-{r}"
-                        settings = {"world": world, "k": size, "censoring": censoring, "method": method}
+                        name = f"{scenario}-k{size}-{censoring}-{method.replace(' ', '_')}-{r}"
+                        settings = {"scenario": scenario, "k": size, "censoring": censoring, "method": method}
                         cells.append(Cell(name, settings | {"repetition": r} | more, fixed))
     return cells
 

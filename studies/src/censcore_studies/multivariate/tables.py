@@ -25,7 +25,7 @@ __all__ = ["block_view", "draw_dimension", "draw_excess", "report_tables", "summ
 
 
 def report_tables(out: Path) -> list[StudyTable]:
-    """One table per world and dimension, and the paired differences; draws ``excess.png``, ``dimension.png``.
+    """One table per scenario and dimension, and the paired differences, with two figures.
 
     All finished cells of the folder are gathered in ``cells.csv``.
     """
@@ -35,17 +35,17 @@ def report_tables(out: Path) -> list[StudyTable]:
     methods = table[table["method"] != "DGP"]
     if not methods.empty:
         draw_excess(out / "excess.png", methods)
-    if methods[methods["world"] == "mixture"]["k"].nunique() > 1:
+    if methods[methods["scenario"] == "mixture"]["k"].nunique() > 1:
         draw_dimension(out / "dimension.png", methods)
     tables = [
         StudyTable(
-            f"{world}_k{k}",
+            f"{scenario}_k{k}",
             block,
             block_view(block),
-            f"Energy scores for k = {k} event times, {world} world: mean ± standard error over repetitions; "
-            "excess is over the score of the true law on the same rows.",
+            f"Energy scores for k = {k} event times, {scenario} scenario: mean ± standard error over "
+            "repetitions; excess is over the score of the true law on the same rows.",
         )
-        for (world, k), block in table.groupby(["world", "k"], sort=False)
+        for (scenario, k), block in table.groupby(["scenario", "k"], sort=False)
     ]
     if not paired.empty:
         tables.append(report_paired(paired))
@@ -78,7 +78,7 @@ def summarise(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _printed(row: dict[str, Any]) -> dict[str, float]:
-    printed = PRINTED.get((row["world"], row["k"], row["censoring"]), {})
+    printed = PRINTED.get((row["scenario"], row["k"], row["censoring"]), {})
     if row["method"] not in printed:
         return {}
     censored, latent = printed[row["method"]]
@@ -119,10 +119,10 @@ def block_view(summary: pd.DataFrame) -> pd.DataFrame:
 @picture
 def draw_excess(summary: pd.DataFrame) -> Figure:
     """Excess over the truth of every method, ours filled and the printed one hollow; a row per block."""
-    censorings = _everywhere(summary, ["world", "k"])
+    censorings = _everywhere(summary, ["scenario", "k"])
     summary = summary[summary["censoring"].isin(censorings)]
-    blocks = list(dict.fromkeys(zip(summary["world"], summary["k"], strict=True)))
-    inside = {(w, k): summary[(summary["world"] == w) & (summary["k"] == k)] for w, k in blocks}
+    blocks = list(dict.fromkeys(zip(summary["scenario"], summary["k"], strict=True)))
+    inside = {(w, k): summary[(summary["scenario"] == w) & (summary["k"] == k)] for w, k in blocks}
     methods = {b: [m for m in METHODS if m in set(part["method"])] for b, part in inside.items()}
     heights = [len(methods[b]) + 1.5 for b in blocks]
     figure = new_figure(3.4 * len(censorings) + 1.7, 0.22 * sum(heights) + 0.6)
@@ -145,8 +145,8 @@ def draw_excess(summary: pd.DataFrame) -> Figure:
     return figure
 
 
-def _block_title(world: str, k: int) -> str:
-    return f"{'two regimes' if world == 'mixture' else 'one regime'}, k = {k}"
+def _block_title(scenario: str, k: int) -> str:
+    return f"{'two regimes' if scenario == 'mixture' else 'one regime'}, k = {k}"
 
 
 def _everywhere(summary: pd.DataFrame, within: list[str]) -> list[str]:
@@ -169,8 +169,8 @@ def _dots(axes: Axes, part: pd.DataFrame, methods: list[str]) -> None:
 
 @picture
 def draw_dimension(summary: pd.DataFrame) -> Figure:
-    """Excess over the truth as the number of event times grows, in the mixture world."""
-    part = summary[summary["world"] == "mixture"]
+    """Excess over the truth as the number of event times grows, in the mixture scenario."""
+    part = summary[summary["scenario"] == "mixture"]
     censorings = _everywhere(part, ["k"])
     figure = new_figure(3.6 * len(censorings) + 0.6, 3.9)
     panels = figure.subplots(1, len(censorings), sharey=True, squeeze=False)[0]

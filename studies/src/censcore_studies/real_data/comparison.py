@@ -79,8 +79,8 @@ METHODS: dict[str, Fit] = {
 def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     """Fit every method to all folds but one, and score it on that one: one loss per held-out row.
 
-    The law of C, where it is not known, is estimated from the training rows, apart from all forecasts; the
-    score ends at the largest time it supports.
+    The censoring distribution, where it is not known, is estimated from the training rows, apart from all
+    forecasts; the score ends at the largest time it supports.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _without_gaps(train: pd.DataFrame, test: pd.DataFrame) -> tuple[pd.DataFrame
 
 
 def real_data_cells(data: Sequence[str] = tuple(DATA), repetitions: int = 1, **settings: Any) -> list[Cell]:
-    """One cell per data set, law of C and fold; a known C needs no law."""
+    """One cell per data set, censoring distribution and fold; a known C needs no law."""
     unknown = set(data) - set(DATA)
     if unknown:
         raise InvalidInputError(f"There are no data called {sorted(unknown)}; there are {list(DATA)}.")
@@ -181,7 +181,7 @@ def summarise(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
             table.append(
                 {
                     "data": data,
-                    "law of C": law,
+                    "censoring distribution": law,
                     "n": len(loss),
                     "method": method,
                     "energy score": loss.mean(),
@@ -203,8 +203,8 @@ def _by_row(parts: Sequence[dict[str, Any]], method: str) -> np.ndarray:
 def report_real_data(table: pd.DataFrame) -> StudyTable:
     """The table to read: engression's score, and how far the others are behind it."""
     lines = []
-    for (data, law), part in table.groupby(["data", "law of C"], sort=False):
-        line = {"data": data, "rows": f"{part['n'].iloc[0]:,}", "law of C": law}
+    for (data, law), part in table.groupby(["data", "censoring distribution"], sort=False):
+        line = {"data": data, "rows": f"{part['n'].iloc[0]:,}", "censoring distribution": law}
         for row in part.to_dict(orient="records"):
             own = row["method"] == OWN
             behind = f"{row['behind %']:+.1f} ± {row['error %']:.1f} %"

@@ -16,10 +16,10 @@ from censcore_studies.forecast_evaluation.candidates import (
     perturbed,
     weibull_candidates,
 )
-from censcore_studies.forecast_evaluation.data_regimes import DATA_REGIMES, data_world
-from censcore_studies.forecast_evaluation.rules import Arena
+from censcore_studies.forecast_evaluation.data_regimes import DATA_REGIMES, data_scenario
+from censcore_studies.forecast_evaluation.rules import Scenario
 
-__all__ = ["REGIMES", "StudySettings", "build_arena", "estimated_law"]
+__all__ = ["REGIMES", "StudySettings", "build_scenario", "estimated_censoring"]
 
 REGIMES = {"A": "administrative", "B": "uniform", "C": "conditional", "D": "targeted"}
 
@@ -46,72 +46,72 @@ class StudySettings:
     grid: GridSettings = field(default_factory=GridSettings)
 
 
-def build_arena(
+def build_scenario(
     regime: str, n: int, seed: int, settings: StudySettings | None = None, estimator: str | None = None
-) -> Arena:
+) -> Scenario:
     """Everything that the rules of one regime need.
 
     Parameters
     ----------
     regime : {"A", "B", "C", "D"} or a key of DATA_REGIMES
-        Administrative, uniform, covariate-dependent or targeted censoring, or a world like a real study.
+        Administrative, uniform, covariate-dependent or targeted censoring, or a scenario like a real study.
     n, seed : int
         Rows and seed.
     settings : StudySettings, optional
         Conventions.
     estimator : str, optional
-        Replace the true law of C by an estimate; see :func:`estimated_law`.
+        Replace the true censoring distribution by an estimate; see :func:`estimated_censoring`.
     """
     settings = settings or StudySettings()
     if regime == "D":
-        return _targeted_arena(n, seed, settings)
+        return _targeted_scenario(n, seed, settings)
     if regime in DATA_REGIMES:
-        return _data_arena(regime, n, seed, settings)
+        return _data_scenario(regime, n, seed, settings)
     if regime not in REGIMES:
-        raise InvalidInputError(f"regime must be one of {[*REGIMES, *DATA_REGIMES]}; {regime!r} came.")
-    world = WeibullWorld(REGIMES[regime], severity=settings.severity)
-    data = world.sample(n, seed)
-    C: Distribution = world.censoring_law(data.X)
+        raise InvalidInputError(f"regime must be one of {[*REGIMES, *DATA_REGIMES]}; got {regime!r}.")
+    process = WeibullWorld(REGIMES[regime], severity=settings.severity)
+    data = process.sample(n, seed)
+    C: Distribution = process.censoring_law(data.X)
     if regime == "A" and settings.administrative == "median":
         c = np.median(data.T) / settings.severity
         data, C = Sample(data.X, data.T, np.full(n, c)), PointMass(np.array([c]))
     thresholds = np.percentile(data.T, settings.percentiles)
     candidates = weibull_candidates(data.X, settings.grid)
-    arena = Arena(data, data.y, C, candidates, settings.grid, thresholds, len(thresholds))
-    return arena if estimator is None else _supported(arena, estimated_law(estimator, data, seed))
+    scenario = Scenario(data, data.y, C, candidates, settings.grid, thresholds, len(thresholds))
+    return scenario if estimator is None else _supported(scenario, estimated_censoring(estimator, data, seed))
 
 
-def _supported(arena: Arena, C: Univariate) -> Arena:
+def _supported(scenario: Scenario, C: Univariate) -> Scenario:
     """An estimated law, and data cut where it ends: a curve fitted to other folds may end before an event."""
     end = float(np.min(C.isf(0.0)))
     tau = np.nextafter(end, 0.0)
-    if not np.isfinite(end) or not (arena.y.event & (arena.y.time > tau)).any():
-        return replace(arena, C=C)
-    return replace(arena, y=arena.y.censor_at(tau), C=C.censor_at(tau))
+    if not np.isfinite(end) or not (scenario.y.event & (scenario.y.time > tau)).any():
+        return replace(scenario, C=C)
+    return replace(scenario, y=scenario.y.censor_at(tau), C=C.censor_at(tau))
 
 
-def _data_arena(name: str, n: int, seed: int, settings: StudySettings) -> Arena:
+def _data_scenario(name: str, n: int, seed: int, settings: StudySettings) -> Scenario:
     """The grid ends with follow-up, as it would in an analysis; the perturbations are those of A to C."""
-    world = replace(data_world(name), severity=settings.severity)
-    data = world.sample(n, seed)
-    grid = replace(settings.grid, z_max=world.end / settings.severity)
+    process = replace(data_scenario(name), severity=settings.severity)
+    data = process.sample(n, seed)
+    grid = replace(settings.grid, z_max=process.end / settings.severity)
     thresholds = np.percentile(data.T, settings.percentiles)
-    law = world.event_law(data.X)
+    law = process.event_law(data.X)
     assert isinstance(law, Weibull)
-    C = world.censoring_law(data.X)
-    return Arena(data, data.y, C, perturbed(law, grid), grid, thresholds, len(thresholds))
+    C = process.censoring_law(data.X)
+    return Scenario(data, data.y, C, perturbed(law, grid), grid, thresholds, len(thresholds))
 
 
-def _targeted_arena(n: int, seed: int, settings: StudySettings) -> Arena:
+def _targeted_scenario(n: int, seed: int, settings: StudySettings) -> Scenario:
     """Regime D is judged at the right end of the interior bin; at other thresholds all forecasts agree."""
     grid = settings.grid
-    world = TargetedWorld(grid.z_max, grid.bins)
-    data = world.sample(n, seed)
-    return Arena(
+    process = TargetedWorld(grid.z_max, grid.bins)
+    data = process.sample(n, seed)
+    return Scenario(
         data,
         data.y,
-        world.censoring_law(data.X),
-        exploit_candidates(world, grid),
+        process.censoring_law(data.X),
+        exploit_candidates(process, grid),
         grid,
         thresholds=grid.edges[[grid.bins // 2]],
         threshold_count=len(settings.percentiles),
@@ -120,8 +120,8 @@ def _targeted_arena(n: int, seed: int, settings: StudySettings) -> Arena:
     )
 
 
-def estimated_law(name: str, data: Sample, seed: int = 0) -> Univariate:
-    """The law of C estimated from the data themselves.
+def estimated_censoring(name: str, data: Sample, seed: int = 0) -> Univariate:
+    """The censoring distribution estimated from the data themselves.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def estimated_law(name: str, data: Sample, seed: int = 0) -> Univariate:
     base = name.removesuffix("-cv")
     if base not in estimators:
         raise InvalidInputError(
-            f"estimator must be one of {list(estimators)}, with or without '-cv'; {name!r} came."
+            f"estimator must be one of {list(estimators)}, with or without '-cv'; got {name!r}."
         )
     model, conditional = estimators[base]
     X = data.X if conditional else None
