@@ -6,8 +6,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 # A stamp's name holds a hash of what defines the environment and the extra that was installed:
-# edit either file and the environment is brought up to date.
-READY := $(VENV)/installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+# edit one of these files and the environment is brought up to date.
+READY := $(VENV)/installed-$(shell cat pyproject.toml studies/pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 DEV := $(READY)-dev
 # The demo needs little; it does not wait for the whole development environment.
 DEMO := $(or $(wildcard $(DEV)),$(READY)-demo)
@@ -22,14 +22,15 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(DEV) ## Build .venv with the pinned versions of constraints.txt
+setup: $(DEV) ## Build .venv with the library, the studies and the pinned versions of constraints.txt
 
 $(READY)-%:
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; set PYTHON=/path/to/python"; exit 1; }
 	@echo "installing censcore[$*] into $(VENV); the first time takes a minute or two"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@find $(VENV) -maxdepth 1 -name 'installed-*' ! -name '$(notdir $(READY))-*' -delete
-	@$(BIN)/pip install -qq --constraint constraints.txt --editable '.[$*]'
+	@$(BIN)/pip install -qq --constraint constraints.txt --editable '.[$*]' \
+		$(if $(filter dev,$*),--editable './studies[dask]')
 	@touch $@
 
 demo: $(DEMO) ## Score forecasts on a real data set: a table, and a plot in demo/
@@ -39,7 +40,7 @@ test: $(DEV) ## Run the tests, the docstring examples and the code blocks of the
 	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) -m "not slow"
 
 test-slow: $(DEV) ## Run the tests that take minutes
-	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) -m slow tests
+	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) -m slow tests studies/tests
 
 lint: $(DEV) ## Check style, types and layers
 	$(BIN)/ruff check .
@@ -58,7 +59,7 @@ docs: $(DEV) ## Build the documentation in docs/_build/html
 	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-studies: $(DEV) ## Run the studies of the paper into studies/; hours, and it goes on where it stopped
+studies: $(DEV) ## Run the studies of the paper into results/; hours, and it goes on where it stopped
 	$(ONE_THREAD) $(BIN)/censcore reproduce oracle-ranks --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce raw-scores --replications 200 --large 100000 --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce sensitivity --jobs $(WORKERS)
@@ -73,4 +74,4 @@ studies: $(DEV) ## Run the studies of the paper into studies/; hours, and it goe
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks studies -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore.experiments.aki import (
+from censcore_studies.aki import (
     FEATURES,
     AkiSettings,
     Resources,
@@ -30,9 +30,9 @@ from censcore.experiments.aki import (
     SourceSettings,
     write_synthetic_database,
 )
-from censcore.experiments.aki.engine import Engine
-from censcore.experiments.aki.rows import Part, write_rows
-from censcore.experiments.aki.stages import read_stage
+from censcore_studies.aki.engine import Engine
+from censcore_studies.aki.rows import Part, write_rows
+from censcore_studies.kit.store import read_stage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,7 @@ LIMIT = "1GB"
 
 _BUILD = """
 import json, resource, sys, time
-from censcore.experiments.aki import Resources, build
+from censcore_studies.aki import Resources, build
 start, busy = time.perf_counter(), time.process_time()
 stages, mark = {}, busy
 def say(line):

@@ -1,17 +1,18 @@
-"""The commands, one file each."""
+"""The commands, one file each; other packages add theirs, see :mod:`censcore.cli.plugins`."""
 
 from __future__ import annotations
 
 import typer
 
-from censcore.cli import aki, engression, reproduce
 from censcore.cli.compare import EPILOG as COMPARE_EXAMPLES
 from censcore.cli.compare import compare
 from censcore.cli.demo import demo
+from censcore.cli.plugins import Commands
 from censcore.cli.score import EPILOG as SCORE_EXAMPLES
 from censcore.cli.score import score
 
 app = typer.Typer(
+    cls=Commands,
     help="Proper scores for right-censored forecasts.",
     no_args_is_help=True,
     add_completion=False,
@@ -20,10 +21,6 @@ app = typer.Typer(
 app.command()(demo)
 app.command(epilog=COMPARE_EXAMPLES)(compare)
 app.command(epilog=SCORE_EXAMPLES)(score)
-app.add_typer(aki.app, name="aki")
-reproduce.app.command("aki")(aki.reproduce_aki)
-engression.add_to(reproduce.app)
-app.add_typer(reproduce.app, name="reproduce")
 
 
 @app.callback()

@@ -8,21 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import censcore as cs
-from censcore.evaluation._house_style import HOUSE_STYLE
+from censcore.evaluation.style import AMBER, GREY, TEAL, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["draw"]
 
-COLOURS = {"Kaplan-Meier": "#6b7280", "Weibull": "#d97706", "Cox": "#0f766e"}
+COLOURS = {"Kaplan-Meier": GREY, "Weibull": AMBER, "Cox": TEAL}
 TITLE: dict[str, Any] = {"loc": "left", "fontsize": 11, "pad": 10}
-STYLE = HOUSE_STYLE | {
-    "font.size": 10.5,
-    "axes.grid": True,
-    "figure.constrained_layout.w_pad": 0.12,
-    "figure.constrained_layout.h_pad": 0.1,
-}
 
 
 def draw(curves: dict[str, np.ndarray], times: np.ndarray, path: Path) -> Path:
@@ -42,12 +36,10 @@ def draw(curves: dict[str, np.ndarray], times: np.ndarray, path: Path) -> Path:
     Path
         ``path``.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     reference, *others = curves
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(11.5, 5.0), dpi=160, layout="constrained", facecolor="white")
+    with styled(grid=True):
+        figure = new_figure(11.5, 5.0)
+        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.1)
         level, gain = figure.subplots(1, 2)
         for model, losses in curves.items():
             _band(level, times, losses, COLOURS[model])
@@ -69,7 +61,7 @@ def draw(curves: dict[str, np.ndarray], times: np.ndarray, path: Path) -> Path:
             f"Forecasting breast-cancer recurrence: {women} women, out of sample, 95 % bands",
             x=0.0115, ha="left", fontsize=13.5, fontweight="bold",
         )  # fmt: skip
-        figure.savefig(path)
+        figure.savefig(path, dpi=160)
     return path
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from censcore.exceptions import MissingDependencyError, ModelFileError
+from censcore.files import write_atomically
 
 __all__ = ["read_model_file", "write_model_file"]
 
@@ -37,18 +37,7 @@ def write_model_file(
     data = save(
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata=header
     )
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomically(path, data)
 
 
 def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,12 +10,12 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import PointMass
-from censcore.evaluation._house_style import GREY, HOUSE_STYLE, INK
 from censcore.evaluation.catalogue import SCORES
 from censcore.evaluation.inference import Estimate
 from censcore.evaluation.murphy import Elementary
+from censcore.evaluation.style import GREY, INK, styled
 from censcore.evaluation.tables import label
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError
 from censcore.rivals import d_calibration
 
 if TYPE_CHECKING:
@@ -28,15 +28,6 @@ __all__ = ["PLOTS"]
 
 COLOURS = ["#0f766e", "#c2410c", "#4338ca", "#be185d", "#0369a1", "#4d7c0f", "#7e22ce"]
 DASHES: list[Any] = ["-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1))]
-STYLE: dict[str, Any] = HOUSE_STYLE | {
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.titlesize": 11,
-    "axes.titlelocation": "left",
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
-    "svg.hashsalt": "censcore",
-}
 POINTS = 60  # of a curve
 NOWHERE = -1.0  # stands for the time or level of a score that has none
 WIDTH, HEIGHT = 6.0, 4.0  # inches: readable on a phone
@@ -44,11 +35,7 @@ WIDTH, HEIGHT = 6.0, 4.0  # inches: readable on a phone
 
 @contextmanager
 def _style() -> Iterator[Any]:
-    try:
-        import matplotlib as mpl
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError("Plots need matplotlib: pip install 'censcore[plots]'.") from error
-    with mpl.rc_context(STYLE):
+    with styled(grid=True):
         from matplotlib.figure import Figure
 
         yield Figure

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from censcore.evaluation.page import image, table, whole_page
 from censcore.evaluation.plots import PLOTS
 from censcore.evaluation.tables import CANNOT_TELL, label, lines_of, p_text
 
@@ -32,7 +30,6 @@ def page(comparison: Comparison, title: str) -> str:
     """The whole page."""
     body = "\n".join(
         [
-            f"<h1>{escape(title)}</h1>",
             _summary(comparison),
             _warnings(comparison),
             "<h2 id='scores'>Scores</h2>",
@@ -49,17 +46,7 @@ def page(comparison: Comparison, title: str) -> str:
             _notes(comparison),
         ]
     )
-    return (
-        "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
-        f"<title>{escape(title)}</title>\n<style>\n{_style_sheet()}</style>\n</head>\n<body>\n"
-        "<a class='skip' href='#scores'>Skip to the scores</a>\n"
-        f"<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
-
-
-def _style_sheet() -> str:
-    return files("censcore.evaluation").joinpath("report.css").read_text(encoding="utf-8")
+    return whole_page(title, [body], skip_to="scores")
 
 
 def _summary(comparison: Comparison) -> str:
@@ -112,17 +99,7 @@ def _warnings(comparison: Comparison) -> str:
 
 
 def _table(name: str, caption: str, head: list[str], rows: list[list[str]], text_columns: int = 1) -> str:
-    """A table whose first cell of a row is its header; cells are HTML already."""
-    kinds = [" class='text'" if i < text_columns else "" for i in range(len(head))]
-    top = "".join(f"<th scope='col'{kind}>{cell}</th>" for cell, kind in zip(head, kinds, strict=True))
-    lines = []
-    for first, *others in rows:
-        cells = "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(others, kinds[1:], strict=True))
-        lines.append(f"<tr><th scope='row'>{first}</th>{cells}</tr>")
-    return (
-        f"<div class='scroll' role='region' aria-label='{escape(name)}' tabindex='0'><table>"
-        f"<caption>{caption}</caption><thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
-    )
+    return table(head, rows, name=name, caption=caption, text_columns=text_columns)
 
 
 def _score_table(comparison: Comparison) -> str:
@@ -189,10 +166,8 @@ def _pictures(comparison: Comparison) -> str:
         if kind == "differences" and not _has_intervals(comparison):
             continue
         alt = f"{CAPTIONS[kind]} {_in_words(comparison, kind)}"
-        parts.append(
-            f"<figure><img alt='{escape(alt, quote=True)}' src='{_picture(comparison, kind)}'>"
-            f"<figcaption>{CAPTIONS[kind]}</figcaption></figure>"
-        )
+        shown = image(comparison.plot(kind), alt)
+        parts.append(f"<figure>{shown}<figcaption>{CAPTIONS[kind]}</figcaption></figure>")
     return f"<div class='pictures'>{''.join(parts)}</div>"
 
 
@@ -200,16 +175,6 @@ def _has_intervals(comparison: Comparison) -> bool:
     """Whether some pair of forecasts has an interval."""
     pairs = comparison.differences()
     return bool(len(pairs)) and bool(pairs["standard_error"].notna().any())
-
-
-def _picture(comparison: Comparison, kind: str) -> str:
-    import matplotlib as mpl
-
-    stream = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "censcore"}):
-        comparison.plot(kind).savefig(stream, format="svg", metadata={"Date": None})
-    svg = stream.getvalue()
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
 def _in_words(comparison: Comparison, kind: str) -> str:

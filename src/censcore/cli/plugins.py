@@ -1,0 +1,85 @@
+"""Commands of other packages: each is an entry point in the group ``censcore.commands``.
+
+A package adds ``censcore NAME`` to the command line by a line in its ``pyproject.toml``::
+
+    [project.entry-points."censcore.commands"]
+    NAME = "package.module:app"
+
+where ``app`` is a ``typer.Typer`` or a function that typer can turn into a command. It is imported when the
+command is run or listed, never by ``import censcore``.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from censcore.exceptions import CenscoreError
+
+__all__ = ["GROUP", "Commands"]
+
+GROUP = "censcore.commands"
+
+#: Commands of packages that may not be installed, and how to get them.
+ELSEWHERE = dict.fromkeys(
+    ("reproduce", "aki"),
+    "It belongs to the studies, a package beside the library: run 'pip install ./studies' in a checkout of "
+    "the repository.",
+)
+
+
+class Commands(TyperGroup):
+    """The commands of the library, and after them those of other packages."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of all commands; a name of the library hides the same name of another package."""
+        names = super().list_commands(ctx)
+        return names + sorted(found.name for found in entry_points(group=GROUP) if found.name not in names)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command called ``cmd_name``, or None."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            return command
+        return next((_command_of(found) for found in entry_points(group=GROUP, name=cmd_name)), None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that the words name; one of a package that is missing is told where to find."""
+        if args[0] in ELSEWHERE and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command {args[0]!r}. {ELSEWHERE[args[0]]}")
+        return super().resolve_command(ctx, args)
+
+
+def _command_of(found: EntryPoint) -> Any:
+    """The command of an entry point; one that cannot be loaded says so when it is run."""
+    try:
+        loaded = found.load()
+    except Exception as error:  # any package may be broken in any way
+        return _command(found.name, _broken(found, error), {"ignore_unknown_options": True})
+    return _command(found.name, loaded)
+
+
+def _command(name: str, loaded: Any, settings: dict[str, Any] | None = None) -> Any:
+    parent = typer.Typer(add_completion=False)
+    if isinstance(loaded, typer.Typer):
+        parent.add_typer(loaded, name=name)
+    else:
+        parent.command(name, context_settings=settings)(loaded)
+    parent.callback()(lambda: None)  # makes a group of it, whatever it holds
+    return typer.main.get_group(parent).commands[name]
+
+
+def _broken(found: EntryPoint, error: Exception) -> Any:
+    """A command that takes any words and answers with one sentence."""
+    source = found.value if found.dist is None else f"{found.value} of {found.dist.name}"
+    reason = str(error).rstrip(".")
+    message = f"The command {found.name!r} ({source}) cannot be loaded: {type(error).__name__}: {reason}."
+
+    def tell(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+        raise CenscoreError(message)
+
+    tell.__doc__ = message
+    return tell

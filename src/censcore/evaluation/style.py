@@ -1,0 +1,68 @@
+"""The one look of all figures: those of comparisons, of the demo and of the studies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from censcore.exceptions import MissingDependencyError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["AMBER", "FAINT", "GREY", "INK", "RED", "STYLE", "TEAL", "new_figure", "styled"]
+
+INK, FAINT, GREY = "#1f2937", "#e5e7eb", "#6b7280"
+TEAL, AMBER, RED = "#0f766e", "#d97706", "#b91c1c"
+
+STYLE: dict[str, Any] = {
+    "figure.facecolor": "white",
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#9ca3af",
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10.5,
+    "grid.color": FAINT,
+    "legend.fontsize": 9.5,
+    "legend.frameon": False,
+    "svg.hashsalt": "censcore",  # the same figure gives the same bytes
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+@contextmanager
+def styled(grid: bool = False) -> Iterator[None]:
+    """Figures that are drawn and saved inside the block have the house style; other settings come back after.
+
+    Parameters
+    ----------
+    grid : bool
+        Draw lines at the ticks of all axes.
+
+    Examples
+    --------
+    >>> from censcore.evaluation.style import TEAL, new_figure, styled
+    >>> with styled(grid=True):
+    ...     axes = new_figure(4, 3).subplots()
+    ...     lines = axes.plot([0, 1], [1, 0], color=TEAL)
+    """
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("Plots need matplotlib: pip install 'censcore[plots]'.") from error
+    with mpl.rc_context(STYLE | {"axes.grid": grid}):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches, known to no window system; to be called inside :func:`styled`."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")

@@ -1,0 +1,252 @@
+"""Evaluation in hours on the test rows: localized energy and Brier scores, and ranking summaries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censcore.distributions import Ensemble, PointMass
+from censcore.exceptions import InvalidInputError
+from censcore.scores import brier_score, energy_score, mean_loss
+from censcore_studies.aki.data import AkiRows, Build, open_build
+from censcore_studies.aki.engine import Say, quoted
+from censcore_studies.aki.features import ENDPOINTS
+from censcore_studies.aki.methods import METHODS, Method, Preset
+from censcore_studies.aki.training import training_key
+from censcore_studies.kit.store import Stage, content_key, locked, read_stage, run_stage, write_json
+
+__all__ = ["HORIZONS", "LOSSES", "SHARES", "evaluate"]
+
+HORIZONS = (6, 12, 24, 48)
+SHARES = (5, 10)
+LOSSES = ("joint", *ENDPOINTS, *(f"brier_{horizon}" for horizon in HORIZONS))
+REFERENCE = "censored"
+_FORMAT = 3  # raise it when the same model gives other numbers
+_ROWS_AT_ONCE = 4096
+
+Columns = dict[str, NDArray[Any]]
+
+
+def evaluate(out: str | Path, *, device: str = "auto", say: Say | None = None) -> dict[str, Any]:
+    """Score every trained method on the test rows.
+
+    Reported per method, with standard errors clustered by patient: the joint localized energy score on rows
+    with an endpoint still at risk (an endpoint that is present does not enter the distance), the marginal
+    ones on rows where that endpoint is at risk, and for "either AKI" on rows without any: the localized Brier
+    score at 6, 12, 24 and 48 h, and positive predictive value and sensitivity of the highest 5 and 10 % of
+    predicted risks among rows whose outcome at the horizon is known. Differences to censored engression are
+    paired by row.
+
+    Parameters
+    ----------
+    out : path
+        The output directory of :func:`build` and :func:`train`; receives ``evaluation/``.
+    device : str
+        Where generators sample.
+    say : callable, optional
+        Receives lines of progress.
+
+    Returns
+    -------
+    dict
+        What ``evaluation/results/results.json`` holds: means and standard errors, no rows.
+    """
+    out, tell = Path(out), say or (lambda _: None)
+    build = open_build(out)
+    preset = read_preset(out)
+    models = _trained(out, build, preset)
+    with locked(out):
+        scored = {}
+        test = cache(partial(build.rows, "test", preset.test_rows, None, preset.seed, tell))
+        for method, model in models:
+            key = content_key(_FORMAT, model.key, HORIZONS)
+            make = partial(_score_method, test, build, method, model, preset, device, tell)
+            scored[method.name] = run_stage(out, f"evaluation/{method.name}", key, make, tell)
+        key = content_key(_FORMAT, SHARES, [[name, stage.key] for name, stage in scored.items()])
+        results = run_stage(out, "evaluation/results", key, partial(_summarize, scored), tell)
+    return dict(json.loads((results.folder / "results.json").read_text("utf-8")))
+
+
+def read_preset(out: Path) -> Preset:
+    """The preset that the models in ``out`` were trained with."""
+    try:
+        saved = json.loads((out / "preset.json").read_text("utf-8"))
+    except OSError:
+        raise InvalidInputError(f"No trained model in {out}; run train({str(out)!r}) first.") from None
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in saved.items()}
+    return Preset(**values)
+
+
+def _trained(out: Path, build: Build, preset: Preset) -> list[tuple[Method, Stage]]:
+    found = [(method, read_stage(out, f"models/{method.name}")) for method in METHODS.values()]
+    current = [
+        (method, stage)
+        for method, stage in found
+        if stage is not None and stage.key == training_key(build, preset, method)
+    ]
+    if not current:
+        raise InvalidInputError(f"No model in {out} was trained on this build; run train again.")
+    return current
+
+
+def _score_method(
+    test: Callable[[], AkiRows],
+    build: Build,
+    method: Method,
+    stage: Stage,
+    preset: Preset,
+    device: str,
+    say: Say,
+    folder: Path,
+) -> dict[str, Any]:
+    model = method.load(stage.folder / "model.safetensors", device)
+    rows = test()
+    parts = []
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows.take(slice(start, start + _ROWS_AT_ONCE))
+        samples = method.sample(model, part.X, preset.members, preset.seed + start, build.preprocessing)
+        parts.append(score_rows(part, samples))
+        say(f"evaluation/{method.name}: {start + len(part):,} of {len(rows):,} rows")
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    _write(columns, folder / "scores.parquet")
+    return {"rows": len(rows)}
+
+
+def score_rows(rows: AkiRows, samples: NDArray[Any]) -> Columns:
+    """One line per row: losses where the row counts for them (NaN elsewhere), and risks of either AKI.
+
+    Parameters
+    ----------
+    rows : AkiRows
+        Test rows.
+    samples : array, (n, m, 2)
+        Draws of both remaining times in hours.
+    """
+    y, at_risk, C = rows.outcome(), rows.at_risk, PointMass(rows.censoring)
+    # Nothing beyond C enters a localized score; cutting there keeps infinite draws out of differences.
+    forecast = Ensemble(np.minimum(samples, rows.censoring[:, None, None]))
+    joint = energy_score(y, forecast, C, fair=True, mask=at_risk)
+    columns: Columns = {
+        "subject_id": rows.subject_id,
+        "stay_id": rows.stay_id,
+        "elapsed_hours": rows.elapsed,
+        "joint": np.where(at_risk.any(axis=1), joint, np.nan),
+    }
+    for j, endpoint in enumerate(ENDPOINTS):
+        loss = energy_score(y.marginal(j), forecast.marginal(j), C, fair=True)
+        columns[endpoint] = np.where(at_risk[:, j], loss, np.nan)
+    free = at_risk.all(axis=1)
+    first, times = y.first(), np.asarray(HORIZONS, dtype=float)
+    brier = brier_score(first, forecast.first(), C, times)
+    risk = (samples.min(axis=2)[:, :, None] <= times).mean(axis=1)
+    for q, horizon in enumerate(HORIZONS):
+        happened = first.event & (first.time <= horizon)
+        known = happened | (rows.censoring > horizon)
+        columns[f"brier_{horizon}"] = np.where(free, brier[:, q], np.nan)
+        columns[f"risk_{horizon}"] = np.where(free, risk[:, q], np.nan)
+        columns[f"observed_{horizon}"] = (free & (rows.censoring > horizon)).astype(np.float64)
+        columns[f"happened_{horizon}"] = np.where(free & known, happened, np.nan).astype(np.float64)
+    return columns
+
+
+def _write(columns: Columns, path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.register("scores", columns)
+        connection.execute(f"COPY scores TO {quoted(path)} (FORMAT parquet, COMPRESSION zstd)")
+
+
+def read_scores(stage: Stage) -> Columns:
+    """The columns of :func:`score_rows` for all test rows of one method."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        path = quoted(stage.folder / "scores.parquet")
+        found = connection.execute(f"SELECT * FROM read_parquet({path})").fetchnumpy()
+    return {
+        name: np.ma.filled(column, np.nan) if column.dtype.kind == "f" else np.asarray(column)
+        for name, column in found.items()
+    }
+
+
+def _summarize(scored: dict[str, Stage], folder: Path) -> dict[str, Any]:
+    reference = read_scores(scored[REFERENCE]) if REFERENCE in scored else None
+    methods, differences, rows = {}, {}, {}
+    for name, stage in scored.items():  # at most two tables of scores in memory
+        columns = read_scores(stage)
+        methods[name] = _method_results(columns)
+        rows = {what: int(np.isfinite(columns[what]).sum()) for what in LOSSES}
+        if reference is not None and name != REFERENCE:
+            differences[name] = {what: _mean(columns, columns[what] - reference[what]) for what in LOSSES}
+    write_json(folder / "results.json", {"rows": rows, "methods": methods, "differences": differences})
+    return {"methods": list(methods), "rows": rows}
+
+
+def _method_results(columns: Columns) -> dict[str, Any]:
+    results = {what: _mean(columns, columns[what]) for what in LOSSES}
+    for horizon in HORIZONS:
+        for share in SHARES:
+            results |= {
+                f"{name}_{horizon}_{share}": value
+                for name, value in _top(columns, horizon, share / 100).items()
+            }
+    return results
+
+
+def _mean(columns: Columns, losses: NDArray[Any]) -> dict[str, float | int | None]:
+    counted = np.isfinite(losses)
+    if not counted.any():
+        return {"mean": None, "standard_error": None, "rows": 0, "patients": 0}
+    patients = columns["subject_id"][counted]
+    return _plain(*mean_loss(losses[counted], groups=patients), patients)
+
+
+def _top(columns: Columns, horizon: int, share: float) -> dict[str, Any]:
+    """Predictive value and sensitivity of the highest risks; rows tied at the cut count in proportion."""
+    happened = columns[f"happened_{horizon}"]
+    known = np.isfinite(happened)
+    happened, risk, patients = (
+        happened[known],
+        columns[f"risk_{horizon}"][known],
+        columns["subject_id"][known],
+    )
+    empty = {"mean": None, "standard_error": None, "rows": int(known.sum()), "patients": 0}
+    if not known.any() or not happened.any():
+        return {"ppv": empty, "sensitivity": empty}
+    chosen = _chosen(risk, share)
+    ppv = mean_loss(happened, sample_weight=chosen, groups=patients)
+    sensitivity = mean_loss(chosen, sample_weight=happened, groups=patients)
+    # A share rests on those among whom it is taken.
+    return {
+        "ppv": _plain(*ppv, patients[chosen > 0]),
+        "sensitivity": _plain(*sensitivity, patients[happened > 0]),
+    }
+
+
+def _chosen(risk: NDArray[Any], share: float) -> NDArray[np.float64]:
+    """Weights between 0 and 1 that pick the ``share`` of rows with the highest risk.
+
+    >>> _chosen(np.array([0.9, 0.5, 0.5, 0.1]), 0.5).tolist()
+    [1.0, 0.5, 0.5, 0.0]
+    """
+    wanted = share * len(risk)
+    cut = np.sort(risk)[::-1][int(np.ceil(wanted)) - 1]
+    above, tied = risk > cut, risk == cut
+    return above + tied * (wanted - above.sum()) / tied.sum()
+
+
+def _plain(mean: Any, error: Any, patients: NDArray[Any]) -> dict[str, float | int | None]:
+    error = float(error)
+    return {
+        "mean": float(mean),
+        "standard_error": error if np.isfinite(error) else None,
+        "rows": len(patients),
+        "patients": len(np.unique(patients)),
+    }

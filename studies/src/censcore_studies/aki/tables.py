@@ -1,0 +1,137 @@
+"""The tables of the study in the paper's form, as files: means, errors by patient, printed numbers beside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from censcore.exceptions import InvalidInputError
+from censcore_studies.aki import printed
+from censcore_studies.aki.evaluation import HORIZONS, LOSSES, SHARES
+from censcore_studies.aki.features import ENDPOINTS
+from censcore_studies.aki.methods import METHODS
+from censcore_studies.aki.report import FEWEST
+from censcore_studies.kit.store import read_stage
+from censcore_studies.kit.tables import StudyTable
+
+__all__ = ["study_tables"]
+
+Found = Mapping[str, Any]
+
+_ENERGY = ("joint", *ENDPOINTS)
+_TOPS = tuple(f"{what}_{share}" for share in SHARES for what in ("ppv", "sensitivity"))
+_HEADINGS = {
+    **{name: name for name in _ENERGY},
+    **{f"brier_{horizon}": f"Brier {horizon} h" for horizon in HORIZONS},
+    "brier": "Brier",
+    **{
+        f"{what}_{share}": f"{short} {share} %"
+        for share in SHARES
+        for what, short in (("ppv", "PPV"), ("sensitivity", "sens."))
+    },
+}
+
+
+def study_tables(out: str | Path, *, reveal: bool = False) -> list[StudyTable]:
+    """Three tables of an evaluated study.
+
+    ``energy`` are the localized energy scores, ``utility`` the results for either AKI at fixed horizons, and
+    ``differences`` the losses of every method less those of censored engression, paired by row. Numbers that
+    rest on fewer than ten patients are left out.
+
+    Parameters
+    ----------
+    out : path
+        The output directory of :func:`evaluate`.
+    reveal : bool
+        Leave nothing out. For private use, or for data that are not patients'.
+    """
+    stage = read_stage(Path(out), "evaluation/results")
+    if stage is None:
+        raise InvalidInputError(f"{out} holds no evaluation; run evaluate({str(out)!r}) first.")
+    results = json.loads((stage.folder / "results.json").read_text("utf-8"))
+    fewest = 0 if reveal else FEWEST
+    methods = [name for name in METHODS if name in results["methods"]]
+    made = [_energy(results, methods, fewest), _utility(results, methods, fewest)]
+    return made + ([_differences(results, methods, fewest)] if results["differences"] else [])
+
+
+def _energy(results: Found, methods: list[str], fewest: int) -> StudyTable:
+    lines = [
+        _line({}, name, results["methods"][name], {w: w for w in _ENERGY}, printed.ENERGY[name], fewest)
+        for name in methods
+    ]
+    return _table("energy", lines, "Localized energy score in hours ± one standard error by patient.")
+
+
+def _utility(results: Found, methods: list[str], fewest: int) -> StudyTable:
+    lines = [
+        _line(
+            {"horizon": f"{horizon} h"},
+            name,
+            results["methods"][name],
+            {"brier": f"brier_{horizon}", **{top: top.replace("_", f"_{horizon}_") for top in _TOPS}},
+            printed.UTILITY[horizon][name],
+            fewest,
+        )
+        for horizon in HORIZONS
+        for name in methods
+    ]
+    caption = (
+        "Either AKI at fixed horizons ± one standard error by patient: localized Brier score, and predictive "
+        "value and sensitivity of the highest risks among rows whose outcome is known."
+    )
+    return _table("utility", lines, caption)
+
+
+def _differences(results: Found, methods: list[str], fewest: int) -> StudyTable:
+    lines = [
+        _line({}, name, results["differences"][name], {w: w for w in LOSSES}, None, fewest)
+        for name in methods
+        if name in results["differences"]
+    ]
+    caption = (
+        "Losses less those of censored engression on the same rows ± one standard error by patient; positive "
+        "is worse than censored engression, and beyond 1.96 standard errors it is no noise."
+    )
+    return _table("differences", lines, caption)
+
+
+def _line(
+    keys: dict[str, Any], name: str, found: Found, columns: Mapping[str, str], paper: Any, fewest: int
+) -> dict[str, Any]:
+    """Mean, standard error and printed number of every column."""
+    line = {**keys, "method": METHODS[name].label}
+    for place, (column, what) in enumerate(columns.items()):
+        value = found[what]
+        known = value["mean"] is not None and value["patients"] >= fewest
+        line |= {
+            column: value["mean"] if known else None,
+            f"{column}_error": value["standard_error"] if known else None,
+        }
+        if paper is not None:
+            line[f"{column}_printed"] = paper[place]
+    return line
+
+
+def _table(name: str, lines: list[dict[str, Any]], caption: str) -> StudyTable:
+    rows = pd.DataFrame(lines)
+    view = rows[[key for key in ("horizon", "method") if key in rows]].copy()
+    for column, heading in _HEADINGS.items():
+        if column not in rows:
+            continue
+        errors, decimals = rows[f"{column}_error"], 3 if column in _ENERGY else 4
+        view[heading] = [_shown(*pair, decimals) for pair in zip(rows[column], errors, strict=True)]
+        if f"{column}_printed" in rows:
+            view[f"{heading}, printed"] = [f"{value:.3f}" for value in rows[f"{column}_printed"]]
+    return StudyTable(name, rows, view, caption)
+
+
+def _shown(mean: float, error: float, decimals: int) -> str:
+    if pd.isna(mean):
+        return "–"
+    return f"{mean:.{decimals}f}" + ("" if pd.isna(error) else f" ± {error:.{decimals}f}")

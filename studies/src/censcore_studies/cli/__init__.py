@@ -1,0 +1,11 @@
+"""What the studies add to the command line: ``censcore reproduce`` and ``censcore aki``."""
+
+from censcore_studies.cli import engression
+from censcore_studies.cli.aki import app as aki
+from censcore_studies.cli.aki import reproduce_aki
+from censcore_studies.cli.reproduce import app as reproduce
+
+__all__ = ["aki", "reproduce"]
+
+reproduce.command("aki")(reproduce_aki)
+engression.add_to(reproduce)

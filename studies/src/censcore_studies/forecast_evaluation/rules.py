@@ -1,0 +1,144 @@
+"""Every scoring rule of the study, called the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution, PointMass, Univariate
+from censcore.outcomes import RightCensored
+from censcore.rivals import (
+    yanagisawa_brier,
+    yanagisawa_log,
+    yanagisawa_multiclass_brier,
+    yanagisawa_pinball,
+    yanagisawa_rps,
+)
+from censcore.scores import brier_score, crps, log_score, pinball_score
+from censcore.simulation import Sample
+from censcore_studies.forecast_evaluation.candidates import Candidate, GridSettings
+
+__all__ = ["LEVELS", "RULES", "Scenario", "family"]
+
+LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Data, the censoring distribution, the candidates, and what the rules need to know besides.
+
+    Attributes
+    ----------
+    thresholds : array
+        Times of the binary Brier scores.
+    threshold_count : int
+        What the sum over thresholds is divided by; thresholds at which every forecast scores zero need not
+        be listed.
+    latent_form : {"continuous", "stepped"}
+        The form of the forecast that CRPS against the latent times uses.
+    flat_quantile : {"lower", "upper"}
+        Which end of a flat part of the CDF is its quantile.
+    z_inf : float, optional
+        Stand-in for late events in the Portnoy pinball score: the largest observed time by default, which is
+        what the published values point to.
+    """
+
+    data: Sample
+    y: RightCensored
+    C: Distribution
+    candidates: dict[str, Candidate]
+    grid: GridSettings
+    thresholds: np.ndarray
+    threshold_count: int
+    latent_form: str = "continuous"
+    flat_quantile: str = "lower"
+    z_inf: float | None = None
+
+    @property
+    def late(self) -> float:
+        """The time that stands in for infinity."""
+        return float(self.y.time.max()) if self.z_inf is None else self.z_inf
+
+    @property
+    def levels(self) -> np.ndarray:
+        """Quantile levels, nudged past flat parts where their upper end counts."""
+        nudge = 1e-9 if self.flat_quantile == "upper" else 0.0
+        return np.asarray(LEVELS) + nudge
+
+
+Rule = Callable[[Scenario, Candidate], np.ndarray]
+
+_NEVER = PointMass(np.array([np.inf]))
+
+
+def _mean_over_thresholds(scenario: Scenario, losses: np.ndarray) -> np.ndarray:
+    return to_numpy(losses).sum(axis=1) / scenario.threshold_count
+
+
+def _latent_crps(scenario: Scenario, f: Candidate) -> np.ndarray:
+    law: Univariate = f.stepped if scenario.latent_form == "stepped" else f.continuous
+    return crps(scenario.data.latent, law, _NEVER)
+
+
+def _plug_in(f: Candidate, scenario: Scenario) -> None:
+    return None
+
+
+def _oracle(f: Candidate, scenario: Scenario) -> Univariate:
+    return scenario.candidates["F0"].binned
+
+
+def _yanagisawa(weights: Callable[[Candidate, Scenario], Univariate | None]) -> dict[str, Rule]:
+    """The five rules under one choice of the law that completes censored rows."""
+
+    def on_grid(score: Callable[..., np.ndarray]) -> Rule:
+        return lambda a, f: score(a.y, f.binned, grid=a.grid.edges, weights=weights(f, a))
+
+    def brier(a: Scenario, f: Candidate) -> np.ndarray:
+        losses = yanagisawa_brier(a.y, f.binned, times=a.thresholds, weights=weights(f, a))
+        return _mean_over_thresholds(a, losses)
+
+    def pinball(a: Scenario, f: Candidate) -> np.ndarray:
+        losses = yanagisawa_pinball(a.y, f.binned, levels=a.levels, z_inf=a.late, weights=weights(f, a))
+        return losses.mean(axis=1)
+
+    return {
+        "NLL": on_grid(yanagisawa_log),
+        "Brier MC": on_grid(yanagisawa_multiclass_brier),
+        "Brier": brier,
+        "Pinball": pinball,
+        "RPS": on_grid(yanagisawa_rps),
+    }
+
+
+def _named(prefix: str, rules: dict[str, Rule]) -> dict[str, Rule]:
+    return {f"{name}, {prefix}": rule for name, rule in rules.items()}
+
+
+RULES: dict[str, Rule] = {
+    "CRPS, latent": _latent_crps,
+    "Pinball, latent": lambda a, f: to_numpy(
+        pinball_score(a.data.latent, f.continuous, _NEVER, a.levels)
+    ).mean(axis=1),
+    "Brier, latent": lambda a, f: _mean_over_thresholds(
+        a, brier_score(a.data.latent, f.continuous, _NEVER, a.thresholds)
+    ),
+    "NLL, latent": lambda a, f: log_score(a.data.latent, f.continuous, _NEVER),
+    **_named("Yanagisawa plug-in", _yanagisawa(_plug_in)),
+    **_named("Yanagisawa oracle", _yanagisawa(_oracle)),
+    "Censored NLL": lambda a, f: log_score(a.y, f.continuous, a.C),
+    "CRPS, ours": lambda a, f: crps(a.y, f.continuous, a.C),
+    "Pinball, ours": lambda a, f: to_numpy(pinball_score(a.y, f.continuous, a.C, a.levels)).mean(axis=1),
+    "Brier, ours": lambda a, f: _mean_over_thresholds(a, brier_score(a.y, f.continuous, a.C, a.thresholds)),
+}
+
+
+def family(rule: str) -> str:
+    """Which kind of rule a name stands for: latent, plug-in, oracle weights or ours."""
+    for word, kind in (("latent", "latent"), ("plug-in", "plug-in"), ("oracle", "oracle weights")):
+        if word in rule:
+            return kind
+    return "ours"

@@ -1,0 +1,156 @@
+"""Regimes A to D: data, laws and conventions put together from a seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from censcore.distributions import Distribution, PointMass, Univariate, Weibull
+from censcore.exceptions import InvalidInputError
+from censcore.simulation import Sample, TargetedWorld, WeibullWorld
+from censcore_studies.forecast_evaluation.candidates import (
+    GridSettings,
+    exploit_candidates,
+    perturbed,
+    weibull_candidates,
+)
+from censcore_studies.forecast_evaluation.data_regimes import DATA_REGIMES, data_scenario
+from censcore_studies.forecast_evaluation.rules import Scenario
+
+__all__ = ["REGIMES", "StudySettings", "build_scenario", "estimated_censoring"]
+
+REGIMES = {"A": "administrative", "B": "uniform", "C": "conditional", "D": "targeted"}
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """What the publication leaves open, with the values that its numbers point to.
+
+    Attributes
+    ----------
+    administrative : {"median", "fixed"}
+        Regime A ends follow-up at the sample median of T (an event rate of exactly one half), or at 0.9833.
+    percentiles : tuple of int
+        Brier thresholds in regimes A to C, as percentiles of the sample of T.
+    severity : float
+        Divides the censoring times: above 1 censoring is heavier. Regime D has none.
+    grid : GridSettings
+        Grid and perturbations.
+    """
+
+    administrative: str = "median"
+    percentiles: tuple[int, ...] = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+    severity: float = 1.0
+    grid: GridSettings = field(default_factory=GridSettings)
+
+
+def build_scenario(
+    regime: str, n: int, seed: int, settings: StudySettings | None = None, estimator: str | None = None
+) -> Scenario:
+    """Everything that the rules of one regime need.
+
+    Parameters
+    ----------
+    regime : {"A", "B", "C", "D"} or a key of DATA_REGIMES
+        Administrative, uniform, covariate-dependent or targeted censoring, or a scenario like a real study.
+    n, seed : int
+        Rows and seed.
+    settings : StudySettings, optional
+        Conventions.
+    estimator : str, optional
+        Replace the true censoring distribution by an estimate; see :func:`estimated_censoring`.
+    """
+    settings = settings or StudySettings()
+    if regime == "D":
+        return _targeted_scenario(n, seed, settings)
+    if regime in DATA_REGIMES:
+        return _data_scenario(regime, n, seed, settings)
+    if regime not in REGIMES:
+        raise InvalidInputError(f"regime must be one of {[*REGIMES, *DATA_REGIMES]}; got {regime!r}.")
+    process = WeibullWorld(REGIMES[regime], severity=settings.severity)
+    data = process.sample(n, seed)
+    C: Distribution = process.censoring_law(data.X)
+    if regime == "A" and settings.administrative == "median":
+        c = np.median(data.T) / settings.severity
+        data, C = Sample(data.X, data.T, np.full(n, c)), PointMass(np.array([c]))
+    thresholds = np.percentile(data.T, settings.percentiles)
+    candidates = weibull_candidates(data.X, settings.grid)
+    scenario = Scenario(data, data.y, C, candidates, settings.grid, thresholds, len(thresholds))
+    return scenario if estimator is None else _supported(scenario, estimated_censoring(estimator, data, seed))
+
+
+def _supported(scenario: Scenario, C: Univariate) -> Scenario:
+    """An estimate, and data cut where it ends: a curve fitted to other folds may end before a time."""
+    end = float(np.min(C.isf(0.0)))
+    tau = np.nextafter(end, 0.0)
+    beyond = (scenario.y.time > end) | (scenario.y.event & (scenario.y.time > tau))
+    if not beyond.any():
+        return replace(scenario, C=C)
+    return replace(scenario, y=scenario.y.censor_at(tau), C=C.censor_at(tau))
+
+
+def _data_scenario(name: str, n: int, seed: int, settings: StudySettings) -> Scenario:
+    """The grid ends with follow-up, as it would in an analysis; the perturbations are those of A to C."""
+    process = replace(data_scenario(name), severity=settings.severity)
+    data = process.sample(n, seed)
+    grid = replace(settings.grid, z_max=process.end / settings.severity)
+    thresholds = np.percentile(data.T, settings.percentiles)
+    law = process.event_law(data.X)
+    assert isinstance(law, Weibull)
+    C = process.censoring_law(data.X)
+    return Scenario(data, data.y, C, perturbed(law, grid), grid, thresholds, len(thresholds))
+
+
+def _targeted_scenario(n: int, seed: int, settings: StudySettings) -> Scenario:
+    """Regime D is judged at the right end of the interior bin; at other thresholds all forecasts agree."""
+    grid = settings.grid
+    process = TargetedWorld(grid.z_max, grid.bins)
+    data = process.sample(n, seed)
+    return Scenario(
+        data,
+        data.y,
+        process.censoring_law(data.X),
+        exploit_candidates(process, grid),
+        grid,
+        thresholds=grid.edges[[grid.bins // 2]],
+        threshold_count=len(settings.percentiles),
+        latent_form="stepped",
+        flat_quantile="upper",
+    )
+
+
+def estimated_censoring(name: str, data: Sample, seed: int = 0) -> Univariate:
+    """The censoring distribution estimated from the data themselves.
+
+    Parameters
+    ----------
+    name : str
+        ``"kaplan-meier"`` and ``"weibull"`` pool all rows; ``"cox"`` and ``"weibull-x"`` use the covariates;
+        a suffix ``"-cv"`` fits each row's law on the other folds.
+    data : Sample
+        Covariates and outcome.
+    seed : int
+        Seed of the folds.
+    """
+    from censcore.estimators import Censoring, CoxRegression, KaplanMeier, WeibullRegression
+
+    estimators: dict[str, tuple[Any, bool]] = {
+        "kaplan-meier": (KaplanMeier(), False),
+        "weibull": (WeibullRegression(), False),
+        "cox": (CoxRegression(), True),
+        "weibull-x": (WeibullRegression(), True),
+    }
+    base = name.removesuffix("-cv")
+    if base not in estimators:
+        raise InvalidInputError(
+            f"estimator must be one of {list(estimators)}, with or without '-cv'; got {name!r}."
+        )
+    model, conditional = estimators[base]
+    X = data.X if conditional else None
+    if name.endswith("-cv"):
+        law = Censoring(model, cv=5, random_state=seed).fit_predict_distribution(X, data.y)
+    else:
+        law = Censoring(model).fit(X, data.y).predict_distribution(X)
+    return law.marginal(0)

@@ -1,0 +1,1 @@
+"""What all studies share: the store of finished results, tables, figures and pages."""

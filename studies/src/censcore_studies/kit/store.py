@@ -1,0 +1,200 @@
+"""Finished work on disk: found again by everything it depends on, and never shown in part.
+
+A *record* is a JSON file with the key of what made it and a checksum of what it holds. A small result is a
+record of its own (see :mod:`censcore_studies.kit.cells`); a large one is a *stage*, a folder of files with a
+record ``stage.json`` that lists them. A record that is missing, damaged, of another key or that no longer
+describes its files counts as not there, and its work is done again.
+
+Everything is written beside its place and moved there when it is complete: a process that is killed, even by
+force, loses the work that was under way and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from censcore.exceptions import InvalidInputError
+from censcore.files import write_atomically
+
+__all__ = [
+    "Stage",
+    "content_key",
+    "file_hash",
+    "locked",
+    "read_record",
+    "read_stage",
+    "run_stage",
+    "write_json",
+    "write_record",
+]
+
+_RECORD = "stage.json"
+
+
+def content_key(*parts: Any) -> str:
+    """A hash of JSON values, whatever the order of their names.
+
+    Examples
+    --------
+    >>> from censcore_studies.kit.store import content_key
+    >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON without NaN or infinity, in one piece."""
+    write_atomically(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False))
+
+
+def write_record(path: Path, key: str, content: Mapping[str, Any]) -> None:
+    """Write a record: ``content``, the key of what made it, and a checksum of both."""
+    record = json.loads(json.dumps({**content, "key": key}))
+    write_atomically(path, json.dumps({**record, "checksum": content_key(record)}, indent=1))
+
+
+def read_record(path: Path, key: str | None = None) -> dict[str, Any] | None:
+    """The content of a record; None where it is missing, damaged or made from something else than ``key``.
+
+    Without ``key`` any record that is whole will do, and its key is part of what is returned.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from censcore_studies.kit.store import content_key, read_record, write_record
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path, key = Path(folder, "mean.json"), content_key({"n": 100, "seed": 0})
+    ...     write_record(path, key, {"mean": 0.25})
+    ...     read_record(path, key), read_record(path, content_key({"n": 200, "seed": 0}))
+    ({'mean': 0.25}, None)
+    """
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        checksum = record.pop("checksum")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if checksum != content_key(record) or key not in (None, record.get("key")):
+        return None
+    return record if key is None else {name: value for name, value in record.items() if name != "key"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A finished stage.
+
+    Attributes
+    ----------
+    folder : Path
+        Where its files are.
+    key : str
+        Hash of everything it depends on.
+    summary : mapping
+        What its maker returned.
+    skipped : bool
+        Whether it was there already.
+    """
+
+    folder: Path
+    key: str
+    summary: Mapping[str, Any]
+    skipped: bool
+
+
+def run_stage(
+    out: Path, name: str, key: str, make: Callable[[Path], Mapping[str, Any]], say: Callable[[str], None]
+) -> Stage:
+    """Run ``make(folder)`` unless ``out/name`` already holds the result with this key.
+
+    Parameters
+    ----------
+    out : Path
+        The folder of the study, held by :func:`locked`.
+    name : str
+        Place of the stage below it.
+    key : str
+        Hash of everything the result depends on, see :func:`content_key`.
+    make : callable
+        Writes files into the folder it is given and returns a summary of JSON values.
+    say : callable
+        Receives lines of progress.
+    """
+    finished = read_stage(out, name)
+    if finished is not None and finished.key == key:
+        say(f"{name}: already done")
+        return finished
+    target, partial = out / name, out / f"{name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        say(f"{name}: started")
+        summary = dict(make(partial))
+        files = {path.name: _describe(path) for path in sorted(partial.iterdir())}
+        write_record(partial / _RECORD, key, {"files": files, "summary": summary})
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    shutil.rmtree(target, ignore_errors=True)
+    partial.rename(target)
+    say(f"{name}: done")
+    return Stage(target, key, summary, skipped=False)
+
+
+def read_stage(out: Path, name: str) -> Stage | None:
+    """The finished stage ``name``; None when it is missing, damaged, or its files are not those it wrote."""
+    folder = out / name
+    record = read_record(folder / _RECORD)
+    if record is None:
+        return None
+    try:
+        found = {path.name for path in folder.iterdir()} - {_RECORD}
+        same = found == set(record["files"]) and all(_is(folder / n, d) for n, d in record["files"].items())
+    except (OSError, KeyError):
+        return None
+    return Stage(folder, record["key"], record["summary"], skipped=True) if same else None
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    status = path.stat()
+    return {"size": status.st_size, "modified": status.st_mtime_ns, "sha256": file_hash(path)}
+
+
+def _is(path: Path, described: Mapping[str, Any]) -> bool:
+    """Whether a file is the one described; large files are read again only if something touched them."""
+    status = path.stat()
+    if status.st_size != described["size"]:
+        return False
+    return status.st_mtime_ns == described["modified"] or file_hash(path) == described["sha256"]
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, read a part at a time."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Hold ``out`` for one writer of stages; a second one gets an error, and a killed one lets go."""
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # a system without advisory locks
+        yield
+        return
+    with (out / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"Another run is writing to {out}; wait for it or choose another output directory."
+            raise InvalidInputError(message) from None
+        yield

@@ -1,0 +1,114 @@
+"""The rows of the tables: ways to forecast several event times from censored data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from censcore.distributions import Distribution
+from censcore.estimators import Censoring, CoxRegression, KaplanMeier
+from censcore.estimators.copula import CopulaWeibull
+from censcore.estimators.engression import CensoredEngression
+from censcore.estimators.grid import JointGridModel
+from censcore.exceptions import InvalidInputError
+from censcore.simulation import LogNormalWorld, Sample
+
+__all__ = ["FEASIBLE", "METHODS", "OTHER_METHODS", "Fitted", "fit_method", "methods_for"]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted method: the law of T for new covariates, and what to say of the fit."""
+
+    predict: Callable[[Any], Distribution]
+    epochs: int
+
+
+def _oracle(scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+    # follow-up ends long before the clip, which would cost the law its density
+    return Fitted(replace(scenario, clip=None).event_law, 0)
+
+
+def _engression(objective: str) -> Callable[..., Fitted]:
+    def fit(scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+        model = CensoredEngression(
+            objective=objective,
+            random_state=options["seed"],
+            device=options.get("device", "cpu"),
+            precision="float32",
+        )
+        if objective == "latent":
+            model.fit(train.X, train.latent, eval_set=(valid.X, valid.latent))
+        elif objective == "naive":
+            model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
+        else:
+            laws = _censoring_laws(scenario, train, valid, options.get("law", "true"))
+            model.fit(train.X, train.y, censoring=laws[0], eval_set=(valid.X, valid.y, laws[1]))
+        return Fitted(lambda X: model.predict_distribution(X, options["members"]), len(model.history_.epochs))
+
+    return fit
+
+
+def _censoring_laws(scenario: LogNormalWorld, train: Sample, valid: Sample, law: str) -> list[Distribution]:
+    """The censoring distribution of training and validation rows: the true one, or an estimate."""
+    if law == "true":
+        return [scenario.censoring_law(part.X) for part in (train, valid)]
+    estimators = {"kaplan-meier": KaplanMeier(), "cox": CoxRegression()}
+    if law not in estimators:
+        raise InvalidInputError(f"law must be 'true' or one of {list(estimators)}; got {law!r}.")
+    fitted = Censoring(estimators[law]).fit(train.X, train.y)
+    return [fitted.predict_distribution(part.X) for part in (train, valid)]
+
+
+def _likelihood(make: Callable[[int], Any]) -> Callable[..., Fitted]:
+    def fit(scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+        model = make(options["seed"])
+        model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
+        return Fitted(model.predict_distribution, len(model.history_.epochs))
+
+    return fit
+
+
+_MLP: dict[str, Any] = {"hidden": (128, 128), "learning_rate": 1e-3, "weight_decay": 1e-3}
+
+#: Name in the tables, and how to fit it.
+METHODS: dict[str, Callable[..., Fitted]] = {
+    "DGP": _oracle,
+    "Latent engression": _engression("latent"),
+    "Naive observed engression": _engression("naive"),
+    "Censored engression": _engression("censored"),
+    "Independent Weibull": _likelihood(lambda seed: CopulaWeibull("independent", random_state=seed)),
+    "MLP independent Weibull": _likelihood(
+        lambda seed: CopulaWeibull("independent", random_state=seed, **_MLP)
+    ),
+    "Clayton-Weibull": _likelihood(lambda seed: CopulaWeibull("clayton", random_state=seed)),
+    "MLP Clayton-Weibull": _likelihood(lambda seed: CopulaWeibull("clayton", random_state=seed, **_MLP)),
+    "Gumbel-Weibull": _likelihood(lambda seed: CopulaWeibull("gumbel", random_state=seed)),
+    "Joint grid likelihood": _likelihood(lambda seed: JointGridModel(random_state=seed)),
+}
+
+#: Methods that are no row of the tables.
+OTHER_METHODS: dict[str, Callable[..., Fitted]] = {
+    "Clayton-Weibull, margins first": _likelihood(
+        lambda seed: CopulaWeibull("clayton", margins_first=True, random_state=seed)
+    )
+}
+
+#: Methods that use nothing but censored data.
+FEASIBLE = [name for name in METHODS if name not in ("DGP", "Latent engression")]
+
+
+def methods_for(k: int) -> list[str]:
+    """Two event times admit all methods; the Gumbel copula and the grid admit no more."""
+    return [name for name in METHODS if k == 2 or name not in ("Gumbel-Weibull", "Joint grid likelihood")]
+
+
+def fit_method(
+    name: str, scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]
+) -> Fitted:
+    """Fit one method on training rows, with validation rows for early stopping."""
+    known = METHODS | OTHER_METHODS
+    if name not in known:
+        raise InvalidInputError(f"method must be one of {list(known)}; got {name!r}.")
+    return known[name](scenario, train, valid, options)

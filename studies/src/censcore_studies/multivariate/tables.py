@@ -1,0 +1,188 @@
+"""The tables of energy scores and their figures: means, excess over the truth, printed values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from censcore.scores import mean_loss
+from censcore_studies.kit.figures import new_figure, picture
+from censcore_studies.kit.tables import StudyTable
+from censcore_studies.multivariate.finished import BLOCK, gathered, with_defaults
+from censcore_studies.multivariate.looks import COLOURS, draw_line, number, percent, plus_minus
+from censcore_studies.multivariate.methods import METHODS
+from censcore_studies.multivariate.paired import paired_differences, report_paired
+from censcore_studies.multivariate.printed import PRINTED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["block_view", "draw_dimension", "draw_excess", "report_tables", "summarise"]
+
+
+def report_tables(out: Path) -> list[StudyTable]:
+    """One table per scenario and dimension, and the paired differences, with two figures.
+
+    All finished cells of the folder are gathered in ``cells.csv``.
+    """
+    cells = gathered(out)
+    cells = with_defaults(cells[cells["method"].isin(METHODS)])
+    table, paired = summarise(cells), paired_differences(cells)
+    methods = table[table["method"] != "DGP"]
+    if not methods.empty:
+        draw_excess(out / "excess.png", methods)
+    if methods[methods["scenario"] == "mixture"]["k"].nunique() > 1:
+        draw_dimension(out / "dimension.png", methods)
+    tables = [
+        StudyTable(
+            f"{scenario}_k{k}",
+            block,
+            block_view(block),
+            f"Energy scores for k = {k} event times, {scenario} scenario: mean ± standard error over "
+            "repetitions; excess is over the score of the true law on the same rows.",
+        )
+        for (scenario, k), block in table.groupby(["scenario", "k"], sort=False)
+    ]
+    if not paired.empty:
+        tables.append(report_paired(paired))
+    return tables
+
+
+def summarise(cells: pd.DataFrame) -> pd.DataFrame:
+    """Means and standard errors over repetitions, excess over the truth in per cent, and printed values.
+
+    ``excess %`` is the mean over repetitions of (score - score of the truth) / score of the truth on the same
+    rows; ``z`` is the printed excess minus ours in standard errors of ours and of the printed mean, the
+    latter taken to be as large, since both are means over repetitions of one design.
+    """
+    rows = []
+    for block, part in cells.groupby([*BLOCK, "method"], sort=False):
+        row: dict[str, Any] = dict(zip([*BLOCK, "method"], block, strict=True)) | {"repetitions": len(part)}
+        for score in ("censored", "latent"):
+            relative = 100 * part[f"{score}_excess"] / part[f"{score}_truth"]
+            row |= {
+                score: part[score].mean(),
+                f"{score} se": _se(part[score]),
+                f"{score} excess %": relative.mean(),
+                f"{score} excess se": _se(relative),
+            }
+        row |= _printed(row)
+        row |= {name: part[name].mean() for name in ("log_score", "theta") if part.get(name) is not None}
+        row["seconds a fit"] = part["fit_seconds"].mean()
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _printed(row: dict[str, Any]) -> dict[str, float]:
+    printed = PRINTED.get((row["scenario"], row["k"], row["censoring"]), {})
+    if row["method"] not in printed:
+        return {}
+    censored, latent = printed[row["method"]]
+    excess = 100 * (censored / printed["DGP"][0] - 1)
+    return {
+        "printed censored": censored,
+        "printed latent": latent,
+        "printed excess %": excess,
+        "z": (excess - row["censored excess %"]) / (np.sqrt(2) * row["censored excess se"])
+        if row["censored excess se"] > 0
+        else float("nan"),
+    }
+
+
+def _se(values: pd.Series) -> float:
+    return float(mean_loss(values.to_numpy(dtype=float)).standard_error)
+
+
+def block_view(summary: pd.DataFrame) -> pd.DataFrame:
+    """The table as it is read: scores, excess over the truth, and the printed excess."""
+    return pd.DataFrame(
+        [
+            {
+                "method": line["method"],
+                "censoring": line["censoring"],
+                "censored ES": plus_minus(line["censored"], line["censored se"]),
+                "excess": percent(line["censored excess %"], line["censored excess se"]),
+                "printed excess": percent(line.get("printed excess %", float("nan"))),
+                "latent ES": plus_minus(line["latent"], line["latent se"]),
+                "printed latent": number(line.get("printed latent", float("nan"))),
+                "reps": str(line["repetitions"]),
+            }
+            for line in summary.to_dict(orient="records")
+        ]
+    )
+
+
+@picture
+def draw_excess(summary: pd.DataFrame) -> Figure:
+    """Excess over the truth of every method, ours filled and the printed one hollow; a row per block."""
+    censorings = _everywhere(summary, ["scenario", "k"])
+    summary = summary[summary["censoring"].isin(censorings)]
+    blocks = list(dict.fromkeys(zip(summary["scenario"], summary["k"], strict=True)))
+    inside = {(w, k): summary[(summary["scenario"] == w) & (summary["k"] == k)] for w, k in blocks}
+    methods = {b: [m for m in METHODS if m in set(part["method"])] for b, part in inside.items()}
+    heights = [len(methods[b]) + 1.5 for b in blocks]
+    figure = new_figure(3.4 * len(censorings) + 1.7, 0.22 * sum(heights) + 0.6)
+    grid = figure.subplots(
+        len(blocks), len(censorings), sharex=True, sharey="row", squeeze=False, height_ratios=heights
+    )
+    for row, block in zip(grid, blocks, strict=True):
+        for axes, censoring in zip(row, censorings, strict=True):
+            part = inside[block]
+            _dots(axes, part[part["censoring"] == censoring], methods[block])
+            axes.set_title(f"{_block_title(*block)}, {censoring}", fontsize=9.5)
+        row[0].set_yticks(range(len(methods[block])), methods[block], fontsize=9)
+        row[0].set_ylim(len(methods[block]) - 0.4, -0.6)
+    grid[0, 0].set_xscale("symlog", linthresh=2)
+    grid[0, 0].set_xticks([0, 1, 2, 5, 10, 20, 50], ["0", "1", "2", "5", "10", "20", "50"])
+    grid[0, 0].set_xlim(-0.15, 70)
+    figure.supxlabel(
+        "excess of the censored energy score over the true law, % (hollow: printed)", fontsize=10
+    )
+    return figure
+
+
+def _block_title(scenario: str, k: int) -> str:
+    return f"{'two regimes' if scenario == 'mixture' else 'one regime'}, k = {k}"
+
+
+def _everywhere(summary: pd.DataFrame, within: list[str]) -> list[str]:
+    """The kinds of censoring that all parts have; all kinds, if there is none of that sort."""
+    kinds = list(summary["censoring"].unique())
+    parts = [set(part["censoring"]) for _, part in summary.groupby(within)]
+    return [kind for kind in kinds if all(kind in part for part in parts)] or kinds
+
+
+def _dots(axes: Axes, part: pd.DataFrame, methods: list[str]) -> None:
+    axes.grid(axis="x")
+    for line in part.to_dict(orient="records"):
+        y, colour = methods.index(line["method"]), COLOURS[line["method"]]
+        error = 0.0 if np.isnan(line["censored excess se"]) else 2 * line["censored excess se"]
+        axes.errorbar(line["censored excess %"], y, xerr=error, fmt="o", ms=5, color=colour, lw=1.5)
+        printed = line.get("printed excess %", np.nan)
+        if not np.isnan(printed):
+            axes.plot(printed, y, "o", ms=7, mfc="none", color=colour, alpha=0.8)
+
+
+@picture
+def draw_dimension(summary: pd.DataFrame) -> Figure:
+    """Excess over the truth as the number of event times grows, in the mixture scenario."""
+    part = summary[summary["scenario"] == "mixture"]
+    censorings = _everywhere(part, ["k"])
+    figure = new_figure(3.6 * len(censorings) + 0.6, 3.9)
+    panels = figure.subplots(1, len(censorings), sharey=True, squeeze=False)[0]
+    for axes, censoring in zip(panels, censorings, strict=True):
+        for method, line in part[part["censoring"] == censoring].groupby("method", sort=False):
+            if line["k"].nunique() > 1:
+                draw_line(axes, line.sort_values("k"), "k", str(method))
+        axes.set_xscale("log")
+        axes.set_xticks(sorted(part["k"].unique()), [str(k) for k in sorted(part["k"].unique())])
+        axes.minorticks_off()
+        axes.set_title(f"{censoring} censoring")
+        axes.set_xlabel("event times, k")
+    panels[0].set_ylabel("excess over the true law, %")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
+    return figure

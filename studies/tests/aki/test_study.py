@@ -1,0 +1,327 @@
+"""Training, evaluation and the page, on a small synthetic database."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import censcore as cs
+from censcore.exceptions import InvalidInputError
+from censcore_studies.aki import (
+    FEATURES,
+    METHODS,
+    AkiRows,
+    AkiSettings,
+    Preset,
+    RowSettings,
+    build,
+    evaluate,
+    open_build,
+    report,
+    run_all,
+    train,
+    write_synthetic_database,
+)
+from censcore_studies.aki.evaluation import _top, score_rows
+from censcore_studies.aki.methods import _without_present
+from censcore_studies.aki.preprocessing import Preprocessing
+
+pytest.importorskip("torch", reason="the study trains networks")
+
+TINY = Preset(
+    "tiny",
+    training_rows=1500,
+    validation_rows=400,
+    test_rows=600,
+    rows_per_stay=20,
+    engression={"width": 16, "depth": 2, "noise_dim": 4, "samples": 4, "epochs": 2, "validate_every": 1},
+    likelihood={"epochs": 2},
+    hidden=(8,),
+    bins=6,
+    members=32,
+)
+
+
+def some_rows(n: int = 40, seed: int = 0) -> AkiRows:
+    rng = np.random.default_rng(seed)
+    censoring = rng.uniform(1, 80, n)
+    latent = rng.exponential(30, (n, 2))
+    present = rng.random((n, 2)) < 0.2
+    time = np.where(present, 0.0, np.minimum(latent, censoring[:, None]))
+    event = present | (latent <= censoring[:, None])
+    stays = np.repeat(np.arange(n // 2), 2)
+    X = rng.normal(size=(n, 22)).astype(np.float32)
+    return AkiRows(X, time, event, present, censoring, stays, stays // 2, np.zeros(n))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The whole study on 250 stays, with every method."""
+    database = write_synthetic_database(tmp_path_factory.mktemp("database"), stays=250, seed=2)
+    out = tmp_path_factory.mktemp("study")
+    page = run_all(database, out, TINY, settings=AkiSettings(rows=RowSettings(stays_per_part=100)))
+    return database, out, page.read_text("utf-8")
+
+
+# Scores
+
+
+def test_scores_are_the_papers_formulas():
+    rows = some_rows()
+    samples = np.random.default_rng(1).exponential(25, (len(rows), 30, 2))
+    samples[0, 0] = np.inf  # a draw that never happens
+    found = score_rows(rows, samples)
+    for i in range(len(rows)):
+        c, at_risk = rows.censoring[i], rows.at_risk[i]
+        z, y = np.minimum(samples[i], c)[:, at_risk], rows.time[i][at_risk]
+        if not at_risk.any():
+            assert np.isnan(found["joint"][i])
+            continue
+        pairs = np.linalg.norm(z[:, None] - z[None], axis=2).sum() / (30 * 29)
+        joint = np.linalg.norm(z - y, axis=1).mean() - pairs / 2
+        assert found["joint"][i] == pytest.approx(joint, rel=1e-9)
+        assert np.isnan(found["creatinine"][i]) == (not at_risk[0])
+        for horizon in (6, 12, 24, 48):
+            if not at_risk.all():
+                assert np.isnan(found[f"brier_{horizon}"][i])
+                continue
+            risk = (samples[i].min(axis=1) <= horizon).mean()
+            forecast = 1.0 if c <= horizon else risk
+            seen = bool((rows.time[i] <= horizon).any())
+            assert found[f"brier_{horizon}"][i] == pytest.approx((forecast - seen) ** 2, abs=1e-12)
+            assert found[f"risk_{horizon}"][i] == risk
+            happened = bool((rows.event[i] & (rows.time[i] <= horizon)).any())
+            expected = happened if happened or c > horizon else np.nan
+            np.testing.assert_equal(found[f"happened_{horizon}"][i], float(expected))
+
+
+def test_predictive_value_and_sensitivity_by_hand():
+    columns = {
+        "happened_24": np.array([1, 0, 1, 1, 0, 0, 0, 0, 0, np.nan]),
+        "risk_24": np.array([0.9, 0.8, 0.7, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 1.0]),
+        "subject_id": np.arange(10),
+    }
+    found = _top(columns, 24, 3 / 9)
+    assert found["ppv"]["mean"] == pytest.approx(2 / 3)
+    assert found["sensitivity"]["mean"] == pytest.approx(2 / 3)
+    tied = _top(columns, 24, 4 / 9)  # the fourth place is shared by an event and a non-event
+    assert tied["ppv"]["mean"] == pytest.approx(2.5 / 4)
+    assert tied["sensitivity"]["mean"] == pytest.approx(2.5 / 3)
+
+
+@pytest.mark.parametrize("name", ["clayton", "independent", "grid"])
+def test_an_endpoint_that_is_present_leaves_the_marginal_likelihood_of_the_other(name):
+    rows = some_rows(200, seed=3)
+    steps = Preprocessing((), (), (), (), limit=10.0, time_scale=1.0)
+    y = _without_present(rows, steps)
+    margins = [cs.Weibull(1.3, 2.0), cs.Weibull(0.8, 3.0)]
+    edges = np.array([0.0, 1.0, 2.0, 5.0])
+    weights = np.arange(1.0, 17.0).reshape(1, 4, 4)
+    law = {
+        "clayton": lambda: cs.Copula("clayton", margins, 1.5),
+        "independent": lambda: cs.Independent(margins),
+        "grid": lambda: cs.JointGrid(edges, weights / weights.sum(), tail=0.5),
+    }[name]()
+    one = rows.present.sum(axis=1) == 1
+    assert one.sum() > 20
+    found = np.asarray(law.log_likelihood(y.time, y.event))
+    for j in (0, 1):
+        only = one & rows.at_risk[:, j]
+        margin = law.marginal(j)
+        t, event = steps.scaled(rows.time[only, j]), rows.event[only, j]
+        n = len(t)
+        density = np.array([float(np.ravel(margin.logpdf(v))[0]) for v in t])
+        survival = np.array([float(np.ravel(margin.logsf(v))[0]) for v in t])
+        np.testing.assert_allclose(found[only], np.where(event, density, survival), rtol=1e-6, atol=1e-9)
+        assert n == len(density)
+
+
+# Stages
+
+
+def test_every_method_is_trained_and_scored(finished):
+    _, out, _ = finished
+    results = json.loads((out / "evaluation" / "results" / "results.json").read_text())
+    assert set(results["methods"]) == set(METHODS)
+    assert set(results["differences"]) == set(METHODS) - {"censored"}
+    rows = open_build(out).rows("test", TINY.test_rows, seed=TINY.seed)
+    at_risk = rows.at_risk
+    assert results["rows"]["joint"] == at_risk.any(axis=1).sum()
+    assert results["rows"]["urine"] == at_risk[:, 1].sum()
+    assert results["rows"]["brier_6"] == at_risk.all(axis=1).sum()
+    for found in results["methods"].values():
+        assert all(0 < found[what]["mean"] < 200 for what in ("joint", "creatinine", "urine"))
+        assert all(0 <= found[f"brier_{h}"]["mean"] <= 1 for h in (6, 12, 24, 48))
+        assert found["joint"]["patients"] == len(np.unique(rows.subject_id[at_risk.any(axis=1)]))
+
+
+def test_a_second_run_trains_nothing(finished):
+    _, out, _ = finished
+    lines: list[str] = []
+    stages = train(out, TINY, say=lines.append)
+    assert all(stage.skipped for stage in stages.values())
+    evaluate(out, say=lines.append)
+    assert not [line for line in lines if line.endswith("started")]
+    assert not list((out / "checkpoints").iterdir())
+
+
+def test_interrupted_training_is_not_taken_for_finished(finished, tmp_path, monkeypatch):
+    database, *_ = finished
+    build(database, tmp_path)
+    method = type(METHODS["censored"])
+    whole = method.fit
+
+    def interrupted(self, model, *args):
+        whole(self, model, *args)
+        model.history_.interrupted = True
+
+    monkeypatch.setattr(method, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, TINY, ["censored"])
+    assert not (tmp_path / "models" / "censored").exists()
+    monkeypatch.setattr(method, "fit", whole)
+    assert not train(tmp_path, TINY, ["censored"])["censored"].skipped
+
+
+def test_steps_out_of_order_say_what_to_run(finished, tmp_path):
+    database, out, _ = finished
+    with pytest.raises(InvalidInputError, match="run build"):
+        train(tmp_path, TINY)
+    build(database, tmp_path)
+    with pytest.raises(InvalidInputError, match="run train"):
+        evaluate(tmp_path)
+    with pytest.raises(InvalidInputError, match="run evaluate"):
+        report(tmp_path)
+    with pytest.raises(InvalidInputError, match="Unknown methods \\['magic'\\]"):
+        train(out, TINY, ["magic"])
+    with pytest.raises(InvalidInputError, match="preset is 'huge'"):
+        train(out, "huge")
+
+
+def test_a_build_that_is_half_new_is_refused(finished, tmp_path):
+    database, *_ = finished
+    build(database, tmp_path)
+
+    def stop(line: str) -> None:
+        if line == "rows/0000: started":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(database, tmp_path, AkiSettings(rows=RowSettings(window_hours=24)), say=stop)
+    open_build(tmp_path)  # nothing was replaced yet
+    with pytest.raises(KeyboardInterrupt):
+        build(database, tmp_path, AkiSettings(rows=RowSettings(stays_per_part=100)), say=stop)
+    with pytest.raises(InvalidInputError, match="unfinished build"):
+        open_build(tmp_path)
+
+
+def test_rows_lie_on_disk_and_are_those_of_the_parquet_files(finished):
+    import duckdb
+
+    _, out, _ = finished
+    side = open_build(out)
+    rows = side.rows("validation")
+    assert isinstance(rows.X.base, np.memmap)
+    assert not rows.X.flags.writeable
+    chosen = f"SELECT stay_id FROM '{out}/split/split.parquet' WHERE split = 'validation'"
+    found = (
+        duckdb.connect()
+        .execute(
+            f"SELECT * FROM '{out}/rows/*/rows.parquet' WHERE stay_id IN ({chosen}) "
+            "AND NOT (creatinine_present AND urine_present) ORDER BY stay_id, elapsed_hours"
+        )
+        .fetchnumpy()
+    )
+    assert len(rows) == len(found["stay_id"]) > 500
+    rows = rows.take(np.lexsort([rows.elapsed, rows.stay_id]))  # they come part by part
+    assert np.array_equal(rows.stay_id, found["stay_id"])
+    assert np.array_equal(rows.time[:, 1], found["urine_time"])
+    assert np.array_equal(rows.event[:, 0], found["creatinine_event"])
+    raw = np.column_stack([np.ma.filled(found[name].astype(float), np.nan) for name in FEATURES])
+    assert np.array_equal(rows.X, side.preprocessing.transform(raw))
+    rows.outcome()
+
+
+def test_rows_are_drawn_per_stay_and_in_all(finished):
+    _, out, _ = finished
+    side = open_build(out)
+    everything = side.rows("train")
+    few = side.rows("train", per_stay=5, seed=1)
+    assert everything.at_risk.any(axis=1).all()
+    counts = np.unique(everything.stay_id, return_counts=True)[1]
+    assert len(few) == np.minimum(counts, 5).sum()
+    assert len(side.rows("train", at_most=100, per_stay=5)) == 100
+    assert np.array_equal(few.X, side.rows("train", per_stay=5, seed=1).X)
+    assert not np.array_equal(few.elapsed, side.rows("train", per_stay=5, seed=2).elapsed)
+
+
+# Page
+
+
+def test_the_page_holds_the_tables_and_needs_nothing_else(finished):
+    *_, text = finished
+    for label in (method.label for method in METHODS.values()):
+        assert text.count(label) >= 6
+    assert "30.933" in text
+    assert "0.0%" not in text.split("<style>")[0]
+    assert len(re.findall("<img ", text)) >= 5
+    assert not re.findall(r"(?:src|href)\s*=\s*[\"'](?!data:)", text)
+    assert "http" not in re.sub(r"data:image[^']*", "", text)
+
+
+def test_the_page_shows_no_patient_and_no_small_count_unless_told(finished, tmp_path):
+    _, out, text = finished
+    text = re.sub(r"data:image[^']*", "", text)
+    assert not re.search(r"\b[123]00\d{5}\b", text)  # subject, admission and stay numbers
+    counts = re.findall(r"<td>([\d,]+)</td>", text.split("<h2>Endpoints")[0])
+    assert counts
+    assert all(int(count.replace(",", "")) % 10 == 0 for count in counts)
+    assert "under 10" in text
+    revealed = report(out, reveal=True).read_text("utf-8")
+    assert "for private use" in revealed
+    assert "under 10" not in revealed
+    assert "after admission, risk" not in text
+
+
+# Tables
+
+
+def test_tables_are_the_results_and_hold_back_what_rests_on_few(finished):
+    pytest.importorskip("pandas")
+    from censcore_studies.aki.tables import study_tables
+
+    _, out, _ = finished
+    results = json.loads((out / "evaluation" / "results" / "results.json").read_text())
+    shown = {table.name: table for table in study_tables(out, reveal=True)}
+    energy = shown["energy"].rows.set_index("method")
+    assert list(energy.index) == [method.label for method in METHODS.values()]
+    assert energy.loc["Naive", "urine"] == results["methods"]["naive"]["urine"]["mean"]
+    assert energy.loc["Censored", "joint_printed"] == 30.933
+    utility = shown["utility"].rows.set_index(["horizon", "method"])
+    assert len(utility) == 4 * len(METHODS)
+    found = results["methods"]["clayton"]["sensitivity_12_10"]
+    assert utility.loc[("12 h", "Clayton Weibull"), "sensitivity_10"] == found["mean"]
+    differences = shown["differences"].rows.set_index("method")
+    assert (
+        differences.loc["Naive", "brier_48_error"]
+        == (results["differences"]["naive"]["brier_48"]["standard_error"])
+    )
+    withheld = {table.name: table for table in study_tables(out)}["utility"].rows
+    few = [
+        results["methods"][name][f"ppv_{horizon}_5"]["patients"] < 10
+        for horizon in (6, 12, 24, 48)
+        for name in METHODS
+    ]
+    assert 0 < sum(few) < len(few)
+    assert withheld["ppv_5"].isna().tolist() == few
+
+
+@pytest.mark.slow
+def test_censored_engression_beats_the_naive_one(tmp_path):
+    """The paper's finding, on the synthetic database: every localized score, by paired intervals."""
+    database = write_synthetic_database(tmp_path / "database", stays=1500, seed=1)
+    run_all(database, tmp_path / "out", "quick", ["naive", "censored"])
+    results = json.loads((tmp_path / "out" / "evaluation" / "results" / "results.json").read_text())
+    for what, found in results["differences"]["naive"].items():
+        assert found["mean"] > 3 * found["standard_error"], what

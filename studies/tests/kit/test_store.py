@@ -1,0 +1,101 @@
+"""Records and stages: whole and of the right key, or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from censcore_studies.kit.store import content_key, read_record, read_stage, run_stage, write_record
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def write(text: bytes):
+    def make(folder) -> dict:
+        (folder / "numbers.bin").write_bytes(text)
+        return {"size": len(text)}
+
+    return make
+
+
+def test_a_record_comes_back_as_it_was_written(tmp_path):
+    content = {"mean": 0.1 + 0.2, "none": None, "rows": (1, 2), "endless": float("inf")}
+    write_record(tmp_path / "r.json", "k", content)
+    assert read_record(tmp_path / "r.json", "k") == content | {"rows": [1, 2]}
+    assert read_record(tmp_path / "r.json")["key"] == "k"
+    assert read_record(tmp_path / "r.json", "another key") is None
+    assert read_record(tmp_path / "missing.json", "k") is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", "{}", '{"checksum": "x"}', '{"key": "k", "mean": 1.0}'])
+def test_what_is_no_record_is_not_there(tmp_path, text):
+    (tmp_path / "r.json").write_text(text)
+    assert read_record(tmp_path / "r.json") is None
+
+
+def test_a_changed_digit_is_noticed(tmp_path):
+    path = tmp_path / "r.json"
+    write_record(path, "k", {"mean": 0.25})
+    path.write_text(path.read_text().replace("0.25", "0.26"))
+    assert json.loads(path.read_text())["mean"] == 0.26
+    assert read_record(path, "k") is None
+
+
+def test_a_stage_is_made_once_for_each_key(tmp_path):
+    first = run_stage(tmp_path, "a/b", "k", write(b"12"), silent)
+    again = run_stage(tmp_path, "a/b", "k", write(b"never written"), silent)
+    assert (first.skipped, again.skipped) == (False, True)
+    assert again.summary == {"size": 2}
+    other = run_stage(tmp_path, "a/b", "another key", write(b"345"), silent)
+    assert not other.skipped
+    assert (other.folder / "numbers.bin").read_bytes() == b"345"
+
+
+@pytest.mark.parametrize("damage", ["cut", "same size", "missing", "added", "record"])
+def test_a_damaged_stage_is_made_again(tmp_path, damage):
+    folder = run_stage(tmp_path, "a", "k", write(b"1234"), silent).folder
+    file = folder / "numbers.bin"
+    if damage == "cut":
+        file.write_bytes(b"12")
+    elif damage == "same size":
+        file.write_bytes(b"1235")
+    elif damage == "missing":
+        file.unlink()
+    elif damage == "added":
+        (folder / "more.bin").write_bytes(b"")
+    else:
+        record = folder / "stage.json"
+        record.write_text(record.read_text().replace('"size": 4', '"size": 5'))
+    assert read_stage(tmp_path, "a") is None
+    assert not run_stage(tmp_path, "a", "k", write(b"1234"), silent).skipped
+    assert file.read_bytes() == b"1234"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_copied_stage_is_still_whole(tmp_path):
+    folder = run_stage(tmp_path, "a", "k", write(b"1234"), silent).folder
+    os.utime(folder / "numbers.bin", ns=(1, 1))
+    assert read_stage(tmp_path, "a").key == "k"
+
+
+def test_a_stage_that_fails_leaves_the_old_one(tmp_path):
+    run_stage(tmp_path, "a", "k", write(b"1234"), silent)
+
+    def fail(folder) -> dict:
+        (folder / "numbers.bin").write_bytes(b"half")
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        run_stage(tmp_path, "a", "another key", fail, silent)
+    assert (read_stage(tmp_path, "a").folder / "numbers.bin").read_bytes() == b"1234"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_keys_tell_values_apart():
+    assert content_key(1, 2) != content_key([1, 2])
+    assert content_key("1") != content_key(1)
+    assert content_key({"a": 1.0}) != content_key({"a": 1.0000000000000002})
