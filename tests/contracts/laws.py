@@ -75,6 +75,9 @@ UNIVARIATE: dict[str, Callable[[], Distribution]] = {
     "ProportionalHazards": lambda: ProportionalHazards(
         [0.5, 1.0, 2.0, 4.0], [0.1, 0.5, 0.8, 2.0], risk=[0.5, 1.0, 3.0]
     ),
+    "ProportionalHazards, nobody survives": lambda: ProportionalHazards(
+        [0.5, 1.0, 2.0, 4.0], [0.1, 0.5, 0.8, np.inf], risk=[0.5, 1.0, 3.0]
+    ),
 }
 
 #: Laws of several event times.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from lifelines import CoxPHFitter, KaplanMeierFitter, WeibullAFTFitter
+from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import censcore as cs
 from censcore.testing import check_estimator
+from censcore.testing._candidate import Candidate
+from censcore.testing.estimators import atoms_of_c
 
 torch.set_num_threads(1)
 
@@ -18,6 +22,7 @@ CASES = {
     "KaplanMeier": (cs.KaplanMeier(), 1),
     "WeibullRegression": (cs.WeibullRegression(), 1),
     "CoxRegression": (cs.CoxRegression(), 1),
+    "CoxRegression, Efron": (cs.CoxRegression(ties="efron"), 1),
     "Adapted": (cs.Adapted(CoxPHSurvivalAnalysis(alpha=1e-3)), 1),
     "Censoring": (cs.Censoring(cs.KaplanMeier()), 1),
     "Censoring, shared": (cs.Censoring(cs.CoxRegression()), 2),
@@ -33,3 +38,26 @@ CASES = {
 def test_contract(name):
     estimator, k = CASES[name]
     check_estimator(estimator, k=k)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CoxPHFitter(),
+        WeibullAFTFitter(),
+        KaplanMeierFitter(),
+        RandomSurvivalForest(20, min_samples_leaf=20, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_of_other_libraries_as_censoring_distributions_with_atoms(model):
+    atoms_of_c(Candidate(cs.Adapted(model), 1, 0))
+
+
+class Smooth(cs.WeibullRegression):
+    represents_atoms = True  # which is not so
+
+
+def test_a_smooth_estimator_that_declares_atoms_is_caught():
+    with pytest.raises(AssertionError, match=r"off by 0\.[1-9]"):
+        atoms_of_c(Candidate(Smooth(), 1, 0))

@@ -36,6 +36,8 @@ def test_events_come_first_at_ties(rng):
 class Recorder(SurvivalEstimator):
     """Keeps what it was given; its law of row i is a point mass at the first covariate."""
 
+    represents_atoms = True
+
     def fit(self, X, y, sample_weight=None):
         self.X_, self.y_, self.weight_ = X, y, sample_weight
         return self

@@ -119,7 +119,7 @@ def test_data_without_an_answer_are_refused_and_a_penalty_gives_one():
     WeibullRegression(alpha=1.0).fit(twice, y)
     mild = WeibullRegression(alpha=1.0).fit(separated, cs.RightCensored(y.time, event))
     assert mild.coef_[1] > 0.5
-    with pytest.raises(InvalidInputError, match="No row has an event"):
+    with pytest.raises(InvalidInputError, match="No subject has an event"):
         WeibullRegression().fit(X, cs.RightCensored(y.time, np.zeros(200)))
     with pytest.raises(InvalidInputError, match="largest time"):
         WeibullRegression().fit(None, cs.RightCensored([1.0, 2.0, 2.0], [0, 1, 1]))

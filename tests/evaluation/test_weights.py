@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import censcore as cs
 from censcore.evaluation.refits import _spread
@@ -124,8 +125,8 @@ def test_scorers_take_weights():
     x, y = sample(120, 9)
     counts = np.random.default_rng(0).integers(1, 4, size=120)
     rows = np.repeat(np.arange(120), counts)
-    weighted = cs.WithCensoring(cs.CoxRegression()).fit(x, y, sample_weight=counts)
-    repeated = cs.WithCensoring(cs.CoxRegression()).fit(x[rows], y[rows])
+    model = cs.WithCensoring(cs.CoxRegression(), horizon=1.5)
+    weighted, repeated = clone(model).fit(x, y, sample_weight=counts), clone(model).fit(x[rows], y[rows])
     np.testing.assert_array_equal(weighted.times_, repeated.times_)
     for name in ("crps", "brier_score:ipcw"):
         score = cs.scorer(name)

@@ -28,6 +28,16 @@ class SurvivalEstimator(BaseEstimator, ABC):
     :class:`~censcore.Censoring`, censoring times.
     """
 
+    @property
+    def represents_atoms(self) -> bool:
+        """Whether predictions are consistent where the time has atoms, as Kaplan-Meier curves are.
+
+        Atoms are common in censoring times: an administrative end of follow-up, closing dates, a grid of
+        visits. False unless a class says otherwise, for instance by ``represents_atoms = True`` in its body;
+        :class:`~censcore.Censoring` then treats a common end itself and raises an error for other atoms.
+        """
+        return False
+
     @abstractmethod
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from covariates X (n rows, or None) and an outcome y."""

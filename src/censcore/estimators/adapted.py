@@ -20,6 +20,9 @@ from censcore.outcomes import RightCensored
 
 __all__ = ["Adapted"]
 
+#: Models of lifelines and scikit-survival whose curves are product-limit estimates, or averages of them.
+_PRODUCT_LIMIT = {"KaplanMeierFitter", "SurvivalTree", "RandomSurvivalForest", "ExtraSurvivalTrees"}
+
 
 class Adapted(SurvivalEstimator):
     """A survival estimator of scikit-survival, lifelines or your own, with ``predict_distribution``.
@@ -53,6 +56,14 @@ class Adapted(SurvivalEstimator):
     def __init__(self, model: Any, interpolation: str = "step") -> None:
         self.model = model
         self.interpolation = interpolation
+
+    @property
+    def represents_atoms(self) -> bool:
+        """Whether the model is consistent where the time has atoms: as it says, or by its kind.
+
+        Kaplan-Meier curves and forests of them are. Cox models of other libraries, exp(-r Lambda), are not.
+        """
+        return bool(getattr(self.model, "represents_atoms", type(self.model).__name__ in _PRODUCT_LIMIT))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit a copy of the model."""

@@ -1,4 +1,4 @@
-"""The law of C, estimated by any estimator of event times."""
+"""The censoring distribution, estimated by any estimator of event times."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from sklearn.base import clone
 from censcore._arrays import to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Distribution, Grouped, Independent
+from censcore.estimators._atoms import before, check_no_atoms, common_end, represents_atoms
 from censcore.estimators._base import SurvivalEstimator
 from censcore.estimators._covariates import check_rows, check_weights, fit_weighted, take_rows
 from censcore.estimators._subjects import SubjectKeys
+from censcore.estimators.adapted import Adapted
+from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 
@@ -39,12 +42,19 @@ def origin_of(distribution: Distribution) -> Origin | None:
 
 
 class Censoring(SurvivalEstimator):
-    r"""The law of the censoring time C, by any estimator of event times on the flipped problem.
+    r"""The distribution of the censoring time C, by any estimator of event times on the flipped problem.
 
     Censoring becomes the event and the event censors it. Since :math:`\Delta=\mathbb 1\{T\le C\}` events
     come first at ties: whoever has an event at y is at risk of censoring only before y (see
     :meth:`RightCensored.flip`). The estimate is as good as the estimator: a pooled Kaplan-Meier curve is
     right only where C does not depend on the covariates.
+
+    Censoring times often have atoms: an administrative end of follow-up, closing dates, a grid of visits.
+    :class:`KaplanMeier` and :class:`CoxRegression` represent them. For any other estimator (see
+    :attr:`SurvivalEstimator.represents_atoms`) a common end is treated here: where two or more subjects are
+    censored at the last time, they enter as not yet censored, and the prediction is censored at that time.
+    Any other atom (five or more subjects, and 5 % of those at risk, censored at one time) raises an error,
+    since a smooth estimate would be wrong on both sides of it.
 
     Parameters
     ----------
@@ -63,7 +73,13 @@ class Censoring(SurvivalEstimator):
     estimators_ : list of estimators
         The fitted one, or one for each event time.
     shared_ : bool
-        Whether one C per row was estimated.
+        Whether one C per subject was estimated.
+    subjects_ : list of arrays of int
+        The subjects that each estimator was fitted to: all but those with an event at time zero, who say
+        nothing of C.
+    ends_ : list of float or None
+        The common end of follow-up that was treated here, for each estimator; None where there is none, or
+        where the estimator represents it.
     fold_ : array of int, (n,)
         After :meth:`fit_predict_distribution` with ``cv``: the fold of each row.
 
@@ -85,40 +101,60 @@ class Censoring(SurvivalEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the law of C to all rows that say something of it."""
+        """Fit the censoring distribution to all subjects that say something of it."""
         if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
             raise InvalidInputError(
-                "The law of C must come from an estimator such as KaplanMeier() or CoxRegression(); "
-                f"{self.estimator!r} came."
+                f"estimator: got {self.estimator!r}, expected an estimator such as KaplanMeier() or "
+                "CoxRegression()."
             )
         y = as_outcome(y)
         check_rows(X, len(y))
         sample_weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
         parts = [y] if self.shared_ else [y.marginal(j) for j in range(y.k)]
-        self.estimators_ = [self._fit_flipped(X, part, sample_weight) for part in parts]
+        self._reference = y.time[:0]
+        fits = [self._fit_flipped(X, part, sample_weight) for part in parts]
+        self.estimators_, self.subjects_, self.ends_ = (list(found) for found in zip(*fits, strict=True))
         if y.time.ndim == 1:  # what a comparison needs to know whose estimate this is
             self._trained_on = SubjectKeys.of(X, y)
-            self._informed = np.nonzero(to_numpy(y.informs_censoring))[0]
         return self
 
-    def _fit_flipped(self, X: Any, y: RightCensored, sample_weight: Any) -> Any:
-        rows = np.nonzero(to_numpy(y.informs_censoring))[0]
-        if not rows.size:
+    def _fit_flipped(
+        self, X: Any, y: RightCensored, sample_weight: Any
+    ) -> tuple[Any, np.ndarray, float | None]:
+        """The estimator fitted to the outcome of C, the subjects it saw, and the end treated here."""
+        subjects = np.nonzero(to_numpy(y.informs_censoring))[0]
+        if not subjects.size:
             raise InvalidInputError(
-                "Every row has its event at time zero, so nothing is known of the censoring time."
+                "Every subject has its event at time zero, so nothing is known of the censoring time."
             )
-        weight = None if sample_weight is None else sample_weight[rows]
-        return fit_weighted(clone(self.estimator), take_rows(X, rows), y.flip(), weight)
+        X, flipped = take_rows(X, subjects), y.flip()
+        weight = np.ones(len(subjects)) if sample_weight is None else sample_weight[subjects]
+        estimator, end = clone(self.estimator), None
+        smooth = not represents_atoms(estimator)
+        if smooth or isinstance(estimator, Adapted):  # a leaf of a forest may hold nobody who reaches the end
+            end = common_end(flipped, weight)
+        if smooth:
+            earlier = flipped if end is None else before(end, flipped)
+            if end is not None and not to_numpy(earlier.event)[weight > 0].any():  # the end is all there is
+                return KaplanMeier().fit(None, flipped, weight), subjects, end
+            check_no_atoms(earlier, weight, estimator)
+            flipped = earlier
+        return fit_weighted(estimator, X, flipped, None if sample_weight is None else weight), subjects, end
 
     def predict_distribution(self, X: Any = None) -> Distribution:
-        """The law of C for each row of X, or one for all rows where X plays no part."""
+        """The distribution of C for each subject of X, or one for all subjects where X plays no part."""
         self._check_fitted()
-        laws = [estimator.predict_distribution(X) for estimator in self.estimators_]
+        fitted = zip(self.estimators_, self.ends_, strict=True)
+        parts = [self._up_to(end, estimator.predict_distribution(X)) for estimator, end in fitted]
         # a copy, since estimators may keep what they predict, and an origin must not keep itself alive
-        predicted = copy.copy(laws[0]) if self.shared_ else Independent(laws)
+        predicted = copy.copy(parts[0]) if self.shared_ else Independent(parts)
         _ORIGINS[predicted] = Origin(self, X, out_of_fold=False)
         return predicted
+
+    def _up_to(self, end: float | None, predicted: Any) -> Any:
+        """The distribution of min(C, end), in the precision of the outcome, which the end comes from."""
+        return predicted if end is None else predicted.like(self._reference).censor_at(end)
 
     def fit_predict_distribution(
         self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None

@@ -52,6 +52,8 @@ class KaplanMeier(SurvivalEstimator):
     array([[0.8, 0.6, 0.3, 0.3]])
     """
 
+    represents_atoms = True
+
     def __init__(self, stratify: str | int | None = None) -> None:
         self.stratify = stratify
 

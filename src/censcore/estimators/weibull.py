@@ -9,7 +9,8 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Weibull
-from censcore.estimators._base import SurvivalEstimator, one_event_time
+from censcore.estimators._base import one_event_time
+from censcore.estimators._coefficients import CoefficientInference
 from censcore.estimators._covariates import check_rows, check_weights
 from censcore.estimators._design import Standardised, as_matrix
 from censcore.estimators._newton import Derivatives, maximise
@@ -18,21 +19,21 @@ from censcore.exceptions import InvalidInputError
 __all__ = ["WeibullRegression"]
 
 
-class WeibullRegression(SurvivalEstimator):
-    r"""Weibull law with a log-linear scale and one shape for all rows, by maximum likelihood.
+class WeibullRegression(CoefficientInference):
+    r"""Weibull distribution with a log-linear scale and one shape for all subjects, by maximum likelihood.
 
     .. math:: P(T>t\mid x)=\exp\{-(t/\lambda(x))^a\},\qquad \log\lambda(x)=\beta_0+x^\top\beta.
 
     An accelerated-failure-time and a proportional-hazards model at once: the hazard ratios are
-    :math:`\exp(-a\beta)`. Without covariates (``fit(None, y)``) it is the pooled Weibull law.
-    Assumes that censoring is independent of T given x, and that the law is Weibull.
+    :math:`\exp(-a\beta)`. Without covariates (``fit(None, y)``) it is the pooled Weibull distribution.
+    Assumes that censoring is independent of T given x, and that T given x has a Weibull distribution.
 
     Parameters
     ----------
     alpha : float
         Ridge penalty: :math:`\tfrac{\alpha}{2}\|a\beta\|^2`, on the log hazard ratios as in
         :class:`CoxRegression`, is taken off the log-likelihood. It makes the fit unique where columns
-        are collinear or separate events from non-events; without it such data are refused.
+        are collinear or separate events from non-events; without it such data raise an error.
 
     Attributes
     ----------
@@ -42,14 +43,18 @@ class WeibullRegression(SurvivalEstimator):
         beta_0.
     coef_ : array, (p,)
         beta, effects on the log scale of time.
+    covariance_, standard_errors_ : array, (p + 2, p + 2) and (p + 2,)
+        Of ``coef_``, ``intercept_`` and the logarithm of ``shape_``, in this order, under the model, with
+        weights taken as counts. See :meth:`robust_covariance` for other weights and for clusters.
     n_features_in_, feature_names_in_
         Number of columns, and their names where X is a frame.
 
     Notes
     -----
     In a and :math:`\gamma=a\beta` the log-likelihood is concave, so Newton's method finds the maximum from
-    any start. A row censored at time zero says nothing and has no weight; an event at time zero has
-    density zero or infinity under every Weibull law and is refused.
+    any start. A subject censored at time zero says nothing and has no weight; an event at time zero has
+    density zero or infinity under every Weibull distribution and raises an error. The distribution is
+    continuous: for a time with atoms use :class:`KaplanMeier` or :class:`CoxRegression`.
 
     Examples
     --------
@@ -73,18 +78,23 @@ class WeibullRegression(SurvivalEstimator):
         y = one_event_time(y, "WeibullRegression")
         check_rows(X, len(y))
         if not self.alpha >= 0:
-            raise InvalidInputError(f"alpha must be non-negative; {self.alpha} came.")
+            raise InvalidInputError(f"alpha must be non-negative; got {self.alpha}.")
         weight = check_weights(sample_weight, len(y))
         X = as_matrix(self, X, reset=True)
         time, event = to_numpy(y.time).astype(np.float64), to_numpy(y.event)
         _check_events(time, event, weight)
         used = (time > 0) & (weight > 0)
-        rows = np.zeros((len(y), 0)) if X is None else X
-        self._maximise(rows[used], np.log(time[used]), event[used], weight[used])
+        covariates = np.zeros((len(y), 0)) if X is None else X
+        parts = self._maximise(covariates[used], np.log(time[used]), event[used], weight[used])
+        self._parts = np.zeros((len(y), parts.shape[1]))
+        self._parts[used] = parts
         self._reference = y.time[:0]
         return self
 
-    def _maximise(self, X: np.ndarray, log_time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> None:
+    def _maximise(
+        self, X: np.ndarray, log_time: np.ndarray, event: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
+        """Set the estimates and their covariance; give each subject's influence on them."""
         columns = Standardised.of(X, weight, self)
         if not self.alpha and X.shape[1]:
             columns.refuse_collinear(weight, "WeibullRegression")
@@ -100,6 +110,11 @@ class WeibullRegression(SurvivalEstimator):
         if not self.alpha and X.shape[1]:
             columns.refuse_separation(information[1:, 1:], "WeibullRegression")
         self._map_back(theta, columns, mean, spread)
+        slope = self._slope(theta, columns, spread)
+        by_theta = slope @ np.linalg.pinv(information, hermitian=True)
+        self.covariance_ = by_theta @ slope.T
+        self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
+        return weight[:, None] * _scores(theta, L, Z, event) @ by_theta.T
 
     def _map_back(self, theta: np.ndarray, columns: Standardised, mean: float, spread: float) -> None:
         a, gamma0, gamma = theta[0] / spread, theta[1], theta[2:] / columns.scale
@@ -107,8 +122,27 @@ class WeibullRegression(SurvivalEstimator):
         self.coef_ = gamma / a
         self.intercept_ = float(mean + gamma0 / a - columns.center @ self.coef_)
 
+    def _slope(self, theta: np.ndarray, columns: Standardised, spread: float) -> np.ndarray:
+        """Derivative of (coef_, intercept_, log shape_) by theta, which :meth:`_map_back` maps to them."""
+        p = len(self.coef_)
+        slope = np.zeros((p + 2, p + 2))
+        slope[:p, 0] = -self.coef_ / theta[0]
+        slope[:p, 2:] = np.diag(1 / (columns.scale * self.shape_))
+        slope[p, 0] = (columns.center @ self.coef_ - theta[1] / self.shape_) / theta[0]
+        slope[p, 1] = 1 / self.shape_
+        slope[p, 2:] = -columns.center / (columns.scale * self.shape_)
+        slope[p + 1, 0] = 1 / theta[0]
+        return slope
+
+    def _estimates(self) -> tuple[list[str], np.ndarray]:
+        names, coef = super()._estimates()
+        return [*names, "intercept", "log shape"], np.append(coef, [self.intercept_, np.log(self.shape_)])
+
+    def _coefficient_influence(self) -> np.ndarray:
+        return self._parts
+
     def predict_distribution(self, X: Any = None) -> Weibull:
-        """The Weibull law of each row of X, or the pooled one for all rows."""
+        """The Weibull distribution of each subject of X, or the pooled one for all subjects."""
         self._check_fitted()
         X = as_matrix(self, X, reset=False)
         log_scale = np.array([self.intercept_]) if X is None else self.intercept_ + X @ self.coef_
@@ -141,19 +175,27 @@ def _likelihood(
     return float(value), gradient, curvature
 
 
+def _scores(theta: np.ndarray, L: np.ndarray, Z: np.ndarray, event: np.ndarray) -> np.ndarray:
+    """Derivative of each subject's log-likelihood by theta, (n, p + 2)."""
+    u = theta[0] * L - Z @ theta[1:]
+    scores = np.column_stack([L, -Z]) * (event - np.exp(u))[:, None]
+    scores[:, 0] += event / theta[0]
+    return scores
+
+
 def _check_events(time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> None:
     event = event & (weight > 0)
     at_zero = np.nonzero(event & (time == 0))[0]
     if at_zero.size:
         raise InvalidInputError(
-            "A Weibull law has density zero or infinity at time zero, and there is an event in "
+            "A Weibull distribution has density zero or infinity at time zero, and there is an event in "
             f"{name_rows(at_zero)}. Record times to a finer unit, "
             "or use KaplanMeier or CoxRegression, which allow it."
         )
     if not event.any():
         raise InvalidInputError(
-            "No row has an event, so the likelihood has no maximum. If this is the law of C and nothing is "
-            "censored, pass PointMass(inf) as the law; KaplanMeier says the same of data without events."
+            "No subject has an event, so the likelihood has no maximum. If this is the censoring "
+            "distribution and nothing is censored, pass PointMass(inf), which is what KaplanMeier gives."
         )
     if (time[event] == time[weight > 0].max()).all():
         raise InvalidInputError(

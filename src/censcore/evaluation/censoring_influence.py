@@ -133,12 +133,8 @@ class CoxPart(Part):
 
 
 def has_influence(censoring: Censoring) -> bool:
-    """Whether a fitted ``Censoring`` is of an estimator with an influence function."""
-    return (
-        bool(censoring.shared_)
-        and type(censoring.estimators_[0]) in _PARTS
-        and hasattr(censoring.estimators_[0], "influence")
-    )
+    """Whether a fitted ``Censoring`` predicts what an estimator with an influence function does."""
+    return bool(censoring.shared_) and censoring.ends_[0] is None and type(censoring.estimators_[0]) in _PARTS
 
 
 _PARTS: dict[type, type[Part]] = {KaplanMeier: KaplanMeierPart, CoxRegression: CoxPart}
@@ -151,4 +147,4 @@ def part_of(censoring: Censoring, X: Any, subjects: np.ndarray, training: np.nda
     nothing of C and are left out.
     """
     estimator = censoring.estimators_[0]
-    return _PARTS[type(estimator)](subjects, training[censoring._informed], estimator, X)
+    return _PARTS[type(estimator)](subjects, training[censoring.subjects_[0]], estimator, X)

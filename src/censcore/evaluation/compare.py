@@ -87,9 +87,9 @@ def compare(
         ``pinball_score``. A dict may bring custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring,
         horizon=h)`` giving one loss per subject, lower is better, on any scale.
     times, levels : array, optional
-        Evaluation times below the horizon, by default the quartiles of the event times before it, of ``train``
-        where it is given (each the smallest event time that reaches the quartile); quantile levels, by
-        default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
+        Evaluation times below the horizon, by default the quartiles of the event times before it, of
+        ``train`` where it is given (each the smallest event time that reaches the quartile); quantile
+        levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
     reference : "kaplan-meier", name, distribution, estimator or None
         What skill is measured against. The default is fitted on ``train`` and joins the table; without
         ``train`` there is no skill.
@@ -161,12 +161,13 @@ def compare(
     law = law_of_c(censoring, y, X, rows, weight, code)
     laws = as_laws(forecasts, X, y)
     reference_name = add_reference(laws, reference, rows, X, y, notes)
-    end = find_horizon(horizon, law, y, notes)
+    train_code = common_codes(groups, train_groups, law.n_train or _count(rows))
+    scored = Rows(X, y, weight)
+    end = find_horizon(horizon, law, scored, notes, code, train_code)
     chosen = named_scores(scores)
-    cases = make_cases(laws, Rows(X, y, weight), law.law, end, times, levels, rows)
+    cases = make_cases(laws, scored, law.law, end, times, levels, rows)
     subsets = make_subsets(by, X, y, shares(weight, n))
     losses = score_all(cases, chosen)
-    train_code = common_codes(groups, train_groups, law.n_train or _count(rows))
     means = estimate_means(losses, cases, subsets, law, code, train_code, refits, seed, progress)
     return Comparison(
         scores=chosen,

@@ -8,9 +8,8 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
-from censcore.evaluation.law_of_c import LawOfC
+from censcore.evaluation.law_of_c import LawOfC, Rows
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored
 
 __all__ = ["find_horizon", "follow_up_end"]
 
@@ -52,9 +51,32 @@ def _last_with(time: np.ndarray, count: int) -> float:
     return float(np.partition(time, len(time) - count)[len(time) - count])
 
 
-def find_horizon(horizon: Any, law: LawOfC, y: RightCensored, notes: list[str]) -> float:
+def followed(subjects: Rows, groups: np.ndarray | None) -> list[np.ndarray]:
+    """Observed times of subjects that count, and of groups: how long any subject of each was followed.
+
+    A subject with a weight is one subject, and so are its copies in one group.
+    """
+    counted = slice(None) if subjects.weight is None else subjects.weight > 0
+    time = to_numpy(subjects.y.time)
+    if groups is None:
+        return [time[counted]]
+    last = np.zeros(int(groups.max()) + 1)
+    np.maximum.at(last, groups[counted], time[counted])
+    return [time[counted], last[np.unique(groups[counted])]]
+
+
+def find_horizon(
+    horizon: Any,
+    law: LawOfC,
+    scored: Rows,
+    notes: list[str],
+    groups: np.ndarray | None = None,
+    train_groups: np.ndarray | None = None,
+) -> float:
     """The end of the comparison as a number; ``notes`` gains how it was chosen, or why it is too far."""
-    times = [to_numpy(y.time)] + ([] if law.train is None else [to_numpy(law.train.y.time)])
+    times = followed(scored, groups)
+    if law.train is not None:
+        times += followed(law.train, groups if law.in_sample else train_groups)
     supported = follow_up_end(law.law, *times)
     last = min(float(time.max()) for time in times)
     if isinstance(horizon, str) and horizon == "auto":

@@ -57,7 +57,7 @@ class WithCensoring(BaseEstimator):
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> model = cs.WithCensoring(cs.CoxRegression())
     >>> cross_val_score(model, x, y, cv=3, scoring=cs.scorer("crps")).round(3)
-    array([-0.218, -0.234, -0.226])
+    array([-0.219, -0.234, -0.226])
     """
 
     def __init__(self, model: Any, censoring: Any = None, horizon: Any = "auto") -> None:
@@ -75,11 +75,11 @@ class WithCensoring(BaseEstimator):
         self.model_ = fit_weighted(_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
         time = to_numpy(outcome.time)
-        self._train_time = time
+        self._train_time = time if weight is None else time[weight > 0]
         if not isinstance(self.horizon, str):
             self.horizon_ = float(self.horizon)
         else:
-            self.horizon_ = follow_up_end(self.censoring_.predict_distribution(X), time)
+            self.horizon_ = follow_up_end(self.censoring_.predict_distribution(X), self._train_time)
         self.times_ = default_times(outcome, self.horizon_, weight)
         return self
 

@@ -13,8 +13,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble, PointMass
 from censcore.estimators import Censoring
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score
 from censcore.testing._candidate import Candidate, EstimatorRule
@@ -32,7 +34,8 @@ def check_estimator(estimator: Any, *, k: int = 1, seed: int = 0) -> None:
     distributions (see :func:`check_distribution`) with one law per row, or one for all, that depend on the
     row's covariates alone; frames and structured outcomes are understood; unit weights change nothing;
     copies, pickles and model files forecast the same; wrong data are refused; it learns, that is, forecasts
-    better than with half or twice the times; and it can estimate a law of C.
+    better than with half or twice the times; and it can estimate a censoring distribution, also where C has
+    atoms: a common end of follow-up is its end, and other atoms are represented or raise an error.
 
     Parameters
     ----------
@@ -217,6 +220,43 @@ def law_of_c(c: Candidate) -> None:
     assert isinstance(law, Distribution), f"Censoring(estimator) gives {type(law).__name__}."
 
 
+def atoms_of_c(c: Candidate) -> None:
+    """A common end of follow-up is the end of C; on a grid of visits P(C > t) is right, or an error says so.
+
+    Otherwise inverse-probability weights and positivity are silently wrong.
+    """
+    if c.k > 1 or c.of_censoring:
+        return
+    rng = np.random.default_rng(c.seed)
+    T = c.latent.time
+    end = float(np.quantile(T, 0.7))
+    u = rng.random(len(T))
+
+    def survival(C: np.ndarray, times: list[float]) -> tuple[np.ndarray, np.ndarray]:
+        """P(C >= t) and P(C > t) of all subjects."""
+        y = RightCensored(np.minimum(T, C), T <= C)
+        predicted: Any = Censoring(c.new()).fit(c.X, y).predict_distribution(c.X)
+        t = np.array([times])
+        return to_numpy(predicted.sf_left(t)), to_numpy(predicted.sf(t))
+
+    before, after = survival(np.minimum(2 * end * u, end), [end])
+    assert after.max() == 0, f"All are censored at the end, but P(C > end) is up to {after.max():.3g}."
+    mean = before.mean()
+    assert abs(mean - 0.5) < 0.2, f"Half are censored before the end, but P(C >= end) is {mean:.3g}."
+    declared = bool(getattr(c.estimator, "represents_atoms", False))
+    try:
+        before, after = survival(end * np.ceil(4 * u) / 4, [end / 4, end / 2, 3 * end / 4])
+    except InvalidInputError as error:
+        if declared:
+            raise AssertionError(f"It declares represents_atoms, but raises: {error}") from error
+        return
+    off = max(
+        np.abs(before.mean(axis=0) - [1.0, 0.75, 0.5]).max(),
+        np.abs(after.mean(axis=0) - [0.75, 0.5, 0.25]).max(),
+    )
+    assert off < 0.15, f"With censoring at visits P(C > t) is off by {off:.3g}."
+
+
 RULES: tuple[EstimatorRule, ...] = (
     parameters,
     unfitted,
@@ -230,4 +270,5 @@ RULES: tuple[EstimatorRule, ...] = (
     refusals,
     learning,
     law_of_c,
+    atoms_of_c,
 )

@@ -1,0 +1,152 @@
+"""Standard errors and tables of the regressions against lifelines, by model and robust."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import censcore as cs
+from censcore.exceptions import InvalidInputError, NotFittedError
+
+lifelines = pytest.importorskip("lifelines")
+pd = pytest.importorskip("pandas")
+
+EXACT = {"fit_options": {"precision": 1e-12}}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 2)) * [1.0, 20.0] + [0.0, 50.0], columns=["dose", "age"])
+    T = rng.weibull(1.4, 300) * np.exp(-X.to_numpy() @ [0.5, -0.01])
+    C = rng.exponential(1.5, size=300)
+    groups, weight = rng.integers(0, 60, 300), rng.uniform(0.2, 3.0, 300)
+    return X, cs.RightCensored(np.minimum(T, C), T <= C), groups, weight
+
+
+def frame(data, **columns):
+    X, y, _, _ = data
+    return X.assign(t=y.time, e=y.event, **columns)
+
+
+def errors(covariance):
+    return np.sqrt(np.diag(covariance))
+
+
+def test_cox_equals_lifelines(data):
+    X, y, groups, weight = data
+    model = cs.CoxRegression().fit(X, y)
+    peer = lifelines.CoxPHFitter().fit(frame(data), "t", "e", **EXACT)
+    np.testing.assert_allclose(model.coef_, peer.params_, rtol=1e-7)
+    np.testing.assert_allclose(model.standard_errors_, peer.standard_errors_, rtol=1e-7)
+    np.testing.assert_allclose(model.covariance_, peer.variance_matrix_, rtol=1e-7, atol=1e-9)
+    table = model.summary(0.95).to_frame()
+    theirs = ["coef", "exp(coef)", "se(coef)", "z", "p", "coef lower 95%", "coef upper 95%"]
+    np.testing.assert_allclose(table, peer.summary[theirs], rtol=1e-6)
+    assert list(table.index) == ["dose", "age"]
+
+    robust = lifelines.CoxPHFitter().fit(frame(data), "t", "e", robust=True, **EXACT)
+    np.testing.assert_allclose(errors(model.robust_covariance()), robust.standard_errors_, rtol=1e-7)
+    clustered = lifelines.CoxPHFitter().fit(frame(data, g=groups), "t", "e", cluster_col="g", **EXACT)
+    np.testing.assert_allclose(errors(model.robust_covariance(groups)), clustered.standard_errors_, rtol=1e-7)
+    np.testing.assert_allclose(
+        model.confidence_interval(groups=groups), clustered.confidence_intervals_, rtol=1e-6
+    )
+    weighted = cs.CoxRegression().fit(X, y, sample_weight=weight)
+    theirs = lifelines.CoxPHFitter()
+    theirs.fit(frame(data, w=weight), "t", "e", weights_col="w", robust=True, **EXACT)
+    np.testing.assert_allclose(errors(weighted.robust_covariance()), theirs.standard_errors_, rtol=1e-7)
+
+
+def test_efron_standard_errors_equal_those_of_lifelines_with_ties():
+    from lifelines.datasets import load_rossi
+
+    data = load_rossi()
+    X, y = data.drop(columns=["week", "arrest"]), cs.RightCensored(data.week, data.arrest)
+    peer = lifelines.CoxPHFitter().fit(data, "week", "arrest", **EXACT)
+    model = cs.CoxRegression(ties="efron").fit(X, y)
+    np.testing.assert_allclose(model.standard_errors_, peer.standard_errors_, rtol=1e-6)
+    # few ties: the default is close
+    np.testing.assert_allclose(
+        cs.CoxRegression().fit(X, y).standard_errors_, peer.standard_errors_, rtol=2e-2
+    )
+
+
+def test_weibull_equals_lifelines(data):
+    X, y, groups, _ = data
+    model = cs.WeibullRegression().fit(X, y)
+    order = [("lambda_", "dose"), ("lambda_", "age"), ("lambda_", "Intercept"), ("rho_", "Intercept")]
+    peer = lifelines.WeibullAFTFitter().fit(frame(data), "t", "e")
+    np.testing.assert_allclose(model.standard_errors_, peer.standard_errors_[order], rtol=1e-3)
+    table = model.summary().to_frame()
+    assert list(table.index) == ["dose", "age", "intercept", "log shape"]
+    np.testing.assert_allclose(table.coef, peer.params_[order], rtol=1e-3)
+    theirs = lifelines.WeibullAFTFitter().fit(frame(data), "t", "e", robust=True)
+    np.testing.assert_allclose(errors(model.robust_covariance()), theirs.standard_errors_[order], rtol=1e-3)
+    by_subject = model.robust_covariance(np.arange(300))
+    np.testing.assert_allclose(by_subject, model.robust_covariance())
+    assert not np.allclose(model.robust_covariance(groups), by_subject)
+
+
+def test_weibull_influence_is_the_derivative_by_the_weight(data):
+    X, y, _, weight = data
+
+    def estimates(w):
+        model = cs.WeibullRegression(alpha=2.0).fit(X, y, sample_weight=w)
+        return np.append(model.coef_, [model.intercept_, np.log(model.shape_)])
+
+    found = cs.WeibullRegression(alpha=2.0).fit(X, y, sample_weight=weight)._coefficient_influence()
+    for i in (0, 17, 250):
+        step = 1e-4 * weight[i] * (np.arange(300) == i)
+        change = (estimates(weight + step) - estimates(weight - step)) / 2e-4
+        np.testing.assert_allclose(found[i], change, rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [cs.CoxRegression(), cs.WeibullRegression()])
+def test_count_weights_are_repeated_subjects(data, model):
+    X, y, _, _ = data
+    count = np.random.default_rng(1).integers(0, 4, 300)
+    again = np.repeat(np.arange(300), count)
+    a = type(model)().fit(X, y, sample_weight=count)
+    b = type(model)().fit(X.iloc[again], y[again])
+    np.testing.assert_allclose(a.standard_errors_, b.standard_errors_, rtol=1e-6)
+
+
+def test_intervals_cover():
+    """95 % intervals of both kinds, with large ties."""
+    hits = np.zeros((200, 2))
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(150, 1))
+        hazard, T = 0.3 * np.exp(x[:, 0]), np.full(150, 5.0)
+        for t in (4.0, 3.0, 2.0, 1.0):
+            T = np.where(rng.random(150) < -np.expm1(-hazard), t, T)
+        model = cs.CoxRegression().fit(x, cs.RightCensored(T, T < 5))
+        for j, robust in enumerate((False, True)):
+            low, high = model.confidence_interval(robust=robust)[0]
+            hits[seed, j] = low <= 1.0 <= high
+    assert (np.abs(hits.mean(axis=0) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 200)).all()
+
+
+def test_p_values_are_never_printed_as_zero():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 1))
+    y = cs.RightCensored(rng.exponential(np.exp(-3 * x[:, 0])), np.ones(3000))
+    table = cs.CoxRegression().fit(x, y).summary()
+    assert table.p[0] > 0
+    assert table.z[0] > 40
+    assert norm.sf(table.z[0]) == 0
+    assert "<1e-16" in str(table)
+    assert "column 0" in str(table)
+
+
+def test_bad_arguments_are_named(data):
+    X, y, _, _ = data
+    with pytest.raises(NotFittedError):
+        cs.CoxRegression().summary()
+    model = cs.CoxRegression().fit(X, y)
+    with pytest.raises(InvalidInputError, match="level: got 95, expected"):
+        model.summary(95)
+    with pytest.raises(InvalidInputError, match=r"groups: got shape \(3,\), expected \(300,\)"):
+        model.robust_covariance([1, 2, 3])
