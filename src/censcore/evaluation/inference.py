@@ -39,6 +39,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,10 @@ __all__ = [
     "group_codes",
     "row_influence",
     "shares",
+    "skill_interval",
 ]
 
+MOST_STEPS = 40  # outwards in search of an end of an interval, each half as long again as the last
 DRAWS = 20_000  # of the joint distribution of test statistics, for simultaneous inference
 SMALLEST_P = 1e-16  # no approximation to a tail resolves less; smaller p-values are given as this
 ROUNDING = 1e-12  # relative to the value: a standard error below it is rounding, not spread
@@ -141,11 +144,72 @@ class Estimate:
         return Estimate(_minus(self.value, other.value), _minus(self.influence, other.influence))
 
     def skill(self, reference: Estimate) -> Estimate:
-        """1 - value / reference, by the delta method."""
+        """1 - value / reference, by the delta method; :func:`skill_interval` has the better interval."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = self.value / reference.value
             slope = -(self.influence - ratio * reference.influence) / reference.value
         return Estimate(1 - ratio, slope)
+
+
+def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95) -> tuple[float, float]:
+    r"""Fieller's interval of the skill 1 - mean / reference, for estimates of one column.
+
+    It holds every 1 - r for which the data do not refute that mean - r reference is zero,
+
+    .. math:: \{1-r:\ |g\{z(r)\}|\le t_{\nu(r)}\},\qquad z(r)=\frac{\bar\ell-r\bar\ell_0}{\|\psi-r\psi_0\|},
+
+    with skewness and degrees of freedom of :math:`\psi-r\psi_0`. So it excludes zero if and only if the
+    interval of the difference does, which the delta method does not ensure; and it is right where the
+    reference is uncertain. An end is infinite where nothing on that side is refuted.
+
+    References
+    ----------
+    .. [1] Fieller, E. C. (1954). Some problems in interval estimation. JRSS B 16, 175-185.
+    """
+    from scipy.optimize import brentq
+
+    ratio = mean.skill(reference)
+    if not (mean.varies[0] or reference.varies[0]) or not ratio.varies[0]:
+        return np.nan, np.nan
+    refuted = _Refuted(mean, reference, confidence)
+    center, step = 1 - float(ratio.value[0]), float(ratio.standard_error[0])
+    ends = []
+    for sign in (-1.0, 1.0):
+        inner, width = center, step
+        for _ in range(MOST_STEPS):
+            outer = center + sign * width
+            if refuted(outer) > 0:
+                ends.append(float(brentq(refuted, inner, outer, xtol=1e-10 * step + 1e-300)))
+                break
+            inner, width = outer, 1.5 * width
+        else:
+            ends.append(sign * np.inf)
+    return 1 - ends[1], 1 - ends[0]
+
+
+class _Refuted:
+    """How far mean - r reference is beyond its critical value; power sums of the influences make it cheap."""
+
+    def __init__(self, mean: Estimate, reference: Estimate, confidence: float) -> None:
+        self.a, self.b = float(mean.value[0]), float(reference.value[0])
+        self.level, self.m = 0.5 + confidence / 2, len(mean.influence)
+        # scaled, so that fourth powers do not underflow
+        self.scale = float(np.hypot(mean.standard_error[0], reference.standard_error[0]))
+        psi, psi0 = mean.influence[:, 0] / self.scale, reference.influence[:, 0] / self.scale
+        self.sums = {
+            p: [comb(p, i) * float((psi ** (p - i) * (-psi0) ** i).sum()) for i in range(p + 1)]
+            for p in (2, 3, 4)
+        }
+
+    def __call__(self, r: float) -> float:
+        from scipy.special import stdtrit
+
+        V, third, fourth = (sum(c * r**i for i, c in enumerate(self.sums[p])) for p in (2, 3, 4))
+        if not V > 0:
+            return np.inf
+        z, gamma = (self.a - r * self.b) / (self.scale * np.sqrt(V)), third / V**1.5
+        nu = max(min(2 * V**2 / fourth, self.m - 1), 1.0)
+        return float(abs(hall(z, gamma)) - stdtrit(nu, self.level))
 
 
 def hall(z: np.ndarray, gamma: np.ndarray) -> np.ndarray:
@@ -164,8 +228,10 @@ def hall_inverse(x: np.ndarray, gamma: np.ndarray) -> np.ndarray:
 def effective_number(weight: np.ndarray, groups: np.ndarray | None = None) -> float:
     r"""Kish's effective number :math:`(\sum w)^2/\sum w^2` of subjects, or of groups by their weight."""
     total = weight if groups is None else np.bincount(groups, weight)
-    squares = float(total @ total)
-    return float(total.sum()) ** 2 / squares if squares > 0 else 0.0
+    if not total.any():
+        return 0.0
+    total = total / total.max()  # so that equal weights give whole numbers
+    return float(total.sum()) ** 2 / float(total @ total)
 
 
 def _minus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
