@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 
 import censcore as cs
+from censcore.evaluation.horizon import follow_up_end
 from censcore.exceptions import InvalidTypeError, NotFittedError
 
 
@@ -29,7 +30,7 @@ def test_scores_are_those_of_each_fold():
     found = cross_val_score(cs.WithCensoring(cs.CoxRegression()), x, y, cv=folds, scoring=cs.scorer("crps"))
     for (train, test), score in zip(folds, found, strict=True):
         C = cs.Censoring(cs.KaplanMeier()).fit(None, y[train]).predict_distribution()
-        h = float(min(C.isf(0.0)[0], y[train].time.max()))
+        h = follow_up_end(C, y[train].time)
         F = cs.CoxRegression().fit(x[train], y[train]).predict_distribution(x[test])
         assert score == pytest.approx(-cs.crps(y[test], F, C, horizon=h).mean(), rel=1e-12)
 

@@ -146,8 +146,8 @@ def compare(
     ... )
     >>> comparison.frame()[["model", "mean", "standard_error", "skill"]].round(3)
               model   mean  standard_error  skill
-    0           cox  0.214           0.015  0.385
-    1  kaplan-meier  0.349           0.022  0.000
+    0           cox  0.207           0.014  0.386
+    1  kaplan-meier  0.337           0.019  0.000
     """
     y = as_outcome(y)
     refuse_joint(y)

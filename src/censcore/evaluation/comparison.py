@@ -14,7 +14,7 @@ from censcore._arrays import to_numpy
 from censcore.evaluation.catalogue import Case, Score
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import concordance, dynamic_auc
-from censcore.evaluation.inference import Estimate, adjust, effective_number
+from censcore.evaluation.inference import Estimate, adjust, effective_number, skill_interval
 from censcore.evaluation.law_of_c import LawOfC
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.exceptions import InvalidInputError, MissingDependencyError
@@ -247,10 +247,17 @@ class Comparison:
         )
 
     def _skill(self, estimate: Estimate, against: Estimate, model: str) -> dict[str, float]:
-        names = ("skill", "skill_standard_error", "skill_low", "skill_high")
         if model == self.reference:  # against itself nothing is uncertain
-            return dict.fromkeys(names, 0.0)
-        return dict(zip(names, self._numbers(estimate.skill(against)).values(), strict=True))
+            return dict.fromkeys(("skill", "skill_standard_error", "skill_low", "skill_high"), 0.0)
+        skill = estimate.skill(against)
+        error = float(skill.standard_error[0]) if skill.varies[0] else np.nan
+        low, high = skill_interval(estimate, against, self.confidence)
+        return {
+            "skill": float(skill.value[0]),
+            "skill_standard_error": error,
+            "skill_low": low,
+            "skill_high": high,
+        }
 
     def _infinite(self, s: int, model: str, score: str, j: int) -> int:
         counted = self.subsets[s].weight > 0

@@ -186,7 +186,7 @@ def _number(value: float) -> str:
 def _pictures(comparison: Comparison) -> str:
     parts = []
     for kind in PLOTS:
-        if kind == "differences" and len(comparison.models) < 2:
+        if kind == "differences" and not _has_intervals(comparison):
             continue
         alt = f"{CAPTIONS[kind]} {_in_words(comparison, kind)}"
         parts.append(
@@ -194,6 +194,12 @@ def _pictures(comparison: Comparison) -> str:
             f"<figcaption>{CAPTIONS[kind]}</figcaption></figure>"
         )
     return f"<div class='pictures'>{''.join(parts)}</div>"
+
+
+def _has_intervals(comparison: Comparison) -> bool:
+    """Whether some pair of forecasts has an interval."""
+    pairs = comparison.differences()
+    return bool(len(pairs)) and bool(pairs["standard_error"].notna().any())
 
 
 def _picture(comparison: Comparison, kind: str) -> str:
