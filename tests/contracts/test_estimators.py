@@ -59,5 +59,5 @@ class Smooth(cs.WeibullRegression):
 
 
 def test_a_smooth_estimator_that_declares_atoms_is_caught():
-    with pytest.raises(AssertionError, match=r"off by 0\.[1-9]"):
+    with pytest.raises(AssertionError, match=r"P\(C > end\) is up to 0\.[1-9]"):
         atoms_of_c(Candidate(Smooth(), 1, 0))

@@ -176,3 +176,30 @@ def test_torch_and_precision_are_kept(dtype):
     assert law.sf(time).dtype == getattr(torch, dtype)
     expected = fit(Y).predict_distribution().sf(Y.time)
     np.testing.assert_allclose(law.sf(time).numpy(), expected, rtol=1e-6)
+
+
+def test_influence_is_the_derivative_by_the_weight_and_gives_greenwood():
+    rng = np.random.default_rng(0)
+    time, event = rng.integers(1, 7, 60).astype(float), rng.random(60) < 0.6
+    y, w, arm = cs.RightCensored(time, event), rng.uniform(0.2, 3.0, 60), rng.integers(0, 2, (60, 1))
+    w[5] = 0.0
+
+    def log_survival(weight):
+        laws = cs.KaplanMeier(stratify=0).fit(arm, y, sample_weight=weight).laws_
+        return np.array([law.logsf(4.0)[0] for law in laws])
+
+    model = cs.KaplanMeier(stratify=0).fit(arm, y, sample_weight=w)
+    table = model.event_table_
+    D = ((table["time"] <= 4)[:, None] & (table["stratum"][:, None] == [0, 1])).astype(float)
+    found = model.influence(D)
+    np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-12)
+    for i in range(0, 60, 7):
+        step = 1e-5 * w[i] * (np.arange(60) == i)
+        change = (log_survival(w + step) - log_survival(w - step)) / 2e-5
+        np.testing.assert_allclose(found[i], change, rtol=1e-6, atol=1e-9)
+    plain = cs.KaplanMeier().fit(None, y)
+    row = plain.event_table_[3]
+    parts = plain.influence((plain.event_table_["time"] <= row["time"]).astype(float)[:, None])
+    assert (parts**2).sum() == pytest.approx(row["variance"] / row["sf"] ** 2, rel=1e-10)
+    with pytest.raises(InvalidInputError, match="one line per entry"):
+        plain.influence(np.ones((1, 1)))

@@ -17,10 +17,13 @@ __all__ = ["ProportionalHazards"]
 
 
 class ProportionalHazards(Univariate):
-    r"""Step laws with proportional cumulative hazards, :math:`P(T>t\mid x)=\exp\{-r(x)\Lambda_0(t)\}`.
+    r"""Step distributions with proportional cumulative hazards, :math:`P(T>t\mid x)=\exp\{-r(x)H_0(t)\}`.
 
-    The baseline is stored once and each row adds one number, so that the forecasts of a Cox model for
-    20,000 rows with 20,000 jumps take 40,000 numbers and not 400 million. What the last jump leaves sits
+    With :math:`H_0=-\sum_{u\le t}\log\{1-d\Lambda_0(u)\}` this is the product-limit form
+    :math:`\prod_{u\le t}\{1-d\Lambda_0(u)\}^{r(x)}`, infinite after a jump that nobody
+    survives.
+    The baseline is stored once and each subject adds one number, so that the forecasts of a Cox model for
+    20,000 subjects with 20,000 jumps take 40,000 numbers and not 400 million. What the last jump leaves sits
     at infinity.
 
     Parameters
@@ -28,9 +31,9 @@ class ProportionalHazards(Univariate):
     times : array, (J,)
         Jumps of the baseline: finite, non-negative, strictly increasing.
     cumulative_hazard : array, (J,)
-        Lambda_0 after each jump: non-negative and not decreasing.
+        H_0 after each jump: non-negative and not decreasing; infinite where nobody survives.
     risk : array or number
-        r > 0, one per row.
+        r > 0, one per subject.
 
     Examples
     --------
