@@ -239,8 +239,8 @@ SETTINGS = {
     "clusters": Setting(CLUSTERED, 160, 0, title="8 clusters of 20, C fitted to the same subjects"),
     "clusters_train": Setting(CLUSTERED, 160, 160, title="8 clusters of 20, 8 others for training"),
     "subgroup": Setting(
-        three_states(1.5, 0.5, of_all(cs.Exponential, 1.0), share=np.array([0.45, 0.49, 0.06])),
-        400, 400, by=True, title="a subgroup of about 24 of 400 subjects, 400 for training",
+        three_states(1.5, 0.5, of_all(cs.Exponential, 1.0), share=np.array([0.4, 0.5, 0.1])),
+        400, 400, by=True, title="a subgroup of about 40 of 400 subjects, 400 for training",
     ),
     "in_sample": Setting(EXPONENTIAL, 300, 0, title="300 subjects, C fitted to the same subjects"),
     "cross_fitted": Setting(
@@ -284,7 +284,7 @@ def targets(setting: Setting, found: cs.evaluation.Comparison) -> dict[str, dict
     share = np.array([0.0, 0.0, 1.0]) if setting.by else process.share
     of = Population(process, share, found.horizon)
     case = next(iter(found.cases.values()))
-    laws = forecasts(process.x[of.states])
+    laws: dict[str, Any] = forecasts(process.x[of.states])
     laws |= {m: c.F for m, c in found.cases.items() if m not in laws}
     return {
         m: of.expected(F, case.times, case.levels, density=not process.step and not isinstance(F, cs.Step))
@@ -356,21 +356,22 @@ def _percent(values: np.ndarray) -> list[float]:
 
 
 def show(name: str, table: dict[str, list[float]]) -> None:
+    """The table of a setting; where most data sets have too few events, what is left of them is selected."""
     scores = list(dict.fromkeys(key.split("|")[1] for key in table))
     print(f"\n{SETTINGS[name].title} ({name})")
-    print(f"{'':30s}{'mean':>8s}{'difference':>12s}{'skill':>8s}{'declined':>10s}")
+    print(f"{'':30s}{'mean':>9s}{'difference':>12s}{'skill':>9s}{'declined':>10s}")
     for score in scores:
-        cells = [
-            table.get(f"{quantity}|{score}", [np.nan, np.nan]) for quantity in ("mean", "difference", "skill")
-        ]
-        text = "".join(f"{_cell(value):>{w}s}" for (value, _), w in zip(cells, (8, 12, 8), strict=True))
+        cells = [table.get(f"{what}|{score}", [np.nan, 0.0]) for what in ("mean", "difference", "skill")]
+        text = "".join(f"{_cell(*cell):>{w}s}" for cell, w in zip(cells, (9, 12, 9), strict=True))
         print(f"{score:30s}{text}{cells[1][1]:10.1f}")
     print(flush=True, end="")
 
 
-def _cell(value: float) -> str:
+def _cell(value: float, declined: float) -> str:
     if np.isnan(value):
-        return "-"
+        return "- "
+    if declined > 50:
+        return f"({value:.1f})"
     return f"{value:.1f}" + (" " if TARGET[0] <= value <= TARGET[1] else "!")
 
 
@@ -382,7 +383,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=None)
     options = parser.parse_args()
     print(f"coverage of 95 % intervals in {options.replications} data sets, %; ! is outside of 93 to 97")
-    print("declined: share of differences for which too few events allow no interval, %")
+    print("declined: share of lines without an interval, for want of five events, %; () if more than half")
     for name in options.settings:
         show(name, study(name, options.replications, options.jobs, options.store))
 

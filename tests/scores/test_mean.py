@@ -76,11 +76,11 @@ def test_torch_equals_numpy(rng):
     ("losses", "more", "message"),
     [
         ([1.0, np.nan], {}, r"free of NaN.*1 row \(1\)"),
-        ([], {}, "at least one row"),
-        ([1.0, 2.0], {"sample_weight": [1.0]}, r"one weight per row, \(2,\); \(1,\) came"),
+        ([], {}, "at least one subject"),
+        ([1.0, 2.0], {"sample_weight": [1.0]}, r"one weight per subject, \(2,\); got \(1,\)"),
         ([1.0, 2.0], {"sample_weight": [1.0, -1.0]}, "sample_weight must be non-negative"),
         ([1.0, 2.0], {"sample_weight": [0.0, 0.0]}, "at least one positive weight"),
-        ([1.0, 2.0], {"groups": [1]}, "one label per row"),
+        ([1.0, 2.0], {"groups": [1]}, "one label per subject"),
     ],
 )
 def test_bad_input_is_named(losses, more, message):

@@ -31,9 +31,10 @@ class SubjectKeys:
     def of(cls, X: Any, y: Any) -> SubjectKeys:
         """Keys of the subjects (X, y); X may be None."""
         start = np.zeros(len(y), dtype=np.uint64)
-        outcome = _mix(_mix(start, to_numpy(y.time)), to_numpy(y.event))
+        outcome = covariates = start
+        for seen in (*_columns(to_numpy(y.time)), *_columns(to_numpy(y.event))):
+            outcome = _mix(outcome, seen)
         columns = _columns(X)
-        covariates = start
         for column in columns:
             covariates = _mix(covariates, column)
         return cls(outcome, covariates if columns else None, len(columns))
@@ -121,7 +122,7 @@ def _columns(X: Any) -> list[np.ndarray]:
 
 
 def _mix(key: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """The key of what came before together with one more column."""
+    """The key of earlier columns together with one more."""
     return _scramble(key ^ _bits(np.asarray(column)))
 
 

@@ -115,8 +115,7 @@ class Censoring(SurvivalEstimator):
         self._reference = y.time[:0]
         fits = [self._fit_flipped(X, part, sample_weight) for part in parts]
         self.estimators_, self.subjects_, self.ends_ = (list(found) for found in zip(*fits, strict=True))
-        if y.time.ndim == 1:  # what a comparison needs to know whose estimate this is
-            self._trained_on = SubjectKeys.of(X, y)
+        self._trained_on = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
         return self
 
     def _fit_flipped(

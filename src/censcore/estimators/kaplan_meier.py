@@ -19,7 +19,7 @@ _FIELDS = ["time", "at_risk", "events", "sf", "variance"]
 
 
 class KaplanMeier(SurvivalEstimator):
-    r"""Product-limit estimate of the law of an event time, for all rows or per stratum.
+    r"""Product-limit estimate of the distribution of an event time, for all subjects or per stratum.
 
     .. math:: P(T>t)=\prod_{t_i\le t}\Bigl(1-\frac{d_i}{n_i}\Bigr)
 
@@ -70,8 +70,8 @@ class KaplanMeier(SurvivalEstimator):
             tables.append(_event_table(time[rows], event[rows], weight[rows]))
             tables[-1]["stratum"] = number
         self.event_table_ = np.concatenate(tables)
-        self._subjects = (time, event, weight, stratum)
         self.laws_ = [_curve(table).like(y.time) for table in tables]
+        self._training = stratum, time, event, weight
         return self
 
     def _strata(self, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -94,72 +94,63 @@ class KaplanMeier(SurvivalEstimator):
             )
         return Grouped([self.laws_[number[value]] for value in values.tolist()], row_value)
 
-    def influence(self, hazard_derivative: np.ndarray) -> np.ndarray:
-        r"""What a smooth function of the estimated hazards owes to every training subject.
+    def influence(self, hazard_derivative: Any) -> np.ndarray:
+        r"""What each training subject contributes to functionals of the fitted curves.
 
-        With :math:`A(u)` its derivative with respect to :math:`\log\{1-d\Lambda(u)\}`, a subject r of weight
-        :math:`w_r` contributes
+        With :math:`a_u=\log(1-d_u/n_u)`, so that :math:`\log P(T>t)=\sum_{u\le t}a_u`, the result is
 
-        .. math:: -w_r\sum_u\frac{A(u)}{1-d\Lambda(u)}\,\frac{dN_r(u)-Y_r(u)\,d\Lambda(u)}{Y(u)},
+        .. math:: w_i\frac{\partial\theta}{\partial w_i}=-w_i\sum_u\frac{\partial\theta}{\partial a_u}\,
+            \frac{\mathbb 1\{i\in D_u\}-\mathbb 1\{i\in R_u\}\,d_u/n_u}{n_u-d_u}
 
-        where Y(u) is the weight at risk at u in the subject's stratum and :math:`d\Lambda=d/Y`. The sum of
-        squares is the variance of the function: Greenwood's formula for equal weights, the sandwich for
-        sampling weights.
+        with failures :math:`D_u` and risk set :math:`R_u`. It sums to zero over the subjects, and the sum of
+        its squares estimates the variance of :math:`\theta`, as :meth:`CoxRegression.influence` does.
 
         Parameters
         ----------
         hazard_derivative : array, (J, q)
-            A(u) of q functions, one entry for each of ``event_table_``. Entries are ignored at a time where
-            everybody at risk has the event: there :math:`1-d\Lambda(u)=0` whatever the weights.
+            Derivatives of q functionals with respect to :math:`a_u`, one line per entry of ``event_table_``.
+            Entries are ignored at a time where everybody at risk has the event.
 
         Returns
         -------
         array, (n, q)
-            One entry per training subject.
-
-        References
-        ----------
-        Andersen, P. K., Borgan, O., Gill, R. D. and Keiding, N. (1993). Statistical Models Based on
-        Counting Processes. Springer. Section IV.3.
+            One line per subject given to ``fit``.
 
         Examples
         --------
-        The logarithm of the curve after the second event has the derivative (1, 1, 0):
-
         >>> import numpy as np, censcore as cs
-        >>> y = cs.RightCensored(time=[1.0, 2.0, 2.0, 3.0, 4.0], event=[1, 1, 0, 1, 0])
-        >>> model = cs.KaplanMeier().fit(None, y)
-        >>> xi = model.influence(np.array([[1.0], [1.0], [0.0]]))
-        >>> table = model.event_table_[1]
-        >>> bool(np.isclose((xi**2).sum(), table["variance"] / table["sf"] ** 2))
-        True
+        >>> model = cs.KaplanMeier().fit(None, cs.RightCensored([1.0, 2.0, 3.0, 4.0], [1, 0, 1, 0]))
+        >>> model.influence(np.ones((2, 1))).ravel().round(3)  # of log P(T > 3)
+        array([-0.25 ,  0.083, -0.417,  0.583])
         """
         self._check_fitted()
-        A = np.asarray(hazard_derivative, dtype=np.float64)
-        if A.ndim != 2 or len(A) != len(self.event_table_):
+        table, (stratum, time, event, weight) = self.event_table_, self._training
+        D = np.asarray(hazard_derivative, dtype=np.float64)
+        if D.ndim != 2 or len(D) != len(table):
             raise InvalidInputError(
-                f"hazard_derivative: got shape {A.shape}, expected ({len(self.event_table_)}, q), one line "
-                "per entry of event_table_."
+                f"hazard_derivative: got shape {D.shape}, expected ({len(table)}, q), one line per entry of "
+                "event_table_."
             )
-        time, event, weight, stratum = self._subjects
-        xi = np.zeros((len(time), A.shape[1]))
+        result = np.zeros((len(time), D.shape[1]))
         for number in range(len(self.strata_)):
-            inside, of_table = stratum == number, self.event_table_["stratum"] == number
-            xi[inside] = _influence(self.event_table_[of_table], A[of_table], time[inside], event[inside])
-        return weight[:, None] * xi
+            here, subjects = table["stratum"] == number, np.nonzero(stratum == number)[0]
+            result[subjects] = _influence(table[here], time[subjects], event[subjects], D[here])
+        return weight[:, None] * result
 
 
-def _influence(table: np.ndarray, A: np.ndarray, time: np.ndarray, event: np.ndarray) -> np.ndarray:
-    """The influence of subjects of weight one on a curve with this event table."""
-    d, Y = table["events"][:, None], table["at_risk"][:, None]
-    c = np.where(table["sf"][:, None] > 0, A, 0.0) / np.where(table["sf"][:, None] > 0, Y - d, 1.0)
-    passed = np.searchsorted(table["time"], time, side="right")
-    compensator = np.concatenate([np.zeros((1, A.shape[1])), np.cumsum(c * d / Y, axis=0)])[passed]
-    if not len(table):
-        return compensator
-    last = np.maximum(passed - 1, 0)
-    jumped = event & (passed > 0) & (table["time"][last] == time)
-    return compensator - np.where(jumped[:, None], c[last], 0.0)
+def _influence(table: np.ndarray, time: np.ndarray, event: np.ndarray, D: np.ndarray) -> np.ndarray:
+    """Derivatives by the weights, for derivatives D by log(1 - d / n) at each time of one table."""
+    n, d, left = table["at_risk"], table["events"], table["sf"] > 0
+    level = np.where(left, n - d, 1.0)[:, None]
+    slope = np.where(left[:, None], D, 0.0) / level
+    at_risk = np.concatenate([np.zeros((1, D.shape[1])), np.cumsum(slope * (d / n)[:, None], axis=0)])
+    values = at_risk[np.searchsorted(table["time"], time, side="right")]
+    place = np.searchsorted(table["time"], time[event])
+    kept = place < len(table)  # an event of weight zero need not be in the table
+    kept[kept] &= table["time"][place[kept]] == time[event][kept]
+    failed = np.nonzero(event)[0][kept]
+    values[failed] -= slope[place[kept]]
+    return values
 
 
 def _distinct(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ respect to :math:`\log\{1-d\Lambda_C(u)\}`, moved for all subjects at once, is
     A(u)=-\sum_{i:\,y_i>u}w_i\{\ell_i-\ell_i^{(u)}\}\quad\text{(ipcw)},
 
 where :math:`\ell^{(u)}` is the loss under the horizon u. Each subject may have a censoring distribution
-:math:`G_i` of its own; where these move by different amounts, the amounts enter the weights :math:`w_i`.
+:math:`G_i`; where these move by different amounts, the amounts enter the weights :math:`w_i`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Case:
     levels: np.ndarray
 
     def take(self, rows: np.ndarray) -> Case:
-        """Some rows of the case."""
+        """The case of some subjects."""
         F, C = (law if len(law) == 1 else law.take(rows) for law in (self.F, self.C))
         return replace(self, y=self.y.take(rows), F=F, C=C)
 
@@ -106,7 +106,7 @@ def sums_up_to(
     from scipy.sparse import csr_array
 
     n, J = len(time), len(u)
-    first = np.searchsorted(u, time)  # the first u that a row counts for
+    first = np.searchsorted(u, time)  # the first u that a subject counts for
     counts = csr_array((weight, first, np.arange(n + 1)), shape=(n, J + 1)).T
     finite = values if np.isfinite(values).all() else np.where(np.isfinite(values), values, 0.0)
     sums = np.cumsum(counts @ finite, axis=0)
@@ -127,7 +127,7 @@ class Score(ABC):
 
     @abstractmethod
     def losses(self, case: Case) -> np.ndarray:
-        """One loss per row and column, (n, q)."""
+        """One loss per subject and column, (n, q)."""
 
     @abstractmethod
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:

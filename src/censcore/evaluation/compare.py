@@ -146,8 +146,8 @@ def compare(
     ... )
     >>> comparison.frame()[["model", "mean", "standard_error", "skill"]].round(3)
               model   mean  standard_error  skill
-    0           cox  0.214           0.015  0.385
-    1  kaplan-meier  0.349           0.022  0.000
+    0           cox  0.207           0.014  0.386
+    1  kaplan-meier  0.337           0.019  0.000
     """
     y = as_outcome(y)
     refuse_joint(y)
@@ -218,15 +218,17 @@ def training_subjects(
 
 def _check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1:
-        raise InvalidInputError(f"confidence must lie between 0 and 1, such as 0.95; {confidence} came.")
+        raise InvalidInputError(
+            f"confidence: got {confidence}, expected a number between 0 and 1, such as 0.95."
+        )
 
 
 def as_laws(forecasts: Mapping[str, Any], X: Any, y: RightCensored) -> dict[str, Distribution]:
-    """All forecasts as laws in NumPy."""
+    """All forecasts as distributions in NumPy."""
     if not isinstance(forecasts, Mapping) or not forecasts:
         raise InvalidTypeError(
-            "forecasts must be a dictionary of at least one forecast, {'cox': law, ...}; "
-            f"{type(forecasts).__name__} came."
+            "forecasts must be a dictionary of at least one forecast, {'cox': distribution, ...}; got "
+            f"{type(forecasts).__name__}."
         )
     laws = {}
     for name, forecast in forecasts.items():
@@ -255,7 +257,7 @@ def add_reference(
         laws["reference"] = reference
         return "reference"
     if train is None:
-        notes.append("No skill: the reference is fitted on train=(X_train, y_train), which did not come.")
+        notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
     estimator = KaplanMeier() if isinstance(reference, str) else clone(reference)
     name = KAPLAN_MEIER if isinstance(reference, str) else "reference"
@@ -280,7 +282,7 @@ def make_cases(
         at = np.atleast_1d(np.asarray(times, dtype=np.float64))
         if at.ndim != 1 or not ((at >= 0) & (at < horizon)).all():
             raise InvalidInputError(
-                f"times must lie between 0 and the horizon, {horizon:g}; {np.asarray(times).tolist()} came. "
+                f"times must lie between 0 and the horizon, {horizon:g}; got {np.asarray(times).tolist()}. "
                 "Pass smaller times, or a horizon= that the censoring distribution supports."
             )
     if levels is None:
@@ -307,7 +309,7 @@ def default_times(y: RightCensored, horizon: float, weight: np.ndarray | None = 
 
 
 def make_subsets(by: Any, X: Any, y: RightCensored, weight: np.ndarray) -> list[Subset]:
-    """All rows, and every subgroup, with weights that sum to one."""
+    """All subjects, and every subgroup, with weights that sum to one."""
     subsets = [Subset("", "all", weight)]
     for name, labels in _labels(by, X, len(y)).items():
         for value in np.unique(labels):
@@ -329,7 +331,9 @@ def _labels(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
     labels = {str(name): np.asarray(to_numpy(values)) for name, values in by.items()}
     for name, values in labels.items():
         if values.shape != (n,):
-            raise InvalidInputError(f"by: {name!r} must have one label per row, ({n},); {values.shape} came.")
+            raise InvalidInputError(
+                f"by: {name!r} must have one label per subject, ({n},); got {values.shape}."
+            )
         if values.dtype.kind == "O":
             labels[name] = values.astype(str)
     return labels

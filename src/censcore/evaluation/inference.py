@@ -10,12 +10,14 @@ not normal. Two corrections come from the influence itself, and serve means, dif
 and clusters alike. With :math:`V=\sum\psi^2`,
 
 .. math::
-    \gamma=\frac{\sum\psi^3}{V^{3/2}},\qquad
+    \gamma=\frac{\sum\psi^3}{V^{3/2}}\cdot\frac{(\sum\psi^3)^2}{(\sum\psi^3)^2+\sum\psi^6},\qquad
     g(z)=\frac{(1+\gamma z/3)^3-1}{\gamma}+\frac{\gamma}{6},\qquad
     \nu=\min\Bigl(m-1,\frac{2V^2}{\sum\psi^4}\Bigr).
 
 Hall's transformation g removes the skewness of the studentised value; it is increasing, so that it turns
-into an interval. Its result is compared with Student's distribution with :math:`\nu` degrees of freedom:
+into an interval. The skewness is shrunk by its noise, of which :math:`\sum\psi^6` is the variance: where few
+contributions of either sign carry it, as in differences with few events, the plain estimate would do more
+harm than good. The result is compared with Student's distribution with :math:`\nu` degrees of freedom:
 Satterthwaite's :math:`2V^2/\mathrm{var}(V)`, with the variance of V, a sum of m independent squares,
 estimated by :math:`\sum\psi^4`, and never more than the m - 1 of the t-test. If k contributions of equal
 size carry all the variance, it is 2k. Bell and McCaffrey derive the same quantity from a model of the errors
@@ -38,7 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import comb
 from typing import Any
 
@@ -58,6 +60,7 @@ __all__ = [
     "skill_interval",
 ]
 
+POWERS = (2, 3, 4, 6)  # of the influence, whose sums give skewness and degrees of freedom
 MOST_STEPS = 40  # outwards in search of an end of an interval, each half as long again as the last
 DRAWS = 20_000  # of the joint distribution of test statistics, for simultaneous inference
 SMALLEST_P = 1e-16  # no approximation to a tail resolves less; smaller p-values are given as this
@@ -88,13 +91,13 @@ class Estimate:
     >>> mean = row_influence(np.array([[0.0], [0.1], [0.1], [0.3], [0.9]]), np.full(5, 0.2))
     >>> low, high = mean.interval(0.95)                  # longer towards the long tail
     >>> round(float(mean.value[0]), 2), round(float(low[0]), 2), round(float(high[0]), 2)
-    (0.28, 0.02, 1.74)
+    (0.28, -0.11, 0.94)
     """
 
     value: np.ndarray
     influence: np.ndarray
 
-    @property
+    @cached_property
     def standard_error(self) -> np.ndarray:
         """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
         return np.sqrt(np.einsum("mq,mq->q", self.influence, self.influence))
@@ -107,14 +110,20 @@ class Estimate:
 
     @property
     def skewness(self) -> np.ndarray:
-        """gamma, the skewness of the estimate, (q,)."""
-        return (self._unit**3).sum(axis=0)
+        """gamma, the skewness of the estimate, shrunk by its noise, (q,)."""
+        return self._corrections[0]
 
     @property
     def degrees_of_freedom(self) -> np.ndarray:
         """nu, of Student's distribution that the statistic is compared with, (q,); at least one."""
-        satterthwaite = 2 / (self._unit**4).sum(axis=0)
-        return np.maximum(np.minimum(satterthwaite, len(self.influence) - 1), 1.0)
+        return self._corrections[1]
+
+    @cached_property
+    def _corrections(self) -> tuple[np.ndarray, np.ndarray]:
+        unit = self._unit
+        square = unit * unit
+        sums = {2: square.sum(axis=0), 3: (square * unit).sum(axis=0), 4: (square**2).sum(axis=0)}
+        return corrections(sums | {6: (square**3).sum(axis=0)}, len(unit))
 
     @property
     def _unit(self) -> np.ndarray:
@@ -188,28 +197,41 @@ def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95
 
 
 class _Refuted:
-    """How far mean - r reference is beyond its critical value; power sums of the influences make it cheap."""
+    r"""How far mean - r reference is beyond its critical value, as a function of r.
+
+    With :math:`\psi=\beta\psi_0+\varepsilon` by least squares,
+    :math:`\psi-r\psi_0=\varepsilon+(\beta-r)\psi_0`, whose power sums are polynomials in r without
+    cancellation.
+    """
 
     def __init__(self, mean: Estimate, reference: Estimate, confidence: float) -> None:
         self.a, self.b = float(mean.value[0]), float(reference.value[0])
         self.level, self.m = 0.5 + confidence / 2, len(mean.influence)
-        # scaled, so that fourth powers do not underflow
         self.scale = float(np.hypot(mean.standard_error[0], reference.standard_error[0]))
         psi, psi0 = mean.influence[:, 0] / self.scale, reference.influence[:, 0] / self.scale
+        self.beta = float(psi @ psi0) / max(float(psi0 @ psi0), 1e-300)
+        rest = psi - self.beta * psi0
         self.sums = {
-            p: [comb(p, i) * float((psi ** (p - i) * (-psi0) ** i).sum()) for i in range(p + 1)]
-            for p in (2, 3, 4)
+            p: [comb(p, i) * float((rest ** (p - i) * psi0**i).sum()) for i in range(p + 1)] for p in POWERS
         }
 
     def __call__(self, r: float) -> float:
         from scipy.special import stdtrit
 
-        V, third, fourth = (sum(c * r**i for i, c in enumerate(self.sums[p])) for p in (2, 3, 4))
-        if not V > 0:
+        s = self.beta - r
+        power = {p: sum(c * s**i for i, c in enumerate(self.sums[p])) for p in POWERS}
+        if power[2] < 1e-28:  # nothing varies at this r
             return np.inf
-        z, gamma = (self.a - r * self.b) / (self.scale * np.sqrt(V)), third / V**1.5
-        nu = max(min(2 * V**2 / fourth, self.m - 1), 1.0)
+        z = (self.a - r * self.b) / (self.scale * np.sqrt(power[2]))
+        gamma, nu = corrections(power, self.m)
         return float(abs(hall(z, gamma)) - stdtrit(nu, self.level))
+
+
+def corrections(sums: dict[int, Any], m: int) -> tuple[Any, Any]:
+    """Skewness gamma and degrees of freedom nu from the sums of powers 2, 3, 4 and 6 of an influence."""
+    V, third, fourth, sixth = (sums[p] for p in POWERS)
+    gamma = third / V**1.5 * third**2 / (third**2 + sixth)
+    return gamma, np.maximum(np.minimum(2 * V**2 / fourth, m - 1), 1.0)
 
 
 def hall(z: np.ndarray, gamma: np.ndarray) -> np.ndarray:

@@ -158,10 +158,8 @@ def _fitted_before(C: Distribution, origin: Origin, scored: Rows, last: float) -
     """An estimate that was made before, from subjects that the scored ones may be among."""
     censoring, X, out_of_fold = origin
     X = scored.X if X is None else X
-    trained_on: SubjectKeys | None = getattr(censoring, "_trained_on", None)
+    trained_on = censoring._trained_on
     name = f"{describe(censoring)}, fitted before" + (" out of fold" if out_of_fold else "")
-    if trained_on is None:
-        return LawOfC(C, f"{name} and taken as known", estimated=False, last_time=last)
     n_train = len(trained_on)
     shared = shared_subjects(SubjectKeys.of(X, scored.y), trained_on)
     notes = _notes_on_shared(shared, len(scored.y))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from censcore.evaluation.plots import COLOURS, DASHES, STYLE
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.evaluation.plots import COLOURS, DASHES
+from censcore.evaluation.style import new_figure, styled
+from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,15 +172,9 @@ class DependentCensoringSensitivity:
         differences = several if differences is None else differences
         if differences and not several:
             raise InvalidInputError("A plot of differences needs at least two forecasts; got one.")
-        try:
-            import matplotlib as mpl
-        except ModuleNotFoundError as error:
-            raise MissingDependencyError("Plots need matplotlib: pip install 'censcore[plots]'.") from error
-        with mpl.rc_context(STYLE):
-            from matplotlib.figure import Figure
-
+        with styled(grid=True):
             rows = len(self.lines)
-            figure = Figure(figsize=(6.0, 1.4 + 2.2 * rows), layout="constrained")
+            figure = new_figure(6.0, 1.4 + 2.2 * rows)
             grid = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
             for line, axes in enumerate(grid):
                 self._draw(axes, line, differences)

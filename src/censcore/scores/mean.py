@@ -27,25 +27,25 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
         \bar\ell=\sum_i w_i\ell_i,\qquad
         \mathrm{se}^2=\frac{g}{g-1}\sum_{j=1}^g\Bigl(\sum_{i\in j}w_i(\ell_i-\bar\ell)\Bigr)^2
 
-    with weights that sum to one, over g groups or, without them, over g = n rows: the delta-method error
-    of a ratio of sums, which for equal weights is the usual :math:`s/\sqrt n`. Rows of one group may
+    with weights that sum to one, over g groups or, without them, over g = n subjects: the delta-method error
+    of a ratio of sums, which for equal weights is the usual :math:`s/\sqrt n`. Subjects of one group may
     depend on each other in any way; different groups must be independent. The error does not cover the
-    estimation of the law of C.
+    estimation of the censoring distribution: :func:`compare` does.
 
     Parameters
     ----------
     losses : array, (n,) or (n, q)
-        One loss per row, or several columns of them. An infinite loss makes the mean infinite and the error
-        undefined (NaN); it is never left out.
+        One loss per subject, or several columns of them. An infinite loss makes the mean infinite and the
+        error undefined (NaN); it is never left out.
     sample_weight : array, (n,), optional
-        Non-negative weights of the rows, at least one positive.
+        Non-negative weights of the subjects, at least one positive.
     groups : array, (n,), optional
-        Labels of any kind, for instance the patient of each row.
+        Labels of any kind, for instance the patient of each visit.
 
     Returns
     -------
     MeanLoss
-        ``mean`` and ``standard_error``, numbers or (q,). The error is NaN for a single row or group.
+        ``mean`` and ``standard_error``, numbers or (q,). The error is NaN for a single subject or group.
 
     Examples
     --------
@@ -58,12 +58,12 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     xp = namespace(losses)
     if losses.ndim not in (1, 2) or 0 in losses.shape:
         raise InvalidInputError(
-            f"losses must be (n,) or (n, q) with at least one row; {tuple(losses.shape)} came."
+            f"losses must be (n,) or (n, q) with at least one subject; got {tuple(losses.shape)}."
         )
     _refuse_nan(losses)
     w = _shares(sample_weight, losses)
     w = w if losses.ndim == 1 else w[:, None]
-    # a row of weight zero is left out, even where its loss is infinite
+    # a subject of weight zero is left out, even where its loss is infinite
     mean = xp.sum(w * xp.where(w > 0, losses, xp.zeros_like(losses)), axis=0)
     return MeanLoss(mean, _standard_error(losses, mean, w, groups))
 
@@ -84,7 +84,7 @@ def _sum_by_group(values: Array, groups: Any) -> Array:
     labels = np.asarray(to_numpy(groups) if hasattr(groups, "detach") else groups)
     if labels.shape != (values.shape[0],):
         raise InvalidInputError(
-            f"groups must have one label per row, ({values.shape[0]},); {labels.shape} came."
+            f"groups must have one label per subject, ({values.shape[0]},); got {labels.shape}."
         )
     names, code = np.unique(labels, return_inverse=True)
     sums = namespace(values).zeros_like(values[: len(names)])
@@ -102,7 +102,9 @@ def _shares(sample_weight: Any, losses: Array) -> Array:
         return xp.full_like(losses if losses.ndim == 1 else losses[:, 0], 1 / n)
     w = convert(np.asarray(to_numpy(sample_weight), dtype=float), losses)
     if tuple(w.shape) != (n,):
-        raise InvalidInputError(f"sample_weight must have one weight per row, ({n},); {tuple(w.shape)} came.")
+        raise InvalidInputError(
+            f"sample_weight must have one weight per subject, ({n},); got {tuple(w.shape)}."
+        )
     check_positive(w, "sample_weight", zero=True)
     if not bool(xp.any(w > 0)):
         raise InvalidInputError("sample_weight must hold at least one positive weight; all are zero.")
@@ -113,6 +115,6 @@ def _refuse_nan(losses: Array) -> None:
     missing = np.isnan(to_numpy(losses))
     if missing.any():
         raise InvalidInputError(
-            "losses must be free of NaN, which no score returns; it came in "
-            f"{name_rows(np.unique(missing.nonzero()[0]))}. Leave out rows that were not scored."
+            "losses must be free of NaN, which no score returns; got it in "
+            f"{name_rows(np.unique(missing.nonzero()[0]))}. Leave out subjects that were not scored."
         )
