@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from censcore.evaluation._house_style import GREY
 from censcore.evaluation.plots import COLOURS, DASHES, STYLE
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 
@@ -22,7 +23,6 @@ TITLES = {
     "brier_score": ("Brier score", "t"),
     "integrated_brier_score": ("integrated Brier score", "horizon"),
 }
-GREY = "#6b7280"
 
 
 @dataclass(frozen=True, repr=False)
