@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from censcore.evaluation.plots import COLOURS, DASHES
-from censcore.evaluation.style import new_figure, styled
+from censcore.evaluation.style import GREY, new_figure, styled
 from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ TITLES = {
     "brier_score": ("Brier score", "t"),
     "integrated_brier_score": ("integrated Brier score", "horizon"),
 }
-GREY = "#6b7280"
 
 
 @dataclass(frozen=True, repr=False)

@@ -42,7 +42,13 @@ from censcore.exceptions import PositivityError
 from censcore.scores._problem import Problem
 from censcore.scores._quadrature import ORDER, Function, _at_nodes, _nodes, by_jumps, by_panels
 
-__all__ = ["augmented_indicator", "augmented_integral", "check_event_model_support", "numbers_per_subject"]
+__all__ = [
+    "augmented_indicator",
+    "augmented_integral",
+    "check_event_model_support",
+    "numbers_per_subject",
+    "panel_edges",
+]
 
 
 def augmented_indicator(problem: Problem, W: Univariate, t: Array) -> Array:
@@ -65,16 +71,16 @@ def augmented_integral(problem: Problem, W: Univariate, h: Array) -> Array:
     def phi(t: Array) -> Array:
         return 1 - 2 * F._sf(t)
 
-    forecast = by_panels(lambda t: F._sf(t) ** 2, _edges([F], start, end), _order(F, F))
+    forecast = by_panels(lambda t: F._sf(t) ** 2, panel_edges([F], start, end), _order(F, F))
     D: _Running
     if W._degree == 0:
         D = _ByEventModel.of(problem.C, W, end)
         S_W, nodes = W._sf(D.edges), _order(F, interpolate=True)
-        living = by_jumps(phi, _edges([F], start, exit_), nodes, D.edges, S_W * D.after)
-        rest = by_jumps(phi, _edges([F], exit_, end), nodes, D.edges, S_W)
+        living = by_jumps(phi, panel_edges([F], start, exit_), nodes, D.edges, S_W * D.after)
+        rest = by_jumps(phi, panel_edges([F], exit_, end), nodes, D.edges, S_W)
     else:
         living, D = _integral_while_living(problem, W, phi, exit_)
-        rest = by_panels(lambda t: W._sf(t) * phi(t), _edges([F, W], exit_, end), _order(F, W))
+        rest = by_panels(lambda t: W._sf(t) * phi(t), panel_edges([F, W], exit_, end), _order(F, W))
     gone = _after_exit(problem, D)[:, 0] * rest
     return forecast + living + xp.where((exit_ < end)[:, 0], gone, xp.zeros_like(gone))
 
@@ -86,7 +92,7 @@ def _integral_while_living(
     xp, F, C = problem.xp, problem.F, problem.C
     if C._degree == 0:
         D = _ByCensoring.of(C, W, exit_)
-        edges, nodes = _edges([F, W], 0 * exit_, exit_), _order(F, W, interpolate=True)
+        edges, nodes = panel_edges([F, W], 0 * exit_, exit_), _order(F, W, interpolate=True)
 
         def weighted_phi(t: Array) -> Array:
             return W._sf(t) * phi(t)
@@ -95,7 +101,7 @@ def _integral_while_living(
         by_weights = by_jumps(phi, edges, nodes, D.edges, _inverse(C._sf(D.edges)))
         by_model = by_jumps(weighted_phi, edges, nodes, D.edges, 1 + D.after)
         return by_weights - by_model + by_panels(weighted_phi, edges, _order(F, W)), D
-    edges = _edges([F, C, W], 0 * exit_, exit_)
+    edges = panel_edges([F, C, W], 0 * exit_, exit_)
     D = _ByCensoring.on(C, W, edges)
     t, speed = _nodes(edges, ORDER)
     G, S_W, value = (_at_nodes(f, t) for f in (C._sf, W._sf, phi))
@@ -270,7 +276,7 @@ def _order(*laws: Univariate, interpolate: bool = False) -> int:
     return degree + 1 if interpolate else degree // 2 + 1
 
 
-def _edges(laws: list[Univariate], start: Array, end: Array) -> Array:
+def panel_edges(laws: list[Univariate], start: Array, end: Array) -> Array:
     """Panel edges (n, p) from start to end, both (n, 1), between which all of ``laws`` are smooth."""
     parts = [law._breaks() if law._degree is not None else law._panel_edges() for law in laws]
     return _within(_side_by_side([part for part in parts if part is not None]), start, end)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from censcore._arrays import Array, namespace
 from censcore.distributions import Step, Univariate
-from censcore.scores._augmentation import _edges
-from censcore.scores._quadrature import ORDER, _antiderivative, _read
+from censcore.scores._augmentation import panel_edges
+from censcore.scores._quadrature import ORDER, Function, _antiderivative, _read
 
 __all__ = ["squared_cdf_area", "squared_sf_area"]
 
@@ -36,10 +36,10 @@ def squared_sf_area(F: Univariate, t: Array) -> Array:
     return _by_antiderivative(lambda s: F._sf(s) ** 2, F, t)
 
 
-def _by_antiderivative(f, F: Univariate, t: Array) -> Array:  # type: ignore[no-untyped-def]
+def _by_antiderivative(f: Function, F: Univariate, t: Array) -> Array:
     xp = namespace(t)
     end = xp.max(t, axis=1, keepdims=True)
-    edges = _edges([F], xp.zeros_like(end), end)
+    edges = panel_edges([F], xp.zeros_like(end), end)
     edges = xp.broadcast_to(edges, (t.shape[0], edges.shape[1]))
     order = ORDER if F._degree is None else 2 * F._degree + 1
     return _read(t, edges, order, *_antiderivative(f, edges, order))

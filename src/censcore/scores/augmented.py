@@ -17,7 +17,7 @@ from censcore.scores._augmentation import (
     check_event_model_support,
     numbers_per_subject,
 )
-from censcore.scores._problem import Problem, check_horizon, evaluation_times, pose, refuse_unreached
+from censcore.scores._problem import Problem, check_horizon, evaluation_times, pose
 
 __all__ = ["augmented_binomial_log_score", "augmented_brier_score", "augmented_integrated_brier_score"]
 
@@ -199,7 +199,7 @@ def augmented_integrated_brier_score(
     problem = pose(y, forecast, censoring, horizon)
     W = _as_event_model(event_model, problem)
     h = check_horizon(horizon, problem.y).reshape(-1, 1)
-    _check_positivity(problem, h[:, 0])
+    _check_positivity(problem.C._sf_left(h), h, problem.n)
     check_event_model_support(problem, W, h, before=True)
 
     def part(rows: slice) -> Array:
@@ -218,7 +218,7 @@ def _indicator(
     problem = pose(y, forecast, censoring, horizon)
     t, single = evaluation_times(times, problem.y, horizon)
     W = _as_event_model(event_model, problem)
-    _check_positivity(problem, t)
+    _check_positivity(problem.C._sf(t), t, problem.n)
     check_event_model_support(problem, W, t)
 
     def part(rows: slice) -> Array:
@@ -228,18 +228,19 @@ def _indicator(
     return problem, t, chunked_rows(part, problem.n, numbers, like=problem.y.time), single
 
 
-def _check_positivity(problem: Problem, t: Array) -> None:
-    """Augmented scores divide by P(C > t), as the ipcw scale does."""
-    try:
-        refuse_unreached(problem, t)
-    except PositivityError as error:
+def _check_positivity(G: Array, t: Array, n: int) -> None:
+    """G, P(C > t) or its left limit at times t, both (1 or n, q), must be positive for every subject."""
+    bad, t = np.broadcast_arrays(to_numpy(G) <= 0, to_numpy(t))
+    if bad.any():
+        rows = np.nonzero(np.broadcast_to(bad.any(axis=1), (n,)))[0]
+        first = float(t[bad].min())
         raise PositivityError(
-            f"Augmented scores divide by P(C > t), which is zero from t = {error.horizon:g} on in "
-            f"{name_rows(error.rows)}. Stop earlier (smaller times, a smaller horizon), or use "
-            "brier_score or crps, which need no such division.",
-            rows=error.rows,
-            horizon=error.horizon,
-        ) from None
+            f"Augmented scores divide by P(C > t), which is zero from t = {first:g} on in {name_rows(rows)}. "
+            "Stop earlier (smaller times, a smaller horizon), or use brier_score or crps, which need no such "
+            "division.",
+            rows=rows.tolist(),
+            horizon=first,
+        )
 
 
 def _part(law: Univariate, rows: slice) -> Univariate:
