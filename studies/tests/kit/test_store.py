@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -78,8 +80,9 @@ def test_a_damaged_stage_is_made_again(tmp_path, damage):
 
 def test_a_copied_stage_is_still_whole(tmp_path):
     folder = run_stage(tmp_path, "a", "k", write(b"1234"), silent).folder
-    os.utime(folder / "numbers.bin", ns=(1, 1))
-    assert read_stage(tmp_path, "a").key == "k"
+    for moment in (1, 2**62):
+        os.utime(folder / "numbers.bin", ns=(moment, moment))
+        assert read_stage(tmp_path, "a").key == "k"
 
 
 def test_a_stage_that_fails_leaves_the_old_one(tmp_path):
@@ -99,3 +102,33 @@ def test_keys_tell_values_apart():
     assert content_key(1, 2) != content_key([1, 2])
     assert content_key("1") != content_key(1)
     assert content_key({"a": 1.0}) != content_key({"a": 1.0000000000000002})
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from censcore_studies.kit.store import locked, run_stage
+out, pause = Path(sys.argv[1]), float(sys.argv[2])
+def make(text, seconds):
+    def write(folder):
+        (folder / "numbers.bin").write_bytes(text)
+        time.sleep(seconds)
+        return {}
+    return write
+with locked(out):
+    for name, text, seconds in (("a", b"12", 0.0), ("b", b"34", pause)):
+        print(name, run_stage(out, name, name, make(text, seconds), lambda line: None).skipped, flush=True)
+"""
+
+
+def test_a_killed_run_keeps_its_finished_stages_and_lets_go_of_the_folder(tmp_path):
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    with subprocess.Popen([*command, "60"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "a False\n"
+        while not (tmp_path / "b.partial" / "numbers.bin").exists():
+            assert process.poll() is None
+        process.kill()
+    assert read_stage(tmp_path, "b") is None
+    again = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
+    assert again.stdout == "a True\nb False\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "a", "b"]

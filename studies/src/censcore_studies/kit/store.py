@@ -156,24 +156,25 @@ def read_stage(out: Path, name: str) -> Stage | None:
     if record is None:
         return None
     try:
-        found = {path.name for path in folder.iterdir()} - {_RECORD}
-        same = found == set(record["files"]) and all(_is(folder / n, d) for n, d in record["files"].items())
+        written = (folder / _RECORD).stat().st_mtime_ns
+        same = {path.name for path in folder.iterdir()} == {_RECORD, *record["files"]} and all(
+            _is(folder / file, described, written) for file, described in record["files"].items()
+        )
     except (OSError, KeyError):
         return None
     return Stage(folder, record["key"], record["summary"], skipped=True) if same else None
 
 
 def _describe(path: Path) -> dict[str, Any]:
-    status = path.stat()
-    return {"size": status.st_size, "modified": status.st_mtime_ns, "sha256": file_hash(path)}
+    return {"size": path.stat().st_size, "sha256": file_hash(path)}
 
 
-def _is(path: Path, described: Mapping[str, Any]) -> bool:
-    """Whether a file is the one described; large files are read again only if something touched them."""
+def _is(path: Path, described: Mapping[str, Any], written: int) -> bool:
+    """Whether a file is the one described; it is read again only if it changed since that was ``written``."""
     status = path.stat()
     if status.st_size != described["size"]:
         return False
-    return status.st_mtime_ns == described["modified"] or file_hash(path) == described["sha256"]
+    return status.st_mtime_ns < written or file_hash(path) == described["sha256"]
 
 
 def file_hash(path: Path) -> str:

@@ -20,7 +20,7 @@ from censcore.files import write_atomically
 
 __all__ = ["Stages", "StudyTable", "as_latex", "as_markdown", "how_it_was_made"]
 
-_PACKAGES = ("censcore", "numpy", "scipy", "scikit-learn", "pandas", "torch")
+_PACKAGES = ("censcore", "censcore-studies", "numpy", "scipy", "scikit-learn", "pandas", "torch")
 
 
 class Stages:
