@@ -94,6 +94,7 @@ def test_a_distribution_of_one_subject_serves_all():
     one = Grouped([Exponential(1.0), PointMass([2.0, 3.0])], [1, 0, 1]).take([2])
     assert one.sf(np.array([[1.0], [2.5], [4.0]])).tolist() == [[1.0], [1.0], [0.0]]
     assert one.take([0, 0, 0]).shape == (1,)
+    assert len(list(one)) == 1
     both = Mixture([one, SMOOTH.whole()], [0.5, 0.5])
     np.testing.assert_allclose(both.sf(2.5), 0.5 + 0.5 * SMOOTH.whole().sf(2.5))
     np.testing.assert_allclose(both.take([3, 1]).sf(2.5), both.sf(2.5)[[3, 1]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -136,6 +136,9 @@ class Distribution(ABC):
 
     def __getitem__(self, rows: Any) -> Self:
         return self.take(rows)
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self.take([i]) for i in range(len(self)))  # else a shared one would go on for ever
 
     def like(self, array: Array) -> Self:
         """The same laws in the library, on the device and in the dtype of ``array``."""

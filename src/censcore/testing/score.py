@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, PointMass, Uniform, Weibull
+from censcore.distributions import Distribution, Grouped, PointMass, Uniform, Weibull
 from censcore.outcomes import RightCensored
 from censcore.scores import mean_loss
 from censcore.testing._contract import expect_kept
@@ -134,11 +134,17 @@ def rows_apart(s: _Subject) -> None:
 
 
 def shared_laws(s: _Subject) -> None:
-    """One law of C, or one forecast, may serve all rows."""
+    """One law of C, or one forecast, may serve all rows or a group of them."""
     close(s.losses(C=Uniform(0.0, END)), s.losses(), s.rtol, "With one law of C", 1e-9)
     one = s.F[[0]]
     each = s.F[np.zeros(s.n, dtype=int)]
     close(s.losses(F=one), s.losses(F=each), s.rtol, "With one forecast", 1e-9)
+    group = np.arange(s.n) % 2
+    C = Grouped([Uniform(0.0, END), Uniform(np.zeros(s.n // 2), END)], group)
+    close(s.losses(C=C), s.losses(), s.rtol, "With laws of C by group", 1e-9)
+    order = np.random.default_rng(s.seed).permutation(s.n)
+    moved = s.losses(s.y[order], s.F[order], C[order])
+    close(moved, s.losses()[order], s.rtol, "By group, in another order", 1e-9)
 
 
 def horizon_censors(s: _Subject) -> None:
