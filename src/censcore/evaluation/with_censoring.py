@@ -57,7 +57,7 @@ class WithCensoring(BaseEstimator):
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> model = cs.WithCensoring(cs.CoxRegression())
     >>> cross_val_score(model, x, y, cv=3, scoring=cs.scorer("crps")).round(3)
-    array([-0.197, -0.213, -0.221])
+    array([-0.196, -0.213, -0.221])
     """
 
     def __init__(self, model: Any, censoring: Any = None, horizon: Any = "auto") -> None:
