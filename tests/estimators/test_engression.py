@@ -373,7 +373,7 @@ def test_wrong_data_are_refused():
         model.fit(DATA.X, DATA.y, LAW, mask=np.zeros((600, 2), dtype=bool))
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((600, 4), np.nan), DATA.y, LAW)
-    with pytest.raises(InvalidInputError, match=r"from an estimator such as .*'km' came"):
+    with pytest.raises(InvalidInputError, match=r"got 'km', expected an estimator such as"):
         model.fit(DATA.X, DATA.y, "km")
     for eval_set, came in ((DATA.X, "ndarray"), ((DATA.X,), "1 of them")):
         with pytest.raises(InvalidInputError, match=f"eval_set must be a tuple.*; {came} came"):

@@ -77,36 +77,45 @@ def find_root(
     for _ in range(steps):
         step = _solve_general(slope, value)
         gain = float(value @ step)
-        x, (value, slope) = _shrink(f, x, step, (value, slope), gain, gain < 2 * tolerance)
+        new = _shrink(f, x, step, gain, gain < 2 * tolerance)
+        if new is None and gain < 1e-6:  # rounding hides what is left
+            return x, slope
+        if new is None:
+            break
+        x, (value, slope) = new
         if gain < 2 * tolerance:
             return x, slope
     raise InvalidInputError(
-        f"The estimating equations were not solved in {steps} steps; a gain of {gain / 2:.3g} is left. "
-        "Rescale the columns of X, drop extreme values, or add a penalty (alpha)."
+        f"The estimating equations have no solution that can be found; a gain of {gain / 2:.3g} is left. "
+        "This happens when a column of X tells subjects with an event from those without, or has extreme "
+        "values. Drop or rescale it, merge its groups, or add a penalty (alpha)."
     )
 
 
 def _solve_general(slope: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """The Newton step; the symmetric part of the derivative serves where the whole does not lead upwards."""
-    unit = np.sqrt(np.maximum(np.diag(slope), np.finfo(float).tiny))
+    """The Newton step; the symmetric part of the derivative, made positive, where the whole leads astray."""
+    diagonal = np.diag(slope)
+    unit = np.sqrt(np.maximum(diagonal, 1e-12 * max(np.abs(diagonal).max(), 1e-280)))
     scaled = slope / np.outer(unit, unit)
     step = np.linalg.lstsq(scaled, value / unit, rcond=1e-13)[0] / unit
     if value @ step >= 0:
         return step
-    return _solve((slope + slope.T) / 2, value)
+    values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
+    kept = np.abs(values) > 1e-13
+    return vectors[:, kept] @ ((vectors[:, kept].T @ (value / unit)) / np.abs(values[kept])) / unit
 
 
 def _shrink(
     f: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None],
     x: np.ndarray,
     step: np.ndarray,
-    found: tuple[np.ndarray, np.ndarray],
     gain: float,
     last: bool,
-) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    for halvings in range(60):
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None:
+    """The end of the longest part of the step along which the function shrinks; None if there is none."""
+    for halvings in range(40):
         size = 0.5**halvings
         new = f(x + size * step)
         if new is not None and (last or abs(float(new[0] @ step)) <= (1 - size / 2) * gain):
             return x + size * step, new
-    return x, found
+    return None

@@ -74,10 +74,10 @@ class PartialScore:
         self.S, self.B = sets.at_risk(wr)
         self.open = self._informative()
         self.valid = bool((self.S > 0).all() and (self.B[self.open & sets.survived] > 0).all())
+        self.valid &= bool((self.r[sets.failed] > 1e-250).all())
         if not self.valid:
             return
         self.m = sets.at_risk(wr[:, None] * Z)[0] / self.S[:, None]
-        self.d = np.where(self.open, sets.d, 0.0)
         self.Z_failed, self.w_failed = Z[sets.failed], sets.weight[sets.failed]
         self.h = np.full(len(sets.d), np.inf)
         self._solve()
@@ -93,8 +93,12 @@ class PartialScore:
     def _set_failures(self, phi: np.ndarray, rest: np.ndarray) -> None:
         sets, w = self.sets, self.w_failed
         self.phi, self.rest = phi, rest
-        self.P = np.where(self.open, sets.over_failures(w * phi), 1.0)
-        self.R = np.where(self.open, sets.over_failures(w * rest), 1.0)  # - d(P - h S) / d log h
+        P, R = sets.over_failures(w * phi), sets.over_failures(w * rest)
+        # where those who fail were sure to, as far as rounding can tell, a jump says as little as a last one
+        self.open = self.open & (R > 1e-10 * P)
+        self.d = np.where(self.open, sets.d, 0.0)
+        self.P = np.where(self.open, P, 1.0)
+        self.R = np.where(self.open, R, 1.0)  # - d(P - h S) / d log h
         m_phi = sets.over_failures((w * phi)[:, None] * self.Z_failed) / self.P[:, None]
         alone = (sets.count == 1)[sets.jump]
         self.centred = np.where(alone[:, None], 0.0, self.Z_failed - m_phi[sets.jump])  # Z_j - m_phi
@@ -177,6 +181,8 @@ class ProductLimitScore(PartialScore):
             number = np.cumsum(tied) - 1
             self.h[tied] = _tied_jumps(w[rows], r[rows], number[j[rows]], self.B[tied], level[tied])
         x = np.where(self.open, self.h, 0.0)[j] * r
+        self.valid = bool((x < 1e100).all())  # the rest would overflow
+        x = np.minimum(x, 1e100)
         phi = np.where(x > 0, x / -np.expm1(-np.where(x > 0, x, 1.0)), 1.0)
         phi = np.where(self.open[j], phi, 0.0)
         self._set_failures(phi, phi**2 * np.exp(-x))
