@@ -367,6 +367,19 @@ def show(name: str, table: dict[str, list[float]]) -> None:
     print(flush=True, end="")
 
 
+def summarize(tables: dict[str, dict[str, list[float]]]) -> None:
+    """The smallest and the largest coverage over scores, as lines of a Markdown table."""
+    print("\n| setting | mean | difference | skill | declined |\n|---|---|---|---|---|")
+    for name, table in tables.items():
+        ranges = []
+        for what in ("mean", "difference", "skill"):
+            cells = [cell for key, cell in table.items() if key.startswith(f"{what}|")]
+            found = [value for value, declined in cells if declined <= 50 and not np.isnan(value)]
+            ranges.append(f"{min(found):.1f} to {max(found):.1f}" if found else "")
+        most = max(declined for _, declined in table.values())
+        print(f"| {SETTINGS[name].title} | {' | '.join(ranges)} | {most:.0f} |")
+
+
 def _cell(value: float, declined: float) -> str:
     if np.isnan(value):
         return "- "
@@ -384,8 +397,11 @@ def main() -> None:
     options = parser.parse_args()
     print(f"coverage of 95 % intervals in {options.replications} data sets, %; ! is outside of 93 to 97")
     print("declined: share of lines without an interval, for want of five events, %; () if more than half")
+    tables = {}
     for name in options.settings:
-        show(name, study(name, options.replications, options.jobs, options.store))
+        tables[name] = study(name, options.replications, options.jobs, options.store)
+        show(name, tables[name])
+    summarize(tables)
 
 
 if __name__ == "__main__":

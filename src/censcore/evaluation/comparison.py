@@ -14,7 +14,7 @@ from censcore._arrays import to_numpy
 from censcore.evaluation.catalogue import Case, Score
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
-from censcore.evaluation.inference import Estimate, adjust, effective_number, skill_interval
+from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, adjust, effective_number, skill_interval
 from censcore.evaluation.law_of_c import LawOfC
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.exceptions import InvalidInputError, MissingDependencyError
@@ -178,7 +178,9 @@ class Comparison:
                 lines += self._one_block(s, score, j, float(at), float(events[j]), found)
         return lines
 
-    def effective_events(self, score: Score | Measure, s: int = 0) -> np.ndarray:
+    def effective_events(
+        self, score: Score | Measure, s: int = 0, times: np.ndarray | None = None
+    ) -> np.ndarray:
         r"""How many events the mean of a score rests on, for each of its times or levels, (q,).
 
         A score of a time t rests on the events by t and on the subjects followed beyond t, whichever are
@@ -195,12 +197,15 @@ class Comparison:
             One of ``self.scores``.
         s : int
             Number of the subset, 0 for all subjects.
+        times : array, optional
+            Other times, for a score of times.
 
         Returns
         -------
         array, (q,)
         """
         case, weight = self._case, self.subsets[s].weight
+        case = case if times is None else replace(case, times=times)
         time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
         if score.axis == "level":
             until = np.max([of.quantiles for of in self.cases.values()], axis=0)
@@ -463,7 +468,6 @@ class Comparison:
 
 DESCRIPTIVE = "descriptive, not proper"
 NO_ERROR = "; the pairs, all won, all lost, or all with one subject in common, do not show its error"
-MINIMUM_EVENTS = 5  # effective events below which no error, rank or p-value is given
 UNTOLD = ("standard_error", "low", "high", "rank", "skill_standard_error", "skill_low", "skill_high")
 NUMBERS = ("mean", *UNTOLD[:4], "skill", *UNTOLD[4:], "events")
 CURVE_REFITS = 25  # of the law of C for the bands of a curve, where it needs them

@@ -50,6 +50,7 @@ from censcore._arrays import to_numpy
 from censcore.exceptions import InvalidInputError
 
 __all__ = [
+    "MINIMUM_EVENTS",
     "Estimate",
     "SMALLEST_P",
     "adjust",
@@ -60,6 +61,7 @@ __all__ = [
     "skill_interval",
 ]
 
+MINIMUM_EVENTS = 5  # effective events below which no error, rank or p-value is given
 POWERS = (2, 3, 4, 6)  # of the influence, whose sums give skewness and degrees of freedom
 MOST_STEPS = 40  # outwards in search of an end of an interval, each half as long again as the last
 DRAWS = 20_000  # of the joint distribution of test statistics, for simultaneous inference

@@ -11,7 +11,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import PointMass
 from censcore.evaluation.catalogue import SCORES
-from censcore.evaluation.inference import Estimate
+from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
 from censcore.evaluation.murphy import Elementary
 from censcore.evaluation.style import GREY, INK, styled
 from censcore.evaluation.tables import label
@@ -57,13 +57,18 @@ def _looks(comparison: Comparison) -> dict[str, dict[str, Any]]:
 
 
 def _curves(
-    axes: Axes, comparison: Comparison, x: np.ndarray, curves: dict[str, Estimate], marker: str = ""
+    axes: Axes,
+    comparison: Comparison,
+    x: np.ndarray,
+    curves: dict[str, Estimate],
+    marker: str = "",
+    told: np.ndarray | bool = True,
 ) -> None:
-    """Means with pointwise bands, and a legend above the axes."""
+    """Means with pointwise bands where these can be ``told``, and a legend above the axes."""
     for model, curve in curves.items():
         look = _looks(comparison)[model]
         low, high = curve.interval(comparison.confidence)
-        axes.fill_between(x, low, high, color=look["color"], alpha=0.12, lw=0)
+        axes.fill_between(x, low, high, where=told & curve.varies, color=look["color"], alpha=0.12, lw=0)
         axes.plot(x, curve.value, lw=2, label=model, marker=marker, ms=4, **look)
     _legend(axes, len(curves))
 
@@ -82,7 +87,7 @@ def _level(comparison: Comparison) -> str:
 
 
 def plot_brier(comparison: Comparison, scale: str = "localized") -> Figure:
-    """Brier score over time with pointwise bands."""
+    """Brier score over time, with pointwise bands where at least five events tell how wide they are."""
     if scale not in ("localized", "ipcw"):
         raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; {scale!r} came.")
     name = "brier_score" if scale == "localized" else "brier_score:ipcw"
@@ -92,7 +97,8 @@ def plot_brier(comparison: Comparison, scale: str = "localized") -> Figure:
     with _style() as Figure:
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes = figure.subplots()
-        _curves(axes, comparison, x, comparison.curve(SCORES[name], times=x))
+        told = comparison.effective_events(SCORES[name], times=x) >= MINIMUM_EVENTS
+        _curves(axes, comparison, x, comparison.curve(SCORES[name], times=x), told=told)
         axes.set(xlabel="time", ylabel=f"Brier score{', ipcw' if scale == 'ipcw' else ''}", xlim=(0, last))
         axes.set_ylim(bottom=0)
         return _titled(figure, f"Brier score over time, {_level(comparison)} bands")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from censcore.evaluation.inference import MINIMUM_EVENTS
+
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
@@ -79,7 +81,9 @@ def text_of(comparison: Comparison) -> str:
         f"standard errors: {settings['standard errors']}",
     ]
     if any(CANNOT_TELL in cell for _, cells in lines for cell in cells):
-        text.append(f"{CANNOT_TELL}: fewer than 5 effective events, or subjects followed beyond the time")
+        text.append(
+            f"{CANNOT_TELL}: fewer than {MINIMUM_EVENTS} effective events, or subjects beyond the time"
+        )
     if any(name.endswith(" *") for name, _ in lines):
         text.append("* descriptive, not proper; higher is better")
     text += [f"note: {note}" for note in comparison.notes]
