@@ -285,7 +285,7 @@ def targets(setting: Setting, found: cs.evaluation.Comparison) -> dict[str, dict
     of = Population(process, share, found.horizon)
     case = next(iter(found.cases.values()))
     laws = forecasts(process.x[of.states])
-    laws |= {m: c.F for m, c in found.cases.items() if m not in laws}
+    laws |= {m: c.F.marginal(0) for m, c in found.cases.items() if m not in laws}
     return {
         m: of.expected(F, case.times, case.levels, density=not process.step and not isinstance(F, cs.Step))
         for m, F in laws.items()
