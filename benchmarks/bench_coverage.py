@@ -224,8 +224,12 @@ CLUSTERED = Process(
     cs.Exponential(np.full(6, 0.7)),
     cluster_size=20,
 )
-WEIGHTED = three_states(
-    1.5, 0.0, cs.Exponential(np.array([0.4, 0.8, 1.6])), sampled=np.array([0.1, 0.3, 0.6])
+WEIGHTED = Process(  # a covariate in the forecasts would need a censoring distribution that knows the stratum
+    np.full(3, 1 / 3),
+    np.zeros(3),
+    cs.Weibull(1.5, np.ones(3)),
+    cs.Exponential(np.array([0.4, 0.8, 1.6])),
+    sampled=np.array([0.1, 0.3, 0.6]),
 )
 SETTINGS = {
     "exponential": Setting(EXPONENTIAL, 500, 500, title="exponential C, 500 subjects, 500 for training"),
