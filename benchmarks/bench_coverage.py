@@ -224,8 +224,12 @@ CLUSTERED = Process(
     cs.Exponential(np.full(6, 0.7)),
     cluster_size=20,
 )
-WEIGHTED = three_states(
-    1.5, 0.0, cs.Exponential(np.array([0.4, 0.8, 1.6])), sampled=np.array([0.1, 0.3, 0.6])
+WEIGHTED = Process(  # a covariate in the forecasts would need a censoring distribution that knows the stratum
+    np.full(3, 1 / 3),
+    np.zeros(3),
+    cs.Weibull(1.5, np.ones(3)),
+    cs.Exponential(np.array([0.4, 0.8, 1.6])),
+    sampled=np.array([0.1, 0.3, 0.6]),
 )
 SETTINGS = {
     "exponential": Setting(EXPONENTIAL, 500, 500, title="exponential C, 500 subjects, 500 for training"),
@@ -284,8 +288,8 @@ def targets(setting: Setting, found: cs.evaluation.Comparison) -> dict[str, dict
     share = np.array([0.0, 0.0, 1.0]) if setting.by else process.share
     of = Population(process, share, found.horizon)
     case = next(iter(found.cases.values()))
-    laws: dict[str, Any] = forecasts(process.x[of.states])
-    laws |= {m: c.F for m, c in found.cases.items() if m not in laws}
+    laws = forecasts(process.x[of.states])
+    laws |= {m: c.F.marginal(0) for m, c in found.cases.items() if m not in laws}
     return {
         m: of.expected(F, case.times, case.levels, density=not process.step and not isinstance(F, cs.Step))
         for m, F in laws.items()

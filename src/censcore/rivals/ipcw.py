@@ -10,9 +10,8 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import name_rows
-from censcore.exceptions import InvalidInputError, MissingCensoringError, PositivityError
-from censcore.outcomes import as_outcome
-from censcore.scores._problem import Problem, evaluation_times, known_law, pose
+from censcore.exceptions import InvalidInputError, PositivityError
+from censcore.scores._problem import Problem, evaluation_times, pose
 
 __all__ = ["CONVENTIONS", "Convention", "ipcw_binomial_log", "ipcw_brier"]
 
@@ -186,15 +185,8 @@ def _prepare(
         raise InvalidInputError(f"convention must be one of {sorted(CONVENTIONS)}; got {convention!r}.")
     given = zip(("left_limit", "normalize", "floor"), overrides, strict=True)
     rule = replace(CONVENTIONS[convention], **{name: value for name, value in given if value is not None})
-    y = as_outcome(y)
-    censoring = known_law(y) if censoring is None else censoring
-    if censoring is None:
-        raise MissingCensoringError(
-            "Some times are censored and no law of C was given. Pass censoring=..., for instance "
-            "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
-        )
     # events that the censoring distribution excludes are for the convention to judge
-    problem = pose(y, forecast, censoring, needs_law=False)
+    problem = pose(y, forecast, censoring, check_censoring=False)
     t, _ = evaluation_times(times, problem.y, None)
     return problem, t, rule
 

@@ -98,11 +98,13 @@ def pose(
     *,
     joint: bool = False,
     needs_law: bool = True,
+    check_censoring: bool = True,
 ) -> Problem:
     """Check and align what a score receives.
 
     ``joint`` admits several event times; ``needs_law=False`` is for scores whose value does not depend on
-    the law of C (the log score), where a missing law is no guess.
+    the law of C (the log score), where a missing law is no guess; ``check_censoring=False`` is for
+    published scores that have their own answer where the censoring distribution excludes what was observed.
     """
     y = as_outcome(y)
     _check_kind(forecast, "forecast")
@@ -118,7 +120,7 @@ def pose(
     if horizon is not None:
         tau = check_horizon(horizon, y)
         y, censoring = y.censor_at(tau), censoring.censor_at(tau)
-    if not (given or needs_law):
+    if not check_censoring or not (given or needs_law):
         return Problem(y, forecast, censoring)
     reached = [_chance_to_be_seen(part, law) for part, law in _by_censoring_time(y, censoring)]
     return Problem(y, forecast, censoring, reached[0] if y.time.ndim == 1 else None)
