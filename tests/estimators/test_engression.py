@@ -449,7 +449,8 @@ def test_scores_of_subjects_followed_longer_than_those_in_training():
     """An estimate ends with the training data; other subjects are scored up to that end, as cut by hand."""
     early = DATA.y.time.max(axis=1) < np.quantile(DATA.y.time.max(axis=1), 0.8)
     early &= ~DATA.y.event.all(axis=1)  # the last time is censored: the estimate ends there
-    model = cs.CensoredEngression(**SMALL).fit(DATA.X[early], DATA.y[early])
+    censoring = cs.Censoring(cs.KaplanMeier())
+    model = cs.CensoredEngression(**SMALL).fit(DATA.X[early], DATA.y[early], censoring=censoring)
     end = float(model._law.law.isf(0.0)[0])
     assert (DATA.y.time > end).any()
     cut = -model.score(DATA.X, DATA.y.censor_at(end))

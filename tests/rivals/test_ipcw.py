@@ -228,7 +228,7 @@ UNIFORM = cs.Uniform(0.0, 4.0)
         (lambda y, F: ipcw_brier(y, F, UNIFORM), InvalidInputError, "times="),
         (lambda y, F: ipcw_brier(y, F, UNIFORM, [1.0], convention="mine"), InvalidInputError, "convention"),
         (lambda y, F: ipcw_brier(y, F, UNIFORM, [1.0], normalize="max"), InvalidInputError, "normalize"),
-        (lambda y, F: ipcw_brier(y, F, cs.Step([2.0], sf=[0.0]), [2.5]), PositivityError, "no chance"),
+        (lambda y, F: ipcw_brier(y, F, cs.Step([2.0], sf=[0.0]), [2.5]), PositivityError, "zero in"),
         (lambda y, F: ipcw_brier(y, F, None, [1.0]), MissingCensoringError, "no law of C"),
         (lambda y, F: administrative_brier(y, F, UNIFORM, [1.0]), MissingCensoringError, "every row"),
         (lambda y, F: administrative_brier(y, F, UNIFORM), InvalidInputError, "times="),

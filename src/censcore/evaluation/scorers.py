@@ -69,12 +69,13 @@ def scorers(
     --------
     >>> import numpy as np, censcore as cs
     >>> from sklearn.model_selection import cross_validate
-    >>> y = cs.RightCensored(time=[3.0, 1.0, 2.0, 4.0, 2.0, 3.0], event=[1, 1, 0, 1, 1, 0])
-    >>> found = cross_validate(
-    ...     cs.WithCensoring(cs.KaplanMeier()), np.zeros((6, 1)), y, cv=3, scoring=cs.scorers(["crps"])
-    ... )
-    >>> found["test_crps"].round(3), found["test_horizon"]
-    (array([-0.953, -0.188, -0.328]), array([4., 3., 4.]))
+    >>> rng = np.random.default_rng(0)
+    >>> T, C = rng.exponential(2.0, 90), rng.uniform(0, 5, 90)
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> model = cs.WithCensoring(cs.KaplanMeier())
+    >>> found = cross_validate(model, np.zeros((90, 1)), y, cv=3, scoring=cs.scorers(["crps"]))
+    >>> found["test_crps"].round(3), found["test_horizon"].round(1)
+    (array([-0.437, -0.407, -0.469]), array([2.8, 3.3, 2.9]))
     """
     return {score.name: Scorer(score, times, levels) for score in named_scores(scores)} | {
         "horizon": horizon_of

@@ -27,7 +27,8 @@ def check_componentwise(C: Any) -> None:
 def known_rows(y: RightCensored, C: Any) -> np.ndarray:
     """Rows whose censoring time is known: seen, or the only time that C can have; (n,) booleans."""
     censored = ~to_numpy(y.event).reshape(len(y), -1)
-    known = np.stack([~np.isnan(to_numpy(C.marginal(j).known_time())) for j in range(C.k)], axis=1)
+    times = [np.broadcast_to(to_numpy(C.marginal(j).known_time()), (len(y),)) for j in range(C.k)]
+    known = ~np.isnan(np.stack(times, axis=1))
     if C.k == 1:
         return np.logical_or(censored.any(axis=1), known[:, 0])
     return np.all(censored | known, axis=1)
