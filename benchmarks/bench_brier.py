@@ -1,4 +1,4 @@
-"""IPCW Brier score with an estimated law of C, validation included, against scikit-survival and hazardous.
+"""IPCW Brier score with an estimated censoring distribution, validation included, against scikit-survival and hazardous.
 
 All three start from arrays of times, events and survival probabilities and end with one mean per time; ours
 gives one loss per row and time on the way.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import censcore as cs
-from censcore.rivals import d_calibration
+from censcore.published import d_calibration
 
 DATA_SETS = 1000
 

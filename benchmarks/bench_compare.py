@@ -1,6 +1,6 @@
 """Comparing 5 models by 6 scores, with intervals, against one integrated Brier score of scikit-survival.
 
-Both work on survival matrices of 20,000 rows by 100 times; the comparison fits the law of C, gives 30 mean
+Both work on survival matrices of 20,000 rows by 100 times; the comparison fits the censoring distribution, gives 30 mean
 scores with standard errors that cover its estimation, and the paired differences.
 """
 

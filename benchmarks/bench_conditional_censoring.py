@@ -1,7 +1,7 @@
-"""Censoring that depends on a covariate: a pooled law of C is biased, a conditional one is not.
+"""Censoring that depends on a covariate: a pooled censoring distribution is biased, a conditional one is not.
 
 T and C are exponential; a covariate x shortens T and lengthens follow-up, or the other way round. The truth
-is forecast, and so is a law that understates the effect of x. Means are over many data sets; ``warned`` is
+is forecast, and so is a distribution that understates the effect of x. Means are over many data sets; ``warned`` is
 how often the diagnostic saw signs (p < 0.01) that censoring depends on covariates, which in the first
 scenario, where it does not, is its level.
 """
@@ -14,7 +14,7 @@ import censcore as cs
 
 DATA_SETS, ROWS, HORIZON, TIME = 200, 1000, 1.2, 0.8
 EFFECTS = {"C does not depend on x": 0.0, "C depends on x": 0.5, "C depends on x, the other way": -0.5}
-LAWS = ("true", "pooled Kaplan-Meier", "Cox given x")
+DISTRIBUTIONS = ("true", "pooled Kaplan-Meier", "Cox given x")
 
 
 def draw(effect: float, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -44,7 +44,9 @@ def main() -> None:
         x, T, _ = draw(effect, 400_000, rng)
         seen = cs.RightCensored(T, np.ones(len(T)))
         latent = {name: scores(seen, F, cs.PointMass(np.inf)) for name, F in forecasts(x).items()}
-        found: dict[tuple[str, str], list[np.ndarray]] = {(law, f): [] for law in LAWS for f in latent}
+        found: dict[tuple[str, str], list[np.ndarray]] = {
+            (distribution, f): [] for distribution in DISTRIBUTIONS for f in latent
+        }
         warned = 0
         for _ in range(DATA_SETS):
             x, T, C = draw(effect, ROWS, rng)
@@ -54,9 +56,9 @@ def main() -> None:
             exact = cs.Exponential(np.exp(-effect * x[:, 0]) / 1.5)
             said = cs.censoring_diagnostic(y, pooled, x, horizon=HORIZON).warnings
             warned += any("censoring depends on covariates" in warning for warning in said)
-            for law, C_law in zip(LAWS, (exact, pooled, given), strict=True):
+            for distribution, C_distribution in zip(DISTRIBUTIONS, (exact, pooled, given), strict=True):
                 for name, F in forecasts(x).items():
-                    found[law, name].append(scores(y, F, C_law))
+                    found[distribution, name].append(scores(y, F, C_distribution))
         show(title, latent, found, warned)
 
 
@@ -70,11 +72,13 @@ def show(
     print(f"{'bias, %':22s}{'truth':^22s}{'understated':^22s}{'gain of the truth':^22s}")
     print(f"{'':22s}" + 3 * f"{'Brier':>11s}{'integrated':>11s}")
     gain = latent["understated"] - latent["truth"]
-    for law in LAWS:
-        means = {name: np.mean(found[law, name], axis=0) for name in latent}
+    for distribution in DISTRIBUTIONS:
+        means = {name: np.mean(found[distribution, name], axis=0) for name in latent}
         cells = [100 * (means[name] / latent[name] - 1) for name in latent]
         cells.append(100 * ((means["understated"] - means["truth"]) / gain - 1))
-        print(f"{law:22s}" + "".join(f"{value:+11.1f}" for pair in cells for value in pair), flush=True)
+        print(
+            f"{distribution:22s}" + "".join(f"{value:+11.1f}" for pair in cells for value in pair), flush=True
+        )
     spread = np.std(found["true", "truth"], axis=0) / np.sqrt(DATA_SETS) / latent["truth"]
     print(f"{'standard error':22s}" + "".join(f"{100 * value:11.1f}" for value in spread))
 

@@ -82,10 +82,10 @@ class Process:
         effect = rng.integers(2, size=groups.max() + 1)[groups]
         return 2 * rng.integers(len(shares) // 2, size=n) + effect, groups
 
-    def sf(self, law: Univariate, t: np.ndarray, states: np.ndarray) -> np.ndarray:
+    def sf(self, distribution: Univariate, t: np.ndarray, states: np.ndarray) -> np.ndarray:
         """P(> t) of rounded times for each state, (states, times)."""
         at = np.floor(np.round(t / self.step, 9)) * self.step if self.step else t
-        return law.take(states).sf(at[None, :])
+        return distribution.take(states).sf(at[None, :])
 
 
 def three_states(shape: float, effect: float, C: Univariate, **options: Any) -> Process:
@@ -162,8 +162,8 @@ class Population:
     def _mean(self, values: np.ndarray) -> np.ndarray:
         return self.share[self.states] @ values
 
-    def _sf(self, law: Univariate, t: np.ndarray) -> np.ndarray:
-        return self.process.sf(law, t, self.states)
+    def _sf(self, distribution: Univariate, t: np.ndarray) -> np.ndarray:
+        return self.process.sf(distribution, t, self.states)
 
     def _nodes(self, F: Univariate, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         edges = [np.linspace(0, self.horizon, 60), q.reshape(-1)]
@@ -188,7 +188,7 @@ class Population:
 
     def _log(self, F: Univariate, s: np.ndarray, ds: np.ndarray) -> float:
         h = np.array([self.horizon])
-        T, C = (law.take(self.states) for law in (self.process.T, self.process.C))
+        T, C = (distribution.take(self.states) for distribution in (self.process.T, self.process.C))
         s, h = s[None, :], h[None, :]
         seen = np.exp(T.logpdf(s)) * C.sf(s) * F.logpdf(s)
         left = T.sf(s) * np.exp(C.logpdf(s)) * F.logsf(s)
@@ -288,11 +288,11 @@ def targets(setting: Setting, found: cs.evaluation.Comparison) -> dict[str, dict
     share = np.array([0.0, 0.0, 1.0]) if setting.by else process.share
     of = Population(process, share, found.horizon)
     case = next(iter(found.cases.values()))
-    laws = forecasts(process.x[of.states])
-    laws |= {m: c.F.marginal(0) for m, c in found.cases.items() if m not in laws}
+    distributions = forecasts(process.x[of.states])
+    distributions |= {m: c.F.marginal(0) for m, c in found.cases.items() if m not in distributions}
     return {
         m: of.expected(F, case.times, case.levels, density=not process.step and not isinstance(F, cs.Step))
-        for m, F in laws.items()
+        for m, F in distributions.items()
     }
 
 

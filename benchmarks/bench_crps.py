@@ -21,8 +21,8 @@ def censored(T: np.ndarray, c: np.ndarray) -> cs.RightCensored:
     return cs.RightCensored(np.minimum(T, c), c >= T)
 
 
-def law_of_c(rng: np.random.Generator) -> cs.Distribution:
-    """A Kaplan-Meier law estimated from as many other rows."""
+def censoring_distribution(rng: np.random.Generator) -> cs.Distribution:
+    """A Kaplan-Meier distribution estimated from as many other rows."""
     train = censored(rng.weibull(1.5, ROWS), rng.exponential(1.5, ROWS))
     return cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution(np.zeros((ROWS, 1)))
 
@@ -31,7 +31,7 @@ def compare(dtype: Any) -> None:
     rng = np.random.default_rng(0)
     x = rng.weibull(1.5, (ROWS, MEMBERS)).astype(dtype)
     T = rng.weibull(1.5, ROWS).astype(dtype)
-    seen, C = cs.RightCensored(T, np.ones(ROWS)), law_of_c(rng)
+    seen, C = cs.RightCensored(T, np.ones(ROWS)), censoring_distribution(rng)
     y, end = censored(T, rng.exponential(1.5, ROWS).astype(dtype)), 3.0
 
     def peer() -> Any:
@@ -63,7 +63,7 @@ def compare(dtype: Any) -> None:
             **{
                 "censcore, uncensored": uncensored,
                 "censcore, uncensored, one thread": single(uncensored),
-                f"censcore, marginalized, KM law of {jumps} jumps": marginalized,
+                f"censcore, marginalized, KM distribution of {jumps} jumps": marginalized,
                 "censcore, marginalized, every row an event": all_events,
                 "censcore, marginalized, one thread": single(marginalized),
                 "scoringrules, uncensored": peer,
@@ -73,21 +73,23 @@ def compare(dtype: Any) -> None:
 
 
 def smooth() -> None:
-    """No peer: what the laws without a finite sum cost."""
+    """No peer: what the distributions without a finite sum cost."""
     rng = np.random.default_rng(1)
     F = cs.Weibull(rng.uniform(0.8, 2, ROWS), rng.uniform(0.5, 2, ROWS))
     knots = np.linspace(0.05, 5, 100)
     linear = cs.PiecewiseLinear(knots, sf=F.sf(knots[None, :]) * (knots < 5))
-    C = law_of_c(rng)
+    C = censoring_distribution(rng)
     y = censored(rng.weibull(1.5, ROWS), rng.exponential(1.5, ROWS))
     print_ratios(
-        f"{ROWS:,} rows, laws of T without a finite sum",
+        f"{ROWS:,} rows, distributions of T without a finite sum",
         alternate(
             3,
             **{
-                "Weibull under a KM law": lambda: cs.crps(y, F, C, horizon=3.0),
-                "Weibull under an exponential law": lambda: cs.crps(y, F, cs.Exponential(1 / 1.5)),
-                "piecewise linear, 100 knots, under a KM law": lambda: cs.crps(y, linear, C, horizon=3.0),
+                "Weibull under a KM distribution": lambda: cs.crps(y, F, C, horizon=3.0),
+                "Weibull under an exponential distribution": lambda: cs.crps(y, F, cs.Exponential(1 / 1.5)),
+                "piecewise linear, 100 knots, under a KM distribution": lambda: cs.crps(
+                    y, linear, C, horizon=3.0
+                ),
             },
         ),
     )

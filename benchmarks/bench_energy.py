@@ -22,7 +22,7 @@ import censcore as cs
 from censcore._numerics import chunked_rows
 from censcore.scores._compatible import compatible_times, known_rows
 from censcore.scores._pairs import energy_loss, fastest_terms
-from censcore.simulation import LogNormalWorld
+from censcore.simulation import LogNormalScenario
 
 
 def seconds(function: Callable[[], Any]) -> float:
@@ -72,25 +72,27 @@ def _on_one_core(function: Callable[[], Any]) -> float:
 
 
 def marginalized(n: int = 1000, m: int = 1024, draws: int = 512) -> None:
-    world = LogNormalWorld(k=3, censoring="uniform")
-    data = world.sample(n, seed=0)
-    forecast = cs.Ensemble(world.event_law(data.X).sample(m, 1))
-    law = world.censoring_law(data.X)
-    known = known_rows(data.y, law)
+    scenario = LogNormalScenario(k=3, censoring="uniform")
+    data = scenario.sample(n, seed=0)
+    forecast = cs.Ensemble(scenario.event_distribution(data.X).sample(m, 1))
+    distribution = scenario.censoring_distribution(data.X)
+    known = known_rows(data.y, distribution)
 
     def brute(seed: int = 2) -> np.ndarray:
         """All pairs at random draws of C where it is unknown, at the known C elsewhere."""
-        loss = cs.energy_score(data.y, forecast, law, pairs="all", draws=1)
-        loss[~known] = _at_random_draws(data.y[~known], forecast[~known], law, draws, seed)
+        loss = cs.energy_score(data.y, forecast, distribution, pairs="all", draws=1)
+        loss[~known] = _at_random_draws(data.y[~known], forecast[~known], distribution, draws, seed)
         return loss
 
-    reference = cs.energy_score(data.y, forecast, law, pairs="all", draws=128, seed=3)
-    seeds = [cs.energy_score(data.y, forecast, law, seed=seed) for seed in range(5)]
+    reference = cs.energy_score(data.y, forecast, distribution, pairs="all", draws=128, seed=3)
+    seeds = [cs.energy_score(data.y, forecast, distribution, seed=seed) for seed in range(5)]
     by_default = float(np.sqrt(np.mean((np.array(seeds) - reference) ** 2)))
     start = time.perf_counter()
     by_force = float(np.sqrt(np.mean((brute() - reference) ** 2)))
     spent_force = time.perf_counter() - start
-    spent = statistics.median(seconds(lambda: cs.energy_score(data.y, forecast, law)) for _ in range(7))
+    spent = statistics.median(
+        seconds(lambda: cs.energy_score(data.y, forecast, distribution)) for _ in range(7)
+    )
     slice_ = np.minimum(forecast.samples[:8], 2.0)
     per_draw = seconds(lambda: [pdist(zi).mean() for zi in slice_]) / 8
     spent_pdist = per_draw * (draws * int((~known).sum()) + int(known.sum()))
@@ -106,27 +108,27 @@ def marginalized(n: int = 1000, m: int = 1024, draws: int = 512) -> None:
 
 
 def _at_random_draws(
-    y: cs.RightCensored, forecast: cs.Ensemble, law: Any, draws: int, seed: int
+    y: cs.RightCensored, forecast: cs.Ensemble, distribution: Any, draws: int, seed: int
 ) -> np.ndarray:
     levels = np.random.default_rng(seed).random((len(y), draws, 1))
     terms = fastest_terms(forecast.samples, None, 1e12)
 
     def part(rows: slice) -> np.ndarray:
-        c = compatible_times(y[rows], law, levels[rows])
+        c = compatible_times(y[rows], distribution, levels[rows])
         return energy_loss(forecast.samples[rows], y.time[rows], c, fair=False, terms=terms)
 
     return chunked_rows(part, len(y), 1, forecast.samples, 4)
 
 
 def memory(n: int = 100_000, m: int = 200) -> None:
-    world = LogNormalWorld(k=2, censoring="uniform")
-    data = world.sample(n, seed=0)
+    scenario = LogNormalScenario(k=2, censoring="uniform")
+    data = scenario.sample(n, seed=0)
     forecast = cs.Ensemble(np.random.default_rng(1).exponential(size=(n, m, 2)))
-    law = world.censoring_law(data.X)
-    cs.energy_score(data.y[:2000], forecast[:2000], law)
-    spent = seconds(lambda: cs.energy_score(data.y, forecast, law))
+    distribution = scenario.censoring_distribution(data.X)
+    cs.energy_score(data.y[:2000], forecast[:2000], distribution)
+    spent = seconds(lambda: cs.energy_score(data.y, forecast, distribution))
     tracemalloc.start()
-    cs.energy_score(data.y, forecast, law)
+    cs.energy_score(data.y, forecast, distribution)
     extra = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     size = forecast.samples.nbytes / 2**20

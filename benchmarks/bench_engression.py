@@ -20,7 +20,7 @@ import censcore as cs
 from censcore.estimators.engression.loss import EngressionTask
 from censcore.estimators.training import Recipe, _Run
 from censcore.scores._pairs import energy_loss
-from censcore.simulation import LogNormalWorld, Sample
+from censcore.simulation import LogNormalScenario, Sample
 
 CPU = torch.device("cpu")
 ROWS, HELD_OUT, MEMBERS, ROUNDS = 4000, 1000, 512, 9
@@ -46,11 +46,11 @@ def prepared(k: int, censoring: str) -> _Run:
         found.update(task=task, rows=rows, recipe=recipe)
         raise Stop
 
-    world = LogNormalWorld(k, censoring=censoring)
-    data = world.sample(ROWS, seed=0)
+    scenario = LogNormalScenario(k, censoring=censoring)
+    data = scenario.sample(ROWS, seed=0)
     model = cs.CensoredEngression(random_state=0, device="cpu", validation_fraction=0.0)
     with patch("censcore.estimators.neural.train", look), suppress(Stop):
-        model.fit(data.X, data.y, world.censoring_law(data.X))
+        model.fit(data.X, data.y, scenario.censoring_distribution(data.X))
     task = found["task"]
     if censoring == "none":
         task = Uncensored(task.network, task.scale, task.samples, task.beta, task.mixed)
@@ -77,11 +77,11 @@ def epochs() -> None:
 
 def reach() -> None:
     """Fits of growing length until the held-out energy scores of the other package are reached."""
-    world = LogNormalWorld(k=3, censoring="none", clip=50.0)
-    train, test = world.sample(ROWS, seed=0), world.sample(HELD_OUT, seed=1)
+    scenario = LogNormalScenario(k=3, censoring="none", clip=50.0)
+    train, test = scenario.sample(ROWS, seed=0), scenario.sample(HELD_OUT, seed=1)
     print(f"{ROWS:,} uncensored rows, k = 3{'':21s} {'wall s':>8s} {'CPU s':>8s} {'held-out score':>15s}")
-    truth = held_out(world.event_law(test.X).sample(MEMBERS, 2), test.T)
-    print(f"  {'the true law':45s} {'':8s} {'':8s} {truth:15.4f}")
+    truth = held_out(scenario.event_distribution(test.X).sample(MEMBERS, 2), test.T)
+    print(f"  {'the true distribution':45s} {'':8s} {'':8s} {truth:15.4f}")
     goals = {
         "engression, its defaults": peer(train, test),
         "engression, ten times its learning rate": peer(train, test, lr=1e-3),

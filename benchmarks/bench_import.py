@@ -13,7 +13,7 @@ STATEMENTS = {
     "import numpy": "import numpy",
     "import scipy.stats": "import scipy.stats",
     "import censcore": "import censcore",
-    "... with outcomes, laws, scores": "import censcore; censcore.scores",
+    "... with outcomes, distributions, scores": "import censcore; censcore.scores",
     "... and estimators": "import censcore; censcore.scores, censcore.estimators",
 }
 

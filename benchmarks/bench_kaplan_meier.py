@@ -1,4 +1,4 @@
-"""Kaplan-Meier curves and laws of C against scikit-survival and lifelines: time, and bias on tied data.
+"""Kaplan-Meier curves and censoring distributions against scikit-survival and lifelines: time, and bias on tied data.
 
 The bias is that of the mean ipcw Brier score of a forecast, relative to its Brier score without censoring,
 over 200 data sets of 2,000 rows with T and C geometric(0.15) and C capped at 10.
@@ -37,7 +37,7 @@ def medians(**tasks: Callable[[], object]) -> dict[str, float]:
     return {name: statistics.median(taken) for name, taken in seconds.items()}
 
 
-def law_of_c(y: cs.RightCensored) -> Any:
+def censoring_distribution(y: cs.RightCensored) -> Any:
     return cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
 
 
@@ -51,12 +51,12 @@ def show_times() -> None:
         sksurv=lambda: kaplan_meier_estimator(y.event, y.time),
         lifelines=lambda: KaplanMeierFitter().fit(y.time, y.event),
     )
-    laws = medians(
-        censcore=lambda: law_of_c(y).sf_left(y.time),
+    distributions = medians(
+        censcore=lambda: censoring_distribution(y).sf_left(y.time),
         sksurv=lambda: CensoringDistributionEstimator().fit(structured).predict_ipcw(structured),
     )
     print(f"{ROWS:,} rows{'':24s} {'ms':>8s} {'times ours':>11s}")
-    for what, taken in (("curve", curves), ("law of C, read at every y", laws)):
+    for what, taken in (("curve", curves), ("censoring distribution, read at every y", distributions)):
         for name, value in taken.items():
             print(f"{what:26s} {name:9s} {1e3 * value:6.2f} {value / taken['censcore']:11.2f}")
 
@@ -64,7 +64,7 @@ def show_times() -> None:
 def show_bias() -> None:
     times = np.array([2.0, 4.0, 6.0])
     print(f"\n{'bias of the ipcw Brier score, %':33s}" + "".join(f"{f't = {t:g}':>9s}" for t in times))
-    for title, S in (("the true law, 0.85^t", 0.85**times), ("a forecast of 0.8^t", 0.8**times)):
+    for title, S in (("the true distribution, 0.85^t", 0.85**times), ("a forecast of 0.8^t", 0.8**times)):
         bias = bias_of(S, times, np.random.default_rng(7))
         for name, values in bias.items():
             print(f"{title:22s} {name:10s}" + "".join(f"{100 * value:+9.2f}" for value in values))
@@ -77,7 +77,7 @@ def bias_of(S: np.ndarray, times: np.ndarray, rng: np.random.Generator) -> dict[
     for _ in range(DATA_SETS):
         T, C = rng.geometric(0.15, 2000), np.minimum(rng.geometric(0.15, 2000), 10)
         y = cs.RightCensored(np.minimum(T, C).astype(float), T <= C)
-        ours = cs.brier_score(y, cs.Step(times, sf=S), law_of_c(y), times, scale="ipcw")
+        ours = cs.brier_score(y, cs.Step(times, sf=S), censoring_distribution(y), times, scale="ipcw")
         structured = Surv.from_arrays(y.event, y.time)
         scores["censcore"].append(ours.mean(axis=0))
         scores["sksurv"].append(brier_score(structured, structured, np.tile(S, (2000, 1)), times)[1])

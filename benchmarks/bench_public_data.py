@@ -1,6 +1,6 @@
-"""Five models on six public data sets, by every score, under a pooled and a conditional law of C.
+"""Five models on six public data sets, by every score, under a pooled and a conditional censoring distribution.
 
-Every row is forecast by models that never saw it (five folds), and scored under laws of C that never saw it:
+Every row is forecast by models that never saw it (five folds), and scored under censoring distributions that never saw it:
 a pooled Kaplan-Meier curve, and a Cox regression of C on the covariates. Writes the page
 ``docs/results/public_data.md``.
 """
@@ -86,11 +86,11 @@ def out_of_fold(X: np.ndarray, y: cs.RightCensored, splits: list[Any]) -> dict[s
     fold = np.zeros(len(y), dtype=int)
     for k, (_, test) in enumerate(splits):
         fold[test] = k
-    laws: dict[str, cs.Distribution] = {}
+    distributions: dict[str, cs.Distribution] = {}
     for name, make in MODELS.items():
         parts = [make().fit(X[a], y[a]).predict_distribution(X[b]) for a, b in splits]
-        laws[name] = Grouped(parts, fold)
-    return laws
+        distributions[name] = Grouped(parts, fold)
+    return distributions
 
 
 def study(name: str, X: np.ndarray, y: cs.RightCensored) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -104,9 +104,9 @@ def study(name: str, X: np.ndarray, y: cs.RightCensored) -> tuple[pd.DataFrame, 
             forecasts, y, cs.Censoring(estimator, cv=splits), X=X, reference="Kaplan-Meier", horizon=horizon,
             refits=REFITS,
         )  # fmt: skip
-        frames.append(found.frame().assign(law=kind, data=name))
+        frames.append(found.frame().assign(distribution=kind, data=name))
         if kind == "pooled":
-            test = cs.censoring_diagnostic(y, found.law.law, X, horizon=horizon).covariates
+            test = cs.censoring_diagnostic(y, found.distribution.distribution, X, horizon=horizon).covariates
             p = np.nan if test is None else test.p_value
             facts = {
                 "rows": len(y), "columns": X.shape[1], "events": int(y.event.sum()), "horizon": horizon,
@@ -121,22 +121,22 @@ def study(name: str, X: np.ndarray, y: cs.RightCensored) -> tuple[pd.DataFrame, 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
     """One line per score: times and levels are averaged."""
     known = frame[frame["score"].isin(SCORES) & frame["mean"].notna()]
-    lines = known.groupby(["data", "score", "law", "model"], sort=False)["mean"].mean().reset_index()
-    lines["rank"] = lines.groupby(["data", "score", "law"])["mean"].rank()
+    lines = known.groupby(["data", "score", "distribution", "model"], sort=False)["mean"].mean().reset_index()
+    lines["rank"] = lines.groupby(["data", "score", "distribution"])["mean"].rank()
     return lines
 
 
 def table(lines: pd.DataFrame, frame: pd.DataFrame, data: str) -> list[str]:
     out = [
-        "| score | law of C | " + " | ".join(MODELS) + " | ranking changes |",
+        "| score | censoring distribution | " + " | ".join(MODELS) + " | ranking changes |",
         "|---" * (len(MODELS) + 3) + "|",
     ]
     for score, title in SCORES.items():
         block = lines[(lines["data"] == data) & (lines["score"] == score)]
         orders = {}
-        for law in ("pooled", "conditional"):
-            part = block[block["law"] == law].set_index("model")
-            orders[law] = tuple(part["mean"].sort_values().index)
+        for distribution in ("pooled", "conditional"):
+            part = block[block["distribution"] == distribution].set_index("model")
+            orders[distribution] = tuple(part["mean"].sort_values().index)
             best = part["mean"].idxmin() if len(part) else None
             cells = []
             for model in MODELS:
@@ -146,9 +146,11 @@ def table(lines: pd.DataFrame, frame: pd.DataFrame, data: str) -> list[str]:
                 text = "inf" if np.isinf(part["mean"][model]) else f"{part['mean'][model]:.4g}"
                 cells.append(f"**{text}**" if model == best else text)
             changed = (
-                "" if law == "pooled" else ("yes" if orders["pooled"] != orders["conditional"] else "no")
+                ""
+                if distribution == "pooled"
+                else ("yes" if orders["pooled"] != orders["conditional"] else "no")
             )
-            out.append(f"| {title} | {law} | " + " | ".join(cells) + f" | {changed} |")
+            out.append(f"| {title} | {distribution} | " + " | ".join(cells) + f" | {changed} |")
     return out
 
 
@@ -175,13 +177,16 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
         text += ["", f"## {name}", "", *table(lines, frame, name)]
         for score in SCORES:
             block = lines[(lines["data"] == name) & (lines["score"] == score)]
-            orders = {law: tuple(part.sort_values("mean")["model"]) for law, part in block.groupby("law")}
+            orders = {
+                distribution: tuple(part.sort_values("mean")["model"])
+                for distribution, part in block.groupby("distribution")
+            }
             total += 1
             if orders["pooled"] != orders["conditional"]:
                 changes.append((name, score))
                 if orders["pooled"][0] != orders["conditional"][0]:
                     first, second = orders["pooled"][0], orders["conditional"][0]
-                    means = block[block["law"] == "pooled"].set_index("model")["mean"]
+                    means = block[block["distribution"] == "pooled"].set_index("model")["mean"]
                     winners.append((name, score, first, second, means[second] / means[first] - 1))
     moves = {name: largest_move(frame) for name, (frame, _) in results.items()}
     facts = {name: fact for name, (_, fact) in results.items()}
@@ -190,9 +195,9 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
 
 
 def largest_move(frame: pd.DataFrame) -> float:
-    """How far the law of C moves a mean CRPS, in standard errors."""
-    crps = frame[(frame["score"] == "crps")].pivot_table(index="model", columns="law", values="mean")
-    error = frame[(frame["score"] == "crps") & (frame["law"] == "pooled")].set_index("model")[
+    """How far the censoring distribution moves a mean CRPS, in standard errors."""
+    crps = frame[(frame["score"] == "crps")].pivot_table(index="model", columns="distribution", values="mean")
+    error = frame[(frame["score"] == "crps") & (frame["distribution"] == "pooled")].set_index("model")[
         "standard_error"
     ]
     return float(((crps["conditional"] - crps["pooled"]).abs() / error).max())
@@ -211,17 +216,17 @@ def lessons(
     return [
         "## Do the rankings change?",
         "",
-        "- Between the pooled and the conditional law of C the order of the five models changes in "
+        "- Between the pooled and the conditional censoring distribution the order of the five models changes in "
         f"{len(changes)} of {total} lines, and the winner in {len(winners)}"
-        + (f" ({told} under the pooled law)." if told else "."),
+        + (f" ({told} under the pooled distribution)." if told else "."),
         f"- Covariates predict censoring (p < 0.01) in {', '.join(predicted) or 'none'}. The choice of the "
-        "law moves a mean CRPS by at most "
+        "distribution moves a mean CRPS by at most "
         + ", ".join(f"{move:.2f} ({name})" for name, move in moves.items())
         + " standard errors.",
         f"- Of the {10 * len(facts)} pairs of models, CRPS tells {clear} apart at the adjusted 5 % level. "
         "Most "
         "rankings between regressions and ensembles of trees on data of this size are noise, under either "
-        "law.",
+        "distribution.",
     ]
 
 

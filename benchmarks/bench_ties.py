@@ -1,7 +1,7 @@
 """One Brier score, five implementations: what they say on tied data, and which is unbiased.
 
 Times are whole numbers, so that most are tied: T and C are geometric(0.15), C at most 10. The forecast is the
-true law, and its Brier score without censoring is known: S(t)(1 - S(t)). Bias is over many data sets.
+true distribution, and its Brier score without censoring is known: S(t)(1 - S(t)). Bias is over many data sets.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def main() -> None:
                 found[name].append(score(*data))
         S = data[2][0]
         truth = S * (1 - S)
-        print(f"\n{title}: ipcw Brier score of the true law, {DATA_SETS} data sets of {ROWS} rows")
+        print(f"\n{title}: ipcw Brier score of the true distribution, {DATA_SETS} data sets of {ROWS} rows")
         print(f"{'':18s}{'mean':^27s}{'bias, %':^27s}")
         print(f"{'':18s}" + 2 * "".join(f"{f't = {t:g}':>9s}" for t in TIMES))
         print(f"{'no censoring':18s}" + "".join(f"{value:9.4f}" for value in truth))

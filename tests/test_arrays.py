@@ -63,7 +63,9 @@ def test_one_namespace_names_the_parts_that_differ():
     torch = pytest.importorskip("torch")
     assert one_namespace(a=1.0, b=[2.0], c=None) is namespace(np.ones(1))
     assert one_namespace(a=1.0, b=torch.ones(1)) is namespace(torch.ones(1))
-    with pytest.raises(InvalidTypeError, match=r"forecast in NumPy, outcome in torch on cpu.*law.like"):
+    with pytest.raises(
+        InvalidTypeError, match=r"forecast in NumPy, outcome in torch on cpu.*distribution.like"
+    ):
         one_namespace(forecast=np.ones(1), outcome=torch.ones(1), horizon=3.0)
 
 

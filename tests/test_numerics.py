@@ -39,8 +39,8 @@ def test_integrate_follows_heavy_tails_on_the_log_scale():
 def test_panels_one_by_one():
     a, b = np.array([[0.0, 2.0]]), np.array([[1.0, 2.0]])
     np.testing.assert_allclose(integrate_panels(np.exp, a, b), [[np.expm1(1.0), 0.0]], rtol=1e-15)
-    one_law_for_three = integrate_panels(lambda t: np.array([[1.0], [2.0], [3.0]]) * t, a, b)
-    np.testing.assert_allclose(one_law_for_three, [[0.5, 0], [1.0, 0], [1.5, 0]])
+    one_distribution_for_three = integrate_panels(lambda t: np.array([[1.0], [2.0], [3.0]]) * t, a, b)
+    np.testing.assert_allclose(one_distribution_for_three, [[0.5, 0], [1.0, 0], [1.5, 0]])
 
 
 @given(st.floats(1e-300, 1.0, exclude_max=True))

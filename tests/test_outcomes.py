@@ -109,10 +109,10 @@ def test_pandas_nullable_and_boolean_columns():
 @pytest.mark.parametrize(
     ("time", "event", "message"),
     [
-        ([1.0, np.nan], [1, 0], "time must be non-negative and finite; nan came, in 1 row"),
-        ([1.0, None], [1, 0], "time must be non-negative and finite; nan came"),
-        ([1.0, INF], [1, 0], "time must be non-negative and finite; inf came"),
-        ([1.0, -2.0], [1, 0], "time must be non-negative and finite; -2.0 came"),
+        ([1.0, np.nan], [1, 0], "time must be non-negative and finite; got nan, in 1 row"),
+        ([1.0, None], [1, 0], "time must be non-negative and finite; got nan"),
+        ([1.0, INF], [1, 0], "time must be non-negative and finite; got inf"),
+        ([1.0, -2.0], [1, 0], "time must be non-negative and finite; got -2.0"),
         ([1.0, 2.0], [1, 0, 1], r"event must have the shape of time, \(2,\)"),
         ([1.0, 2.0], [[1, 0]], "event must have the shape of time"),
         ([], [], "at least one row"),
@@ -159,7 +159,7 @@ def test_left_truncation_is_refused_by_name():
         ([2.0, 3.0], [1, 1], [2.0, 2.5], r"time must not exceed censoring_time; it does in 1 row \(1\)"),
         ([2.0, 3.0], [0, 1], [2.5, 3.0], "A censored time must equal its censoring_time"),
         ([2.0, 3.0], [0, 1], INF, "A censored time must equal its censoring_time"),
-        ([2.0, 3.0], [1, 1], [2.0, np.nan], "censoring_time must be non-negative; nan came"),
+        ([2.0, 3.0], [1, 1], [2.0, np.nan], "censoring_time must be non-negative; got nan"),
         ([2.0, 3.0], [1, 1], [-2.0, 4.0], "censoring_time must be non-negative"),
         ([2.0, 3.0], [1, 1], [2.0, 3.0, 4.0], r"censoring_time must be a number, \(2,\)"),
         ([[2.0, 3.0], [4.0, 4.0]], [[1, 0], [0, 0]], [3.5, 4.0], "A censored time must equal"),
@@ -179,7 +179,7 @@ def test_frames_and_arrays_of_the_wrong_kind():
         RightCensored.from_structured(np.zeros(2, dtype=[("a", "f8"), ("b", "f8")]))
     with pytest.raises(InvalidTypeError, match="which part of a pair is the time"):
         as_outcome(([1.0], [1]))
-    with pytest.raises(InvalidTypeError, match="ndarray came"):
+    with pytest.raises(InvalidTypeError, match="got ndarray"):
         as_outcome(np.ones(3))
 
 

@@ -73,7 +73,7 @@ def one_namespace(**named: Array) -> Any:
         came = ", ".join(f"{name} in {kind}" for name, kind in kinds.items())
         raise InvalidTypeError(
             f"Arrays of different libraries or devices met: {came}. Give all of them in one library and on "
-            "one device: torch.as_tensor(...) for arrays, law.like(tensor) for distributions and outcomes."
+            "one device: torch.as_tensor(...) for arrays, distribution.like(tensor) for distributions and outcomes."
         )
     reference = next((value for value in named.values() if not is_neutral(value)), None)
     return namespace(reference)
@@ -99,7 +99,7 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
     if array.dtype.kind != "f":
-        raise InvalidTypeError(f"{name} must hold numbers; an array of dtype {array.dtype} came.")
+        raise InvalidTypeError(f"{name} must hold numbers; got an array of dtype {array.dtype}.")
     if kind is None and array.dtype == np.float16:
         kind = np.float32
     return array if kind is None else array.astype(kind, copy=False)
@@ -109,7 +109,7 @@ def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"{name} must hold numbers; an object array came ({error}).") from error
+        raise InvalidTypeError(f"{name} must hold numbers; got an object array ({error}).") from error
 
 
 def _torch_float(value: Array, name: str) -> Array:
@@ -117,7 +117,7 @@ def _torch_float(value: Array, name: str) -> Array:
     if value.dtype in (torch.float32, torch.float64):
         return value
     if value.is_complex():
-        raise InvalidTypeError(f"{name} must hold real numbers; a tensor of dtype {value.dtype} came.")
+        raise InvalidTypeError(f"{name} must hold real numbers; got a tensor of dtype {value.dtype}.")
     return value.to(torch.float32 if value.is_floating_point() else torch.float64)
 
 

@@ -1,4 +1,4 @@
-"""Checks shared by outcomes, laws and scores; each says what came, what was expected, what to do."""
+"""Checks shared by outcomes, distributions and scores; got each says what, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ def name_rows(rows: Any, limit: int = 5) -> str:
     return f"{len(rows)} row{'s' if len(rows) != 1 else ''} ({shown})"
 
 
-def _refuse(bad: Array, values: Array, name: str, expected: str) -> None:
+def _check(bad: Array, values: Array, name: str, expected: str) -> None:
     bad = to_numpy(bad)
     if bad.any():
         where = np.argwhere(bad)
         example = to_numpy(values)[tuple(where[0])]
         rows = np.unique(where[:, 0]) if where.shape[1] else [0]
-        raise InvalidInputError(f"{name} must be {expected}; {example} came, in {name_rows(rows)}.")
+        raise InvalidInputError(f"{name} must be {expected}; got {example}, in {name_rows(rows)}.")
 
 
 def check_not_nan(values: Array, name: str) -> None:
     """Refuse NaN."""
     xp = namespace(values)
-    _refuse(xp.isnan(values), values, name, "free of NaN")
+    _check(xp.isnan(values), values, name, "free of NaN")
 
 
 def check_finite(values: Array, name: str) -> None:
     """Refuse NaN and infinities."""
     xp = namespace(values)
-    _refuse(~xp.isfinite(values), values, name, "finite")
+    _check(~xp.isfinite(values), values, name, "finite")
 
 
 def check_positive(values: Array, name: str, *, zero: bool = False, infinite: bool = False) -> None:
@@ -63,14 +63,14 @@ def check_positive(values: Array, name: str, *, zero: bool = False, infinite: bo
     if not infinite:
         bad = bad | xp.isinf(values)
     expected = ("non-negative" if zero else "positive") + ("" if infinite else " and finite")
-    _refuse(bad, values, name, expected)
+    _check(bad, values, name, expected)
 
 
 def check_probabilities(values: Array, name: str) -> None:
     """Refuse what lies outside [0, 1]."""
-    _refuse(~((values >= 0) & (values <= 1)), values, name, "between 0 and 1")
+    _check(~((values >= 0) & (values <= 1)), values, name, "between 0 and 1")
 
 
 def check_levels(values: Array, name: str = "levels") -> None:
     """Refuse what lies outside the open interval (0, 1)."""
-    _refuse(~((values > 0) & (values < 1)), values, name, "strictly between 0 and 1")
+    _check(~((values > 0) & (values < 1)), values, name, "strictly between 0 and 1")

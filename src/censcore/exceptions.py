@@ -42,15 +42,15 @@ class InvalidTypeError(CenscoreError, TypeError):
 
 
 class ContradictionError(CenscoreError, ValueError):
-    """A law of C under which the observed data are impossible."""
+    """A censoring distribution under which the observed data are impossible."""
 
 
 class MissingCensoringError(CenscoreError, ValueError):
-    """A law of C is needed and neither given nor known from the outcome."""
+    """A censoring distribution is needed and neither given nor known from the outcome."""
 
 
 class PositivityError(CenscoreError, ValueError):
-    """The law of C gives no chance to what was observed, or a tail integral is infinite.
+    """The censoring distribution gives no chance to what was observed, or a tail integral is infinite.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class PositivityError(CenscoreError, ValueError):
 
 
 class NoDensityError(CenscoreError, TypeError):
-    """The log score was asked of a law that has no density (a step law or an ensemble)."""
+    """The log score was asked of a distribution that has no density (a step distribution or an ensemble)."""
 
 
 class BeyondFollowUpError(PositivityError, ContradictionError):

@@ -63,7 +63,7 @@ class RightCensored:
     ) -> None:
         if entry is not None:
             raise UnsupportedOutcomeError(
-                "Delayed entry (left truncation) came as entry=...; the scores here are defined for right "
+                "got Delayed entry (left truncation) as entry=...; the scores here are defined for right "
                 "censoring alone. Restrict the data to subjects followed from time zero."
             )
         one_namespace(time=time, event=event, censoring_time=censoring_time)
@@ -75,7 +75,7 @@ class RightCensored:
     def _validate(self) -> None:
         if self.time.ndim not in (1, 2):
             raise InvalidInputError(
-                f"time must have shape (n,) or (n, k); an array of shape {tuple(self.time.shape)} came."
+                f"time must have shape (n,) or (n, k); got an array of shape {tuple(self.time.shape)}."
             )
         if tuple(self.event.shape) != tuple(self.time.shape):
             raise InvalidInputError(
@@ -84,7 +84,7 @@ class RightCensored:
             )
         if 0 in self.time.shape:
             raise InvalidInputError(
-                f"An outcome needs at least one row and coordinate; shape {self.shape} came."
+                f"An outcome needs at least one row and coordinate; got shape {self.shape}."
             )
         check_positive(self.time, "time", zero=True)
         if self.censoring_time is not None:
@@ -129,7 +129,7 @@ class RightCensored:
         if len(fields) != 2 or len(events) != 1 or len(times) != 1:
             raise InvalidTypeError(
                 "A structured outcome has exactly one boolean field (event) and one numeric field (time); "
-                f"fields {dict(fields)} came. Use RightCensored(time, event) to name them yourself."
+                f"got fields {dict(fields)}. Use RightCensored(time, event) to name them yourself."
             )
         return cls(y[times[0]], y[events[0]])
 
@@ -276,7 +276,7 @@ class RightCensored:
         if tuple(tau.shape) not in ((), (len(self),), self.shape):
             raise InvalidInputError(
                 f"tau must be a number, ({len(self)},) or {self.shape}; an array of shape "
-                f"{tuple(tau.shape)} came."
+                f"got {tuple(tau.shape)}."
             )
         check_positive(tau, "tau", zero=True, infinite=True)
         xp = namespace(self.time)
@@ -351,7 +351,7 @@ def as_outcome(y: Any) -> RightCensored:
         return RightCensored.from_frame(y)
     hint = "libraries disagree on which part of a pair is the time" if isinstance(y, tuple) else ""
     raise InvalidTypeError(
-        f"y must be a RightCensored outcome, a structured array or a frame; {type(y).__name__} came"
+        f"y must be a RightCensored outcome, a structured array or a frame; got {type(y).__name__}"
         f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."
     )
 
@@ -363,7 +363,7 @@ def _as_event(event: Array, time: Array) -> Array:
     if array.dtype.kind == "O":
         array = as_float(array, "event")
     if array.dtype.kind not in "biuf":
-        raise InvalidTypeError(f"event must be 0/1 or boolean; an array of dtype {array.dtype} came.")
+        raise InvalidTypeError(f"event must be 0/1 or boolean; got an array of dtype {array.dtype}.")
     return array if array.dtype.kind == "b" else _check_codes(array) != 0
 
 
@@ -373,12 +373,12 @@ def _check_codes(event: Array) -> Array:
         return event
     if np.isfinite(codes).all() and (codes == np.round(codes)).all() and codes.min() >= 0:
         raise UnsupportedOutcomeError(
-            f"event must be 0 or 1; the codes {codes[:6].tolist()} came. If they are competing risks, "
+            f"event must be 0 or 1; got the codes {codes[:6].tolist()}. If they are competing risks, "
             "choose the event of interest (event == code) knowing that the others then count as censoring; "
             "if 1/2 means censored/event, pass event - 1."
         )
     raise InvalidInputError(
-        f"event must be 0/1 or boolean; the values {codes[:6].tolist()} came. Were time and event swapped?"
+        f"event must be 0/1 or boolean; got the values {codes[:6].tolist()}. Were time and event swapped?"
     )
 
 
@@ -392,7 +392,7 @@ def _as_censoring_time(censoring_time: Array, time: Array) -> Array:
     if tuple(c.shape) not in ((time.shape[0],), tuple(time.shape)):
         raise InvalidInputError(
             f"censoring_time must be a number, ({time.shape[0]},) or {tuple(time.shape)}; "
-            f"{tuple(c.shape)} came."
+            f"got {tuple(c.shape)}."
         )
     return xp.astype(c, time.dtype, copy=False)
 

@@ -55,8 +55,9 @@ def test_a_fold_of_real_data():
     cell = {"data": "lymph node", "fold": 0, "repetition": 0, "engression": TINY}
     methods = ["Censored engression", "Independent Kaplan-Meier", "Independent Weibull"]
     results = [
-        real_data.score_fold(cell | {"law": law, "methods": methods}) | {"settings": cell | {"law": law}}
-        for law in ("kaplan-meier", "cox")
+        real_data.score_fold(cell | {"distribution": distribution, "methods": methods})
+        | {"settings": cell | {"distribution": distribution}}
+        for distribution in ("kaplan-meier", "cox")
     ]
     assert all(len(losses) == 138 for losses in results[0]["losses"].values())
     with pytest.raises(InvalidInputError, match="no data called"):
@@ -65,7 +66,7 @@ def test_a_fold_of_real_data():
 
 def test_the_summary_pairs_rows_and_averages_repetitions():
     def part(fold, repetition, rows, own, other):
-        settings = {"data": "colon", "law": "cox", "fold": fold, "repetition": repetition}
+        settings = {"data": "colon", "distribution": "cox", "fold": fold, "repetition": repetition}
         losses = {"Censored engression": own, "Independent Weibull": other}
         return {"settings": settings, "rows": rows, "losses": losses}
 
@@ -88,14 +89,14 @@ def test_the_summary_pairs_rows_and_averages_repetitions():
 
 def test_cells_of_real_data_know_where_c_is_known():
     cells = real_data.real_data_cells()
-    laws = {(cell.settings["data"], cell.settings["law"]) for cell in cells}
-    assert laws == {
+    distributions = {(cell.settings["data"], cell.settings["distribution"]) for cell in cells}
+    assert distributions == {
         (d, w) for d in DATA for w in ("kaplan-meier", "cox") if d not in ("rhDNase", "nafld")
     } | {
         ("rhDNase", "known"),
         ("nafld", "known"),
     }
-    assert len(cells) == 5 * len(laws)
+    assert len(cells) == 5 * len(distributions)
 
 
 def test_ablations(monkeypatch):

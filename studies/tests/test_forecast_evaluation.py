@@ -9,8 +9,8 @@ from scipy.special import gamma
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
-from censcore.rivals import yanagisawa_log
-from censcore.simulation import TargetedWorld, WeibullWorld
+from censcore.published import yanagisawa_log
+from censcore.simulation import TargetedScenario, WeibullScenario
 from censcore_studies import forecast_evaluation as study
 from censcore_studies.forecast_evaluation import GridSettings, StudySettings, build_scenario, score_cell
 from censcore_studies.forecast_evaluation.candidates import bin_masses
@@ -28,7 +28,7 @@ STEP = GRID.z_max / GRID.bins
 
 def targeted_draw(interior: int, late: int, n: int = 1000) -> cs.RightCensored:
     """A draw of regime D with given numbers of interior and late events, spread evenly."""
-    low, quarter, start, end = TargetedWorld().interior
+    low, quarter, start, end = TargetedScenario().interior
     censored = n - interior - late
     spread = [
         start + (end - start) * (np.arange(interior) + 0.5) / interior,
@@ -56,9 +56,9 @@ def test_closed_forms_of_the_oracle_in_the_targeted_regime():
 
 def test_latent_log_score_of_the_targeted_regime_is_the_printed_one_for_its_split():
     """503 interior and 497 late times: the interior half lies on half a bin."""
-    _, _, start, end = TargetedWorld().interior
+    _, _, start, end = TargetedScenario().interior
     T = np.repeat([(start + end) / 2, GRID.z_max - STEP / 2], [503, 497])
-    oracle = TargetedWorld().event_law(np.zeros((1, 3)))
+    oracle = TargetedScenario().event_distribution(np.zeros((1, 3)))
     loss = cs.log_score(cs.RightCensored(T, np.ones(1000)), oracle, None)
     assert loss.mean() == pytest.approx(0.503 * np.log(STEP) + 0.497 * np.log(2 * STEP))
     assert loss.mean() == pytest.approx(PRINTED_RAW["NLL, latent"]["D"][0], abs=5e-5)
@@ -69,29 +69,29 @@ def test_the_printed_plug_in_log_score_belongs_to_a_draw_with_184_interior_event
     rate, censored_nll = 0.395, PRINTED_RAW["Censored NLL"]["D"][0]
     late = (censored_nll - rate * np.log(STEP)) / np.log(2)
     assert round(1000 * late) == 211
-    exploit = study.exploit_candidates(TargetedWorld(), GRID)["F5(0.05)"].binned
+    exploit = study.exploit_candidates(TargetedScenario(), GRID)["F5(0.05)"].binned
     score = yanagisawa_log(targeted_draw(184, 211), exploit, grid=GRID.edges).mean()
     assert score == pytest.approx(PRINTED_RAW["NLL, Yanagisawa plug-in"]["D"][1], abs=2e-4)
 
 
 @pytest.mark.parametrize(("interior", "exploit_wins"), [(184, True), (190, True), (193, False), (200, False)])
 def test_the_plug_in_log_score_in_the_targeted_regime_turns_on_the_interior_count(interior, exploit_wins):
-    exploit = study.exploit_candidates(TargetedWorld(), GRID)["F5(0.05)"].binned
+    exploit = study.exploit_candidates(TargetedScenario(), GRID)["F5(0.05)"].binned
     score = yanagisawa_log(targeted_draw(interior, 395 - interior), exploit, grid=GRID.edges).mean()
     assert (score < np.log(2)) == exploit_wins
 
 
 def test_the_latent_crps_of_the_oracle_is_its_closed_form():
     """E CRPS = Gamma(5/3) (1 - 2^(-2/3)) E lambda(X), with E lambda = exp(0.3 + 0.98 / 2)."""
-    process = WeibullWorld("none")
+    process = WeibullScenario("none")
     data = process.sample(6000, 0)
-    loss = cs.crps(data.latent, process.event_law(data.X), None)
+    loss = cs.crps(data.latent, process.event_distribution(data.X), None)
     exact = gamma(5 / 3) * (1 - 2 ** (-2 / 3)) * np.exp(0.79)
     assert exact == pytest.approx(0.7360, abs=1e-4)
     assert loss.mean() == pytest.approx(exact, abs=5 * loss.std() / np.sqrt(len(loss)))
 
 
-def test_candidates_are_laws_and_perturbed_as_described():
+def test_candidates_are_distributions_and_perturbed_as_described():
     X = np.array([[0.0, 0, 0], [1.0, -1.0, 0.5]])
     candidates = study.weibull_candidates(X, GRID)
     assert list(candidates) == ["F0", "F1", "F2", "F3", "F4"]
@@ -126,14 +126,14 @@ def test_smoothing_is_symmetric_and_the_shift_is_two_bins():
 
 
 def test_mass_beyond_the_grid_goes_where_the_settings_say():
-    law = cs.Weibull(1.5, [15.0])
-    cdf = law.cdf(GRID.edges[None])
-    last = bin_masses(law, GRID)
+    distribution = cs.Weibull(1.5, [15.0])
+    cdf = distribution.cdf(GRID.edges[None])
+    last = bin_masses(distribution, GRID)
     assert last[0, -1] == pytest.approx(1 - cdf[0, -2])
-    spread = bin_masses(law, GridSettings(overflow="renormalise"))
+    spread = bin_masses(distribution, GridSettings(overflow="renormalise"))
     np.testing.assert_allclose(spread, np.diff(cdf) / cdf[0, -1])
     with pytest.raises(InvalidInputError, match="overflow"):
-        bin_masses(law, GridSettings(overflow="drop"))
+        bin_masses(distribution, GridSettings(overflow="drop"))
 
 
 def test_the_administrative_regime_stops_at_the_sample_median_or_at_a_fixed_time():
@@ -211,13 +211,13 @@ def test_large_samples_come_as_a_reference_with_errors(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["kaplan-meier", "weibull", "cox", "weibull-x", "cox-cv", "weibull-cv"])
-def test_estimated_laws_are_close_to_the_truth_where_the_model_holds(name):
-    """Regime B: C does not depend on x; a Weibull curve follows a uniform law roughly."""
-    data = WeibullWorld("uniform").sample(600, 1)
-    law = estimated_censoring(name, data)
+def test_estimated_distributions_are_close_to_the_truth_where_the_model_holds(name):
+    """Regime B: C does not depend on x; a Weibull curve follows a uniform distribution roughly."""
+    data = WeibullScenario("uniform").sample(600, 1)
+    distribution = estimated_censoring(name, data)
     t = np.tile([1.0, 3.0, 5.0], (600, 1))
     truth = 1 - t / (0.4 * 20.5471)
-    error = np.abs(law.sf(t if len(law) == 600 else t[:1]) - truth).mean()
+    error = np.abs(distribution.sf(t if len(distribution) == 600 else t[:1]) - truth).mean()
     assert error < 0.08
 
 
@@ -229,7 +229,7 @@ def test_a_curve_of_another_fold_that_ends_before_a_time_cuts_the_data():
         assert np.isfinite(RULES["CRPS, ours"](scenario, scenario.candidates["F0"])).all()
 
 
-def test_sensitivity_under_the_true_law_is_unbiased_and_printed_numbers_stand_beside():
+def test_sensitivity_under_the_true_distribution_is_unbiased_and_printed_numbers_stand_beside():
     table = study.sensitivity(80, 2, estimators=["kaplan-meier"], progress=False)
     assert (table.query("`censoring distribution` == 'true'")["bias %"] == 0).all()
     line = table.query(

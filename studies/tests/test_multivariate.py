@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from censcore.exceptions import InvalidInputError
-from censcore.simulation import LogNormalWorld
+from censcore.simulation import LogNormalScenario
 from censcore_studies import multivariate as study
 from censcore_studies.kit.store import write_record
 from censcore_studies.multivariate import tables
@@ -63,13 +63,13 @@ def test_engression_runs_as_a_method(method, monkeypatch):
     assert result["censored"] > 0
 
 
-@pytest.mark.parametrize("law", ["kaplan-meier", "cox"])
-def test_the_law_of_c_may_be_estimated_in_training(law, monkeypatch):
+@pytest.mark.parametrize("distribution", ["kaplan-meier", "cox"])
+def test_the_distribution_of_c_may_be_estimated_in_training(distribution, monkeypatch):
     from censcore.estimators.engression import CensoredEngression
 
     quick = CensoredEngression.__init__.__kwdefaults__ | {"epochs": 1}
     monkeypatch.setattr(CensoredEngression.__init__, "__kwdefaults__", quick)
-    estimated = cell("Censored engression", law=law, censoring="conditional")
+    estimated = cell("Censored engression", distribution=distribution, censoring="conditional")
     assert estimated["censored"] != cell("Censored engression", censoring="conditional")["censored"]
 
 
@@ -100,7 +100,7 @@ def test_an_extension_at_the_usual_settings_is_a_cell_of_the_tables():
     ("call", "message"),
     [
         (lambda: cell("Magic"), "method must be one of"),
-        (lambda: cell("Censored engression", law="guess"), "law must be"),
+        (lambda: cell("Censored engression", distribution="guess"), "distribution must be"),
         (lambda: study.extension_cells("depth"), "extension must be one of"),
         (lambda: study.multivariate_cells(scenarios=["flat"]), "scenario must be one of .*'flat'"),
         (lambda: study.multivariate_cells(censorings=["none"]), "censoring must be one of .*'none'"),
@@ -151,7 +151,7 @@ def test_paired_differences_by_hand():
         + [made_up("Latent engression", 0, 0.9)]
     )
     paired = study.paired_differences(cells)
-    assert list(paired["rival"]) == ["Clayton-Weibull"]  # the latent one is not feasible
+    assert list(paired["versus"]) == ["Clayton-Weibull"]  # the latent one is not feasible
     line = paired.iloc[0]
     assert line["difference %"] == pytest.approx(-100 * (0.1 + 0.2 + 0.1) / 3)
     half = 4.302653 * np.std([10, 20, 10], ddof=1) / np.sqrt(3)
@@ -174,7 +174,7 @@ def test_cells_are_gathered_from_files_and_a_table_without_doubles(tmp_path):
         ("DGP", 1),
         ("Censored engression", 0),
     ]
-    assert cells["law"].eq("true").all()
+    assert cells["distribution"].eq("true").all()
     assert study.read_cells(tmp_path / "nothing").empty
 
 
@@ -267,11 +267,15 @@ def test_extension_tables_take_one_setting_at_a_time(tmp_path):
     assert report_calibration(tmp_path) is None
 
 
-def test_the_truth_is_calibrated_and_a_law_without_dependence_is_not():
-    scenario = LogNormalWorld(2, censoring="none")
+def test_the_truth_is_calibrated_and_a_distribution_without_dependence_is_not():
+    scenario = LogNormalScenario(2, censoring="none")
     X = scenario.sample(800, 0).X
-    law = scenario.event_law(X)
-    truth, same, happened = law.sample(300, 1), law.sample(300, 2), law.sample(1, 3)[:, 0]
+    distribution = scenario.event_distribution(X)
+    truth, same, happened = (
+        distribution.sample(300, 1),
+        distribution.sample(300, 2),
+        distribution.sample(1, 3)[:, 0],
+    )
     right = study.joint_calibration(same, truth, happened)
     assert set(right) == set(JOINT_EVENTS)
     for event in right.values():

@@ -37,28 +37,28 @@ def test_curve_and_greenwood_equal_those_of_the_peers(y):
 def test_weighted_curve_equals_that_of_lifelines(y, rng):
     fitters = pytest.importorskip("lifelines")
     weights = rng.integers(1, 5, len(y))
-    law = cs.KaplanMeier().fit(None, y, sample_weight=weights).predict_distribution()
+    distribution = cs.KaplanMeier().fit(None, y, sample_weight=weights).predict_distribution()
     theirs = fitters.KaplanMeierFitter().fit(y.time, y.event, weights=weights)
     times = np.quantile(y.time, [0.1, 0.5, 0.9])
     np.testing.assert_allclose(
-        law.sf(times[None, :])[0], theirs.survival_function_at_times(times), rtol=1e-10
+        distribution.sf(times[None, :])[0], theirs.survival_function_at_times(times), rtol=1e-10
     )
 
 
-def test_law_of_c_equals_that_of_scikit_survival_without_ties(rng):
+def test_distribution_of_c_equals_that_of_scikit_survival_without_ties(rng):
     nonparametric = pytest.importorskip("sksurv.nonparametric")
     T, C = rng.weibull(1.3, 400), rng.exponential(1.0, 400)
     y = cs.RightCensored(np.minimum(T, C), T <= C)
-    law = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
+    distribution = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
     time, theirs = nonparametric.kaplan_meier_estimator(y.event, y.time, reverse=True)
-    np.testing.assert_allclose(law.sf(time[None, :])[0], theirs, rtol=1e-12)
+    np.testing.assert_allclose(distribution.sf(time[None, :])[0], theirs, rtol=1e-12)
 
 
 def test_on_ties_ours_is_unbiased_and_scikit_survival_is_not():
-    """T, C geometric(0.15), C capped at 10; the Brier score of the true law is S(1 - S).
+    """T, C geometric(0.15), C capped at 10; the Brier score of the true distribution is S(1 - S).
 
     Dividing by P(C > y) where P(C >= y) is due makes the share S of the score that events have too large by
-    1 / 0.85: 13, 9 and 7 % of the score for the true law.
+    1 / 0.85: 13, 9 and 7 % of the score for the true distribution.
     """
     metrics, util = pytest.importorskip("sksurv.metrics"), pytest.importorskip("sksurv.util")
     rng = np.random.default_rng(7)
@@ -69,8 +69,8 @@ def test_on_ties_ours_is_unbiased_and_scikit_survival_is_not():
     for _ in range(200):
         T, C = rng.geometric(0.15, 2000), np.minimum(rng.geometric(0.15, 2000), 10)
         y = cs.RightCensored(np.minimum(T, C).astype(float), T <= C)
-        law = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
-        ours.append(cs.brier_score(y, truth, law, times, scale="ipcw").mean(axis=0))
+        distribution = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
+        ours.append(cs.brier_score(y, truth, distribution, times, scale="ipcw").mean(axis=0))
         structured = util.Surv.from_arrays(y.event, y.time)
         theirs.append(metrics.brier_score(structured, structured, np.tile(S, (2000, 1)), times)[1])
     relative = [np.mean(part, axis=0) / (S * (1 - S)) - 1 for part in (ours, theirs)]

@@ -28,7 +28,7 @@ def structured(y):
     return pytest.importorskip("sksurv.util").Surv.from_arrays(y.event, y.time)
 
 
-def law_of_c(train):
+def censoring_distribution(train):
     return cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution(np.zeros((N, 1)))
 
 
@@ -36,7 +36,7 @@ def test_brier_score_equals_scikit_survival(data):
     metrics = pytest.importorskip("sksurv.metrics")
     train, test, S, F = data
     _, expected = metrics.brier_score(structured(train), structured(test), S, TIMES)
-    C = law_of_c(train)
+    C = censoring_distribution(train)
     for forecast in (cs.Step(TIMES, sf=S), F):
         loss = cs.brier_score(test, forecast, C, TIMES, scale="ipcw")
         np.testing.assert_allclose(loss.mean(axis=0), expected, rtol=1e-10)
@@ -45,7 +45,7 @@ def test_brier_score_equals_scikit_survival(data):
 def test_integrated_brier_score_tends_to_ours_on_finer_grids(data):
     metrics = pytest.importorskip("sksurv.metrics")
     train, test, _, F = data
-    C = law_of_c(train)
+    C = censoring_distribution(train)
     grid = np.linspace(1e-3, 1.3, 3001)  # it refuses times before the first of the test data
     S = F.sf(np.tile(grid, (N, 1)))
     trapezoid = metrics.integrated_brier_score(structured(train), structured(test), S, grid)
@@ -59,7 +59,7 @@ def test_brier_score_equals_hazardous_where_it_does_not_clip(data):
     frames = [{"event": y.event.astype(int), "duration": y.time} for y in (train, test)]
     pd = pytest.importorskip("pandas")
     expected = metrics.brier_score_survival(*(pd.DataFrame(frame) for frame in frames), S, TIMES)
-    loss = cs.brier_score(test, cs.Step(TIMES, sf=S), law_of_c(train), TIMES, scale="ipcw")
+    loss = cs.brier_score(test, cs.Step(TIMES, sf=S), censoring_distribution(train), TIMES, scale="ipcw")
     # it reads G at y instead of just before y, which untied data do not show
     np.testing.assert_allclose(loss.mean(axis=0), expected, rtol=1e-8)
 

@@ -24,10 +24,12 @@ def sample(n: int, seed: int) -> pd.DataFrame:
     T, C = rng.exponential(np.exp(0.5 * x)), rng.uniform(0, 3, n)
     frame = pd.DataFrame({"days": np.minimum(T, C), "died": (T <= C).astype(int), "x": x})
     frame["sex"] = np.where(rng.random(n) < 0.5, "f", "m")
-    law = cs.Exponential(np.exp(-0.5 * x))
-    survival = pd.DataFrame(law.sf(TIMES[None, :]), columns=[f"exact__sf@{t:g}" for t in TIMES])
-    quantiles = pd.DataFrame(law.icdf(LEVELS[None, :]), columns=[f"quantiles__q@{a:g}" for a in LEVELS])
-    draws = pd.DataFrame(law.sample(8, seed=1), columns=[f"draws__sample@{i}" for i in range(8)])
+    distribution = cs.Exponential(np.exp(-0.5 * x))
+    survival = pd.DataFrame(distribution.sf(TIMES[None, :]), columns=[f"exact__sf@{t:g}" for t in TIMES])
+    quantiles = pd.DataFrame(
+        distribution.icdf(LEVELS[None, :]), columns=[f"quantiles__q@{a:g}" for a in LEVELS]
+    )
+    draws = pd.DataFrame(distribution.sample(8, seed=1), columns=[f"draws__sample@{i}" for i in range(8)])
     return pd.concat([frame, survival, quantiles, draws], axis=1)
 
 
@@ -61,12 +63,12 @@ def test_compare_reads_all_kinds_of_columns(files):
     frame = sample(120, 0)
     y = cs.RightCensored(frame.days.to_numpy(), frame.died.to_numpy())
     train = sample(150, 1)
-    law = cs.Censoring(cs.KaplanMeier()).fit(
+    distribution = cs.Censoring(cs.KaplanMeier()).fit(
         None, cs.RightCensored(train.days.to_numpy(), train.died.to_numpy())
     )
     F = cs.Step(TIMES, sf=frame[[f"exact__sf@{t:g}" for t in TIMES]].to_numpy())
     horizon = document["settings"]["horizon"]
-    expected = cs.crps(y, F, law.predict_distribution(), horizon=horizon).mean()
+    expected = cs.crps(y, F, distribution.predict_distribution(), horizon=horizon).mean()
     (found,) = [
         row["mean"] for row in document["means"]
         if row["score"] == "crps" and row["model"] == "exact" and row["by"] == ""
@@ -80,7 +82,7 @@ def test_csv_and_parquet_give_the_same(files):
     assert one == two
 
 
-def test_html_subgroups_groups_and_laws(files):
+def test_html_subgroups_groups_and_distributions(files):
     pytest.importorskip("matplotlib")
     page = files / "page.html"
     run(
@@ -93,7 +95,7 @@ def test_html_subgroups_groups_and_laws(files):
     assert "sex = f" in text
 
 
-def test_cox_law_of_c_from_covariates(files):
+def test_cox_distribution_of_c_from_covariates(files):
     text = run(
         "compare", files / "test.csv", "--time", "days", "--event", "died", "--scores", "crps", "--censoring",
         "cox", "--covariates", "x", "--reference", "exact", "--horizon", "1.5",

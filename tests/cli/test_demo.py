@@ -46,7 +46,7 @@ def test_the_table_shows_means_and_standard_errors(losses):
     assert any(shown in str(cell) for cell in cells)
 
 
-def test_only_laws_with_a_density_have_a_log_score(losses):
+def test_only_distributions_with_a_density_have_a_log_score(losses):
     assert set(losses["log score"]) == {"Weibull"}
 
 

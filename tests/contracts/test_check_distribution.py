@@ -1,4 +1,4 @@
-"""The contract of distributions can fail: each of these laws is wrong in one respect and caught for it."""
+"""The contract of distributions can fail: each of these distributions is wrong in one respect and caught for it."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Unpicklable(Weibull):
 
 class Nameless(Weibull):
     def __repr__(self):
-        return "<law>"
+        return "<distribution>"
 
 
 class CensoredTooLate(Weibull):
@@ -214,7 +214,7 @@ BROKEN = [
     (lambda: DrawsWithoutSeed(**ROWS), "The same seed gives other draws"),
     (lambda: OneRowOfDraws(**ROWS), "sample"),
     (lambda: DeafToRows(**ROWS), r"take\(permutation\): sf"),
-    (lambda: RepeatedWhenShared(1.5, 2.0), "take repeats a law"),
+    (lambda: RepeatedWhenShared(1.5, 2.0), "take repeats a distribution"),
     (lambda: TakesAnything(**ROWS), r"sf\(nan\) is not refused|has shape"),
     (lambda: DropsAxes(1.5, 2.0), r"sf of \(1, q\) has shape"),
     (lambda: Unpicklable(**ROWS), "can be copied, pickled and printed"),
@@ -226,7 +226,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("make", "complaint"), BROKEN)
-def test_broken_law_is_caught(make, complaint):
+def test_broken_distribution_is_caught(make, complaint):
     if "orch" in complaint or "gradient" in complaint:
         pytest.importorskip("torch")
     with pytest.raises(AssertionError, match=complaint):
@@ -271,13 +271,13 @@ BROKEN_JOINT = [
 
 
 @pytest.mark.parametrize(("make", "complaint"), BROKEN_JOINT)
-def test_broken_joint_law_is_caught(make, complaint):
+def test_broken_joint_distribution_is_caught(make, complaint):
     with pytest.raises(AssertionError, match=complaint):
         check_distribution(make())
 
 
-def test_only_laws_are_checked():
-    with pytest.raises(AssertionError, match="ndarray came"):
+def test_only_distributions_are_checked():
+    with pytest.raises(AssertionError, match="got ndarray"):
         check_distribution(np.ones(3))
 
 
@@ -292,7 +292,7 @@ def test_all_broken_rules_are_named_at_once():
     assert "F(icdf(p)-) > p" in str(caught.value)
 
 
-def test_a_law_of_tensors_is_checked_too():
+def test_a_distribution_of_tensors_is_checked_too():
     torch = pytest.importorskip("torch")
     check_distribution(Weibull(torch.tensor([0.7, 1.5]), 2.0))
     check_distribution(LogNormal(torch.zeros(2, dtype=torch.float64), 0.5))

@@ -18,7 +18,7 @@ class ChangesItsParameters(cs.WeibullRegression):
 
 class ForecastsUnfitted(cs.KaplanMeier):
     def predict_distribution(self, X=None):
-        return cs.Exponential(1.0) if not hasattr(self, "laws_") else super().predict_distribution(X)
+        return cs.Exponential(1.0) if not hasattr(self, "distributions_") else super().predict_distribution(X)
 
 
 class ReturnsNothing(cs.WeibullRegression):
@@ -101,7 +101,7 @@ class ThreeTimesTooLate(cs.WeibullRegression):
         (ReturnsNothing, "does not return self"),
         (CentresInPlace, "X is changed"),
         (GivesNumbers, "not a Distribution"),
-        (TooManyLaws, "480 laws for 240 rows"),
+        (TooManyLaws, "480 distributions for 240 rows"),
         (LooksAtItsNeighbours, "rows in reverse order"),
         (Restless, "a second fit"),
         (Remembers, "after one to other data"),

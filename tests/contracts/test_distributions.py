@@ -1,19 +1,19 @@
-"""Every exported law keeps the contract, and the contract catches laws that do not."""
+"""Every exported distribution keeps the contract, and the contract catches distributions that do not."""
 
 from __future__ import annotations
 
 import pytest
-from tests.contracts.laws import LAWS
+from tests.contracts.distributions import DISTRIBUTIONS
 
 from censcore import distributions
 from censcore.testing import check_distribution
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_contract(name):
-    check_distribution(LAWS[name]())
+    check_distribution(DISTRIBUTIONS[name]())
 
 
-def test_every_exported_law_has_an_example():
+def test_every_exported_distribution_has_an_example():
     exported = set(distributions.__all__) - {"Distribution", "Univariate"}
-    assert exported <= {type(make()).__name__ for make in LAWS.values()}
+    assert exported <= {type(make()).__name__ for make in DISTRIBUTIONS.values()}

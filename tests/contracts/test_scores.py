@@ -26,7 +26,7 @@ def test_contract(name):
 
 
 def test_contract_of_an_ensemble_score():
-    check_score(cs.crps, forecast=lambda law: cs.Ensemble(law.sample(60, seed=0)))
+    check_score(cs.crps, forecast=lambda distribution: cs.Ensemble(distribution.sample(60, seed=0)))
 
 
 def endless(y):
@@ -70,7 +70,7 @@ def meddles(y, F, C, horizon=None):
 
 
 BROKEN = {
-    only_the_mean: r"Shape \(\) came for 40 rows",
+    only_the_mean: r"got Shape \(\) for 40 rows",
     ranks: "In slices",
     forgets_the_horizon: "horizon=1.25",
     believes_anything: "was not refused",

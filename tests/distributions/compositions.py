@@ -65,9 +65,12 @@ def _alone(part: Any, i: int) -> Distribution:
     return part.alone(i) if isinstance(part, Tree) else part if len(part) == 1 else part.take([i])
 
 
-def leaf(law: Distribution) -> Tree:
+def leaf(distribution: Distribution) -> Tree:
     """A distribution of four subjects, or one that serves all."""
-    return Tree("leaf", (law if len(law) == 1 else law.take(np.arange(N) % len(law)),))
+    return Tree(
+        "leaf",
+        (distribution if len(distribution) == 1 else distribution.take(np.arange(N) % len(distribution)),),
+    )
 
 
 SMOOTH = leaf(Weibull([0.8, 1.3, 2.0, 1.1], [1.0, 2.0, 1.5, 3.0]))
@@ -75,13 +78,13 @@ SHARED = leaf(Exponential(0.7))
 CURVE = leaf(Step([0.5, 1.0, 2.0, 4.0], sf=[0.9, 0.6, 0.3, 0.0]))
 
 
-def compositions(law: Distribution) -> dict[str, Tree]:
-    """Every way to put ``law`` into another distribution, and those once more into others."""
+def compositions(distribution: Distribution) -> dict[str, Tree]:
+    """Every way to put ``distribution`` into another distribution, and those once more into others."""
 
     def made(kind: str, *parts: Tree) -> Tree:
         return Tree(kind, parts)
 
-    inner = leaf(law)
+    inner = leaf(distribution)
     grouped = made("grouped", inner, CURVE)
     mixture = made("mixture", inner, SMOOTH)
     return {

@@ -58,34 +58,34 @@ FAMILIES = {
 }
 
 
-def _answers(law, t, p):
-    """Everything a score asks of a law."""
+def _answers(distribution, t, p):
+    """Everything a score asks of a distribution."""
     finite = np.sort(t)
     return {
-        "sf": law.sf(t),
-        "cdf": law.cdf(t),
-        "sf_left": law.sf_left(t),
-        "sf at infinity": law.sf(np.inf),
-        "sf_left at infinity": law.sf_left(np.inf),
-        "icdf": law.icdf(p),
-        "isf": law.isf(p),
-        "icdf_beyond": law.icdf_beyond(t[:, :1], p),
-        "logsf": law.logsf(t),
-        "integrated_sf": law.integrated_sf(0.0, finite),
-        "integral from the first on": law.integrated_sf(finite[:, :1], np.inf),
-        "mean": law.mean(),
-        "sample": law.sample(3, 0),
-    } | ({"logpdf": law.logpdf(t)} if law.has_density else {})
+        "sf": distribution.sf(t),
+        "cdf": distribution.cdf(t),
+        "sf_left": distribution.sf_left(t),
+        "sf at infinity": distribution.sf(np.inf),
+        "sf_left at infinity": distribution.sf_left(np.inf),
+        "icdf": distribution.icdf(p),
+        "isf": distribution.isf(p),
+        "icdf_beyond": distribution.icdf_beyond(t[:, :1], p),
+        "logsf": distribution.logsf(t),
+        "integrated_sf": distribution.integrated_sf(0.0, finite),
+        "integral from the first on": distribution.integrated_sf(finite[:, :1], np.inf),
+        "mean": distribution.mean(),
+        "sample": distribution.sample(3, 0),
+    } | ({"logpdf": distribution.logpdf(t)} if distribution.has_density else {})
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @settings(max_examples=30)
 @given(data=st.data())
 def test_answers_make_sense_for_all_parameters(family, data):
-    law = data.draw(FAMILIES[family])
+    distribution = data.draw(FAMILIES[family])
     t = np.array([data.draw(times)])
     p = np.array([data.draw(levels)])
-    answers = _answers(law, t, p)
+    answers = _answers(distribution, t, p)
     for word, value in answers.items():
         assert not np.isnan(value).any(), word
     for word in ("sf", "cdf", "sf_left"):
@@ -103,23 +103,23 @@ def test_answers_make_sense_for_all_parameters(family, data):
 @given(data=st.data())
 def test_gradients_are_never_nan(family, data):
     torch = pytest.importorskip("torch")
-    law = data.draw(FAMILIES[family])
+    distribution = data.draw(FAMILIES[family])
     leaves = []
 
     def leaf(array):
         leaves.append(torch.as_tensor(np.array(array)))
         return leaves[-1].requires_grad_(bool(np.isfinite(array).all()))
 
-    law = law._map(leaf)._bound()
+    distribution = distribution._map(leaf)._bound()
     t = torch.tensor([data.draw(times)], dtype=torch.float64)
     p = torch.tensor([data.draw(levels)], dtype=torch.float64)
-    cut = law.censor_at(1e5)
+    cut = distribution.censor_at(1e5)
     answers = {
-        "sf": law.sf(t),
-        "cdf": law.cdf(t),
+        "sf": distribution.sf(t),
+        "cdf": distribution.cdf(t),
         "isf": cut.isf(p),
         "icdf": cut.icdf(p),
-        "logsf": law.logsf(t),
+        "logsf": distribution.logsf(t),
     }
     answers["integrated_sf"] = cut.integrated_sf(0 * t, t)
     asked = [x for x in leaves if x.requires_grad]

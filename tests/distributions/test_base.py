@@ -1,4 +1,4 @@
-"""What the base class derives from a survival function alone, and laws of a user's own."""
+"""What the base class derives from a survival function alone, and distributions of a user's own."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ class Pareto(Univariate):
         return self._never[:, 0]
 
 
-def test_a_law_of_two_formulas_keeps_the_contract():
+def test_a_distribution_of_two_formulas_keeps_the_contract():
     check_distribution(Pareto([1.5, 3.0]))
     check_distribution(Pareto([2.5, 3.0], never=0.25))
 
 
 @pytest.mark.parametrize("a", [1.02, 1.5, 3.0, 20.0])
-def test_power_law_tails_are_integrated_to_infinity(a):
-    law = Pareto(a)
-    assert_allclose(law.mean(), [1 / (a - 1)], rtol=1e-9)
+def test_power_distribution_tails_are_integrated_to_infinity(a):
+    distribution = Pareto(a)
+    assert_allclose(distribution.mean(), [1 / (a - 1)], rtol=1e-9)
     t = np.array([[3.0, 1e4, 1e9]])
-    assert_allclose(law.integrated_sf(t, INF), (1 + t) ** (1 - a) / (a - 1), rtol=1e-8)
+    assert_allclose(distribution.integrated_sf(t, INF), (1 + t) ** (1 - a) / (a - 1), rtol=1e-8)
 
 
 @pytest.mark.parametrize("a", [0.2, 0.9, 1.0])
 def test_tails_too_heavy_for_a_mean_are_found(a):
-    law = Pareto(a)
-    assert law.mean()[0] == INF
+    distribution = Pareto(a)
+    assert distribution.mean()[0] == INF
     t = np.array([[1.0, 1e6, 1e40]])
     exact = np.log1p(t) if a == 1 else np.expm1((1 - a) * np.log1p(t)) / (1 - a)
-    assert_allclose(law.integrated_sf(0.0, t), exact, rtol=1e-8)
+    assert_allclose(distribution.integrated_sf(0.0, t), exact, rtol=1e-8)
 
 
 def test_mass_at_infinity_takes_its_share_of_every_interval():
-    law = Pareto(3.0, never=0.25)
-    assert law.mean()[0] == INF
+    distribution = Pareto(3.0, never=0.25)
+    assert distribution.mean()[0] == INF
     t = np.array([[2.0, 1e3, 1e12]])
     exact = 0.25 * t + 0.75 * (1 - (1 + t) ** -2.0) / 2
-    assert_allclose(law.integrated_sf(0.0, t), exact, rtol=1e-9)
+    assert_allclose(distribution.integrated_sf(0.0, t), exact, rtol=1e-9)
 
 
 def test_single_precision_finds_heavy_tails_too():
@@ -89,10 +89,10 @@ def test_gradients_of_what_is_derived():
 def test_many_times_are_integrated_in_blocks(monkeypatch):
     from censcore.distributions import _panels
 
-    law, t = Pareto([1.5, 3.0]), np.linspace(0.0, 5.0, 41)[None, :]
-    whole = law.integrated_sf(0.0, t)
+    distribution, t = Pareto([1.5, 3.0]), np.linspace(0.0, 5.0, 41)[None, :]
+    whole = distribution.integrated_sf(0.0, t)
     monkeypatch.setattr(_panels, "CHUNK_NUMBERS", 100)
-    np.testing.assert_array_equal(law.integrated_sf(0.0, t), whole)
+    np.testing.assert_array_equal(distribution.integrated_sf(0.0, t), whole)
 
 
 def test_merged_edges_ascend_and_are_finite():
@@ -114,17 +114,17 @@ def test_running_sums_lose_no_small_panel_beside_a_large_one():
 
 
 def test_every_mix_of_shapes():
-    law = Weibull([1.0, 2.0, 3.0], 2.0)
-    assert law.sf(1.0).shape == (3,)
-    assert law.sf([1.0, 2.0, 3.0]).shape == (3,)
-    assert law.sf([[1.0, 2.0]]).shape == (3, 2)
-    assert law.sf(np.ones((3, 1))).shape == (3, 1)
-    assert law.integrated_sf(0.0, np.ones((3, 1))).shape == (3, 1)
-    assert law.integrated_sf(np.zeros((1, 4)), 1.0).shape == (3, 4)
-    assert law.integrated_sf([0.0, 0.1, 0.2], np.ones((1, 4))).shape == (3, 4)
-    assert law.icdf_beyond(1.0, [[0.1, 0.2]]).shape == (3, 2)
-    assert law.icdf_beyond(np.ones((3, 4)), 0.5).shape == (3, 4)
-    assert law.log_likelihood([1.0, 2.0, 3.0], [1, 0, 1]).shape == (3,)
+    distribution = Weibull([1.0, 2.0, 3.0], 2.0)
+    assert distribution.sf(1.0).shape == (3,)
+    assert distribution.sf([1.0, 2.0, 3.0]).shape == (3,)
+    assert distribution.sf([[1.0, 2.0]]).shape == (3, 2)
+    assert distribution.sf(np.ones((3, 1))).shape == (3, 1)
+    assert distribution.integrated_sf(0.0, np.ones((3, 1))).shape == (3, 1)
+    assert distribution.integrated_sf(np.zeros((1, 4)), 1.0).shape == (3, 4)
+    assert distribution.integrated_sf([0.0, 0.1, 0.2], np.ones((1, 4))).shape == (3, 4)
+    assert distribution.icdf_beyond(1.0, [[0.1, 0.2]]).shape == (3, 2)
+    assert distribution.icdf_beyond(np.ones((3, 4)), 0.5).shape == (3, 4)
+    assert distribution.log_likelihood([1.0, 2.0, 3.0], [1, 0, 1]).shape == (3,)
     shared = Weibull(1.5, 2.0)
     assert shared.sf(np.ones(7)).shape == (7,)
     assert shared.mean().shape == (1,)
@@ -134,21 +134,30 @@ def test_every_mix_of_shapes():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda law: law.sf(np.ones((2, 2))), "t has 2, law has 3"),
-        (lambda law: law.sf(np.ones((1, 1, 1))), r"t must be a number, \(n,\) or \(n, q\)"),
-        (lambda law: law.sf(np.nan), "t must be free of NaN"),
-        (lambda law: law.icdf(1.5), "p must be between 0 and 1; 1.5 came"),
-        (lambda law: law.isf([-0.1, 0.5, 0.5]), r"p must be between 0 and 1; -0.1 came, in 1 row \(0\)"),
-        (lambda law: law.integrated_sf(2.0, 1.0), "needs a <= b"),
-        (lambda law: law.integrated_sf(INF, INF), "a must be non-negative and finite"),
-        (lambda law: law.integrated_sf(-1.0, 1.0), "a must be non-negative"),
-        (lambda law: law.icdf_beyond(-1.0, 0.5), "y must be non-negative"),
-        (lambda law: law.icdf_beyond(np.nan, 0.5), "y must be non-negative and finite; nan"),
-        (lambda law: law.log_likelihood([1.0, -1.0, 1.0], [1, 1, 1]), "time must be non-negative"),
-        (lambda law: law.censor_at([1.0, 2.0]), "law has 3, tau has 2"),
-        (lambda law: law.censor_at(np.ones((3, 2))), "tau must be a number or one per row"),
-        (lambda law: law.sample(0), "m, the number of draws"),
-        (lambda law: law.marginal(1), "one coordinate; coordinate 1"),
+        (lambda distribution: distribution.sf(np.ones((2, 2))), "t has 2, distribution has 3"),
+        (lambda distribution: distribution.sf(np.ones((1, 1, 1))), r"t must be a number, \(n,\) or \(n, q\)"),
+        (lambda distribution: distribution.sf(np.nan), "t must be free of NaN"),
+        (lambda distribution: distribution.icdf(1.5), "p must be between 0 and 1; got 1.5"),
+        (
+            lambda distribution: distribution.isf([-0.1, 0.5, 0.5]),
+            r"p must be between 0 and 1; got -0.1, in 1 row \(0\)",
+        ),
+        (lambda distribution: distribution.integrated_sf(2.0, 1.0), "needs a <= b"),
+        (lambda distribution: distribution.integrated_sf(INF, INF), "a must be non-negative and finite"),
+        (lambda distribution: distribution.integrated_sf(-1.0, 1.0), "a must be non-negative"),
+        (lambda distribution: distribution.icdf_beyond(-1.0, 0.5), "y must be non-negative"),
+        (
+            lambda distribution: distribution.icdf_beyond(np.nan, 0.5),
+            "y must be non-negative and finite; nan",
+        ),
+        (
+            lambda distribution: distribution.log_likelihood([1.0, -1.0, 1.0], [1, 1, 1]),
+            "time must be non-negative",
+        ),
+        (lambda distribution: distribution.censor_at([1.0, 2.0]), "distribution has 3, tau has 2"),
+        (lambda distribution: distribution.censor_at(np.ones((3, 2))), "tau must be a number or one per row"),
+        (lambda distribution: distribution.sample(0), "m, the number of draws"),
+        (lambda distribution: distribution.marginal(1), "one coordinate; coordinate 1"),
     ],
 )
 def test_bad_questions_are_refused(call, message):
@@ -156,11 +165,11 @@ def test_bad_questions_are_refused(call, message):
         call(Weibull([1.0, 2.0, 3.0], 2.0))
 
 
-def test_likelihood_of_a_law_without_density_needs_no_density_where_nothing_happened():
-    law = Exponential(1.0).censor_at(2.0)
-    assert_allclose(law.log_likelihood([1.0], [0]), [-1.0])
+def test_likelihood_of_a_distribution_without_density_needs_no_density_where_nothing_happened():
+    distribution = Exponential(1.0).censor_at(2.0)
+    assert_allclose(distribution.log_likelihood([1.0], [0]), [-1.0])
     with pytest.raises(NoDensityError, match="Censored has no density"):
-        law.log_likelihood([1.0], [1])
+        distribution.log_likelihood([1.0], [1])
 
 
 def test_draws_never_fall_on_an_end():
@@ -170,7 +179,7 @@ def test_draws_never_fall_on_an_end():
 
     rng = Ends(np.random.PCG64(0))
     for dtype in (np.float32, np.float64):
-        law = Exponential(np.ones(1, dtype))
-        draws = law._sample(2, rng)
+        distribution = Exponential(np.ones(1, dtype))
+        draws = distribution._sample(2, rng)
         assert np.isfinite(draws).all()
         assert (draws > 0).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.contracts.laws import UNIVARIATE
+from tests.contracts.distributions import UNIVARIATE
 from tests.distributions.compositions import CURVE, SMOOTH, N, Tree, compositions
 
 from censcore.distributions import Ensemble, Exponential, Grouped, Mixture, PointMass, Weibull
@@ -22,15 +22,18 @@ OTHER_CHOICES = {
 }
 
 
-def answers(law, t):
+def answers(distribution, t):
     """What tells one subject's distribution from another's: one row per subject, asked at times (n, 3)."""
-    if law.k == 1:
-        found = [law.sf(t), law.sf_left(t), law.cdf(t), law.excludes(t)]
-        found += [law.integrated_sf(t[:, 0], t[:, 1])[:, None], law.icdf_beyond(t[:, 0], LEVELS[None, :])]
-        found += [np.broadcast_to(law.mass_at_infinity()[:, None], (len(t), 1))]
+    if distribution.k == 1:
+        found = [distribution.sf(t), distribution.sf_left(t), distribution.cdf(t), distribution.excludes(t)]
+        found += [
+            distribution.integrated_sf(t[:, 0], t[:, 1])[:, None],
+            distribution.icdf_beyond(t[:, 0], LEVELS[None, :]),
+        ]
+        found += [np.broadcast_to(distribution.mass_at_infinity()[:, None], (len(t), 1))]
         return np.concatenate([np.asarray(part, dtype=float) for part in found], axis=1)
-    parts = [law.marginal(j) for j in range(law.k)] + [law.first()]
-    found = [law.sf(t[:, :2])[:, None], law.logsf(t[:, 1:])[:, None]]
+    parts = [distribution.marginal(j) for j in range(distribution.k)] + [distribution.first()]
+    found = [distribution.sf(t[:, :2])[:, None], distribution.logsf(t[:, 1:])[:, None]]
     found += [answer for part in parts for answer in (part.sf(t), part.sf_left(t), part.excludes(t))]
     return np.concatenate([np.asarray(part, dtype=float) for part in found], axis=1)
 
@@ -49,17 +52,17 @@ def expect_each_subject(tree: Tree):
 
 @pytest.mark.parametrize("name", UNIVARIATE)
 def test_every_subject_keeps_its_distribution(name):
-    law = UNIVARIATE[name]()
+    distribution = UNIVARIATE[name]()
     if "float32" in name:
         pytest.skip("parts of one precision only: see test_base")
-    for tree in compositions(law).values():
+    for tree in compositions(distribution).values():
         expect_each_subject(tree)
 
 
 @pytest.mark.parametrize("name", compositions(Weibull(1.0, 1.0)))
 def test_compositions_keep_the_contract(name):
-    law = Weibull([0.8, 1.2, 2.0, 3.0], [2.0, 1.0, 1.5, 3.0])
-    check_distribution(compositions(law)[name].whole())
+    distribution = Weibull([0.8, 1.2, 2.0, 3.0], [2.0, 1.0, 1.5, 3.0])
+    check_distribution(compositions(distribution)[name].whole())
 
 
 def test_torch():
@@ -82,10 +85,10 @@ def test_torch():
 def test_gradients_follow_the_chosen_subjects():
     torch = pytest.importorskip("torch")
     scale = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
-    law = Mixture(
+    distribution = Mixture(
         [Grouped([Weibull(1.0, scale[:2]), Weibull(1.0, scale[2:])], [0, 1, 0]), Exponential(1.0)], [0.5, 0.5]
     )
-    law.take([2, 2]).mean().sum().backward()
+    distribution.take([2, 2]).mean().sum().backward()
     torch.testing.assert_close(scale.grad, torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64))
 
 
@@ -101,12 +104,12 @@ def test_a_distribution_of_one_subject_serves_all():
 
 
 def test_wrong_choices_are_refused():
-    law = Mixture(
+    distribution = Mixture(
         [Grouped([CURVE.whole(), Exponential(1.0)], [0, 1, 0]), Exponential([1.0, 2.0, 3.0])], [0.5, 0.5]
     )
     with pytest.raises(IndexError):
-        law.take([3])
+        distribution.take([3])
     with pytest.raises(IndexError):
-        law.take(np.array([True, False]))
+        distribution.take(np.array([True, False]))
     with pytest.raises(InvalidInputError, match="one event time"):
         Grouped([Ensemble(np.ones((1, 4, 2)))], [0, 0])

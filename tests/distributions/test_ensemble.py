@@ -1,4 +1,4 @@
-"""Ensembles: the empirical law against counting, weights, several event times, gradients."""
+"""Ensembles: the empirical distribution against counting, weights, several event times, gradients."""
 
 from __future__ import annotations
 
@@ -17,45 +17,47 @@ T = np.array([[0.0, 1.0, 1.5, 2.0, 3.0, 6.0, 7.0, 50.0]])
 
 
 @pytest.fixture(params=["equal", "shared", "per row"])
-def law(request):
+def distribution(request):
     return Ensemble(SAMPLES, {"equal": None, "shared": WEIGHTS[0], "per row": WEIGHTS}[request.param])
 
 
-def weights_of(law):
-    weights = np.ones((1, 5)) / 5 if law.weights is None else law.weights
+def weights_of(distribution):
+    weights = np.ones((1, 5)) / 5 if distribution.weights is None else distribution.weights
     return np.broadcast_to(weights, (2, 5))
 
 
-def test_probabilities_by_counting(law):
-    w = weights_of(law)
+def test_probabilities_by_counting(distribution):
+    w = weights_of(distribution)
     above = (w[:, :, None] * (SAMPLES[:, :, None] > T[0])).sum(axis=1)
     from_here = (w[:, :, None] * (SAMPLES[:, :, None] >= T[0])).sum(axis=1)
-    np.testing.assert_allclose(law.sf(T), above, atol=1e-15)
-    np.testing.assert_allclose(law.sf_left(T), from_here, atol=1e-15)
-    np.testing.assert_allclose(law.cdf(T), 1 - above, atol=1e-15)
+    np.testing.assert_allclose(distribution.sf(T), above, atol=1e-15)
+    np.testing.assert_allclose(distribution.sf_left(T), from_here, atol=1e-15)
+    np.testing.assert_allclose(distribution.cdf(T), 1 - above, atol=1e-15)
 
 
-def test_nothing_is_beyond_infinity(law):
-    never = (weights_of(law) * np.isinf(SAMPLES)).sum(axis=1)
-    np.testing.assert_allclose(law.mass_at_infinity(), never)
-    np.testing.assert_array_equal(law.sf(np.inf), [0, 0])
-    np.testing.assert_allclose(law.sf_left(np.inf), never)
+def test_nothing_is_beyond_infinity(distribution):
+    never = (weights_of(distribution) * np.isinf(SAMPLES)).sum(axis=1)
+    np.testing.assert_allclose(distribution.mass_at_infinity(), never)
+    np.testing.assert_array_equal(distribution.sf(np.inf), [0, 0])
+    np.testing.assert_allclose(distribution.sf_left(np.inf), never)
 
 
-def test_integral_is_the_mean_length(law):
+def test_integral_is_the_mean_length(distribution):
     """The integral of P(T > s) over [a, b] is the mean of what each member has of [a, b]."""
     a, b = np.array([0.5, 1.0]), np.array([2.5, 20.0])
     lengths = np.clip(SAMPLES, a[:, None], b[:, None]) - a[:, None]
-    np.testing.assert_allclose(law.integrated_sf(a, b), (weights_of(law) * lengths).sum(axis=1))
-    assert law.mean()[0] == pytest.approx((weights_of(law)[0] * SAMPLES[0]).sum())
-    assert law.mean()[1] == np.inf
+    np.testing.assert_allclose(
+        distribution.integrated_sf(a, b), (weights_of(distribution) * lengths).sum(axis=1)
+    )
+    assert distribution.mean()[0] == pytest.approx((weights_of(distribution)[0] * SAMPLES[0]).sum())
+    assert distribution.mean()[1] == np.inf
 
 
 def test_a_member_without_weight_may_be_infinite():
-    law = Ensemble([[1.0, float("inf"), 3.0]], weights=[1.0, 0.0, 1.0])
-    assert law.mean() == 2.0
-    assert law.mass_at_infinity() == 0.0
-    assert law.icdf(1.0) == 3.0
+    distribution = Ensemble([[1.0, float("inf"), 3.0]], weights=[1.0, 0.0, 1.0])
+    assert distribution.mean() == 2.0
+    assert distribution.mass_at_infinity() == 0.0
+    assert distribution.icdf(1.0) == 3.0
 
 
 @pytest.mark.parametrize("m", [1, 3, 10, 49, 1000])
@@ -76,39 +78,39 @@ def test_quantiles_beyond_y_are_those_of_the_members_left(rng):
         np.testing.assert_array_equal(found, left[np.ceil(p[0] * len(left) - 1e-9).astype(int) - 1])
 
 
-def test_equals_the_step_law_of_its_jumps(rng):
+def test_equals_the_step_distribution_of_its_jumps(rng):
     samples = np.sort(rng.random((4, 9)), axis=1)
     step = Step(samples, cdf=np.arange(1, 10) / 9)
-    law = Ensemble(samples[:, ::-1])
+    distribution = Ensemble(samples[:, ::-1])
     t, y = rng.random((4, 6)), rng.random(4)
-    np.testing.assert_array_equal(law.sf(t), step.sf(t))
-    np.testing.assert_array_equal(law.icdf_beyond(y, t), step.icdf_beyond(y, t))
-    np.testing.assert_array_equal(law.integrated_sf(0.0, y), step.integrated_sf(0.0, y))
-    for ours, theirs in zip(law._steps(), step._steps(), strict=True):
+    np.testing.assert_array_equal(distribution.sf(t), step.sf(t))
+    np.testing.assert_array_equal(distribution.icdf_beyond(y, t), step.icdf_beyond(y, t))
+    np.testing.assert_array_equal(distribution.integrated_sf(0.0, y), step.integrated_sf(0.0, y))
+    for ours, theirs in zip(distribution._steps(), step._steps(), strict=True):
         np.testing.assert_array_equal(np.broadcast_to(ours, (4, 9)), np.broadcast_to(theirs, (4, 9)))
 
 
 @given(st.lists(st.floats(0, 1e6) | st.just(np.inf), min_size=1, max_size=12), st.floats(1e-6, 1))
 def test_quantile_is_the_first_time_that_reaches_the_level(samples, p):
-    law = Ensemble([samples])
-    t = law.icdf(p)[0]
-    assert law.cdf(t)[0] >= p
+    distribution = Ensemble([samples])
+    t = distribution.icdf(p)[0]
+    assert distribution.cdf(t)[0] >= p
     earlier = [x for x in samples if x < t]
-    assert not earlier or law.cdf(max(earlier))[0] < p
+    assert not earlier or distribution.cdf(max(earlier))[0] < p
 
 
-def test_take_keeps_rows_weights_and_order(law):
-    part = law.take([1])
+def test_take_keeps_rows_weights_and_order(distribution):
+    part = distribution.take([1])
     np.testing.assert_array_equal(part.samples, SAMPLES[1:])
-    law.sf(1.0)
-    np.testing.assert_array_equal(law.take([1]).sf(5.0), law.sf(5.0)[1:])
-    np.testing.assert_array_equal(law.samples, SAMPLES)
+    distribution.sf(1.0)
+    np.testing.assert_array_equal(distribution.take([1]).sf(5.0), distribution.sf(5.0)[1:])
+    np.testing.assert_array_equal(distribution.samples, SAMPLES)
 
 
-def test_resampling_follows_the_weights(law):
-    draws = law.sample(60_000, seed=3)
+def test_resampling_follows_the_weights(distribution):
+    draws = distribution.sample(60_000, seed=3)
     assert draws.shape == (2, 60_000)
-    np.testing.assert_allclose((draws <= 2.0).mean(axis=1), law.cdf(2.0), atol=0.01)
+    np.testing.assert_allclose((draws <= 2.0).mean(axis=1), distribution.cdf(2.0), atol=0.01)
     assert set(np.unique(draws[0])) <= set(SAMPLES[0])
 
 
@@ -121,9 +123,9 @@ def test_sorting_does_not_depend_on_blocks(monkeypatch, rng):
 def test_sorting_inside_the_thread_pool_does_not_wait_for_the_pool(monkeypatch, rng):
     monkeypatch.setenv("CENSCORE_THREADS", "2")
     monkeypatch.setattr("censcore.distributions._sorting._BLOCK", 20)
-    laws = [Ensemble(rng.random((50, 7))) for _ in range(8)]
-    means = _numerics.run_threads(lambda law: law.mean(), laws)
-    np.testing.assert_allclose(means, [law.samples.mean(axis=1) for law in laws])
+    distributions = [Ensemble(rng.random((50, 7))) for _ in range(8)]
+    means = _numerics.run_threads(lambda distribution: distribution.mean(), distributions)
+    np.testing.assert_allclose(means, [distribution.samples.mean(axis=1) for distribution in distributions])
 
 
 # ---- several event times -------------------------------------------------------------------------
@@ -153,9 +155,11 @@ def test_joint_censoring(joint, tau):
     np.testing.assert_array_equal(joint.censor_at(tau).samples, np.minimum(joint.samples, limit))
 
 
-def test_univariate_censoring(law):
-    np.testing.assert_array_equal(law.censor_at([2.0, 5.0]).samples, np.minimum(SAMPLES, [[2.0], [5.0]]))
-    assert law.censor_at(2.0).mean()[1] < 2.0
+def test_univariate_censoring(distribution):
+    np.testing.assert_array_equal(
+        distribution.censor_at([2.0, 5.0]).samples, np.minimum(SAMPLES, [[2.0], [5.0]])
+    )
+    assert distribution.censor_at(2.0).mean()[1] < 2.0
 
 
 def test_joint_draws_keep_coordinates_together():
@@ -179,12 +183,12 @@ def test_joint_ensemble_names_marginal_when_asked_about_one_time(joint, word):
         joint.icdf(0.5)
 
 
-def test_no_likelihood(joint, law):
-    for ensemble, time in ((joint, np.ones((3, 2))), (law, np.ones(2))):
+def test_no_likelihood(joint, distribution):
+    for ensemble, time in ((joint, np.ones((3, 2))), (distribution, np.ones(2))):
         with pytest.raises(NoDensityError, match="energy_score"):
             ensemble.log_likelihood(time, time > 0)
     with pytest.raises(NoDensityError):
-        law.logpdf(1.0)
+        distribution.logpdf(1.0)
 
 
 # ---- what is refused -----------------------------------------------------------------------------
@@ -195,8 +199,8 @@ def test_no_likelihood(joint, law):
     [
         ([1.0, 2.0], None, r"shape \(n, m\).*samples\[None, :\]"),
         (np.ones((2, 0)), None, "at least one member"),
-        ([[1.0, np.nan]], None, "samples must be non-negative; nan came, in 1 row"),
-        ([[1.0, 2.0], [1.0, -2.0]], None, r"samples must be non-negative; -2.0 came, in 1 row \(1\)"),
+        ([[1.0, np.nan]], None, "samples must be non-negative; got nan, in 1 row"),
+        ([[1.0, 2.0], [1.0, -2.0]], None, r"samples must be non-negative; got -2.0, in 1 row \(1\)"),
         ([[1.0, 2.0]], [1.0, -1.0], "weights must be non-negative and finite"),
         ([[1.0, 2.0]], [np.inf, 1.0], "weights must be non-negative and finite"),
         ([[1.0, 2.0]], [1.0, 1.0, 1.0], "one per member"),
@@ -209,28 +213,28 @@ def test_bad_ensembles(samples, weights, message):
         Ensemble(np.array(samples), None if weights is None else np.array(weights))
 
 
-def test_tau_that_does_not_fit(joint, law):
+def test_tau_that_does_not_fit(joint, distribution):
     with pytest.raises(InvalidInputError, match="tau must be a number"):
         joint.censor_at(np.ones((3, 3)))
     with pytest.raises(InvalidInputError, match="tau must be a number"):
-        law.censor_at(np.ones((2, 1)))
+        distribution.censor_at(np.ones((2, 1)))
     with pytest.raises(InvalidInputError, match="numbers of rows differ"):
-        law.censor_at(np.ones(3))
+        distribution.censor_at(np.ones(3))
 
 
 # ---- torch ---------------------------------------------------------------------------------------
 
 
-def test_torch_gives_the_same_numbers(law):
+def test_torch_gives_the_same_numbers(distribution):
     torch = pytest.importorskip("torch")
-    twin = law.like(torch.zeros(1, dtype=torch.float64))
+    twin = distribution.like(torch.zeros(1, dtype=torch.float64))
     p = np.array([[0.0, 0.2, 0.55, 1.0]])
-    np.testing.assert_allclose(twin.sf(torch.tensor(T)).numpy(), law.sf(T), atol=1e-15)
-    np.testing.assert_array_equal(twin.icdf(torch.tensor(p)).numpy(), law.icdf(p))
+    np.testing.assert_allclose(twin.sf(torch.tensor(T)).numpy(), distribution.sf(T), atol=1e-15)
+    np.testing.assert_array_equal(twin.icdf(torch.tensor(p)).numpy(), distribution.icdf(p))
     y = torch.tensor([1.5, 7.0], dtype=torch.float64)
-    np.testing.assert_allclose(twin.integrated_sf(0.0, y).numpy(), law.integrated_sf(0.0, y.numpy()))
+    np.testing.assert_allclose(twin.integrated_sf(0.0, y).numpy(), distribution.integrated_sf(0.0, y.numpy()))
     assert twin.sample(5, seed=0).shape == (2, 5)
-    np.testing.assert_array_equal(twin.sample(5, seed=0).numpy(), law.sample(5, seed=0))
+    np.testing.assert_array_equal(twin.sample(5, seed=0).numpy(), distribution.sample(5, seed=0))
 
 
 def test_gradients_reach_samples_and_weights(rng):
@@ -246,6 +250,6 @@ def test_gradients_reach_samples_and_weights(rng):
 
 def test_plain_numbers_follow_the_library_of_the_question():
     torch = pytest.importorskip("torch")
-    law = Ensemble([[1.0, 2.0]])
-    assert law.sf(torch.tensor([1.0])).dtype == torch.float32
-    assert law.censor_at(1.5).sf(torch.tensor([1.0])).dtype == torch.float32
+    distribution = Ensemble([[1.0, 2.0]])
+    assert distribution.sf(torch.tensor([1.0])).dtype == torch.float32
+    assert distribution.censor_at(1.5).sf(torch.tensor([1.0])).dtype == torch.float32

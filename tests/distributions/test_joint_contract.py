@@ -1,4 +1,4 @@
-"""What joint laws hand out (a coordinate, the first event, what censoring leaves) keeps the contract too."""
+"""What joint distributions hand out (a coordinate, the first event, what censoring leaves) keeps the contract too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EDGES = [[0.0, 0.5, 1.0, 2.5], [0.0, 1.0, 4.0]]
 SMOOTH = [Weibull(1.3, [1.0, 2.0]), Exponential(0.5)]
 STEPS = Step([1.0, 2.0, 3.0], sf=[[0.8, 0.5, 0.2], [0.9, 0.9, 0.1]])
 
-LAWS = {
+DISTRIBUTIONS = {
     "coordinate of a grid": lambda: JointGrid(EDGES, CELLS, tail=[0.4, 1.5]).marginal(0),
     "coordinate of a grid, cured": lambda: JointGrid(EDGES, CELLS, tail="infinity").marginal(1),
     "first of a grid": lambda: JointGrid(EDGES, CELLS, tail=0.7).first(),
@@ -30,6 +30,6 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_contract(name):
-    check_distribution(LAWS[name]())
+    check_distribution(DISTRIBUTIONS[name]())

@@ -45,48 +45,52 @@ TRIPLES = [(0.3, 0.9, 2.0), (15.0, 1e-5, 0.6)]
 def test_every_pattern_of_events_is_a_derivative_of_the_survival_function(family, theta, H):
     k = len(H)
     patterns = list(itertools.product((0, 1), repeat=k))
-    law = Copula(family, [UNIT] * k, theta)
+    distribution = Copula(family, [UNIT] * k, theta)
     time = np.array([H] * len(patterns))
     expected = [exact_log_likelihood(family, theta, H, pattern) for pattern in patterns]
-    np.testing.assert_allclose(law.log_likelihood(time, np.array(patterns)), expected, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(law.logsf(time[:1]), expected[0], rtol=1e-12)
+    np.testing.assert_allclose(
+        distribution.log_likelihood(time, np.array(patterns)), expected, rtol=1e-11, atol=1e-11
+    )
+    np.testing.assert_allclose(distribution.logsf(time[:1]), expected[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("family", "theta"), [("clayton", 0.0), ("gumbel", 1.0)])
 def test_independence_is_a_member_of_both_families(family, theta):
     marginals = [Weibull(1.3, [1.0, 2.0]), Weibull(0.8, 0.5)]
-    law, free = Copula(family, marginals, theta), Independent(marginals)
+    distribution, free = Copula(family, marginals, theta), Independent(marginals)
     time, event = np.array([[0.4, 2.0], [3.0, 0.2]]), np.array([[1, 1], [1, 0]])
-    np.testing.assert_allclose(law.log_likelihood(time, event), free.log_likelihood(time, event), rtol=1e-13)
-    np.testing.assert_allclose(law.sf(time), free.sf(time), rtol=1e-13)
-    np.testing.assert_allclose(law.first().mean(), free.first().mean(), rtol=1e-12)
-    assert law.kendall_tau == pytest.approx(0.0)
+    np.testing.assert_allclose(
+        distribution.log_likelihood(time, event), free.log_likelihood(time, event), rtol=1e-13
+    )
+    np.testing.assert_allclose(distribution.sf(time), free.sf(time), rtol=1e-13)
+    np.testing.assert_allclose(distribution.first().mean(), free.first().mean(), rtol=1e-12)
+    assert distribution.kendall_tau == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize(("family", "theta"), [("clayton", 2.0), ("gumbel", 2.0)])
 def test_hazards_beyond_any_probability_stay_finite(family, theta):
     """exp(-H) is zero in floating point here, the likelihood is not."""
-    law = Copula(family, [UNIT, UNIT], theta)
+    distribution = Copula(family, [UNIT, UNIT], theta)
     time = np.array([[5e3, 1.0], [5e3, 6e3], [1e5, 1e5]])
     for event in itertools.product((0, 1), repeat=2):
-        value = law.log_likelihood(time, np.broadcast_to(event, (3, 2)))
+        value = distribution.log_likelihood(time, np.broadcast_to(event, (3, 2)))
         assert np.isfinite(value).all()
         assert (value < 0).all()
 
 
 def test_zero_survival_of_a_censored_coordinate_is_impossible_and_of_an_event_is_not():
-    law = Copula("clayton", [PointMass(2.0), UNIT], 1.5)
-    value = law.log_likelihood(np.array([[2.0, 1.0], [1.0, 1.0]]), np.array([[0, 1], [0, 1]]))
+    distribution = Copula("clayton", [PointMass(2.0), UNIT], 1.5)
+    value = distribution.log_likelihood(np.array([[2.0, 1.0], [1.0, 1.0]]), np.array([[0, 1], [0, 1]]))
     assert value[0] == -np.inf
     np.testing.assert_allclose(value[1], -1.0, rtol=1e-14)
-    assert law.sf([[2.0, 1.0]])[0] == 0.0
+    assert distribution.sf([[2.0, 1.0]])[0] == 0.0
 
 
 def test_events_at_time_zero_have_their_limits():
-    law = Copula("gumbel", [UNIT, UNIT], 2.0)
-    assert law.log_likelihood([[0.0, 1.0]], [[1, 0]])[0] == -np.inf
-    assert law.log_likelihood([[0.0, 0.0]], [[1, 1]])[0] == np.inf
-    assert law.log_likelihood([[0.0, 0.0]], [[0, 0]])[0] == 0.0
+    distribution = Copula("gumbel", [UNIT, UNIT], 2.0)
+    assert distribution.log_likelihood([[0.0, 1.0]], [[1, 0]])[0] == -np.inf
+    assert distribution.log_likelihood([[0.0, 0.0]], [[1, 1]])[0] == np.inf
+    assert distribution.log_likelihood([[0.0, 0.0]], [[0, 0]])[0] == 0.0
     assert Copula("gumbel", [UNIT, UNIT], 1.0).log_likelihood([[0.0, 0.0]], [[1, 1]])[0] == 0.0
     clayton = Copula("clayton", [UNIT, UNIT], 2.0).log_likelihood([[0.0, 0.0]], [[1, 1]])
     np.testing.assert_allclose(clayton, np.log(3.0), rtol=1e-14)
@@ -99,15 +103,17 @@ def test_events_at_time_zero_have_their_limits():
 def test_draws_have_the_joint_survival_and_the_rank_correlation(family, theta, k):
     from scipy.stats import kendalltau
 
-    law = Copula(family, [Weibull(1.5, 2.0)] * k, theta)
-    draws = law.sample(40_000, seed=8)[0]
+    distribution = Copula(family, [Weibull(1.5, 2.0)] * k, theta)
+    draws = distribution.sample(40_000, seed=8)[0]
     for t in (np.full(k, 1.0), np.array([0.4, 2.5, 1.3])[:k]):
-        assert (draws > t).all(axis=1).mean() == pytest.approx(float(law.sf([t.tolist()])[0]), abs=0.01)
+        assert (draws > t).all(axis=1).mean() == pytest.approx(
+            float(distribution.sf([t.tolist()])[0]), abs=0.01
+        )
     tau = kendalltau(draws[:, 0], draws[:, -1]).statistic
-    assert tau == pytest.approx(float(law.kendall_tau[0]), abs=0.012)
+    assert tau == pytest.approx(float(distribution.kendall_tau[0]), abs=0.012)
     first = np.sort(draws.min(axis=1))
     np.testing.assert_allclose(
-        law.first().cdf(first[::2000]), np.arange(0, 40_000, 2000) / 40_000, atol=0.012
+        distribution.first().cdf(first[::2000]), np.arange(0, 40_000, 2000) / 40_000, atol=0.012
     )
 
 
@@ -121,29 +127,31 @@ def test_extreme_dependence_draws_finite_equal_hazards():
 
 @pytest.mark.parametrize(("family", "theta"), [("clayton", 1.7), ("gumbel", 1.7)])
 def test_the_first_event_has_the_density_of_its_survival_function(family, theta):
-    law = Copula(family, [Weibull(1.3, [1.0, 2.0]), Weibull(0.8, 0.5)], theta)
-    first, t, step = law.first(), np.array([[0.1, 0.5, 1.4]]), 1e-6
+    distribution = Copula(family, [Weibull(1.3, [1.0, 2.0]), Weibull(0.8, 0.5)], theta)
+    first, t, step = distribution.first(), np.array([[0.1, 0.5, 1.4]]), 1e-6
     slope = (first.sf(t - step) - first.sf(t + step)) / (2 * step)
     np.testing.assert_allclose(np.exp(first.logpdf(t)), slope, rtol=1e-7)
     np.testing.assert_allclose(first.cdf(first.icdf([[0.01, 0.5, 0.9]])), [[0.01, 0.5, 0.9]] * 2, rtol=1e-12)
 
 
 def test_censoring_keeps_the_copula():
-    law = Copula("clayton", [Weibull(1.3, [1.0, 2.0]), UNIT], 2.0)
+    distribution = Copula("clayton", [Weibull(1.3, [1.0, 2.0]), UNIT], 2.0)
     tau = np.array([[0.5, 2.0], [1.0, 0.3]])
-    cut = law.censor_at(tau)
-    np.testing.assert_array_equal(cut.sample(60, seed=2), np.minimum(law.sample(60, seed=2), tau[:, None, :]))
+    cut = distribution.censor_at(tau)
+    np.testing.assert_array_equal(
+        cut.sample(60, seed=2), np.minimum(distribution.sample(60, seed=2), tau[:, None, :])
+    )
     assert cut.kendall_tau == pytest.approx(0.5)
-    np.testing.assert_allclose(cut.sf([[0.4, 0.2]]), law.sf([[0.4, 0.2]]))
+    np.testing.assert_allclose(cut.sf([[0.4, 0.2]]), distribution.sf([[0.4, 0.2]]))
 
 
 def test_one_theta_per_row_follows_its_row():
-    law = Copula("gumbel", [UNIT, UNIT], [1.0, 2.0, 3.0])
+    distribution = Copula("gumbel", [UNIT, UNIT], [1.0, 2.0, 3.0])
     one = Copula("gumbel", [UNIT, UNIT], 3.0)
     t = np.array([[0.5, 1.0]])
-    np.testing.assert_allclose(law[[2]].sf(t), one.sf(t))
-    assert law.shape == (3, 2)
-    np.testing.assert_allclose(law[1:].kendall_tau, [0.5, 2 / 3])
+    np.testing.assert_allclose(distribution[[2]].sf(t), one.sf(t))
+    assert distribution.shape == (3, 2)
+    np.testing.assert_allclose(distribution[1:].kendall_tau, [0.5, 2 / 3])
 
 
 @pytest.mark.parametrize("family", ["clayton", "gumbel"])

@@ -10,18 +10,18 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 A = Weibull(1.3, [1.0, 2.0, 0.5])
 B = Weibull([0.7, 1.0, 2.0], 3.0)
-LAW = Independent([A, B])
+DISTRIBUTION = Independent([A, B])
 T = np.array([[0.3, 1.0], [2.0, 0.1], [0.4, 4.0]])
 
 
 def test_survival_is_the_product():
-    np.testing.assert_allclose(LAW.sf(T), A.sf(T[:, 0]) * B.sf(T[:, 1]), rtol=1e-14)
+    np.testing.assert_allclose(DISTRIBUTION.sf(T), A.sf(T[:, 0]) * B.sf(T[:, 1]), rtol=1e-14)
 
 
 def test_likelihood_is_the_sum_over_coordinates_for_every_pattern_of_events():
     event = np.array([[1, 0], [1, 1], [0, 0]])
-    expected = sum(law.log_likelihood(T[:, j], event[:, j]) for j, law in enumerate((A, B)))
-    np.testing.assert_allclose(LAW.log_likelihood(T, event), expected, rtol=1e-14)
+    expected = sum(distribution.log_likelihood(T[:, j], event[:, j]) for j, distribution in enumerate((A, B)))
+    np.testing.assert_allclose(DISTRIBUTION.log_likelihood(T, event), expected, rtol=1e-14)
 
 
 def test_first_of_two_weibulls_of_one_shape_is_weibull():
@@ -51,33 +51,33 @@ def test_first_without_a_density_says_so():
         Independent([PointMass(2.0), Weibull(1.0, 1.0)]).first().logpdf(1.0)
 
 
-def test_a_law_shared_by_all_rows_is_drawn_anew_in_every_row():
+def test_a_distribution_shared_by_all_rows_is_drawn_anew_in_every_row():
     draws = Independent([Weibull(1.0, 1.0), Weibull(1.0, np.ones(3))]).sample(5, seed=1)
     assert draws.shape == (3, 5, 2)
     assert len(np.unique(draws)) == 30
 
 
-def test_sample_agrees_with_the_law():
-    draws = LAW.sample(40_000, seed=3)
+def test_sample_agrees_with_the_distribution():
+    draws = DISTRIBUTION.sample(40_000, seed=3)
     share = (draws > T[:, None, :]).all(axis=2).mean(axis=1)
-    np.testing.assert_allclose(share, LAW.sf(T), atol=0.01)
+    np.testing.assert_allclose(share, DISTRIBUTION.sf(T), atol=0.01)
 
 
 @pytest.mark.parametrize(
     "tau", [1.0, np.array([0.5, 1.0, 2.0]), np.array([[0.5, 1.0], [1.0, 0.1], [2.0, 9.0]])]
 )
 def test_censoring_coordinate_by_coordinate(tau):
-    cut = LAW.censor_at(tau)
+    cut = DISTRIBUTION.censor_at(tau)
     limit = np.broadcast_to(tau if np.ndim(tau) != 1 else tau[:, None], (3, 2))
     np.testing.assert_array_equal(
-        cut.sample(50, seed=4), np.minimum(LAW.sample(50, seed=4), limit[:, None, :])
+        cut.sample(50, seed=4), np.minimum(DISTRIBUTION.sample(50, seed=4), limit[:, None, :])
     )
-    np.testing.assert_allclose(cut.sf(T), np.where((limit > T).all(axis=1), LAW.sf(T), 0.0))
+    np.testing.assert_allclose(cut.sf(T), np.where((limit > T).all(axis=1), DISTRIBUTION.sf(T), 0.0))
 
 
-def test_rows_are_taken_and_shared_laws_stay_shared():
-    law = Independent([Weibull(1.0, 1.0), B])
-    taken = law[[2, 0]]
+def test_rows_are_taken_and_shared_distributions_stay_shared():
+    distribution = Independent([Weibull(1.0, 1.0), B])
+    taken = distribution[[2, 0]]
     assert taken.shape == (2, 2)
     assert len(taken.marginal(0)) == 1
     np.testing.assert_array_equal(taken.marginal(1).sf(1.0), B.sf(1.0)[[2, 0]])
@@ -86,12 +86,12 @@ def test_rows_are_taken_and_shared_laws_stay_shared():
 def test_torch_equals_numpy_and_gradients_flow():
     torch = pytest.importorskip("torch")
     scale = torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64, requires_grad=True)
-    law = Independent([Weibull(1.3, scale), Weibull(2.0, 3.0)])
+    distribution = Independent([Weibull(1.3, scale), Weibull(2.0, 3.0)])
     exact = Independent([A, Weibull(2.0, 3.0)])
     event = np.array([[1, 0], [1, 1], [0, 1]])
-    value = law.log_likelihood(torch.as_tensor(T), torch.as_tensor(event))
+    value = distribution.log_likelihood(torch.as_tensor(T), torch.as_tensor(event))
     np.testing.assert_allclose(value.detach().numpy(), exact.log_likelihood(T, event), rtol=1e-14)
-    (gradient,) = torch.autograd.grad(value.sum() + law.first().mean().sum(), scale)
+    (gradient,) = torch.autograd.grad(value.sum() + distribution.first().mean().sum(), scale)
     step = 1e-6
 
     def total(shift: float) -> float:
@@ -104,15 +104,15 @@ def test_torch_equals_numpy_and_gradients_flow():
 def test_errors_name_the_mistake():
     with pytest.raises(InvalidInputError, match="empty list"):
         Independent([])
-    with pytest.raises(InvalidTypeError, match="Independent came"):
-        Independent([LAW, A])
+    with pytest.raises(InvalidTypeError, match="got Independent"):
+        Independent([DISTRIBUTION, A])
     with pytest.raises(InvalidInputError, match="numbers of rows differ"):
         Independent([A, Weibull(1.0, [1.0, 2.0])])
     with pytest.raises(InvalidInputError, match="coordinate 2"):
-        LAW.marginal(2)
+        DISTRIBUTION.marginal(2)
     with pytest.raises(InvalidInputError, match=r"\(n, 2\)"):
-        LAW.sf(T[:, 0])
+        DISTRIBUTION.sf(T[:, 0])
     with pytest.raises(InvalidInputError, match="shape of time"):
-        LAW.log_likelihood(T, [[1, 0]])
+        DISTRIBUTION.log_likelihood(T, [[1, 0]])
     with pytest.raises(InvalidInputError, match="non-negative"):
-        LAW.sf(-T)
+        DISTRIBUTION.sf(-T)

@@ -22,19 +22,21 @@ INF = float("inf")
 
 
 def test_cure_model_has_a_density_and_a_likelihood():
-    law = Mixture([Exponential(2.0), PointMass(INF)], [0.7, 0.3])
-    assert law.has_density
-    assert_allclose(law.log_likelihood([1.0, 1.0], [1, 0]), [np.log(1.4) - 2, np.log(0.3 + 0.7 * np.exp(-2))])
-    assert law.mean()[0] == INF
-    assert law.icdf([0.69, 0.71]).tolist() == pytest.approx([-np.log(1 - 0.69 / 0.7) / 2, INF])
-    assert law.isf(0.0)[0] == INF
+    distribution = Mixture([Exponential(2.0), PointMass(INF)], [0.7, 0.3])
+    assert distribution.has_density
+    assert_allclose(
+        distribution.log_likelihood([1.0, 1.0], [1, 0]), [np.log(1.4) - 2, np.log(0.3 + 0.7 * np.exp(-2))]
+    )
+    assert distribution.mean()[0] == INF
+    assert distribution.icdf([0.69, 0.71]).tolist() == pytest.approx([-np.log(1 - 0.69 / 0.7) / 2, INF])
+    assert distribution.isf(0.0)[0] == INF
 
 
 def test_an_atom_takes_the_density_away():
-    law = Mixture([Exponential(2.0), PointMass([3.0, INF])], [0.5, 0.5])
-    assert not law.has_density
+    distribution = Mixture([Exponential(2.0), PointMass([3.0, INF])], [0.5, 0.5])
+    assert not distribution.has_density
     with pytest.raises(NoDensityError, match="Mixture has no density"):
-        law.logpdf(1.0)
+        distribution.logpdf(1.0)
     assert not PointMass([1.0, INF]).has_density
     assert PointMass(INF).logpdf(1.0)[0] == -np.inf
 
@@ -49,22 +51,24 @@ def test_degree_and_breaks_are_those_of_the_components():
 
 
 def test_log_survival_far_beyond_underflow_is_that_of_the_heaviest_component():
-    law = Mixture([Weibull(2.0, 1.0), Exponential(1.0)], [0.75, 0.25])
-    assert_allclose(law.logsf(1e4), [np.log(0.25) - 1e4], rtol=1e-14)
+    distribution = Mixture([Weibull(2.0, 1.0), Exponential(1.0)], [0.75, 0.25])
+    assert_allclose(distribution.logsf(1e4), [np.log(0.25) - 1e4], rtol=1e-14)
 
 
 def test_weights_of_zero_silence_infinite_means():
-    law = Mixture([Exponential(2.0), PointMass(INF)], [[1.0, 0.0], [0.5, 0.5]])
-    assert law.mean().tolist() == [0.5, INF]
-    assert law.isf(0.0).tolist() == [INF, INF]
-    assert law.mass_at_infinity().tolist() == [0.0, 0.5]
+    distribution = Mixture([Exponential(2.0), PointMass(INF)], [[1.0, 0.0], [0.5, 0.5]])
+    assert distribution.mean().tolist() == [0.5, INF]
+    assert distribution.isf(0.0).tolist() == [INF, INF]
+    assert distribution.mass_at_infinity().tolist() == [0.0, 0.5]
     bounded = Mixture([Uniform(0.0, 2.0), Exponential(1.0)], [1.0, 0.0])
     assert bounded.isf(0.0)[0] == bounded.icdf(1.0)[0] == 2.0
 
 
 def test_draws_come_from_the_components_by_their_weights():
-    law = Mixture([PointMass(1.0), PointMass(2.0), PointMass(INF)], [[0.2, 0.3, 0.5], [0.0, 1.0, 0.0]])
-    draws = law.sample(20_000, seed=1)
+    distribution = Mixture(
+        [PointMass(1.0), PointMass(2.0), PointMass(INF)], [[0.2, 0.3, 0.5], [0.0, 1.0, 0.0]]
+    )
+    draws = distribution.sample(20_000, seed=1)
     shares = [[(row == t).mean() for t in (1.0, 2.0, INF)] for row in draws]
     assert_allclose(shares, [[0.2, 0.3, 0.5], [0, 1, 0]], atol=0.02)
 
@@ -74,24 +78,24 @@ def test_draws_carry_the_gradient_of_the_mean_to_weights_and_components():
     logits = torch.tensor([0.2, -0.4], dtype=torch.float64, requires_grad=True)
     mu = torch.tensor([0.0, 1.0], dtype=torch.float64, requires_grad=True)
 
-    def law():
+    def distribution():
         return Mixture([LogNormal(mu[:1], 0.3), LogNormal(mu[1:], 0.5)], torch.softmax(logits, 0))
 
-    draws = law().sample(200_000, seed=0)
+    draws = distribution().sample(200_000, seed=0)
     estimated = torch.autograd.grad(draws.mean(), (logits, mu))
-    exact = torch.autograd.grad(law().mean().sum(), (logits, mu))
+    exact = torch.autograd.grad(distribution().mean().sum(), (logits, mu))
     for ours, true in zip(estimated, exact, strict=True):
         assert_allclose(ours, true, rtol=0.03, atol=0.01)
-    plain = law().detach().sample(50, seed=4)
-    np.testing.assert_array_equal(law().sample(50, seed=4).detach(), plain)
+    plain = distribution().detach().sample(50, seed=4)
+    np.testing.assert_array_equal(distribution().sample(50, seed=4).detach(), plain)
 
 
 def test_quantiles_on_an_atom_stay_there_and_beside_it_move():
     torch = pytest.importorskip("torch")
     scale = torch.tensor([1.0], dtype=torch.float64, requires_grad=True)
-    law = Mixture([Exponential(scale), PointMass(0.5)], [0.5, 0.5])
+    distribution = Mixture([Exponential(scale), PointMass(0.5)], [0.5, 0.5])
     level = 0.5 * float(torch.exp(-0.5 * scale.detach()))
-    on, beside = law.isf(torch.tensor([[level + 0.2, level / 2]], dtype=torch.float64))[0]
+    on, beside = distribution.isf(torch.tensor([[level + 0.2, level / 2]], dtype=torch.float64))[0]
     assert on == 0.5
     (still,) = torch.autograd.grad(on, scale, retain_graph=True)
     (moving,) = torch.autograd.grad(beside, scale)
@@ -105,7 +109,7 @@ TWO = [Exponential(1.0), Exponential(2.0)]
 @pytest.mark.parametrize(
     ("components", "weights", "message"),
     [
-        ([], [], "at least one law"),
+        ([], [], "at least one distribution"),
         (TWO, [0.5, 0.6], "must sum to 1; they sum to 1.1"),
         (TWO, [1.5, -0.5], "weights must be non-negative"),
         (TWO, [np.nan, 1.0], "weights must be non-negative"),
@@ -120,15 +124,15 @@ def test_bad_mixtures_are_refused(components, weights, message):
         Mixture(components, weights)
 
 
-def test_only_laws_are_mixed():
-    with pytest.raises(InvalidTypeError, match="str came"):
+def test_only_distributions_are_mixed():
+    with pytest.raises(InvalidTypeError, match="got str"):
         Mixture([Exponential(1.0), "Weibull"], [0.5, 0.5])
 
 
 def test_mixtures_of_plain_numbers_join_any_library():
     torch = pytest.importorskip("torch")
-    law = Mixture([Exponential(1.0), PointMass(2.0)], [0.5, 0.5])
-    assert law.sf(torch.tensor([1.0])).dtype == torch.float32
+    distribution = Mixture([Exponential(1.0), PointMass(2.0)], [0.5, 0.5])
+    assert distribution.sf(torch.tensor([1.0])).dtype == torch.float32
     assert Mixture([Exponential(1.0)], torch.ones(1)).sf(1.0).dtype == torch.float32
     with pytest.raises(InvalidTypeError, match="different libraries"):
         Mixture([Exponential(np.ones(2))], torch.ones(1))

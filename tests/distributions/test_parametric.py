@@ -1,4 +1,4 @@
-"""Laws given by a few numbers: SciPy's values, accurate tails, right gradients, refused parameters."""
+"""Distributions given by a few numbers: SciPy's values, accurate tails, right gradients, refused parameters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 INF = float("inf")
 A, B = np.array([0.6, 1.0, 3.0]), np.array([2.0, 0.5, 1.5])
 
-#: Each law beside the same law of SciPy.
+#: Each distribution beside the same distribution of SciPy.
 PAIRS = {
     "Weibull": (Weibull(A, B), scipy.stats.weibull_min(A, scale=B)),
     "Exponential": (Exponential(A), scipy.stats.expon(scale=1 / A)),
@@ -42,37 +42,39 @@ TIMES = np.array([1e-8, 0.01, 0.3, 1.0, 1.7, 4.0, 25.0])
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("word", ["sf", "cdf", "logsf", "logpdf"])
 def test_values_are_scipys(name, word):
-    law, frozen = PAIRS[name]
+    distribution, frozen = PAIRS[name]
     with np.errstate(all="ignore"):
         expected = np.array([getattr(frozen, word)(t) for t in TIMES]).T
     finite = np.isfinite(expected)  # SciPy's logarithms give up where survival underflows
-    assert_allclose(getattr(law, word)(TIMES[None, :])[finite], expected[finite], rtol=1e-9, atol=1e-300)
+    assert_allclose(
+        getattr(distribution, word)(TIMES[None, :])[finite], expected[finite], rtol=1e-9, atol=1e-300
+    )
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_quantiles_and_mean_are_scipys(name):
-    law, frozen = PAIRS[name]
+    distribution, frozen = PAIRS[name]
     p = np.array([1e-9, 0.1, 0.5, 0.9, 0.9999])
-    assert_allclose(law.icdf(p[None, :]), np.array([frozen.ppf(x) for x in p]).T, rtol=1e-7)
-    assert_allclose(law.isf(p[None, :]), np.array([frozen.isf(x) for x in p]).T, rtol=1e-7)
+    assert_allclose(distribution.icdf(p[None, :]), np.array([frozen.ppf(x) for x in p]).T, rtol=1e-7)
+    assert_allclose(distribution.isf(p[None, :]), np.array([frozen.isf(x) for x in p]).T, rtol=1e-7)
     mean = np.where(A <= 1, INF, frozen.mean()) if name == "LogLogistic" else frozen.mean()
-    assert_allclose(law.mean(), mean, rtol=1e-10)
+    assert_allclose(distribution.mean(), mean, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_far_tails_keep_their_digits(name):
     """Survival at isf(p) is p down to 1e-290, and the lower quantiles of tiny levels come back too."""
-    law, _ = PAIRS[name]
+    distribution, _ = PAIRS[name]
     if name == "Uniform":
         return  # times next to the ends of a bounded support are not that finely spaced
     p = np.broadcast_to([1e-290, 1e-100, 1e-30, 1e-12], (3, 4))
-    t = law.isf(p)
+    t = distribution.isf(p)
     finite = np.isfinite(t)
     inside = np.where(finite, t, 1.0)
-    assert_allclose(law.sf(inside)[finite], p[finite], rtol=1e-11)
-    assert_allclose(law.logsf(inside)[finite], np.log(p)[finite], rtol=1e-13)
+    assert_allclose(distribution.sf(inside)[finite], p[finite], rtol=1e-11)
+    assert_allclose(distribution.logsf(inside)[finite], np.log(p)[finite], rtol=1e-13)
     low = np.broadcast_to([1e-30, 1e-12], (3, 2))
-    assert_allclose(law.cdf(law.icdf(low)), low, rtol=1e-11)
+    assert_allclose(distribution.cdf(distribution.icdf(low)), low, rtol=1e-11)
 
 
 def test_log_survival_goes_on_where_survival_underflows():
@@ -95,11 +97,11 @@ def test_mean_of_heavy_tails(shape):
 
 @pytest.mark.parametrize("shape", [0.3, 0.7, 1.0])
 def test_infinite_mean_of_heavier_tails(shape):
-    law = LogLogistic(shape, 3.0)
-    assert law.mean()[0] == INF
-    assert law.integrated_sf(5.0, INF)[0] == INF
+    distribution = LogLogistic(shape, 3.0)
+    assert distribution.mean()[0] == INF
+    assert distribution.integrated_sf(5.0, INF)[0] == INF
     t = 1e6
-    assert np.isfinite(law.integrated_sf(0.0, t)[0])
+    assert np.isfinite(distribution.integrated_sf(0.0, t)[0])
 
 
 def test_integral_of_log_logistic_survival_is_a_logarithm_for_shape_one():
@@ -110,12 +112,12 @@ def test_integral_of_log_logistic_survival_is_a_logarithm_for_shape_one():
 @pytest.mark.parametrize("name", PAIRS)
 def test_small_integrals_far_out_keep_their_digits(name):
     """Far in the tail the integral from t on is the mean excess times P(T > t); quadrature knows it."""
-    law, _ = PAIRS[name]
+    distribution, _ = PAIRS[name]
     if name in ("Uniform", "LogLogistic"):
         return
-    start = law.isf(1e-25)
+    start = distribution.isf(1e-25)
     for i, a in enumerate(start):
-        one = law[i]
+        one = distribution[i]
         width = float(one.isf(1e-30)[0] - a)
         cuts = a + width * np.array([0.0, 0.1, 0.3, 1.0])
         expected = sum(
@@ -126,20 +128,20 @@ def test_small_integrals_far_out_keep_their_digits(name):
 
 
 def test_integral_where_the_mean_overflows():
-    law = LogNormal(0.0, 40.0)
-    assert law.mean()[0] == INF
-    assert law.integrated_sf(0.0, 1.0)[0] < 1
-    average = law.sf(np.linspace(1, 2, 10001)[None, :]).mean()
-    assert_allclose(law.integrated_sf(1.0, 2.0), [average], rtol=1e-4)
+    distribution = LogNormal(0.0, 40.0)
+    assert distribution.mean()[0] == INF
+    assert distribution.integrated_sf(0.0, 1.0)[0] < 1
+    average = distribution.sf(np.linspace(1, 2, 10001)[None, :]).mean()
+    assert_allclose(distribution.integrated_sf(1.0, 2.0), [average], rtol=1e-4)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Weibull(0.0, 1.0), "shape must be positive and finite; 0.0 came"),
-        (lambda: Weibull([1.0, -1.0], 1.0), r"shape must be positive and finite; -1.0 came, in 1 row \(1\)"),
-        (lambda: Weibull(1.0, np.nan), "scale must be positive and finite; nan came"),
-        (lambda: Weibull(1.0, INF), "scale must be positive and finite; inf came"),
+        (lambda: Weibull(0.0, 1.0), "shape must be positive and finite; got 0.0"),
+        (lambda: Weibull([1.0, -1.0], 1.0), r"shape must be positive and finite; got -1.0, in 1 row \(1\)"),
+        (lambda: Weibull(1.0, np.nan), "scale must be positive and finite; got nan"),
+        (lambda: Weibull(1.0, INF), "scale must be positive and finite; got inf"),
         (lambda: Weibull(np.ones((2, 2)), 1.0), r"one value per row \(n,\)"),
         (lambda: Weibull([1.0, 2.0], [1.0, 2.0, 3.0]), "shape has 2, scale has 3"),
         (lambda: LogNormal(INF, 1.0), "mu must be finite"),
@@ -160,34 +162,36 @@ def test_bad_parameters_are_refused(make, message):
 
 
 def test_parameters_come_back_by_name():
-    law = Uniform(0, [2, 3])
-    assert list(law.parameters) == ["low", "high"]
-    assert law.parameters["high"].tolist() == [2.0, 3.0]
+    distribution = Uniform(0, [2, 3])
+    assert list(distribution.parameters) == ["low", "high"]
+    assert distribution.parameters["high"].tolist() == [2.0, 3.0]
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_single_precision_is_kept_and_right(name):
-    law, _ = PAIRS[name]
-    single = law.like(np.zeros(1, np.float32))
+    distribution, _ = PAIRS[name]
+    single = distribution.like(np.zeros(1, np.float32))
     t = np.array([[0.0, 0.3, 1.0, 4.0, INF]], dtype=np.float32)
     p = np.array([[0.0, 1e-6, 0.5, 0.999, 1.0]], dtype=np.float32)
     for word, x in [("sf", t), ("cdf", t), ("logsf", t), ("logpdf", t), ("icdf", p), ("isf", p)]:
         value = getattr(single, word)(x)
         assert value.dtype == np.float32, word
-        assert_allclose(value, getattr(law, word)(x.astype(float)), rtol=2e-4, atol=1e-6, err_msg=word)
+        assert_allclose(
+            value, getattr(distribution, word)(x.astype(float)), rtol=2e-4, atol=1e-6, err_msg=word
+        )
     value = single.integrated_sf(0.5, 3.0)
     assert value.dtype == np.float32
-    assert_allclose(value, law.integrated_sf(0.5, 3.0), rtol=1e-4)
+    assert_allclose(value, distribution.integrated_sf(0.5, 3.0), rtol=1e-4)
 
 
-def test_a_law_of_plain_numbers_joins_any_library():
+def test_a_distribution_of_plain_numbers_joins_any_library():
     torch = pytest.importorskip("torch")
-    law = Weibull(1.5, 2.0)
-    assert law.sf(torch.tensor([1.0])).dtype == torch.float32
-    assert law.sf(torch.tensor([1.0], dtype=torch.float64)).dtype == torch.float64
-    assert law.sf(np.array([1.0], dtype=np.float32)).dtype == np.float32
-    assert law.censor_at(3.0).sf(torch.tensor([1.0])).dtype == torch.float32
-    assert law.censor_at(3.0).censor_at(2.0).sf(torch.tensor([1.0])).dtype == torch.float32
+    distribution = Weibull(1.5, 2.0)
+    assert distribution.sf(torch.tensor([1.0])).dtype == torch.float32
+    assert distribution.sf(torch.tensor([1.0], dtype=torch.float64)).dtype == torch.float64
+    assert distribution.sf(np.array([1.0], dtype=np.float32)).dtype == np.float32
+    assert distribution.censor_at(3.0).sf(torch.tensor([1.0])).dtype == torch.float32
+    assert distribution.censor_at(3.0).censor_at(2.0).sf(torch.tensor([1.0])).dtype == torch.float32
     with pytest.raises(InvalidTypeError, match="different libraries"):
         Weibull(np.array([1.5]), 2.0).sf(torch.tensor([1.0]))
 
@@ -208,17 +212,17 @@ FAMILIES = {
     ),
 }
 WORDS = {
-    "sf": lambda law, t, p: law.sf(t),
-    "cdf": lambda law, t, p: law.cdf(t),
-    "logsf": lambda law, t, p: law.logsf(t),
-    "logpdf": lambda law, t, p: law.logpdf(t),
-    "icdf": lambda law, t, p: law.icdf(p),
-    "isf": lambda law, t, p: law.isf(p),
-    "integrated_sf": lambda law, t, p: law.integrated_sf(t[:, :1], t),
-    "mean": lambda law, t, p: law.mean(),
-    "icdf_beyond": lambda law, t, p: law.icdf_beyond(t[0, 1], p),
-    "sample": lambda law, t, p: law.sample(4, seed=3),
-    "censored": lambda law, t, p: law.censor_at(1.1).integrated_sf(0.0, t),
+    "sf": lambda distribution, t, p: distribution.sf(t),
+    "cdf": lambda distribution, t, p: distribution.cdf(t),
+    "logsf": lambda distribution, t, p: distribution.logsf(t),
+    "logpdf": lambda distribution, t, p: distribution.logpdf(t),
+    "icdf": lambda distribution, t, p: distribution.icdf(p),
+    "isf": lambda distribution, t, p: distribution.isf(p),
+    "integrated_sf": lambda distribution, t, p: distribution.integrated_sf(t[:, :1], t),
+    "mean": lambda distribution, t, p: distribution.mean(),
+    "icdf_beyond": lambda distribution, t, p: distribution.icdf_beyond(t[0, 1], p),
+    "sample": lambda distribution, t, p: distribution.sample(4, seed=3),
+    "censored": lambda distribution, t, p: distribution.censor_at(1.1).integrated_sf(0.0, t),
 }
 
 
@@ -243,9 +247,14 @@ def test_gradients_are_finite_where_formulas_overflow(name):
     torch = pytest.importorskip("torch")
     family, values = FAMILIES[name]
     parameters = [torch.tensor(value, dtype=torch.float32, requires_grad=True) for value in values]
-    law = family(*parameters)
+    distribution = family(*parameters)
     t = torch.tensor([[0.0, 1e-30, 1e3, 1e20, 1e37, INF]])
-    for value in (law.sf(t), law.cdf(t), law.sf_left(t), law.integrated_sf(0 * t[:, :5], t[:, :5])):
+    for value in (
+        distribution.sf(t),
+        distribution.cdf(t),
+        distribution.sf_left(t),
+        distribution.integrated_sf(0 * t[:, :5], t[:, :5]),
+    ):
         assert not torch.isnan(value).any()
         for gradient in torch.autograd.grad(value.sum(), parameters, retain_graph=True, allow_unused=True):
             assert torch.isfinite(gradient).all()
@@ -255,8 +264,13 @@ def test_cutting_an_infinite_quantile_gives_no_nan_gradient():
     torch = pytest.importorskip("torch")
     scale = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
     p = torch.tensor([[0.0, 0.3, 0.4, 1.0]], dtype=torch.float64)
-    for law in (Weibull(1.5, scale), LogNormal(0.0, scale), LogLogistic(1.5, scale), Gamma(1.5, scale)):
-        cut = law.censor_at(1e3)
+    for distribution in (
+        Weibull(1.5, scale),
+        LogNormal(0.0, scale),
+        LogLogistic(1.5, scale),
+        Gamma(1.5, scale),
+    ):
+        cut = distribution.censor_at(1e3)
         for quantiles in (cut.icdf(p), cut.isf(p)):
             (gradient,) = torch.autograd.grad(quantiles.sum(), scale)
             assert torch.isfinite(gradient).all()

@@ -13,26 +13,28 @@ INF = float("inf")
 
 
 def test_equal_rates_are_exponential():
-    law, same = PiecewiseExponential([0.5, 2.0], [[0.7, 0.7, 0.7]]), Exponential(0.7)
+    distribution, same = PiecewiseExponential([0.5, 2.0], [[0.7, 0.7, 0.7]]), Exponential(0.7)
     t = np.array([[0.0, 0.1, 0.5, 1.0, 2.0, 9.0, INF]])
     for word in ("sf", "cdf", "logsf", "logpdf", "sf_left"):
-        assert_allclose(getattr(law, word)(t), getattr(same, word)(t), rtol=1e-14)
-    assert_allclose(law.integrated_sf(t[:, :-1], INF), same.integrated_sf(t[:, :-1], INF), rtol=1e-14)
+        assert_allclose(getattr(distribution, word)(t), getattr(same, word)(t), rtol=1e-14)
+    assert_allclose(
+        distribution.integrated_sf(t[:, :-1], INF), same.integrated_sf(t[:, :-1], INF), rtol=1e-14
+    )
     p = np.array([[0.0, 1e-9, 0.3, 0.9, 1.0]])
-    assert_allclose(law.icdf(p), same.icdf(p), rtol=1e-14)
+    assert_allclose(distribution.icdf(p), same.icdf(p), rtol=1e-14)
     assert_allclose(PiecewiseExponential([], [0.7]).icdf(p), same.icdf(p), rtol=1e-14)
 
 
 def test_hazard_is_right_continuous():
-    law = PiecewiseExponential([1.0], [0.5, 2.0])
-    assert_allclose(np.exp(law.logpdf(1.0) - law.logsf(1.0)), [2.0])
+    distribution = PiecewiseExponential([1.0], [0.5, 2.0])
+    assert_allclose(np.exp(distribution.logpdf(1.0) - distribution.logsf(1.0)), [2.0])
 
 
 def test_quantiles_skip_intervals_without_hazard():
-    law = PiecewiseExponential([1.0, 3.0], [0.5, 0.0, 2.0])
-    at_flat = law.sf(2.0)
-    assert law.isf(at_flat + 1e-12)[0] == pytest.approx(1.0)
-    assert law.isf(at_flat - 1e-9)[0] == pytest.approx(3.0)
+    distribution = PiecewiseExponential([1.0, 3.0], [0.5, 0.0, 2.0])
+    at_flat = distribution.sf(2.0)
+    assert distribution.isf(at_flat + 1e-12)[0] == pytest.approx(1.0)
+    assert distribution.isf(at_flat - 1e-9)[0] == pytest.approx(3.0)
     start = PiecewiseExponential([1.0], [0.0, 2.0])
     assert start.icdf(0.0)[0] == 0
     assert start.icdf(1e-300)[0] == 1.0
@@ -40,12 +42,12 @@ def test_quantiles_skip_intervals_without_hazard():
 
 
 def test_a_last_rate_of_zero_leaves_mass_at_infinity():
-    law = PiecewiseExponential([1.0], [[0.5, 0.0], [0.5, 1.0]])
-    assert_allclose(law.mass_at_infinity(), [np.exp(-0.5), 0.0])
-    assert law.mean()[0] == INF
-    assert law.mean()[1] == pytest.approx((1 - np.exp(-0.5)) / 0.5 + np.exp(-0.5))
-    assert law.icdf(0.5).tolist() == pytest.approx([INF, 1 + np.log(2) - 0.5])
-    assert_allclose(law.integrated_sf(2.0, 5.0)[0], 3 * np.exp(-0.5))
+    distribution = PiecewiseExponential([1.0], [[0.5, 0.0], [0.5, 1.0]])
+    assert_allclose(distribution.mass_at_infinity(), [np.exp(-0.5), 0.0])
+    assert distribution.mean()[0] == INF
+    assert distribution.mean()[1] == pytest.approx((1 - np.exp(-0.5)) / 0.5 + np.exp(-0.5))
+    assert distribution.icdf(0.5).tolist() == pytest.approx([INF, 1 + np.log(2) - 0.5])
+    assert_allclose(distribution.integrated_sf(2.0, 5.0)[0], 3 * np.exp(-0.5))
     never = PiecewiseExponential([1.0], [0.0, 0.0])
     assert never.mass_at_infinity()[0] == 1
 
@@ -53,18 +55,18 @@ def test_a_last_rate_of_zero_leaves_mass_at_infinity():
 def test_gradient_reaches_a_rate_of_zero():
     torch = pytest.importorskip("torch")
     rates = torch.tensor([[0.0, 0.5, 0.0]], dtype=torch.float64, requires_grad=True)
-    law = PiecewiseExponential([1.0, 2.0], rates)
+    distribution = PiecewiseExponential([1.0, 2.0], rates)
     t = torch.tensor([[0.5, 1.5, 4.0, INF]], dtype=torch.float64)
-    (gradient,) = torch.autograd.grad(law.logsf(t[:, :3]).sum(), rates)
+    (gradient,) = torch.autograd.grad(distribution.logsf(t[:, :3]).sum(), rates)
     assert_allclose(gradient, [[-0.5 - 1 - 1, -0.5 - 1, -2.0]])
-    (gradient,) = torch.autograd.grad(law.sf(t).sum() + law.sf_left(t).sum(), rates)
+    (gradient,) = torch.autograd.grad(distribution.sf(t).sum() + distribution.sf_left(t).sum(), rates)
     assert torch.isfinite(gradient).all()
 
 
 @pytest.mark.parametrize(
     ("times", "rates", "message"),
     [
-        ([1.0, 2.0], [0.5, 0.5], r"one rate more than times.*\(1, 2\) and \(1, 2\) came"),
+        ([1.0, 2.0], [0.5, 0.5], r"one rate more than times.*got \(1, 2\) and \(1, 2\)"),
         ([2.0, 1.0], [0.5, 0.5, 0.5], "times must ascend without ties; they do not in 1 row"),
         ([1.0, 1.0], [0.5, 0.5, 0.5], "times must ascend"),
         ([0.0, 1.0], [0.5, 0.5, 0.5], "times must be positive"),

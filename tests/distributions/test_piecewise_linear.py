@@ -1,4 +1,4 @@
-"""Piecewise-linear laws: np.interp, areas, flat parts, density, bad curves, gradients."""
+"""Piecewise-linear distributions: np.interp, areas, flat parts, density, bad curves, gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRID = np.linspace(0, 6, 61)[None, :]
 
 
 @pytest.fixture(params=["common sf", "per row sf", "common cdf"])
-def law(request):
+def distribution(request):
     times = np.stack([TIMES, TIMES]) if "per row" in request.param else TIMES
     return PiecewiseLinear(times, sf=SF) if "sf" in request.param else PiecewiseLinear(times, cdf=1 - SF)
 
@@ -26,11 +26,11 @@ def interpolated(t):
 
 
 @pytest.mark.parametrize("t", [GRID, np.repeat(GRID, 2, axis=0)], ids=["grid", "per row"])
-def test_survival_is_interpolated(law, t):
+def test_survival_is_interpolated(distribution, t):
     expected = interpolated(GRID[0])
-    np.testing.assert_allclose(law.sf(t), expected, atol=1e-15)
-    np.testing.assert_allclose(law.sf_left(t), expected, atol=1e-15)
-    np.testing.assert_allclose(law.cdf(t), 1 - expected, atol=1e-15)
+    np.testing.assert_allclose(distribution.sf(t), expected, atol=1e-15)
+    np.testing.assert_allclose(distribution.sf_left(t), expected, atol=1e-15)
+    np.testing.assert_allclose(distribution.cdf(t), 1 - expected, atol=1e-15)
 
 
 def test_knots_come_back_exactly():
@@ -38,99 +38,99 @@ def test_knots_come_back_exactly():
     np.testing.assert_array_equal(PiecewiseLinear(TIMES, cdf=SF[:, ::-1]).cdf(TIMES[None, :]), SF[:, ::-1])
 
 
-def test_ends(law):
-    np.testing.assert_array_equal(law.sf(0.0), [1, 1])
-    np.testing.assert_array_equal(law.sf(-1.0), [1, 1])
-    np.testing.assert_array_equal(law.sf(np.inf), [0, 0])
-    np.testing.assert_allclose(law.mass_at_infinity(), [0.2, 0], atol=1e-15)
-    np.testing.assert_array_equal(np.isinf(law.mean()), [True, False])
+def test_ends(distribution):
+    np.testing.assert_array_equal(distribution.sf(0.0), [1, 1])
+    np.testing.assert_array_equal(distribution.sf(-1.0), [1, 1])
+    np.testing.assert_array_equal(distribution.sf(np.inf), [0, 0])
+    np.testing.assert_allclose(distribution.mass_at_infinity(), [0.2, 0], atol=1e-15)
+    np.testing.assert_array_equal(np.isinf(distribution.mean()), [True, False])
 
 
-def test_quantiles_invert_the_curve_and_take_the_lower_end_of_flat_parts(law):
+def test_quantiles_invert_the_curve_and_take_the_lower_end_of_flat_parts(distribution):
     p = np.array([[0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0]])
     first = [0, 0.5, 1, 1.5, 2, 4.5, 5, np.inf, np.inf]
     second = [0, 1, 4 / 3, 11 / 6, 2.4, 3, 3.6, 4, 5]
-    np.testing.assert_allclose(law.icdf(p), [first, second], rtol=1e-14)
+    np.testing.assert_allclose(distribution.icdf(p), [first, second], rtol=1e-14)
     q = np.array([[1.0, 0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.0]])
-    np.testing.assert_allclose(law.isf(q), [first, second], rtol=1e-14)
+    np.testing.assert_allclose(distribution.isf(q), [first, second], rtol=1e-14)
 
 
-def test_small_levels_keep_their_digits(law):
+def test_small_levels_keep_their_digits(distribution):
     p = np.array([[1e-12, 1e-18, 1e-30]])
-    np.testing.assert_allclose(law.icdf(p), p / [[0.2], [0.1]], rtol=1e-12)
+    np.testing.assert_allclose(distribution.icdf(p), p / [[0.2], [0.1]], rtol=1e-12)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(1e-9, 1))
 def test_quantile_is_the_first_time_that_reaches_the_level(levels, p):
     cdf = np.sort(levels)
-    law = PiecewiseLinear(np.arange(1.0, len(cdf) + 1), cdf=cdf)
-    t = law.icdf(p)[0]
+    distribution = PiecewiseLinear(np.arange(1.0, len(cdf) + 1), cdf=cdf)
+    t = distribution.icdf(p)[0]
     if np.isinf(t):
         assert cdf[-1] < p
     else:
-        assert law.cdf(t)[0] == pytest.approx(p, abs=1e-12)
-        assert law.cdf(t * (1 - 1e-6) - 1e-9)[0] < p
+        assert distribution.cdf(t)[0] == pytest.approx(p, abs=1e-12)
+        assert distribution.cdf(t * (1 - 1e-6) - 1e-9)[0] < p
 
 
-def test_integral_is_the_area(law):
+def test_integral_is_the_area(distribution):
     fine = np.linspace(0, 6, 60_001)
     curve = interpolated(fine)
     for low, high in [(0.0, 1.0), (0.0, 6.0), (0.25, 0.5), (1.5, 4.5), (5.5, 6.0), (2.0, 2.0)]:
         inside = (fine >= low - 1e-9) & (fine <= high + 1e-9)
         area = np.trapezoid(curve[:, inside], fine[inside], axis=1)
-        np.testing.assert_allclose(law.integrated_sf(low, high), area, atol=1e-9)
-    assert law.integrated_sf(0.0, np.inf)[1] == pytest.approx(0.95 + 0.75 + 0.7 + 0.05)
+        np.testing.assert_allclose(distribution.integrated_sf(low, high), area, atol=1e-9)
+    assert distribution.integrated_sf(0.0, np.inf)[1] == pytest.approx(0.95 + 0.75 + 0.7 + 0.05)
 
 
-def test_density_is_the_slope_of_the_segment_that_ends_here(law):
+def test_density_is_the_slope_of_the_segment_that_ends_here(distribution):
     t = np.array([[0.0, 0.5, 1.0, 1.5, 3.0, 4.5, 5.0, 5.5]])
     expected = [[0.2, 0.2, 0.2, 0.3, 0.0, 0.3, 0.3, 0.0], [0.1, 0.1, 0.1, 0.3, 0.25, 0.1, 0.1, 0.0]]
     with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(law.logpdf(t), np.log(expected), atol=1e-13)
+        np.testing.assert_allclose(distribution.logpdf(t), np.log(expected), atol=1e-13)
 
 
-def test_log_likelihood(law):
-    np.testing.assert_allclose(law.log_likelihood([1.5, 1.5], [1, 0]), np.log([0.3, 0.75]))
+def test_log_likelihood(distribution):
+    np.testing.assert_allclose(distribution.log_likelihood([1.5, 1.5], [1, 0]), np.log([0.3, 0.75]))
 
 
 def test_first_segment_may_start_at_zero():
-    law = PiecewiseLinear([0.0, 2.0], sf=[1.0, 0.5])
-    assert law.logpdf(0.0) == pytest.approx(np.log(0.25))
-    assert law.sf(1.0) == 0.75
-    with pytest.raises(InvalidInputError, match=r"mass at time 0 came in 1 row \(1\)"):
+    distribution = PiecewiseLinear([0.0, 2.0], sf=[1.0, 0.5])
+    assert distribution.logpdf(0.0) == pytest.approx(np.log(0.25))
+    assert distribution.sf(1.0) == 0.75
+    with pytest.raises(InvalidInputError, match=r"got mass at time 0 in 1 row \(1\)"):
         PiecewiseLinear([0.0, 2.0], sf=[[1.0, 0.5], [0.9, 0.5]])
 
 
-def test_quantiles_beyond_y(law):
+def test_quantiles_beyond_y(distribution):
     p = np.array([[0.1, 0.5, 0.9]])
-    t = law.icdf_beyond([1.5, 3.0], p)
-    survivors = law.sf_left([1.5, 3.0])[:, None]
+    t = distribution.icdf_beyond([1.5, 3.0], p)
+    survivors = distribution.sf_left([1.5, 3.0])[:, None]
     finite = np.isfinite(t)
-    given = 1 - law.sf(np.where(finite, t, 0.0)) / survivors
+    given = 1 - distribution.sf(np.where(finite, t, 0.0)) / survivors
     np.testing.assert_allclose(given[finite], np.broadcast_to(p, (2, 3))[finite], atol=1e-12)
     assert np.isinf(t[0, 2])
 
 
-def test_samples_and_take(law):
-    draws = law.sample(40_000, seed=0)
-    np.testing.assert_allclose((draws > 1.5).mean(axis=1), law.sf(1.5), atol=0.01)
-    np.testing.assert_array_equal(law[[1]].sf(GRID), law.sf(GRID)[1:])
+def test_samples_and_take(distribution):
+    draws = distribution.sample(40_000, seed=0)
+    np.testing.assert_allclose((draws > 1.5).mean(axis=1), distribution.sf(1.5), atol=0.01)
+    np.testing.assert_array_equal(distribution[[1]].sf(GRID), distribution.sf(GRID)[1:])
 
 
 def test_unsorted_times_and_bad_curves():
     order = [3, 0, 2, 1]
-    law = PiecewiseLinear(TIMES[order], sf=SF[:, order])
-    np.testing.assert_array_equal(law.sf(GRID), PiecewiseLinear(TIMES, sf=SF).sf(GRID))
+    distribution = PiecewiseLinear(TIMES[order], sf=SF[:, order])
+    np.testing.assert_array_equal(distribution.sf(GRID), PiecewiseLinear(TIMES, sf=SF).sf(GRID))
     with pytest.raises(InvalidInputError, match="must not increase"):
         PiecewiseLinear(TIMES, sf=SF[:, ::-1])
     with pytest.raises(InvalidInputError, match="transposed"):
         PiecewiseLinear(TIMES, sf=SF.T)
 
 
-def test_torch_agrees_and_gradients_flow(law):
+def test_torch_agrees_and_gradients_flow(distribution):
     torch = pytest.importorskip("torch")
-    twin = law.like(torch.zeros(1, dtype=torch.float64))
-    np.testing.assert_allclose(twin.sf(torch.tensor(GRID)).numpy(), law.sf(GRID), atol=1e-15)
+    twin = distribution.like(torch.zeros(1, dtype=torch.float64))
+    np.testing.assert_allclose(twin.sf(torch.tensor(GRID)).numpy(), distribution.sf(GRID), atol=1e-15)
     times = torch.tensor(TIMES, requires_grad=True)
     sf = torch.tensor([[0.8, 0.5, 0.4, 0.2], [0.9, 0.6, 0.1, 0.05]], dtype=torch.float64, requires_grad=True)
     t = torch.tensor([[0.3, 1.7], [3.1, 4.4]], dtype=torch.float64, requires_grad=True)

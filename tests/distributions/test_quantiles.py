@@ -17,120 +17,122 @@ TAILS = ["exponential", "infinity", "last"]
 
 
 @pytest.fixture(params=TAILS)
-def law(request):
+def distribution(request):
     return Quantiles(LEVELS, VALUES, tail=request.param)
 
 
-def test_the_table_comes_back(law):
-    np.testing.assert_array_equal(law.icdf(LEVELS[None, :]), VALUES)
-    np.testing.assert_allclose(law.isf(1 - LEVELS[None, :]), VALUES)
-    np.testing.assert_array_equal(law.levels, LEVELS)
-    np.testing.assert_array_equal(law.values, VALUES)
-    assert law.tail in repr(law)
+def test_the_table_comes_back(distribution):
+    np.testing.assert_array_equal(distribution.icdf(LEVELS[None, :]), VALUES)
+    np.testing.assert_allclose(distribution.isf(1 - LEVELS[None, :]), VALUES)
+    np.testing.assert_array_equal(distribution.levels, LEVELS)
+    np.testing.assert_array_equal(distribution.values, VALUES)
+    assert distribution.tail in repr(distribution)
 
 
-def test_linear_from_zero_to_the_last_quantile(law):
+def test_linear_from_zero_to_the_last_quantile(distribution):
     for row, values in enumerate(VALUES):
         t = np.linspace(0, values[-1] * (1 - 1e-12), 50)
         expected = np.interp(t, [0, *values], [0, *LEVELS])
-        np.testing.assert_allclose(law.take([row]).cdf(t[None, :])[0], expected, atol=1e-12)
+        np.testing.assert_allclose(distribution.take([row]).cdf(t[None, :])[0], expected, atol=1e-12)
 
 
-def test_infinity_is_a_piecewise_linear_law():
-    law, twin = Quantiles(LEVELS, VALUES, tail="infinity"), PiecewiseLinear(VALUES, cdf=LEVELS)
+def test_infinity_is_a_piecewise_linear_distribution():
+    distribution, twin = Quantiles(LEVELS, VALUES, tail="infinity"), PiecewiseLinear(VALUES, cdf=LEVELS)
     t = np.linspace(0, 7, 29)[None, :]
-    np.testing.assert_array_equal(law.sf(t), twin.sf(t))
-    np.testing.assert_array_equal(law.logpdf(t), twin.logpdf(t))
-    np.testing.assert_allclose(law.mass_at_infinity(), [0.1, 0.1])
-    np.testing.assert_array_equal(law.icdf(0.95), [np.inf, np.inf])
-    assert law._degree == 1
+    np.testing.assert_array_equal(distribution.sf(t), twin.sf(t))
+    np.testing.assert_array_equal(distribution.logpdf(t), twin.logpdf(t))
+    np.testing.assert_allclose(distribution.mass_at_infinity(), [0.1, 0.1])
+    np.testing.assert_array_equal(distribution.icdf(0.95), [np.inf, np.inf])
+    assert distribution._degree == 1
 
 
 def test_last_puts_an_atom_at_the_last_quantile():
-    law = Quantiles(LEVELS, VALUES, tail="last")
-    np.testing.assert_allclose(law.sf_left([5.0, 4.0]), [0.1, 0.1])
-    np.testing.assert_array_equal(law.sf([5.0, 4.0]), [0, 0])
-    np.testing.assert_array_equal(law.icdf(1.0), [5, 4])
-    np.testing.assert_allclose(law.mean(), [0.05 + 0.6 + 1.4 + 0.5, 0.1 + 1.0 + 1.4 + 0.4])
+    distribution = Quantiles(LEVELS, VALUES, tail="last")
+    np.testing.assert_allclose(distribution.sf_left([5.0, 4.0]), [0.1, 0.1])
+    np.testing.assert_array_equal(distribution.sf([5.0, 4.0]), [0, 0])
+    np.testing.assert_array_equal(distribution.icdf(1.0), [5, 4])
+    np.testing.assert_allclose(distribution.mean(), [0.05 + 0.6 + 1.4 + 0.5, 0.1 + 1.0 + 1.4 + 0.4])
     with pytest.raises(NoDensityError, match="tail='last'"):
-        law.logpdf(1.0)
+        distribution.logpdf(1.0)
 
 
 def test_exponential_tail_goes_on_with_the_hazard_of_the_last_two_quantiles():
-    law = Quantiles(LEVELS, VALUES)
+    distribution = Quantiles(LEVELS, VALUES)
     rate = np.log(0.5 / 0.1) / (VALUES[:, 2] - VALUES[:, 1])
     beyond = np.array([0.5, 2.0, 40.0])[None, :]
     t = VALUES[:, 2:] + beyond
-    np.testing.assert_allclose(law.sf(t), 0.1 * np.exp(-rate[:, None] * beyond), rtol=1e-13)
-    np.testing.assert_allclose(law.logpdf(t), np.log(0.1 * rate[:, None]) - rate[:, None] * beyond)
+    np.testing.assert_allclose(distribution.sf(t), 0.1 * np.exp(-rate[:, None] * beyond), rtol=1e-13)
+    np.testing.assert_allclose(distribution.logpdf(t), np.log(0.1 * rate[:, None]) - rate[:, None] * beyond)
     p = np.array([[0.05, 1e-3, 1e-200]])
-    np.testing.assert_allclose(law.isf(p), VALUES[:, 2:] + np.log(0.1 / p) / rate[:, None])
-    np.testing.assert_allclose(law.icdf(1 - p[:, :2]), law.isf(p[:, :2]))
-    np.testing.assert_array_equal(law.icdf(1.0), [np.inf, np.inf])
-    np.testing.assert_array_equal(law.mass_at_infinity(), [0, 0])
-    np.testing.assert_array_equal(law.sf(np.inf), [0, 0])
+    np.testing.assert_allclose(distribution.isf(p), VALUES[:, 2:] + np.log(0.1 / p) / rate[:, None])
+    np.testing.assert_allclose(distribution.icdf(1 - p[:, :2]), distribution.isf(p[:, :2]))
+    np.testing.assert_array_equal(distribution.icdf(1.0), [np.inf, np.inf])
+    np.testing.assert_array_equal(distribution.mass_at_infinity(), [0, 0])
+    np.testing.assert_array_equal(distribution.sf(np.inf), [0, 0])
 
 
 @pytest.mark.parametrize(
     ("a", "b"), [(0.0, 1.5), (0.0, 30.0), (3.0, 9.0), (8.0, 12.0), (0.0, np.inf), (6.0, np.inf)]
 )
 def test_integral_of_the_exponential_tail(a, b):
-    law = Quantiles(LEVELS, VALUES)
-    got = law.integrated_sf(a, b)
+    distribution = Quantiles(LEVELS, VALUES)
+    got = distribution.integrated_sf(a, b)
     for row in range(2):
         stops = [a, *[v for v in VALUES[row] if a < v < b], b]
         area = sum(
-            scipy.integrate.quad(lambda t: law.take([row]).sf(t)[0], low, high, epsabs=1e-13)[0]  # noqa: B023
+            scipy.integrate.quad(lambda t: distribution.take([row]).sf(t)[0], low, high, epsabs=1e-13)[0]  # noqa: B023
             for low, high in pairwise(stops)
         )
         assert got[row] == pytest.approx(area, rel=1e-8)
 
 
 def test_far_areas_keep_their_digits():
-    law = Quantiles(LEVELS, VALUES[1])
+    distribution = Quantiles(LEVELS, VALUES[1])
     rate = np.log(5)
     expected = 0.1 * np.exp(-rate * 36) * (1 - np.exp(-rate)) / rate
-    assert law.integrated_sf(40.0, 41.0)[0] == pytest.approx(expected, rel=1e-10)
+    assert distribution.integrated_sf(40.0, 41.0)[0] == pytest.approx(expected, rel=1e-10)
 
 
 def test_equal_quantiles_are_atoms():
-    law = Quantiles(LEVELS, [[2.0, 2.0, 5.0], [1.0, 5.0, 5.0], [0.0, 1.0, 2.0]])
-    np.testing.assert_allclose(law.cdf([2.0, 5.0, 0.0]), [0.5, 0.9, 0.1])
-    np.testing.assert_allclose(law.sf_left([2.0, 5.0, 0.0]), [0.9, 0.5, 1.0])
-    np.testing.assert_array_equal(law.icdf([0.3, 0.7, 0.05]), [2, 5, 0])
-    assert not law.has_density
+    distribution = Quantiles(LEVELS, [[2.0, 2.0, 5.0], [1.0, 5.0, 5.0], [0.0, 1.0, 2.0]])
+    np.testing.assert_allclose(distribution.cdf([2.0, 5.0, 0.0]), [0.5, 0.9, 0.1])
+    np.testing.assert_allclose(distribution.sf_left([2.0, 5.0, 0.0]), [0.9, 0.5, 1.0])
+    np.testing.assert_array_equal(distribution.icdf([0.3, 0.7, 0.05]), [2, 5, 0])
+    assert not distribution.has_density
     with pytest.raises(NoDensityError, match=r"3 rows \(0, 1, 2\)"):
-        law.logpdf(1.0)
+        distribution.logpdf(1.0)
 
 
 def test_rate_looks_back_to_the_last_smaller_quantile():
-    law = Quantiles(LEVELS, [[1.0, 5.0, 5.0], [3.0, 3.0, 3.0]])
+    distribution = Quantiles(LEVELS, [[1.0, 5.0, 5.0], [3.0, 3.0, 3.0]])
     np.testing.assert_allclose(
-        law.sf([6.0, 4.0]), 0.1 * np.exp([-np.log(0.9 / 0.1) / 4, -np.log(1 / 0.1) / 3])
+        distribution.sf([6.0, 4.0]), 0.1 * np.exp([-np.log(0.9 / 0.1) / 4, -np.log(1 / 0.1) / 3])
     )
 
 
 def test_one_quantile():
-    law = Quantiles([0.5], [[2.0]])
-    np.testing.assert_allclose(law.sf([[1.0, 4.0]]), [[0.75, 0.25]])
+    distribution = Quantiles([0.5], [[2.0]])
+    np.testing.assert_allclose(distribution.sf([[1.0, 4.0]]), [[0.75, 0.25]])
 
 
-def test_many_quantiles_approach_the_law_they_come_from(rng):
+def test_many_quantiles_approach_the_distribution_they_come_from(rng):
     samples = np.sort(rng.weibull(1.5, (3, 999)), axis=1)
     levels = np.arange(1, 1000) / 1000
-    law = Quantiles(levels, samples)
+    distribution = Quantiles(levels, samples)
     t = np.array([[0.3, 0.9, 1.5]])
-    np.testing.assert_allclose(law.sf(t), Step(samples, cdf=np.arange(1, 1000) / 999).sf(t), atol=3e-3)
+    np.testing.assert_allclose(
+        distribution.sf(t), Step(samples, cdf=np.arange(1, 1000) / 999).sf(t), atol=3e-3
+    )
 
 
 def test_unsorted_levels_take_their_columns_along():
     order = [2, 0, 1]
-    law = Quantiles(LEVELS[order], VALUES[:, order])
-    np.testing.assert_array_equal(law.icdf(0.5), [2, 3])
+    distribution = Quantiles(LEVELS[order], VALUES[:, order])
+    np.testing.assert_array_equal(distribution.icdf(0.5), [2, 3])
 
 
-def test_take_keeps_the_tail(law):
-    np.testing.assert_array_equal(law[[1]].sf(4.5), law.sf(4.5)[1:])
+def test_take_keeps_the_tail(distribution):
+    np.testing.assert_array_equal(distribution[[1]].sf(4.5), distribution.sf(4.5)[1:])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Frozen distributions of SciPy as laws."""
+"""Frozen distributions of SciPy as distributions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_contract(frozen):
     check_distribution(ScipyDistribution(frozen))
 
 
-def test_numbers_are_those_of_our_own_law():
+def test_numbers_are_those_of_our_own_distribution():
     theirs = ScipyDistribution(scipy.stats.weibull_min([0.7, 1.5], scale=2.0))
     ours = Weibull([0.7, 1.5], 2.0)
     t = np.array([[0.0, 0.5, 3.0, INF]])
@@ -49,7 +49,7 @@ def test_numbers_are_those_of_our_own_law():
         (scipy.stats.poisson(3.0), InvalidTypeError, r"atoms matter.*Step\(times, cdf=frozen.cdf\(times\)\)"),
         (scipy.stats.expon, InvalidTypeError, "frozen continuous distribution"),
         (scipy.stats.multivariate_normal(np.zeros(2)), InvalidTypeError, "frozen continuous distribution"),
-        (3.0, InvalidTypeError, "float came"),
+        (3.0, InvalidTypeError, "got float"),
     ],
 )
 def test_what_is_refused(frozen, error, message):
@@ -59,13 +59,13 @@ def test_what_is_refused(frozen, error, message):
 
 def test_torch_is_refused_by_name():
     torch = pytest.importorskip("torch")
-    law = ScipyDistribution(scipy.stats.expon())
+    distribution = ScipyDistribution(scipy.stats.expon())
     with pytest.raises(InvalidTypeError, match="NumPy only and met a torch tensor"):
-        law.sf(torch.ones(2))
+        distribution.sf(torch.ones(2))
     with pytest.raises(InvalidTypeError, match="NumPy only"):
-        law.like(torch.ones(2))
+        distribution.like(torch.ones(2))
 
 
 def test_single_precision_is_kept():
-    law = ScipyDistribution(scipy.stats.expon(scale=np.float32([1.0, 2.0])))
-    assert law.sf(np.float32([[0.5, 1.0]])).dtype == np.float32
+    distribution = ScipyDistribution(scipy.stats.expon(scale=np.float32([1.0, 2.0])))
+    assert distribution.sf(np.float32([[0.5, 1.0]])).dtype == np.float32

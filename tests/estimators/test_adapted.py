@@ -76,9 +76,9 @@ def test_estimators_of_your_own(data):
     X, y = data
     estimator = Adapted(Halving(2.0)).fit(X, y)
     assert estimator.model_.n_events_ == int(y.event.sum())
-    law = estimator.predict_distribution(X[:4])
-    assert law.shape == (4,)
-    np.testing.assert_allclose(law.sf(4.1 * y.time.mean()), 0.25)
+    distribution = estimator.predict_distribution(X[:4])
+    assert distribution.shape == (4,)
+    np.testing.assert_allclose(distribution.sf(4.1 * y.time.mean()), 0.25)
     with pytest.raises(InvalidTypeError, match="no sample_weight"):
         Adapted(Halving()).fit(X, y, sample_weight=np.ones(150))
 
@@ -105,19 +105,19 @@ def test_fitted_models_need_no_fit_and_unfitted_ones_say_so(data):
             Adapted(model).predict_distribution(X)
 
 
-def test_estimates_the_law_of_censoring_out_of_fold(data):
+def test_estimates_the_distribution_of_censoring_out_of_fold(data):
     ensemble = pytest.importorskip("sksurv.ensemble")
     X, y = data
     forest = ensemble.RandomSurvivalForest(n_estimators=5, min_samples_leaf=10, random_state=0)
-    law = cs.Censoring(Adapted(forest), cv=3).fit_predict_distribution(X, y)
-    assert len(law) == 150
-    G = law.sf_left(y.time)
+    distribution = cs.Censoring(Adapted(forest), cv=3).fit_predict_distribution(X, y)
+    assert len(distribution) == 150
+    G = distribution.sf_left(y.time)
     assert ((G >= 0) & (G <= 1)).all()
     assert float(G.mean()) > 0.4
 
 
-def test_outcomes_in_torch_get_laws_in_torch(data):
+def test_outcomes_in_torch_get_distributions_in_torch(data):
     torch = pytest.importorskip("torch")
     X, y = data
-    law = Adapted(Halving()).fit(X, y.like(torch.zeros(1))).predict_distribution(X)
-    assert law.sf(1.0).dtype == torch.float32
+    distribution = Adapted(Halving()).fit(X, y.like(torch.zeros(1))).predict_distribution(X)
+    assert distribution.sf(1.0).dtype == torch.float32

@@ -1,4 +1,4 @@
-"""Forecasts of other libraries become laws with the same numbers; mistakes of orientation are caught."""
+"""Forecasts of other libraries become distributions with the same numbers; mistakes of orientation are caught."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ def test_scikit_survival_models_functions_and_matrices(whas500, which):
     matrix = model.predict_survival_function(rows, return_array=True)
     t = np.array([5.0, 100.0, 363.0, 900.0])
     expected = np.array([f(t) for f in functions])
-    for law in (
+    for distribution in (
         as_forecast(model, rows),
         as_forecast(functions),
         as_forecast(list(functions)),
         as_forecast(matrix, times=model.unique_times_, n=20),
     ):
-        assert law.shape == (20,)
-        np.testing.assert_allclose(law.sf(t[None, :]), expected, rtol=1e-12)
+        assert distribution.shape == (20,)
+        np.testing.assert_allclose(distribution.sf(t[None, :]), expected, rtol=1e-12)
 
 
 def test_step_functions_on_different_times():
     functions = pytest.importorskip("sksurv.functions")
     f = functions.StepFunction(np.array([1.0, 3.0]), np.array([0.8, 0.4]))
     g = functions.StepFunction(np.array([2.0, 3.0, 5.0]), np.array([1.4, 1.2, 0.0]), a=0.5)
-    law = as_forecast([f, g])
+    distribution = as_forecast([f, g])
     np.testing.assert_allclose(
-        law.sf([[0.5, 1.0, 2.0, 4.0, 9.0]]), [[1, 0.8, 0.8, 0.4, 0.4], [1, 1, 0.7, 0.6, 0]]
+        distribution.sf([[0.5, 1.0, 2.0, 4.0, 9.0]]), [[1, 0.8, 0.8, 0.4, 0.4], [1, 1, 0.7, 0.6, 0]]
     )
 
 
@@ -74,8 +74,8 @@ def test_lifelines_models_and_frames(name):
     rows = data.iloc[:6]
     t = np.array([3.0, 17.0, 52.0])
     expected = model.predict_survival_function(rows, times=t).T
-    for law in (as_forecast(model, rows), as_forecast(model.predict_survival_function(rows), n=6)):
-        np.testing.assert_allclose(law.sf(t[None, :]), expected, rtol=1e-10)
+    for distribution in (as_forecast(model, rows), as_forecast(model.predict_survival_function(rows), n=6)):
+        np.testing.assert_allclose(distribution.sf(t[None, :]), expected, rtol=1e-10)
 
 
 def test_lifelines_univariate_fitters():
@@ -88,8 +88,8 @@ def test_lifelines_univariate_fitters():
     t = np.arange(60.0)[None, :]
     np.testing.assert_allclose(as_forecast(fitted).sf(t), ours.sf(t), rtol=1e-12)
     weibull = lifelines.WeibullFitter().fit(data.week, data.arrest)  # repeats a time for each row
-    law = as_forecast(weibull, interpolation="linear")
-    np.testing.assert_allclose(law.sf(20.0), weibull.survival_function_at_times(20.0), rtol=1e-6)
+    distribution = as_forecast(weibull, interpolation="linear")
+    np.testing.assert_allclose(distribution.sf(20.0), weibull.survival_function_at_times(20.0), rtol=1e-6)
 
 
 def test_pycox_models_and_frames():
@@ -103,15 +103,15 @@ def test_pycox_models_and_frames():
         model = LogisticHazard(torch.nn.Linear(2, 4), duration_index=TIMES)
         X = np.random.default_rng(0).normal(size=(5, 2)).astype("float32")
         frame = model.predict_surv_df(X)
-        law, again = as_forecast(frame, n=5), as_forecast(model, X)
-    np.testing.assert_allclose(law.sf(TIMES[None, :]), frame.to_numpy().T, rtol=1e-6)
+        distribution, again = as_forecast(frame, n=5), as_forecast(model, X)
+    np.testing.assert_allclose(distribution.sf(TIMES[None, :]), frame.to_numpy().T, rtol=1e-6)
     np.testing.assert_allclose(again.sf(TIMES[None, :]), frame.to_numpy().T, rtol=1e-6)
 
 
 def test_matrices_in_any_order_of_times_and_in_torch():
     order = [2, 0, 3, 1]
-    law = as_forecast(SF[:, order], times=TIMES[order])
-    np.testing.assert_array_equal(law.sf(TIMES[None, :]), SF)
+    distribution = as_forecast(SF[:, order], times=TIMES[order])
+    np.testing.assert_array_equal(distribution.sf(TIMES[None, :]), SF)
     torch = pytest.importorskip("torch")
     tensor = as_forecast(torch.as_tensor(SF), times=torch.as_tensor(TIMES))
     assert isinstance(tensor.sf(1.0), torch.Tensor)
@@ -161,17 +161,17 @@ def test_mistakes_of_orientation_and_kind_are_caught():
 
 def test_quantile_tables():
     levels, values = np.array([0.9, 0.1, 0.5]), np.array([[5.0, 1.0, 2.0], [4.0, 2.0, 3.0]])
-    law = as_forecast(values, levels=levels, n=2)
-    np.testing.assert_allclose(law.icdf([[0.1, 0.5, 0.9]]), [[1, 2, 5], [2, 3, 4]])
+    distribution = as_forecast(values, levels=levels, n=2)
+    np.testing.assert_allclose(distribution.icdf([[0.1, 0.5, 0.9]]), [[1, 2, 5], [2, 3, 4]])
     pd = pytest.importorskip("pandas")
     np.testing.assert_allclose(as_forecast(pd.DataFrame(values), levels=levels).icdf(0.5), [2, 3])
 
 
-def test_scipy_and_own_laws():
+def test_scipy_and_own_distributions():
     frozen = scipy.stats.weibull_min(1.5, scale=[1.0, 2.0])
     np.testing.assert_allclose(as_forecast(frozen, n=2).sf(1.3), frozen.sf(1.3))
-    law = Step(TIMES, sf=SF)
-    assert as_forecast(law) is law
+    distribution = Step(TIMES, sf=SF)
+    assert as_forecast(distribution) is distribution
     model = cs.WeibullRegression().fit(None, cs.RightCensored([1.0, 2.0, 3.0], [1, 1, 0]))
     assert as_forecast(model).shape == (1,)
 
@@ -193,16 +193,16 @@ def torch_families(torch):
 def test_torch_distributions(which):
     torch = pytest.importorskip("torch")
     theirs = torch_families(torch)[which]
-    law = as_forecast(theirs, n=2)
+    distribution = as_forecast(theirs, n=2)
     t = torch.tensor([[0.9, 1.5, 2.5]])
     column = type(theirs)(**{name: getattr(theirs, name)[:, None] for name in theirs.arg_constraints})
     inside = column.support.check(t + torch.zeros(2, 1))
     at = torch.where(inside, t, torch.full_like(t, 2.1))
-    np.testing.assert_allclose(law.cdf(at), column.cdf(at), rtol=2e-5)
-    np.testing.assert_allclose(law.logpdf(at), column.log_prob(at), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(law[[1]].cdf(at[1:]), law.cdf(at)[1:], rtol=1e-6)
-    median = law.icdf(0.5)
-    np.testing.assert_allclose(law.cdf(median), 0.5, rtol=1e-4)
+    np.testing.assert_allclose(distribution.cdf(at), column.cdf(at), rtol=2e-5)
+    np.testing.assert_allclose(distribution.logpdf(at), column.log_prob(at), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(distribution[[1]].cdf(at[1:]), distribution.cdf(at)[1:], rtol=1e-6)
+    median = distribution.icdf(0.5)
+    np.testing.assert_allclose(distribution.cdf(median), 0.5, rtol=1e-4)
 
 
 def test_torch_mixtures_joints_and_gradients():
@@ -211,10 +211,12 @@ def test_torch_mixtures_joints_and_gradients():
     loc = torch.zeros(3, 2, requires_grad=True)
     weights = torch.tensor([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])
     mixture = D.MixtureSameFamily(D.Categorical(probs=weights), D.LogNormal(loc, torch.ones(3, 2)))
-    law = as_forecast(mixture, n=3)
-    assert isinstance(law, Mixture)
-    np.testing.assert_allclose(law.cdf(1.7).detach(), mixture.cdf(torch.tensor(1.7)).detach(), rtol=1e-5)
-    loss = cs.crps(cs.RightCensored(torch.ones(3), torch.ones(3)), law).sum()
+    distribution = as_forecast(mixture, n=3)
+    assert isinstance(distribution, Mixture)
+    np.testing.assert_allclose(
+        distribution.cdf(1.7).detach(), mixture.cdf(torch.tensor(1.7)).detach(), rtol=1e-5
+    )
+    loss = cs.crps(cs.RightCensored(torch.ones(3), torch.ones(3)), distribution).sum()
     (gradient,) = torch.autograd.grad(loss, loc)
     assert torch.isfinite(gradient).all()
     assert bool((gradient[:2] != 0).all())

@@ -1,4 +1,4 @@
-"""The law of C: events first at ties, several event times, folds that never see their rows."""
+"""The censoring distribution: events first at ties, several event times, folds that never see their rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from censcore.estimators import SurvivalEstimator
 from censcore.exceptions import InvalidInputError, NotFittedError
 
 
-def law_of_c(y, **options):
+def censoring_distribution(y, **options):
     return cs.Censoring(cs.KaplanMeier(), **options).fit(None, y).predict_distribution()
 
 
@@ -28,13 +28,13 @@ def counted(time, event, c):
 
 def test_events_come_first_at_ties(rng):
     time, event = rng.integers(0, 8, 300).astype(float), rng.random(300) < 0.5
-    law = law_of_c(cs.RightCensored(time, event))
+    distribution = censoring_distribution(cs.RightCensored(time, event))
     for c in range(8):
-        assert law.sf(float(c))[0] == pytest.approx(counted(time, event, c), abs=1e-13)
+        assert distribution.sf(float(c))[0] == pytest.approx(counted(time, event, c), abs=1e-13)
 
 
 class Recorder(SurvivalEstimator):
-    """Keeps what it was given; its law of row i is a point mass at the first covariate."""
+    """Keeps what it was given; its distribution of row i is a point mass at the first covariate."""
 
     represents_atoms = True
 
@@ -56,19 +56,19 @@ def test_rows_that_say_nothing_of_c_are_left_out_with_their_covariates():
 
 
 def test_no_censoring_puts_all_mass_at_infinity():
-    law = law_of_c(cs.RightCensored([1.0, 2.0], [1, 1]))
-    assert law.mass_at_infinity() == 1.0
-    assert law.sf_left(1e9) == 1.0
+    distribution = censoring_distribution(cs.RightCensored([1.0, 2.0], [1, 1]))
+    assert distribution.mass_at_infinity() == 1.0
+    assert distribution.sf_left(1e9) == 1.0
 
 
-def test_all_censored_gives_their_empirical_law():
-    law = law_of_c(cs.RightCensored([1.0, 2.0, 2.0, 5.0], [0, 0, 0, 0]))
-    np.testing.assert_allclose(law.sf([[1.0, 2.0, 5.0]]), [[0.75, 0.25, 0.0]])
+def test_all_censored_gives_their_empirical_distribution():
+    distribution = censoring_distribution(cs.RightCensored([1.0, 2.0, 2.0, 5.0], [0, 0, 0, 0]))
+    np.testing.assert_allclose(distribution.sf([[1.0, 2.0, 5.0]]), [[0.75, 0.25, 0.0]])
 
 
 def test_only_events_at_zero_are_refused():
     with pytest.raises(InvalidInputError, match="nothing is known of the censoring time"):
-        law_of_c(cs.RightCensored([0.0, 0.0], [1, 1]))
+        censoring_distribution(cs.RightCensored([0.0, 0.0], [1, 1]))
 
 
 # ---- several event times -------------------------------------------------------------------------
@@ -87,28 +87,28 @@ def componentwise(rng):
 
 
 def test_one_shared_c(shared):
-    law = law_of_c(shared)
-    assert law.k == 1
+    distribution = censoring_distribution(shared)
+    assert distribution.k == 1
     y = shared.time.max(axis=1)
     seen = ~shared.event.all(axis=1)
     for c in np.quantile(y, [0.2, 0.5, 0.9]):
-        assert law.sf(c)[0] == pytest.approx(counted(y, ~seen, c), abs=1e-13)
+        assert distribution.sf(c)[0] == pytest.approx(counted(y, ~seen, c), abs=1e-13)
 
 
 @pytest.mark.parametrize("which", ["shared", "componentwise"])
 def test_one_c_per_event_time(which, request):
     y = request.getfixturevalue(which)
-    law = law_of_c(y, shared=False)
-    assert isinstance(law, Independent)
+    distribution = censoring_distribution(y, shared=False)
+    assert isinstance(distribution, Independent)
     for j in range(2):
-        alone = law_of_c(y.marginal(j))
-        np.testing.assert_array_equal(law.marginal(j).sf(0.7), alone.sf(0.7))
+        alone = censoring_distribution(y.marginal(j))
+        np.testing.assert_array_equal(distribution.marginal(j).sf(0.7), alone.sf(0.7))
 
 
 def test_data_decide_where_nothing_is_said(componentwise):
-    assert law_of_c(componentwise).k == 2
+    assert censoring_distribution(componentwise).k == 2
     with pytest.raises(InvalidInputError, match="one censoring time per row"):
-        law_of_c(componentwise, shared=True)
+        censoring_distribution(componentwise, shared=True)
 
 
 # ---- folds ---------------------------------------------------------------------------------------
@@ -120,29 +120,29 @@ def one(rng):
     return cs.RightCensored(np.minimum(T, C), T <= C)
 
 
-def check_out_of_fold(law, y, fold):
+def check_out_of_fold(distribution, y, fold):
     for number in np.unique(fold):
         rows = fold == number
-        without = law_of_c(y.take(~rows))
-        np.testing.assert_array_equal(law.take(rows).sf(y.time[rows]), without.sf(y.time[rows]))
+        without = censoring_distribution(y.take(~rows))
+        np.testing.assert_array_equal(distribution.take(rows).sf(y.time[rows]), without.sf(y.time[rows]))
 
 
 @pytest.mark.parametrize("cv", [5, KFold(4), StratifiedKFold(3), list(KFold(3).split(np.zeros(60)))])
 def test_no_row_sees_itself(one, cv):
     model = cs.Censoring(cs.KaplanMeier(), cv=cv)
-    law = model.fit_predict_distribution(None, one)
-    assert isinstance(law, Grouped)
-    check_out_of_fold(law, one, model.fold_)
-    assert all(isinstance(part, Step) and len(part) == 1 for part in law._members)
-    np.testing.assert_array_equal(model.predict_distribution().sf(5.0), law_of_c(one).sf(5.0))
+    distribution = model.fit_predict_distribution(None, one)
+    assert isinstance(distribution, Grouped)
+    check_out_of_fold(distribution, one, model.fold_)
+    assert all(isinstance(part, Step) and len(part) == 1 for part in distribution._members)
+    np.testing.assert_array_equal(model.predict_distribution().sf(5.0), censoring_distribution(one).sf(5.0))
 
 
 def test_groups_stay_together(one):
     groups = np.repeat(np.arange(20), 3)
     model = cs.Censoring(cs.KaplanMeier(), cv=4)
-    law = model.fit_predict_distribution(None, one, groups=groups)
+    distribution = model.fit_predict_distribution(None, one, groups=groups)
     assert all(len(np.unique(model.fold_[groups == g])) == 1 for g in range(20))
-    check_out_of_fold(law, one, model.fold_)
+    check_out_of_fold(distribution, one, model.fold_)
 
 
 def test_the_seed_makes_the_folds(one):
@@ -157,25 +157,25 @@ def test_the_seed_makes_the_folds(one):
 
 def test_rows_keep_their_own_covariates(one):
     X = np.arange(60.0)[:, None]
-    law = cs.Censoring(Recorder(), cv=5).fit_predict_distribution(X, one)
-    np.testing.assert_array_equal(law.mean() % 100, X[:, 0])
+    distribution = cs.Censoring(Recorder(), cv=5).fit_predict_distribution(X, one)
+    np.testing.assert_array_equal(distribution.mean() % 100, X[:, 0])
 
 
 def test_folds_of_several_event_times(componentwise):
     model = cs.Censoring(cs.KaplanMeier(), cv=3)
-    law = model.fit_predict_distribution(None, componentwise)
-    assert isinstance(law, Independent)
+    distribution = model.fit_predict_distribution(None, componentwise)
+    assert isinstance(distribution, Independent)
     for j in range(2):
-        check_out_of_fold(law.marginal(j), componentwise.marginal(j), model.fold_)
+        check_out_of_fold(distribution.marginal(j), componentwise.marginal(j), model.fold_)
 
 
 @pytest.mark.parametrize("horizon", [None, 12.0])
 @pytest.mark.parametrize("score", ["crps", "brier", "pinball", "integrated_brier"])
-def test_scores_under_out_of_fold_laws_are_those_of_each_fold(one, score, horizon, rng):
+def test_scores_under_out_of_fold_distributions_are_those_of_each_fold(one, score, horizon, rng):
     """Every fold scored by itself, under its own curve, gives the same rows."""
     one = one.censor_at(15.0)
     model = cs.Censoring(cs.KaplanMeier(), cv=4)
-    law = model.fit_predict_distribution(None, one)
+    distribution = model.fit_predict_distribution(None, one)
     F = cs.Ensemble(rng.weibull(1.5, (60, 21)) * 10)
     words = {
         "crps": lambda y, F, C: cs.crps(y, F, C, horizon=horizon),
@@ -185,24 +185,24 @@ def test_scores_under_out_of_fold_laws_are_those_of_each_fold(one, score, horizo
             y, cs.Weibull(1.5, 9.0), C, horizon=horizon
         ),
     }
-    got = words[score](one, F, law)
+    got = words[score](one, F, distribution)
     for number in range(4):
         rows = np.nonzero(model.fold_ == number)[0]
-        alone = words[score](one.take(rows), F.take(rows), law._members[number])
+        alone = words[score](one.take(rows), F.take(rows), distribution._members[number])
         np.testing.assert_allclose(got[rows], alone, rtol=1e-10)
 
 
-def test_without_folds_the_law_is_the_fitted_one(one):
-    law = cs.Censoring(cs.KaplanMeier()).fit_predict_distribution(None, one)
-    np.testing.assert_array_equal(law.sf(5.0), law_of_c(one).sf(5.0))
+def test_without_folds_the_distribution_is_the_fitted_one(one):
+    distribution = cs.Censoring(cs.KaplanMeier()).fit_predict_distribution(None, one)
+    np.testing.assert_array_equal(distribution.sf(5.0), censoring_distribution(one).sf(5.0))
 
 
 def test_frames_are_split_as_frames(one):
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"arm": np.tile(["a", "b"], 30)}, index=np.arange(60)[::-1])
-    law = cs.Censoring(cs.KaplanMeier("arm"), cv=3).fit_predict_distribution(X, one)
-    assert law.shape == (60,)
-    assert ((law.sf(3.0) >= 0) & (law.sf(3.0) <= 1)).all()
+    distribution = cs.Censoring(cs.KaplanMeier("arm"), cv=3).fit_predict_distribution(X, one)
+    assert distribution.shape == (60,)
+    assert ((distribution.sf(3.0) >= 0) & (distribution.sf(3.0) <= 1)).all()
 
 
 @pytest.mark.parametrize(
@@ -234,15 +234,15 @@ def test_not_fitted():
 
 def test_structured_arrays_and_frames_are_outcomes_too():
     y = np.array([(True, 2.0), (False, 5.0)], dtype=[("event", bool), ("time", float)])
-    np.testing.assert_array_equal(law_of_c(y).sf_left(5.0), [1.0])
+    np.testing.assert_array_equal(censoring_distribution(y).sf_left(5.0), [1.0])
 
 
 def test_torch(one):
     torch = pytest.importorskip("torch")
     y = one.like(torch.zeros(1, dtype=torch.float64))
-    law = cs.Censoring(cs.KaplanMeier(), cv=3).fit_predict_distribution(None, y)
+    distribution = cs.Censoring(cs.KaplanMeier(), cv=3).fit_predict_distribution(None, y)
     twin = cs.Censoring(cs.KaplanMeier(), cv=3).fit_predict_distribution(None, one)
-    np.testing.assert_array_equal(law.sf(y.time).numpy(), twin.sf(one.time))
+    np.testing.assert_array_equal(distribution.sf(y.time).numpy(), twin.sf(one.time))
 
 
 # ---- what it is for ------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def tied_data(rng, n=2000, p=0.15, last=10):
 
 
 def test_ipcw_brier_score_is_unbiased_on_tied_data():
-    """The mean over 200 data sets equals the uncensored Brier score of the true law, S(1 - S)."""
+    """The mean over 200 data sets equals the uncensored Brier score of the true distribution, S(1 - S)."""
     rng = np.random.default_rng(2024)
     times = np.array([2.0, 4.0, 6.0])
     support = np.arange(1.0, 200.0)
@@ -263,7 +263,7 @@ def test_ipcw_brier_score_is_unbiased_on_tied_data():
     means = []
     for _ in range(200):
         y = tied_data(rng)
-        means.append(cs.brier_score(y, truth, law_of_c(y), times, scale="ipcw").mean(axis=0))
+        means.append(cs.brier_score(y, truth, censoring_distribution(y), times, scale="ipcw").mean(axis=0))
     population = 0.85**times * (1 - 0.85**times)
     relative = np.mean(means, axis=0) / population - 1
     assert np.abs(relative).max() < 0.005

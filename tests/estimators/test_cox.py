@@ -38,8 +38,8 @@ def test_equals_scikit_survival(ties, alpha):
     # its survival functions are powers of a rounded baseline survival; the hazards keep their digits
     hazard = peer.predict_cumulative_hazard_function(X[:20], return_array=True)
     np.testing.assert_array_equal(peer.unique_times_, times)
-    law = model.predict_distribution(X[:20])
-    np.testing.assert_allclose(law.logsf(times[None, :]), -hazard, rtol=1e-8, atol=1e-12)
+    distribution = model.predict_distribution(X[:20])
+    np.testing.assert_allclose(distribution.logsf(times[None, :]), -hazard, rtol=1e-8, atol=1e-12)
 
 
 def test_equals_lifelines_also_with_weights():
@@ -91,7 +91,7 @@ def test_without_covariates_it_is_kaplan_meier_or_nelson_aalen():
     np.testing.assert_allclose(F.mass_at_infinity(), np.exp(-hazard[-1]))
 
 
-def test_data_without_events_give_laws_without_events():
+def test_data_without_events_give_distributions_without_events():
     X, y = tied_data(n=30)
     model = CoxRegression().fit(X, cs.RightCensored(y.time, np.zeros(30)))
     assert not model.coef_.any()
@@ -136,12 +136,12 @@ def test_large_risks_do_not_overflow():
     assert np.isfinite(model.predict_distribution(X).sf(np.median(time))).all()
 
 
-def test_estimates_the_law_of_censoring_with_events_first_at_ties():
+def test_estimates_the_distribution_of_censoring_with_events_first_at_ties():
     X, y = tied_data(n=200)
-    law = cs.Censoring(CoxRegression()).fit(X, y).predict_distribution(X)
-    assert isinstance(law, ProportionalHazards)
+    distribution = cs.Censoring(CoxRegression()).fit(X, y).predict_distribution(X)
+    assert isinstance(distribution, ProportionalHazards)
     flipped = CoxRegression().fit(X, y.flip()).predict_distribution(X)
-    np.testing.assert_array_equal(law.sf(3.0), flipped.sf(3.0))
+    np.testing.assert_array_equal(distribution.sf(3.0), flipped.sf(3.0))
     folds = cs.Censoring(CoxRegression(), cv=3).fit_predict_distribution(X, y)
     assert len(folds) == 200
     assert np.isfinite(folds.sf_left(y.time)).all()

@@ -1,4 +1,4 @@
-"""Censored engression: the estimator's contract, and that it learns the law behind the censoring."""
+"""Censored engression: the estimator's contract, and that it learns the distribution behind the censoring."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ from censcore.estimators.engression import estimator as module
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.time_scale import TimeScale
 from censcore.exceptions import CensoringWarning, InvalidInputError, ModelFileError, NotFittedError
-from censcore.simulation import LogNormalWorld
+from censcore.simulation import LogNormalScenario
 
 torch.set_num_threads(1)
 
-WORLD = LogNormalWorld(k=2, mixture=False, censoring="uniform")
-DATA = WORLD.sample(600, seed=0)
-LAW = WORLD.censoring_law(DATA.X)
+SCENARIO = LogNormalScenario(k=2, mixture=False, censoring="uniform")
+DATA = SCENARIO.sample(600, seed=0)
+DISTRIBUTION = SCENARIO.censoring_distribution(DATA.X)
 SMALL = {
     "width": 16,
     "depth": 2,
@@ -34,7 +34,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def model():
-    return cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=LAW)
+    return cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
 
 
 def test_shapes_of_predictions(model):
@@ -46,7 +46,7 @@ def test_shapes_of_predictions(model):
     assert model.predict_quantile(X, [0.1, 0.5, 0.9]).shape == (7, 3, 2)
     assert model.predict_survival_function(X, [1.0, 2.0]).shape == (7, 2, 2)
     assert model.probability(X, either_before(1.0)).shape == (7,)
-    assert np.isfinite(model.score(X, DATA.y[:7], LAW))
+    assert np.isfinite(model.score(X, DATA.y[:7], DISTRIBUTION))
     assert (model.sample(X, 50) > 0).all()
 
 
@@ -63,25 +63,25 @@ def test_joint_probabilities_agree_with_the_samples(model):
 
 
 def test_the_same_seed_gives_the_same_model_and_draws(model):
-    again = cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=LAW)
+    again = cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     assert (model.sample(DATA.X[:9]) == again.sample(DATA.X[:9])).all()
-    other = cs.CensoredEngression(**SMALL | {"random_state": 1}).fit(DATA.X, DATA.y, censoring=LAW)
+    other = cs.CensoredEngression(**SMALL | {"random_state": 1}).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     assert (model.sample(DATA.X[:9]) != other.sample(DATA.X[:9])).any()
 
 
 def test_univariate_outcomes_get_univariate_forecasts():
     y = DATA.y.marginal(0)
-    model = cs.CensoredEngression(**SMALL).fit(DATA.X, y, censoring=LAW)
+    model = cs.CensoredEngression(**SMALL).fit(DATA.X, y, censoring=DISTRIBUTION)
     assert model.predict_distribution(DATA.X).shape == (600,)
     assert model.predict_survival_function(DATA.X, [1.0, 2.0]).shape == (600, 2)
 
 
 def test_no_covariates():
-    model = cs.CensoredEngression(**SMALL).fit(None, DATA.y, censoring=LAW)
+    model = cs.CensoredEngression(**SMALL).fit(None, DATA.y, censoring=DISTRIBUTION)
     assert model.predict_distribution(np.empty((3, 0))).shape == (3, 2)
     assert model.predict_distribution().shape == (1, 2)
     with pytest.raises(InvalidInputError, match="covariates"):
-        cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=LAW).predict_distribution()
+        cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION).predict_distribution()
 
 
 def test_without_covariates_nothing_is_ignored_by_a_pooled_curve():
@@ -96,13 +96,13 @@ def test_scikit_learn_conventions(model):
     with pytest.raises(NotFittedError, match="fit"):
         copy.predict(DATA.X)
     pipe = make_pipeline(StandardScaler(), cs.CensoredEngression(**SMALL))
-    pipe.fit(DATA.X, DATA.y, censoredengression__censoring=LAW)
+    pipe.fit(DATA.X, DATA.y, censoredengression__censoring=DISTRIBUTION)
     assert pipe.predict(DATA.X[:3]).shape == (3, 2)
     with pytest.raises(ValueError, match="features"):
         model.predict(DATA.X[:, :2])
 
 
-def test_the_choice_of_the_censoring_law_is_reported():
+def test_the_choice_of_the_censoring_distribution_is_reported():
     def fit(y, censoring=None, **settings):
         model = cs.CensoredEngression(**SMALL | {"epochs": 1} | settings)
         return model.fit(DATA.X, y, censoring=censoring)
@@ -110,7 +110,7 @@ def test_the_choice_of_the_censoring_law_is_reported():
     with pytest.warns(CensoringWarning, match=r"pooled Kaplan-Meier.*Censoring\(CoxRegression\(\)\)"):
         assert "KaplanMeier" in fit(DATA.y).censoring_choice_
     assert "CoxRegression" in fit(DATA.y, cs.CoxRegression()).censoring_choice_
-    assert "passed" in fit(DATA.y, LAW).censoring_choice_
+    assert "passed" in fit(DATA.y, DISTRIBUTION).censoring_choice_
     assert "known" in fit(DATA.y_known).censoring_choice_
     assert "naive" in fit(DATA.y, objective="naive").censoring_choice_
     assert "latent" in fit(DATA.latent, objective="latent").censoring_choice_
@@ -143,8 +143,8 @@ def test_resuming_a_fit(tmp_path, model):
 
     settings = SMALL | {"checkpoint": tmp_path / "state"}
     with pytest.raises(Stop):
-        cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=LAW, callbacks=[stop])
-    resumed = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=LAW)
+        cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[stop])
+    resumed = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     assert (resumed.sample(DATA.X[:5]) == model.sample(DATA.X[:5])).all()
 
 
@@ -160,15 +160,17 @@ def test_several_generators_pool_their_samples_and_resume(tmp_path):
             raise Stop
 
     settings = SMALL | {"n_generators": 2}
-    pooled = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=LAW)
+    pooled = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     assert pooled.sample(DATA.X[:3], 11).shape == (3, 11, 2)
     assert len(pooled.histories_) == 2
     resumed = cs.CensoredEngression(**settings, checkpoint=tmp_path / "state")
     with pytest.raises(Stop):
-        resumed.fit(DATA.X, DATA.y, censoring=LAW, callbacks=[stop])
+        resumed.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[stop])
     with pytest.raises(NotFittedError):
         resumed.predict(DATA.X)
-    resumed.fit(DATA.X, DATA.y, censoring=LAW, callbacks=[lambda epoch, network: epochs.append(epoch.epoch)])
+    resumed.fit(
+        DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[lambda epoch, network: epochs.append(epoch.epoch)]
+    )
     assert epochs == [0, 1, 2, 0, 1, 2]
     assert (resumed.sample(DATA.X[:5]) == pooled.sample(DATA.X[:5])).all()
 
@@ -178,14 +180,15 @@ def test_validation_rows_of_ones_own():
 
     def fit(*rows):
         model = cs.CensoredEngression(**SMALL)
-        return model.fit(DATA.X[:400], DATA.y[:400], censoring=LAW, eval_set=rows)
+        return model.fit(DATA.X[:400], DATA.y[:400], censoring=DISTRIBUTION, eval_set=rows)
 
     losses = [
-        fit(*rows).history_.epochs[-1].validation_loss for rows in ((X, y), (X, y, LAW), (X, y, LAW, mask))
+        fit(*rows).history_.epochs[-1].validation_loss
+        for rows in ((X, y), (X, y, DISTRIBUTION), (X, y, DISTRIBUTION, mask))
     ]
     assert losses[0] == losses[1] == losses[2]
     mask[:, 1] = False
-    assert fit(X, y, LAW, mask).history_.epochs[-1].validation_loss < losses[0]
+    assert fit(X, y, DISTRIBUTION, mask).history_.epochs[-1].validation_loss < losses[0]
     naive = cs.CensoredEngression(**SMALL | {"objective": "naive"})
     assert np.isfinite(naive.fit(DATA.X, DATA.y, eval_set=(X, y)).history_.epochs[-1].validation_loss)
 
@@ -196,7 +199,7 @@ def test_ctrl_c_leaves_a_fitted_model():
             raise KeyboardInterrupt
 
     model = cs.CensoredEngression(**SMALL | {"n_generators": 3}).fit(
-        DATA.X, DATA.y, censoring=LAW, callbacks=[interrupt]
+        DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[interrupt]
     )
     assert model.history_.interrupted
     assert len(model.histories_) == 1
@@ -205,10 +208,10 @@ def test_ctrl_c_leaves_a_fitted_model():
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
     settings = SMALL | {"checkpoint": tmp_path / "state"}
-    cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=LAW)
+    cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
     for change in ({"beta": 0.5}, {"samples": 4}, {"activation": "relu"}, {"residual": False}):
         with pytest.raises(ModelFileError, match="other data, settings or seed"):
-            cs.CensoredEngression(**settings | change).fit(DATA.X, DATA.y, censoring=LAW)
+            cs.CensoredEngression(**settings | change).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
 
 
 def test_predictions_do_not_depend_on_the_chunks_being_held_together(model, monkeypatch):
@@ -227,8 +230,8 @@ def test_predictions_do_not_depend_on_the_chunks_being_held_together(model, monk
 
 def test_componentwise_censoring():
     """One C for each event time, found out from the data and estimated."""
-    world = LogNormalWorld(k=2, mixture=False, censoring="componentwise", severity=1.5)
-    train, test = world.sample(1500, seed=1), world.sample(1500, seed=2)
+    scenario = LogNormalScenario(k=2, mixture=False, censoring="componentwise", severity=1.5)
+    train, test = scenario.sample(1500, seed=1), scenario.sample(1500, seed=2)
     assert not train.y.shares_censoring
     settings = {"width": 32, "depth": 2, "noise_dim": 8, "epochs": 15, "random_state": 0, "n_samples": 256}
     models = {
@@ -238,12 +241,14 @@ def test_componentwise_censoring():
         "naive": cs.CensoredEngression(objective="naive", **settings).fit(train.X, train.y),
     }
     assert type(models["censored"].censoring_).__name__ == "Independent"
-    C = world.censoring_law(test.X)
+    C = scenario.censoring_distribution(test.X)
     loss = {
         name: cs.energy_score(test.y, model.predict_distribution(test.X), C, fair=True)
         for name, model in models.items()
     }
-    truth = cs.energy_score(test.y, cs.Ensemble(world.event_law(test.X).sample(256, 0)), C, fair=True)
+    truth = cs.energy_score(
+        test.y, cs.Ensemble(scenario.event_distribution(test.X).sample(256, 0)), C, fair=True
+    )
     gain = loss["naive"] - loss["censored"]
     assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))
     assert loss["censored"].mean() < 1.06 * truth.mean()
@@ -260,18 +265,22 @@ def test_groups_stay_on_one_side_and_apart_in_batches(monkeypatch):
     monkeypatch.setattr("censcore.estimators.neural.train", look)
     covariates = np.column_stack([groups, DATA.X])
     with pytest.raises(KeyboardInterrupt):
-        cs.CensoredEngression(**SMALL).fit(covariates, DATA.y, censoring=LAW, groups=groups)
+        cs.CensoredEngression(**SMALL).fit(covariates, DATA.y, censoring=DISTRIBUTION, groups=groups)
     inside, outside = (set(seen[part]["x"][:][:, 0].tolist()) for part in ("rows", "validation"))
     assert not inside & outside
     assert len(outside) == 30
     assert len(np.unique(seen["groups"])) == len(inside) == 120
     with pytest.raises(InvalidInputError, match="groups"):
-        cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=LAW, groups=groups[:-1])
+        cs.CensoredEngression(**SMALL).fit(DATA.X, DATA.y, censoring=DISTRIBUTION, groups=groups[:-1])
 
 
 def test_bfloat16_networks_keep_a_float32_loss():
-    half = cs.CensoredEngression(**SMALL | {"precision": "bfloat16"}).fit(DATA.X, DATA.y, censoring=LAW)
-    full = cs.CensoredEngression(**SMALL | {"precision": "float32"}).fit(DATA.X, DATA.y, censoring=LAW)
+    half = cs.CensoredEngression(**SMALL | {"precision": "bfloat16"}).fit(
+        DATA.X, DATA.y, censoring=DISTRIBUTION
+    )
+    full = cs.CensoredEngression(**SMALL | {"precision": "float32"}).fit(
+        DATA.X, DATA.y, censoring=DISTRIBUTION
+    )
     losses = [[e.train_loss for e in m.history_.epochs] for m in (half, full)]
     assert losses[0] != losses[1]
     np.testing.assert_allclose(*losses, rtol=0.02)
@@ -294,7 +303,7 @@ def test_layers_padded_for_half_precision_compute_the_same(layer_norm, activatio
     assert all(p.grad is not None and p.grad.shape == p.shape for p in network.parameters() if p.numel())
 
 
-def test_the_law_of_c_may_use_the_names_of_columns():
+def test_the_distribution_of_c_may_use_the_names_of_columns():
     import pandas as pd
 
     frame = pd.DataFrame(DATA.X, columns=list("abcd")).assign(arm=(DATA.X[:, 0] > 0).astype(float))
@@ -304,25 +313,25 @@ def test_the_law_of_c_may_use_the_names_of_columns():
     assert list(model.feature_names_in_) == list(frame.columns)
 
 
-def test_the_law_of_c_of_other_rows(model, tmp_path):
+def test_the_distribution_of_c_of_other_rows(model, tmp_path):
     one_per_row = cs.Uniform(np.zeros(600), np.full(600, 5.0))
     fitted = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(DATA.X, DATA.y, censoring=one_per_row)
-    with pytest.raises(InvalidInputError, match="law of C of these rows"):
+    with pytest.raises(InvalidInputError, match="censoring distribution of these rows"):
         fitted.score(DATA.X[:9], DATA.y[:9])
     assert np.isfinite(fitted.score(DATA.X[:9], DATA.y[:9], one_per_row[:9]))
     assert np.isfinite(fitted.score(DATA.X[:9], DATA.y_known[:9]))
     model.save(tmp_path / "model")
     loaded = cs.CensoredEngression.load(tmp_path / "model")
     assert loaded.censoring_ is None
-    assert loaded.score(DATA.X[:9], DATA.y[:9], LAW) == model.score(DATA.X[:9], DATA.y[:9])
+    assert loaded.score(DATA.X[:9], DATA.y[:9], DISTRIBUTION) == model.score(DATA.X[:9], DATA.y[:9])
 
 
 @pytest.mark.parametrize("censoring", ["uniform", "administrative", "componentwise"])
 def test_the_loss_is_the_energy_score(censoring):
     """Averaged over noise and draws, the training loss is the fair censored energy score of the generator."""
-    world = LogNormalWorld(k=2, mixture=False, censoring=censoring)
-    data = world.sample(40, seed=0)
-    y, C = data.y, world.censoring_law(data.X)
+    scenario = LogNormalScenario(k=2, mixture=False, censoring=censoring)
+    data = scenario.sample(40, seed=0)
+    y, C = data.y, scenario.censoring_distribution(data.X)
     task = EngressionTask(_Fixed(), torch.ones(2), samples=6, beta=1.0)
     rows = {
         "x": torch.zeros(40, 0),
@@ -357,7 +366,7 @@ def test_masked_coordinates_do_not_matter(monkeypatch):
     fits = []
     for outcome in (DATA.y, cs.RightCensored(time, event)):
         model = cs.CensoredEngression(**SMALL | {"epochs": 1, "validation_fraction": 0.0})
-        fits.append(model.fit(DATA.X, outcome, censoring=LAW, mask=mask))
+        fits.append(model.fit(DATA.X, outcome, censoring=DISTRIBUTION, mask=mask))
     assert (fits[0].sample(DATA.X[:5]) == fits[1].sample(DATA.X[:5])).all()
 
 
@@ -370,34 +379,34 @@ def test_masked_coordinates_do_not_matter(monkeypatch):
         ({"activation": "none"}, "activation"),
         ({"output": "none"}, "output"),
         ({"validation_fraction": 1.0}, "validation_fraction"),
-        ({"batch_size": "big"}, "batch_size must be a number or 'auto'; 'big' came"),
+        ({"batch_size": "big"}, "batch_size must be a number or 'auto'; got 'big'"),
         ({"dropout": 2.0}, "dropout"),
-        ({"device": "tpu"}, "device must be .* 'tpu' came"),
+        ({"device": "tpu"}, "device must be .* got 'tpu'"),
         ({"device": "cuda:99"}, "CUDA devices; use 'auto'"),
     ],
 )
 def test_wrong_settings_are_refused(changes, message):
     with pytest.raises(InvalidInputError, match=message):
-        cs.CensoredEngression(**SMALL | changes).fit(DATA.X, DATA.y, censoring=LAW)
+        cs.CensoredEngression(**SMALL | changes).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
 
 
 def test_wrong_data_are_refused():
     model = cs.CensoredEngression(**SMALL)
     with pytest.raises(InvalidInputError, match="rows"):
-        model.fit(DATA.X[:10], DATA.y, censoring=LAW)
+        model.fit(DATA.X[:10], DATA.y, censoring=DISTRIBUTION)
     with pytest.raises(InvalidInputError, match="sample_weight"):
-        model.fit(DATA.X, DATA.y, censoring=LAW, sample_weight=np.zeros(600))
+        model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, sample_weight=np.zeros(600))
     with pytest.raises(InvalidInputError, match="mask"):
-        model.fit(DATA.X, DATA.y, censoring=LAW, mask=np.ones((600, 3), dtype=bool))
+        model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, mask=np.ones((600, 3), dtype=bool))
     with pytest.raises(InvalidInputError, match="no event time counts"):
-        model.fit(DATA.X, DATA.y, censoring=LAW, mask=np.zeros((600, 2), dtype=bool))
+        model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, mask=np.zeros((600, 2), dtype=bool))
     with pytest.raises(ValueError, match="NaN"):
-        model.fit(np.full((600, 4), np.nan), DATA.y, censoring=LAW)
+        model.fit(np.full((600, 4), np.nan), DATA.y, censoring=DISTRIBUTION)
     with pytest.raises(InvalidInputError, match=r"got 'km', expected an estimator such as"):
         model.fit(DATA.X, DATA.y, censoring="km")
-    for eval_set, came in ((DATA.X, "ndarray"), ((DATA.X,), "1 of them")):
-        with pytest.raises(InvalidInputError, match=f"eval_set must be a tuple.*; {came} came"):
-            model.fit(DATA.X, DATA.y, censoring=LAW, eval_set=eval_set)
+    for eval_set, got in ((DATA.X, "ndarray"), ((DATA.X,), "1 of them")):
+        with pytest.raises(InvalidInputError, match=f"eval_set must be a tuple.*; got {got}"):
+            model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, eval_set=eval_set)
 
 
 def test_event_times_that_nobody_saw(model):
@@ -407,17 +416,17 @@ def test_event_times_that_nobody_saw(model):
     time = np.column_stack([DATA.y.time[:, 0], DATA.y.time.max(axis=1)])
     one = cs.RightCensored(time, DATA.y.event & np.array([True, False]))
     with pytest.warns(UserWarning, match=r"coordinates \[1\]"):
-        cs.CensoredEngression(**SMALL).fit(DATA.X, one, censoring=LAW)
+        cs.CensoredEngression(**SMALL).fit(DATA.X, one, censoring=DISTRIBUTION)
 
 
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda m: m.sample(DATA.X, 0), "positive integer; 0 came"),
-        (lambda m: m.sample(DATA.X, 2.5), "positive integer; 2.5 came"),
+        (lambda m: m.sample(DATA.X, 0), "positive integer; got 0"),
+        (lambda m: m.sample(DATA.X, 2.5), "positive integer; got 2.5"),
         (lambda m: m.predict_quantile(DATA.X, 1.5), "between 0 and 1"),
-        (lambda m: m.predict_survival_function(DATA.X, [np.nan]), "NaN came"),
-        (lambda m: m.predict(DATA.X, "mode"), "'mode' came"),
+        (lambda m: m.predict_survival_function(DATA.X, [np.nan]), "got NaN"),
+        (lambda m: m.predict(DATA.X, "mode"), "got 'mode'"),
         (lambda m: m.probability(DATA.X, 24.0), "callable such as"),
         (lambda m: m.probability(DATA.X, lambda z: z > 1), "booleans"),
     ],
@@ -429,9 +438,9 @@ def test_wrong_questions_are_refused(model, ask, message):
 
 def test_it_learns_what_censoring_hides():
     """Trained on censored rows it beats naive training, on outcomes that neither has seen."""
-    world = LogNormalWorld(k=2, mixture=False, censoring="uniform", severity=1.5)
-    train, test = world.sample(1500, seed=1), world.sample(1500, seed=2)
-    C_train, C_test = (world.censoring_law(d.X) for d in (train, test))
+    scenario = LogNormalScenario(k=2, mixture=False, censoring="uniform", severity=1.5)
+    train, test = scenario.sample(1500, seed=1), scenario.sample(1500, seed=2)
+    C_train, C_test = (scenario.censoring_distribution(d.X) for d in (train, test))
     settings = {"width": 32, "depth": 2, "noise_dim": 8, "epochs": 15, "random_state": 0, "n_samples": 256}
     losses = {}
     for objective in ("censored", "naive"):
@@ -439,7 +448,9 @@ def test_it_learns_what_censoring_hides():
             train.X, train.y, censoring=C_train
         )
         losses[objective] = cs.energy_score(test.y, model.predict_distribution(test.X), C_test, fair=True)
-    truth = cs.energy_score(test.y, cs.Ensemble(world.event_law(test.X).sample(256, 0)), C_test, fair=True)
+    truth = cs.energy_score(
+        test.y, cs.Ensemble(scenario.event_distribution(test.X).sample(256, 0)), C_test, fair=True
+    )
     gain = losses["naive"] - losses["censored"]
     assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))
     assert losses["censored"].mean() < 1.06 * truth.mean()
@@ -451,7 +462,7 @@ def test_scores_of_subjects_followed_longer_than_those_in_training():
     early &= ~DATA.y.event.all(axis=1)  # the last time is censored: the estimate ends there
     censoring = cs.Censoring(cs.KaplanMeier())
     model = cs.CensoredEngression(**SMALL).fit(DATA.X[early], DATA.y[early], censoring=censoring)
-    end = float(model._law.law.isf(0.0)[0])
+    end = float(model._distribution.distribution.isf(0.0)[0])
     assert (DATA.y.time > end).any()
     cut = -model.score(DATA.X, DATA.y.censor_at(end))
     np.testing.assert_allclose(-model.score(DATA.X, DATA.y), cut, rtol=1e-12)

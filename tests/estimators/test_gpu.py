@@ -7,22 +7,22 @@ import torch
 import censcore as cs
 from censcore.estimators import _cuda_graph, training
 from censcore.scores import _pairs
-from censcore.simulation import LogNormalWorld
+from censcore.simulation import LogNormalScenario
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
     pytest.mark.filterwarnings("ignore::UserWarning:torch", "ignore::DeprecationWarning:torch"),
 ]
 
-WORLD = LogNormalWorld(k=3, censoring="uniform")
-DATA = WORLD.sample(1500, seed=0)
-LAW = WORLD.censoring_law(DATA.X)
+SCENARIO = LogNormalScenario(k=3, censoring="uniform")
+DATA = SCENARIO.sample(1500, seed=0)
+DISTRIBUTION = SCENARIO.censoring_distribution(DATA.X)
 # 20 units are no multiple of 8, so that layers are padded
 SETTINGS = {"width": 20, "noise_dim": 12, "epochs": 4, "random_state": 0, "device": "cuda", "n_samples": 64}
 
 
 def fitted(**changes):
-    return cs.CensoredEngression(**SETTINGS | changes).fit(DATA.X, DATA.y, censoring=LAW)
+    return cs.CensoredEngression(**SETTINGS | changes).fit(DATA.X, DATA.y, censoring=DISTRIBUTION)
 
 
 def losses(model):
@@ -35,15 +35,15 @@ def draws(model):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("pairs", ["all", "lagged"])
-@pytest.mark.parametrize("law", [None, cs.Uniform(0.0, 5.0)])
-def test_scores_equal_those_of_the_cpu(dtype, pairs, law):
-    F = cs.Ensemble(WORLD.event_law(DATA.X[:50]).sample(70, 0))
-    y = (DATA.y if law is not None else DATA.latent).take(slice(50))
+@pytest.mark.parametrize("distribution", [None, cs.Uniform(0.0, 5.0)])
+def test_scores_equal_those_of_the_cpu(dtype, pairs, distribution):
+    F = cs.Ensemble(SCENARIO.event_distribution(DATA.X[:50]).sample(70, 0))
+    y = (DATA.y if distribution is not None else DATA.latent).take(slice(50))
     like = torch.zeros(1, dtype=dtype, device="cuda")
-    loss = cs.energy_score(y.like(like), F.like(like), law, fair=True, pairs=pairs)
+    loss = cs.energy_score(y.like(like), F.like(like), distribution, fair=True, pairs=pairs)
     assert loss.dtype == dtype
     tolerance = 1e-12 if dtype == torch.float64 else 2e-5
-    expected = cs.energy_score(y, F, law, fair=True, pairs=pairs)
+    expected = cs.energy_score(y, F, distribution, fair=True, pairs=pairs)
     np.testing.assert_allclose(loss.cpu().numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
@@ -104,6 +104,6 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
     whole = fitted()
     model = cs.CensoredEngression(**SETTINGS, checkpoint=tmp_path / "state")
     with pytest.raises(Stop):
-        model.fit(DATA.X, DATA.y, censoring=LAW, callbacks=[stop])
+        model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[stop])
     resumed = fitted(checkpoint=tmp_path / "state")
     np.testing.assert_allclose(losses(resumed), losses(whole), rtol=1e-3)

@@ -29,32 +29,32 @@ def fit(y, **given):
 
 
 def test_by_hand():
-    law = fit(Y).predict_distribution()
-    np.testing.assert_allclose(law.sf([[0.5, 1.0, 2.0, 3.5, 4.0]])[0], [1, 5 / 6, 1 / 2, 1 / 2, 0])
-    np.testing.assert_allclose(law.sf_left([[1.0, 2.0, 4.0]])[0], [1, 5 / 6, 1 / 2])
+    distribution = fit(Y).predict_distribution()
+    np.testing.assert_allclose(distribution.sf([[0.5, 1.0, 2.0, 3.5, 4.0]])[0], [1, 5 / 6, 1 / 2, 1 / 2, 0])
+    np.testing.assert_allclose(distribution.sf_left([[1.0, 2.0, 4.0]])[0], [1, 5 / 6, 1 / 2])
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=25))
 def test_product_limit_by_definition(rows):
     time, event = (list(part) for part in zip(*rows, strict=True))
-    law = fit(cs.RightCensored(np.array(time, float), event)).predict_distribution()
+    distribution = fit(cs.RightCensored(np.array(time, float), event)).predict_distribution()
     for t in range(9):
-        assert law.sf(float(t))[0] == pytest.approx(by_definition(time, event, t), abs=1e-14)
+        assert distribution.sf(float(t))[0] == pytest.approx(by_definition(time, event, t), abs=1e-14)
 
 
-def test_without_censoring_it_is_the_empirical_law(rng):
+def test_without_censoring_it_is_the_empirical_distribution(rng):
     time = rng.integers(1, 9, 200).astype(float)
-    law = fit(cs.RightCensored(time, np.ones(200))).predict_distribution()
+    distribution = fit(cs.RightCensored(time, np.ones(200))).predict_distribution()
     grid = np.arange(10.0)[None, :]
-    np.testing.assert_allclose(law.sf(grid)[0], (time[:, None] > grid).mean(axis=0), atol=1e-14)
-    assert law.sf(time.max()) == 0.0
+    np.testing.assert_allclose(distribution.sf(grid)[0], (time[:, None] > grid).mean(axis=0), atol=1e-14)
+    assert distribution.sf(time.max()) == 0.0
 
 
 def test_without_events_nothing_ever_happens():
-    law = fit(cs.RightCensored([1.0, 2.0], [0, 0])).predict_distribution()
-    assert isinstance(law, Step)
-    assert law.sf(100.0) == 1.0
-    assert law.mass_at_infinity() == 1.0
+    distribution = fit(cs.RightCensored([1.0, 2.0], [0, 0])).predict_distribution()
+    assert isinstance(distribution, Step)
+    assert distribution.sf(100.0) == 1.0
+    assert distribution.mass_at_infinity() == 1.0
 
 
 def test_weights_are_repetitions(rng):
@@ -80,9 +80,9 @@ def test_event_table_holds_greenwood(rng):
     np.testing.assert_allclose(table["variance"], expected)
 
 
-def test_one_law_for_all_rows_of_x(rng):
-    law = fit(Y).predict_distribution(rng.random((1000, 3)))
-    assert law.shape == (1,)
+def test_one_distribution_for_all_rows_of_x(rng):
+    distribution = fit(Y).predict_distribution(rng.random((1000, 3)))
+    assert distribution.shape == (1,)
 
 
 # ---- strata --------------------------------------------------------------------------------------
@@ -99,11 +99,11 @@ def table(request):
 def test_strata_have_curves_of_their_own(table):
     X, column = table
     model = cs.KaplanMeier(stratify=column).fit(X, Y)
-    law = model.predict_distribution(X)
+    distribution = model.predict_distribution(X)
     for rows in ([1, 3, 5], [0, 2, 4]):
         alone = fit(Y.take(rows)).predict_distribution()
-        np.testing.assert_array_equal(law.take(rows).sf(Y.time[rows]), alone.sf(Y.time[rows]))
-    assert len(model.laws_) == 2
+        np.testing.assert_array_equal(distribution.take(rows).sf(Y.time[rows]), alone.sf(Y.time[rows]))
+    assert len(model.distributions_) == 2
     assert len(model.strata_) == 2
     assert set(model.event_table_["stratum"]) == {0, 1}
 
@@ -172,10 +172,10 @@ def test_bad_weights(weights, message):
 def test_torch_and_precision_are_kept(dtype):
     torch = pytest.importorskip("torch")
     time = torch.tensor(Y.time, dtype=getattr(torch, dtype))
-    law = fit(cs.RightCensored(time, torch.tensor(Y.event))).predict_distribution()
-    assert law.sf(time).dtype == getattr(torch, dtype)
+    distribution = fit(cs.RightCensored(time, torch.tensor(Y.event))).predict_distribution()
+    assert distribution.sf(time).dtype == getattr(torch, dtype)
     expected = fit(Y).predict_distribution().sf(Y.time)
-    np.testing.assert_allclose(law.sf(time).numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(distribution.sf(time).numpy(), expected, rtol=1e-6)
 
 
 def test_influence_is_the_derivative_by_the_weight_and_gives_greenwood():
@@ -185,8 +185,8 @@ def test_influence_is_the_derivative_by_the_weight_and_gives_greenwood():
     w[5] = 0.0
 
     def log_survival(weight):
-        laws = cs.KaplanMeier(stratify=0).fit(arm, y, sample_weight=weight).laws_
-        return np.array([law.logsf(4.0)[0] for law in laws])
+        distributions = cs.KaplanMeier(stratify=0).fit(arm, y, sample_weight=weight).distributions_
+        return np.array([distribution.logsf(4.0)[0] for distribution in distributions])
 
     model = cs.KaplanMeier(stratify=0).fit(arm, y, sample_weight=w)
     table = model.event_table_

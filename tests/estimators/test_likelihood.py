@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, ModelFileError, NotFittedError
-from censcore.simulation import LogNormalWorld
+from censcore.simulation import LogNormalScenario
 
 torch.set_num_threads(1)
 
@@ -22,10 +22,10 @@ def margins(X: np.ndarray, k: int) -> list[cs.Weibull]:
     return [cs.Weibull(SHAPE[j], np.exp(0.3 * j + X @ COEF[j])) for j in range(k)]
 
 
-def generated(law, X: np.ndarray, end: float = 4.0, seed: int = 1) -> cs.RightCensored:
+def generated(distribution, X: np.ndarray, end: float = 4.0, seed: int = 1) -> cs.RightCensored:
     """One draw per row under one uniform C."""
     rng = np.random.default_rng(seed)
-    T, C = law.sample(1, rng)[:, 0], rng.uniform(0, end, len(X))[:, None]
+    T, C = distribution.sample(1, rng)[:, 0], rng.uniform(0, end, len(X))[:, None]
     return cs.RightCensored(np.minimum(T, C), C >= T)
 
 
@@ -43,9 +43,9 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_parameters_of_the_generating_model_are_recovered(case):
-    k, law, theta = CASES[case]
+    k, distribution, theta = CASES[case]
     X = covariates()
-    y = generated(law(X), X)
+    y = generated(distribution(X), X)
     assert 0.3 < y.event.mean() < 0.8
     training = {"epochs": 60, "learning_rate": 3e-2, "validation_fraction": 0.0, "random_state": 0}
     model = cs.CopulaWeibull(case.split(",")[0], **training)
@@ -95,10 +95,10 @@ def test_dependence_that_varies_with_x_is_recovered():
     theta = np.exp(0.5 + 1.0 * X[:, 0])
     y = generated(cs.Copula("clayton", margins(X, 2), theta), X)
     model = cs.CopulaWeibull("clayton", dependence="conditional", epochs=80, random_state=0).fit(X, y)
-    law = model.predict_distribution(X)
-    assert np.corrcoef(np.log(law.theta), np.log(theta))[0, 1] > 0.9
-    np.testing.assert_allclose(law.marginal(0).parameters["shape"], SHAPE[0], rtol=0.15)
-    assert np.ptp(law.marginal(0).parameters["shape"]) == 0  # shapes stay the same for all rows
+    distribution = model.predict_distribution(X)
+    assert np.corrcoef(np.log(distribution.theta), np.log(theta))[0, 1] > 0.9
+    np.testing.assert_allclose(distribution.marginal(0).parameters["shape"], SHAPE[0], rtol=0.15)
+    assert np.ptp(distribution.marginal(0).parameters["shape"]) == 0  # shapes stay the same for all rows
 
 
 def test_a_network_learns_scales_that_are_not_linear():
@@ -109,8 +109,8 @@ def test_a_network_learns_scales_that_are_not_linear():
     losses = {}
     for hidden in ((), (32, 32)):
         model = cs.CopulaWeibull(hidden=hidden, epochs=40, learning_rate=1e-2, random_state=0)
-        law = model.fit(X[1000:], y[1000:]).predict_distribution(X[test])
-        losses[hidden] = cs.log_score(y[test], law).mean()
+        distribution = model.fit(X[1000:], y[1000:]).predict_distribution(X[test])
+        losses[hidden] = cs.log_score(y[test], distribution).mean()
     assert losses[(32, 32)] < losses[()] - 0.1
 
 
@@ -119,10 +119,10 @@ def test_cells_of_the_generating_grid_are_recovered():
     cells = np.array(
         [[0.15, 0.02, 0.05, 0.03], [0.02, 0.2, 0.1, 0.03], [0.05, 0.05, 0.1, 0.05], [0.02, 0.03, 0.05, 0.05]]
     )
-    law = cs.JointGrid(edges, cells[None], tail=0.8)
+    distribution = cs.JointGrid(edges, cells[None], tail=0.8)
     X = np.empty((6000, 0))
     rng = np.random.default_rng(0)
-    T, C = law.sample(6000, rng)[0], rng.uniform(0, 6, 6000)[:, None]
+    T, C = distribution.sample(6000, rng)[0], rng.uniform(0, 6, 6000)[:, None]
     y = cs.RightCensored(np.minimum(T, C), C >= T)
     model = cs.JointGridModel(
         edges=[0.0, 1.0, 2.0, 3.0], tail=0.8, hidden=(), learning_rate=5e-2, epochs=60, random_state=0
@@ -142,10 +142,10 @@ def test_cells_of_the_generating_grid_are_recovered():
     ids=lambda model: f"{type(model).__name__}-{getattr(model, 'copula', '')}",
 )
 class TestContract:
-    """What every likelihood model promises, on the unimodal world."""
+    """What every likelihood model promises, on the unimodal scenario."""
 
-    data = LogNormalWorld(k=2, mixture=False).sample(300, seed=0)
-    valid = LogNormalWorld(k=2, mixture=False).sample(120, seed=1)
+    data = LogNormalScenario(k=2, mixture=False).sample(300, seed=0)
+    valid = LogNormalScenario(k=2, mixture=False).sample(120, seed=1)
 
     def fitted(self, model):
         return clone(model).fit(self.data.X, self.data.y, eval_set=(self.valid.X, self.valid.y))
@@ -153,8 +153,8 @@ class TestContract:
     def test_the_training_loss_is_the_log_score(self, model):
         """Times are measured in units of their mean, which shifts the density of every event by log unit."""
         model = self.fitted(model)
-        law = model.predict_distribution(self.valid.X)
-        score = cs.log_score(self.valid.y, law)
+        distribution = model.predict_distribution(self.valid.X)
+        score = cs.log_score(self.valid.y, distribution)
         events = self.valid.y.event.sum(axis=1)
         kept = model.history_.epochs[model.history_.kept_epoch]
         assert kept.validation_loss == pytest.approx((score - events * np.log(model._unit)).mean(), abs=1e-4)
@@ -163,16 +163,16 @@ class TestContract:
         losses = [epoch.validation_loss for epoch in self.fitted(model).history_.epochs]
         assert losses[-1] < losses[0]
 
-    def test_the_joint_law_can_be_sampled_and_scored(self, model):
-        law = self.fitted(model).predict_distribution(self.valid.X)
-        assert law.shape == (120, 2)
-        draws = law.sample(50, 0)
+    def test_the_joint_distribution_can_be_sampled_and_scored(self, model):
+        distribution = self.fitted(model).predict_distribution(self.valid.X)
+        assert distribution.shape == (120, 2)
+        draws = distribution.sample(50, 0)
         assert draws.shape == (120, 50, 2)
-        C = LogNormalWorld(k=2, mixture=False).censoring_law(self.valid.X)
+        C = LogNormalScenario(k=2, mixture=False).censoring_distribution(self.valid.X)
         assert np.isfinite(cs.energy_score(self.valid.y, cs.Ensemble(draws), C)).all()
-        assert np.isfinite(cs.crps(self.valid.y.marginal(0), law.marginal(0), C)).all()
+        assert np.isfinite(cs.crps(self.valid.y.marginal(0), distribution.marginal(0), C)).all()
 
-    def test_the_same_seed_gives_the_same_law(self, model):
+    def test_the_same_seed_gives_the_same_distribution(self, model):
         one, two = (self.fitted(model).predict_distribution(self.valid.X) for _ in range(2))
         np.testing.assert_array_equal(cs.log_score(self.valid.y, one), cs.log_score(self.valid.y, two))
 
@@ -192,8 +192,8 @@ class TestContract:
         time = np.repeat(np.linspace(0.2, 3.0, 60)[:, None], 2, axis=1)
         event = np.stack([np.arange(60) % 2 == 0, np.arange(60) % 3 == 0], axis=1)
         y = cs.RightCensored(time, event)
-        law = clone(model).fit(None, y).predict_distribution(np.empty((60, 0)))
-        assert np.isfinite(cs.log_score(y, law)).all()
+        distribution = clone(model).fit(None, y).predict_distribution(np.empty((60, 0)))
+        assert np.isfinite(cs.log_score(y, distribution)).all()
 
     def test_training_stops_when_validation_no_longer_improves(self, model):
         patient = clone(model).set_params(epochs=200, patience=2, learning_rate=0.1, schedule="constant")
@@ -208,8 +208,10 @@ class TestContract:
 
     def test_groups_stay_together(self, model):
         groups = np.repeat(np.arange(100), 3)
-        law = clone(model).fit(self.data.X, self.data.y, groups=groups).predict_distribution(self.data.X)
-        assert np.isfinite(cs.log_score(self.data.y, law)).all()
+        distribution = (
+            clone(model).fit(self.data.X, self.data.y, groups=groups).predict_distribution(self.data.X)
+        )
+        assert np.isfinite(cs.log_score(self.data.y, distribution)).all()
 
     def test_prediction_before_fitting_is_refused(self, model):
         with pytest.raises(NotFittedError):
@@ -229,15 +231,15 @@ class TestContract:
                 clone(model).fit(self.data.X, self.data.y, weight)
 
 
-def test_one_event_time_gets_a_law_of_one_time():
-    data = LogNormalWorld(k=2, mixture=False).sample(200, seed=0)
-    law = (
+def test_one_event_time_gets_a_distribution_of_one_time():
+    data = LogNormalScenario(k=2, mixture=False).sample(200, seed=0)
+    distribution = (
         cs.CopulaWeibull(epochs=2, random_state=0)
         .fit(data.X, data.y.marginal(0))
         .predict_distribution(data.X)
     )
-    assert law.shape == (200,)
-    assert isinstance(law, cs.Weibull)
+    assert distribution.shape == (200,)
+    assert isinstance(distribution, cs.Weibull)
 
 
 def test_rows_of_weight_zero_teach_nothing():
@@ -255,11 +257,11 @@ def test_rows_of_weight_zero_teach_nothing():
 
 @pytest.mark.parametrize("tail", ["hazard", "infinity", 0.5])
 def test_the_tail_beyond_the_grid_follows_its_rule(tail):
-    data = LogNormalWorld(k=2).sample(300, seed=0)
+    data = LogNormalScenario(k=2).sample(300, seed=0)
     model = cs.JointGridModel(bins=5, tail=tail, hidden=(), epochs=1, random_state=0).fit(data.X, data.y)
-    law = model.predict_distribution(data.X[:3])
-    end = float(law.edges[0][-1])
-    beyond, later = (law.marginal(0).sf(end + extra) for extra in (0.0, 1.0))
+    distribution = model.predict_distribution(data.X[:3])
+    end = float(distribution.edges[0][-1])
+    beyond, later = (distribution.marginal(0).sf(end + extra) for extra in (0.0, 1.0))
     if tail == "infinity":
         np.testing.assert_allclose(later, beyond)
     elif tail == 0.5:
@@ -277,7 +279,7 @@ def test_the_tail_beyond_the_grid_follows_its_rule(tail):
 
 @pytest.mark.parametrize("edges", ["quantile", "uniform", [0.0, 0.5, 1.0, 4.0]], ids=str)
 def test_edges_of_the_grid(edges):
-    data = LogNormalWorld(k=2).sample(300, seed=0)
+    data = LogNormalScenario(k=2).sample(300, seed=0)
     model = cs.JointGridModel(bins=5, edges=edges, hidden=(), epochs=1, random_state=0).fit(data.X, data.y)
     found = np.asarray(model.predict_distribution(data.X[:1]).edges[0])
     if isinstance(edges, list):
@@ -299,9 +301,9 @@ def test_edges_of_the_grid(edges):
         (cs.JointGridModel(), 3, "two event times"),
         (cs.JointGridModel(bins=1), 2, "bins must be"),
         (cs.JointGridModel(edges="log"), 2, "edges must be"),
-        (cs.JointGridModel(edges=[1.0, 0.0]), 2, r"edges must start .* \[1.0, 0.0\] came"),
-        (cs.JointGridModel(tail=-1.0), 2, "tail must be .* -1.0 came"),
-        (cs.JointGridModel(tail="long"), 2, "tail must be .* 'long' came"),
+        (cs.JointGridModel(edges=[1.0, 0.0]), 2, r"edges must start .* got \[1.0, 0.0\]"),
+        (cs.JointGridModel(tail=-1.0), 2, "tail must be .* got -1.0"),
+        (cs.JointGridModel(tail="long"), 2, "tail must be .* got 'long'"),
         (cs.CopulaWeibull(hidden=(0,)), 2, "hidden must be"),
         (cs.CopulaWeibull(hidden=8), 2, "hidden must be"),
         (cs.CopulaWeibull(epochs=0), 2, "epochs"),
@@ -309,7 +311,7 @@ def test_edges_of_the_grid(edges):
     ],
 )
 def test_wrong_settings_are_refused(model, k, message):
-    data = LogNormalWorld(k=k).sample(50, seed=0)
+    data = LogNormalScenario(k=k).sample(50, seed=0)
     with pytest.raises(InvalidInputError, match=message):
         model.fit(data.X, data.y)
 

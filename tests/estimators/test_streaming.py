@@ -13,7 +13,7 @@ import censcore as cs
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
 from censcore.estimators._standardised import Standardised, moments, rows_of  # noqa: E402
-from censcore.simulation import LogNormalWorld  # noqa: E402
+from censcore.simulation import LogNormalScenario  # noqa: E402
 
 CENTER, SPREAD = np.float32([1.0, -2.0]), np.float32([2.0, 0.5])
 
@@ -76,7 +76,7 @@ def test_moments_are_those_of_numpy_in_one_block_or_many(mapped, monkeypatch):
 @pytest.mark.parametrize("held_out", [False, True])
 @pytest.mark.parametrize("kind", [cs.CensoredEngression, cs.CopulaWeibull])
 def test_a_mapped_file_gives_the_model_of_the_array(kind, held_out, tmp_path):
-    data = LogNormalWorld(k=2, censoring="administrative").sample(300, seed=0)
+    data = LogNormalScenario(k=2, censoring="administrative").sample(300, seed=0)
     X = data.X.astype(np.float32)
     np.save(tmp_path / "X.npy", X)
     on_disk = np.load(tmp_path / "X.npy", mmap_mode="r")
@@ -84,8 +84,8 @@ def test_a_mapped_file_gives_the_model_of_the_array(kind, held_out, tmp_path):
     for matrix in (X, on_disk):
         model = kind(epochs=2, random_state=0)
         model.fit(matrix, data.y_known, eval_set=(matrix[:50], data.y_known[:50]) if held_out else None)
-        law = model.predict_distribution(matrix[:20])
-        predictions.append(law.marginal(0).cdf(1.0))
+        distribution = model.predict_distribution(matrix[:20])
+        predictions.append(distribution.marginal(0).cdf(1.0))
     np.testing.assert_array_equal(*predictions)
 
 

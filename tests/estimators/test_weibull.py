@@ -45,10 +45,10 @@ def test_pooled_equals_lifelines():
     _, y = weibull_data()
     model = WeibullRegression().fit(None, y)
     peer = lifelines.WeibullFitter().fit(y.time, y.event)
-    law = model.predict_distribution()
-    assert law.shape == (1,)
-    assert float(law.parameters["shape"][0]) == pytest.approx(peer.rho_, rel=1e-4)
-    assert float(law.parameters["scale"][0]) == pytest.approx(peer.lambda_, rel=1e-4)
+    distribution = model.predict_distribution()
+    assert distribution.shape == (1,)
+    assert float(distribution.parameters["shape"][0]) == pytest.approx(peer.rho_, rel=1e-4)
+    assert float(distribution.parameters["scale"][0]) == pytest.approx(peer.lambda_, rel=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 7.0])
@@ -70,7 +70,7 @@ def test_no_neighbour_has_a_higher_penalised_likelihood(alpha):
             assert log_likelihood(other, X, y, alpha) < best
 
 
-def test_a_penalty_shrinks_towards_the_pooled_law():
+def test_a_penalty_shrinks_towards_the_pooled_distribution():
     X, y = weibull_data()
     pooled = WeibullRegression().fit(None, y).predict_distribution()
     strong = WeibullRegression(alpha=1e12).fit(X, y).predict_distribution(X)
@@ -125,15 +125,15 @@ def test_data_without_an_answer_are_refused_and_a_penalty_gives_one():
         WeibullRegression().fit(None, cs.RightCensored([1.0, 2.0, 2.0], [0, 1, 1]))
 
 
-def test_estimates_the_law_of_censoring():
+def test_estimates_the_distribution_of_censoring():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(3000, 1))
     c = np.exp(0.3 + 0.6 * X[:, 0]) * rng.weibull(2.0, 3000)
     t = rng.exponential(2.0, 3000)
     y = cs.RightCensored(np.minimum(t, c), t <= c)
-    law = cs.Censoring(WeibullRegression()).fit(X, y).predict_distribution([[0.0], [1.0]])
-    np.testing.assert_allclose(law.parameters["shape"], 2.0, rtol=0.08)
-    np.testing.assert_allclose(np.log(law.parameters["scale"]), [0.3, 0.9], atol=0.08)
+    distribution = cs.Censoring(WeibullRegression()).fit(X, y).predict_distribution([[0.0], [1.0]])
+    np.testing.assert_allclose(distribution.parameters["shape"], 2.0, rtol=0.08)
+    np.testing.assert_allclose(np.log(distribution.parameters["scale"]), [0.3, 0.9], atol=0.08)
 
 
 def test_frames_names_and_categories():
@@ -159,7 +159,7 @@ def test_shapes_states_and_libraries():
     model = WeibullRegression().fit(X, y)
     with pytest.raises(ValueError, match="features"):
         model.predict_distribution(X[:, :2])
-    with pytest.raises(InvalidInputError, match="none came"):
+    with pytest.raises(InvalidInputError, match="got none"):
         model.predict_distribution(None)
     with pytest.raises(InvalidInputError, match="50 rows and y has 49"):
         WeibullRegression().fit(X, y[:49])
@@ -170,6 +170,6 @@ def test_shapes_states_and_libraries():
     assert len(model.predict_distribution(X[:7])) == 7
     torch = pytest.importorskip("torch")
     tensors = WeibullRegression().fit(torch.as_tensor(X), y.like(torch.zeros(1, dtype=torch.float64)))
-    law = tensors.predict_distribution(torch.as_tensor(X))
-    assert isinstance(law.sf(1.0), torch.Tensor)
-    np.testing.assert_allclose(law.sf(1.0), model.predict_distribution(X).sf(1.0), rtol=1e-10)
+    distribution = tensors.predict_distribution(torch.as_tensor(X))
+    assert isinstance(distribution.sf(1.0), torch.Tensor)
+    np.testing.assert_allclose(distribution.sf(1.0), model.predict_distribution(X).sf(1.0), rtol=1e-10)

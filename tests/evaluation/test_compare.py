@@ -53,7 +53,7 @@ def test_means_are_those_of_the_scores(split):
         assert line(frame, score, "cox")["mean"] == pytest.approx(losses.mean(), rel=1e-12)
 
 
-def test_a_known_law_gives_the_plain_standard_error(split):
+def test_a_known_distribution_gives_the_plain_standard_error(split):
     frame = compare(split, cs.Uniform(0.0, 3.0), scores="crps", horizon=2.5).frame()
     F = split.forecasts["cox"].predict_distribution(split.x)
     losses = cs.crps(split.y, F, cs.Uniform(0.0, 3.0), horizon=2.5)
@@ -62,7 +62,7 @@ def test_a_known_law_gives_the_plain_standard_error(split):
     )
 
 
-def test_an_estimated_law_adds_to_the_standard_error(split):
+def test_an_estimated_distribution_adds_to_the_standard_error(split):
     comparison = compare(split, scores=["crps", "brier_score:ipcw", "log_score"], times=[1.5], horizon=2.5)
     for model, score in comparison.losses.values:
         plain = float(cs.mean_loss(comparison.losses.values[model, score][:, 0])[1])
@@ -70,7 +70,7 @@ def test_an_estimated_law_adds_to_the_standard_error(split):
         assert found == pytest.approx(plain) if score == "log_score" else found > plain * 1.0001
 
 
-def test_influence_and_bootstrap_of_the_law_agree(split):
+def test_influence_and_bootstrap_of_the_distribution_agree(split):
     scores = ["crps", "brier_score:ipcw", "pinball_score", "binomial_log_score"]
     found = refits(split, scores=scores, times=[1.5], levels=[0.5], horizon=2.2)
     for score in scores:
@@ -152,18 +152,18 @@ def test_subgroups_are_comparisons_of_their_rows(split):
 
 def test_by_a_column_of_a_frame(split):
     X = pd.DataFrame(split.x, columns=["a", "b"]).assign(sex=np.tile(["f", "m"], 150))
-    laws = {name: model.predict_distribution(split.x) for name, model in split.forecasts.items()}
-    frame = cs.compare(laws, split.y, KM, X=X, train=split.train, scores="crps", by="sex").frame()
+    distributions = {name: model.predict_distribution(split.x) for name, model in split.forecasts.items()}
+    frame = cs.compare(distributions, split.y, KM, X=X, train=split.train, scores="crps", by="sex").frame()
     assert set(frame[frame.by == "sex"].group) == {"f", "m"}
 
 
 def test_groups_widen_the_error_of_repeated_rows(split):
     twice = np.repeat(np.arange(300), 2)
-    laws = {n: m.predict_distribution(split.x[twice]) for n, m in split.forecasts.items()}
+    distributions = {n: m.predict_distribution(split.x[twice]) for n, m in split.forecasts.items()}
     options = {"train": split.train, "scores": "crps", "horizon": 2.0, "discrimination": False}
     once = compare(split, scores="crps", horizon=2.0).frame()
-    repeated = cs.compare(laws, split.y[twice], KM, groups=twice, **options).frame()
-    ignored = cs.compare(laws, split.y[twice], KM, **options).frame()
+    repeated = cs.compare(distributions, split.y[twice], KM, groups=twice, **options).frame()
+    ignored = cs.compare(distributions, split.y[twice], KM, **options).frame()
     np.testing.assert_allclose(repeated.standard_error, once.standard_error, rtol=1e-3)
     assert (ignored.standard_error < 0.8 * once.standard_error).all()
 
@@ -171,10 +171,10 @@ def test_groups_widen_the_error_of_repeated_rows(split):
 def test_weights_that_are_counts_repeat_rows(split):
     counts = np.random.default_rng(0).integers(0, 3, size=300)
     rows = np.repeat(np.arange(300), counts)
-    laws = {n: m.predict_distribution(split.x[rows]) for n, m in split.forecasts.items()}
+    distributions = {n: m.predict_distribution(split.x[rows]) for n, m in split.forecasts.items()}
     options = {"scores": ["crps", "pinball_score"], "levels": [0.3], "horizon": 2.0, "discrimination": False}
     weighted = compare(split, sample_weight=counts, **options).frame()
-    repeated = cs.compare(laws, split.y[rows], KM, train=split.train, groups=rows, **options).frame()
+    repeated = cs.compare(distributions, split.y[rows], KM, train=split.train, groups=rows, **options).frame()
     np.testing.assert_allclose(weighted["mean"], repeated["mean"], rtol=1e-12)
     np.testing.assert_allclose(weighted.standard_error, repeated.standard_error, rtol=5e-3)
 
@@ -205,9 +205,10 @@ def test_results_do_not_depend_on_threads_or_chunks(split, monkeypatch):
 
 
 def test_bootstrap_is_reproducible(split):
-    law = cs.Censoring(Renamed())
+    distribution = cs.Censoring(Renamed())
     one, two, other = (
-        compare(split, law, scores="crps", refits=5, seed=seed).frame().standard_error for seed in (1, 1, 2)
+        compare(split, distribution, scores="crps", refits=5, seed=seed).frame().standard_error
+        for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, two)
     assert (one != other).any()
@@ -245,12 +246,12 @@ def test_custom_scores_have_the_errors_of_the_same_built_in_scores(split, estima
         assert same[0].standard_error == pytest.approx(same[1].standard_error, rel=0.015)
 
 
-def test_reference_by_name_law_estimator_and_none(split):
+def test_reference_by_name_distribution_estimator_and_none(split):
     named = compare(split, scores="crps", reference="weibull").frame()
     assert line(named, "crps", "weibull").skill == 0.0
     assert "kaplan-meier" not in set(named.model)
-    law = compare(split, scores="crps", reference=cs.Exponential(1.0)).frame()
-    assert line(law, "crps", "reference").skill == 0.0
+    distribution = compare(split, scores="crps", reference=cs.Exponential(1.0)).frame()
+    assert line(distribution, "crps", "reference").skill == 0.0
     estimator = cs.WeibullRegression()
     fitted = compare(split, scores="crps", reference=estimator)
     assert fitted.reference == "reference"
@@ -311,12 +312,12 @@ def test_several_event_times_are_refused_with_a_way_out():
         cs.compare({"a": cs.Exponential(1.0)}, y)
 
 
-def test_known_censoring_times_need_no_law():
+def test_known_censoring_times_need_no_distribution():
     rng = np.random.default_rng(0)
     T, C = rng.exponential(1.0, 100), rng.uniform(0.5, 2.0, 100)
     y = cs.RightCensored(np.minimum(T, C), T <= C, censoring_time=C)
     comparison = cs.compare({"right": cs.Exponential(1.0), "wrong": cs.Exponential(3.0)}, y)
-    assert comparison.law.description.startswith("known")
+    assert comparison.distribution.description.startswith("known")
     unavailable = " ".join(comparison.notes)
     assert "brier_score:ipcw" in unavailable
     assert comparison.frame().query("score == 'crps'")["rank"].tolist() == [1.0, 2.0]

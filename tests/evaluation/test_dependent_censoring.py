@@ -80,8 +80,8 @@ def dependent(copula, tau, n, seed):
         u = rng.random(n)
         return -np.log(u), -1.2 * np.log(frank_partner(u, frank_parameter(tau), rng))
     theta = 2 * tau / (1 - tau) if copula == "clayton" else 1 / (1 - tau)
-    law = cs.Copula(copula, [cs.Exponential(1.0), cs.Exponential(1 / 1.2)], theta)
-    return law.sample(n, seed=seed)[0].T
+    distribution = cs.Copula(copula, [cs.Exponential(1.0), cs.Exponential(1 / 1.2)], theta)
+    return distribution.sample(n, seed=seed)[0].T
 
 
 @pytest.mark.parametrize(

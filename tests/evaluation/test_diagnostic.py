@@ -69,7 +69,12 @@ def test_weights_and_groups_of_a_comparison_reach_the_test(split):
     )  # fmt: skip
     assert found.censoring.covariates.clusters == 60
     direct = cs.censoring_diagnostic(
-        split.y, found.law.law, split.x, horizon=found.horizon, groups=groups, sample_weight=weight
+        split.y,
+        found.distribution.distribution,
+        split.x,
+        horizon=found.horizon,
+        groups=groups,
+        sample_weight=weight,
     )
     assert direct.covariates.p_value == found.censoring.covariates.p_value
 

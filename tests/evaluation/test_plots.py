@@ -76,7 +76,7 @@ def test_elementary_scores_are_proper_under_censoring():
     assert (means[0] < means[2]).any()
 
 
-def test_plots_of_laws_that_need_refits(split):
+def test_plots_of_distributions_that_need_refits(split):
     comparison = cs.compare(
         {"weibull": split.forecasts["weibull"]}, split.y, cs.Censoring(cs.WeibullRegression()), X=split.x,
         train=split.train, scores="brier_score", refits=3, times=[0.5],

@@ -63,12 +63,12 @@ def test_grid_search_with_scikit_survival():
     assert search.best_score_ < 0
 
 
-def test_conditional_laws_of_c_per_fold():
+def test_conditional_distributions_of_c_per_fold():
     x, y = sample()
     frame = pd.DataFrame(x, columns=list("abc"))
-    law = cs.Censoring(cs.CoxRegression())
+    distribution = cs.Censoring(cs.CoxRegression())
     found = cross_validate(
-        cs.WithCensoring(cs.CoxRegression(), law), frame, y, cv=3, scoring=cs.scorers(["crps"])
+        cs.WithCensoring(cs.CoxRegression(), distribution), frame, y, cv=3, scoring=cs.scorers(["crps"])
     )
     pooled = cross_val_score(cs.WithCensoring(cs.CoxRegression()), frame, y, cv=3, scoring=cs.scorer("crps"))
     assert np.isfinite(found["test_crps"]).all()
@@ -76,7 +76,7 @@ def test_conditional_laws_of_c_per_fold():
 
 
 def test_heavily_tied_folds_work_by_default():
-    """Test events beyond the support of the training law are cut at the horizon, which is told."""
+    """Test events beyond the support of the training distribution are cut at the horizon, which is told."""
     rng = np.random.default_rng(3)
     time = rng.integers(1, 7, 60).astype(float)
     y = cs.RightCensored(time, rng.random(60) < 0.8)

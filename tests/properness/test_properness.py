@@ -1,6 +1,6 @@
 """The truth wins in mean, for every score under every kind of censoring; an improper rival is caught.
 
-The rival replaces G(s)/G(y-) by 1. Under it a law of T that is too early beats the truth, and the very test
+The rival replaces G(s)/G(y-) by 1. Under it a distribution of T that is too early beats the truth, and the very test
 that every score passes must see that.
 """
 
@@ -27,8 +27,8 @@ SCORES = {
 }
 
 
-def world(kind, n=N):
-    """Covariates, an outcome, the law of C that scores it, and the truth F with its rivals."""
+def scenario(kind, n=N):
+    """Covariates, an outcome, the censoring distribution that scores it, and the truth F with its published."""
     rng = np.random.default_rng(7)
     x = rng.normal(size=n)
     scale = np.exp(0.5 * x)
@@ -52,7 +52,7 @@ def world(kind, n=N):
         C = cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution(np.zeros((n, 1)))
         end = float(min(train.time.max(), 4.0))
         y, C = y.censor_at(end), C.censor_at(end)
-    rivals = {
+    published = {
         "early": cs.Weibull(1.5, 0.85 * scale),
         "too early": cs.Weibull(1.5, 0.7 * scale),
         "too late": cs.Weibull(1.5, 1.25 * scale),
@@ -61,14 +61,14 @@ def world(kind, n=N):
         "blind to x": cs.Weibull(1.3, 1.05),
         "another family": cs.LogNormal(np.log(0.85 * scale), 0.6),
     }
-    return y, C, cs.Weibull(1.5, scale), rivals
+    return y, C, cs.Weibull(1.5, scale), published
 
 
-def margins(score, y, C, truth, rivals):
+def margins(score, y, C, truth, published):
     """By how many standard errors the truth beats each rival in paired comparison."""
     at_truth = score(y, truth, C)
     won = {}
-    for name, rival in rivals.items():
+    for name, rival in published.items():
         mean, error = cs.mean_loss(score(y, rival, C) - at_truth)
         won[name] = float(mean / error)
     return won
@@ -79,17 +79,17 @@ KINDS = ["administrative", "known times", "uniform", "covariate-dependent", "Kap
 
 @pytest.fixture(scope="module", params=KINDS)
 def setting(request):
-    return world(request.param)
+    return scenario(request.param)
 
 
 @pytest.mark.parametrize("name", SCORES)
 def test_truth_beats_every_rival(setting, name):
-    y, C, truth, rivals = setting
+    y, C, truth, published = setting
     if name.endswith("ipcw") and isinstance(C, cs.PointMass) and len(C) > 1:
         with pytest.raises(PositivityError, match="scale='ipcw' divides by"):
             SCORES[name](y, truth, C)
         return
-    won = margins(SCORES[name], y, C, truth, rivals)
+    won = margins(SCORES[name], y, C, truth, published)
     assert min(won.values()) > 3, won
 
 
@@ -105,7 +105,7 @@ def improper(score):
 @pytest.mark.parametrize("name", ["crps", "brier", "binomial log", "pinball"])
 @pytest.mark.parametrize("kind", ["uniform", "covariate-dependent"])
 def test_improper_rival_is_caught(kind, name):
-    won = margins(improper(SCORES[name]), *world(kind, n=3 * N))
+    won = margins(improper(SCORES[name]), *scenario(kind, n=3 * N))
     assert min(won.values()) < -3, won
 
 

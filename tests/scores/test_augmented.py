@@ -92,7 +92,9 @@ def test_smooth_distributions_match_the_definition(name):
     C, W = SMOOTH[name]
     F = cs.Weibull(1.3, 0.8)
     y = cs.RightCensored([0.2, 0.2, 0.7, 0.7, 1.1], [1, 0, 1, 0, 1])
-    G, S_W, S = (lambda u, law=law: float(law.sf(u)[0]) for law in (C, W, F))
+    G, S_W, S = (
+        lambda u, distribution=distribution: float(distribution.sf(u)[0]) for distribution in (C, W, F)
+    )
     g = lambda u: float(np.exp(C.logpdf(u)[0]))  # noqa: E731
 
     def expected(i, t):
@@ -117,10 +119,10 @@ def integral_of_brier(y, F, C, W, h):
     return cs.augmented_brier_score(y, F, C, t, event_model=W) @ (half * w).ravel()
 
 
-def fine_steps(law, until=1.5):
+def fine_steps(distribution, until=1.5):
     """A step function close to a smooth distribution, with a step at 0.5."""
     times = np.union1d(np.linspace(0, until, 6001)[1:], [0.5])
-    return cs.Step(times, sf=law.sf(times[None, :])[0])
+    return cs.Step(times, sf=distribution.sf(times[None, :])[0])
 
 
 @pytest.mark.parametrize("which", ["C", "W", "F", "all"])

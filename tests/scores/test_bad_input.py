@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from tests.scores.worlds import SCORES
+from tests.scores.scenarios import SCORES
 
 import censcore as cs
 from censcore.exceptions import (
@@ -28,14 +28,22 @@ C = cs.Uniform(0.0, 4.0)
 # ---- refused by name -------------------------------------------------------------------------------
 
 REFUSED = {
-    "a bare pair": (lambda: cs.crps(([1.0], [1]), F), InvalidTypeError, "tuple came.*RightCensored"),
+    "a bare pair": (lambda: cs.crps(([1.0], [1]), F), InvalidTypeError, "got tuple.*RightCensored"),
     "a matrix as forecast": (
         lambda: cs.crps(Y, np.ones((3, 4)), C),
         InvalidTypeError,
-        r"forecast must be a censcore Distribution; ndarray came.*Step\(times, sf=matrix\)",
+        r"forecast must be a censcore Distribution; got ndarray.*Step\(times, sf=matrix\)",
     ),
-    "a number as law of C": (lambda: cs.crps(Y, F, 5.0), InvalidTypeError, "censoring must be.*float came"),
-    "no law of C": (lambda: cs.crps(Y, F), MissingCensoringError, "1 of 3 times are censored.*PointMass"),
+    "a number as censoring distribution": (
+        lambda: cs.crps(Y, F, 5.0),
+        InvalidTypeError,
+        "censoring must be.*got float",
+    ),
+    "no censoring distribution": (
+        lambda: cs.crps(Y, F),
+        MissingCensoringError,
+        "1 of 3 times are censored.*PointMass",
+    ),
     "a censored row that cannot be": (
         lambda: cs.crps(Y, F, cs.PointMass(INF)),
         ContradictionError,
@@ -72,10 +80,10 @@ REFUSED = {
         InvalidInputError,
         "outcome has 1 event times per row and the forecast 2",
     ),
-    "joint law of C": (
+    "joint censoring distribution": (
         lambda: cs.crps(Y, F, cs.Independent([C, C])),
         InvalidInputError,
-        "law of C has 2 coordinates",
+        "censoring distribution has 2 coordinates",
     ),
     "competing risks": (lambda: cs.RightCensored([1.0], [2]), UnsupportedOutcomeError, "competing risks"),
     "left truncation": (
@@ -90,9 +98,9 @@ REFUSED = {
         InvalidInputError,
         "times must be non-negative",
     ),
-    "an infinite time": (lambda: cs.brier_score(Y, F, C, [1.0, INF]), InvalidInputError, "finite; inf came"),
-    "a missing time": (lambda: cs.binomial_log_score(Y, F, C, [NAN]), InvalidInputError, "nan came"),
-    "no time at all": (lambda: cs.brier_score(Y, F, C, []), InvalidInputError, r"shape \(0,\) came"),
+    "an infinite time": (lambda: cs.brier_score(Y, F, C, [1.0, INF]), InvalidInputError, "finite; got inf"),
+    "a missing time": (lambda: cs.binomial_log_score(Y, F, C, [NAN]), InvalidInputError, "got nan"),
+    "no time at all": (lambda: cs.brier_score(Y, F, C, []), InvalidInputError, r"got shape \(0,\)"),
     "times of another number of rows": (
         lambda: cs.brier_score(Y, F, C, np.ones((2, 4))),
         InvalidInputError,
@@ -101,7 +109,7 @@ REFUSED = {
     "a time at the horizon": (
         lambda: cs.brier_score(Y, F, C, [1.0, 1.5], horizon=1.5),
         InvalidInputError,
-        r"below the horizon \(1.5\); 1.5 came",
+        r"below the horizon \(1.5\); got 1.5",
     ),
     "a time beyond one row's horizon": (
         lambda: cs.binomial_log_score(Y, F, C, 1.0, horizon=[2.0, 0.9, 3.0]),
@@ -111,7 +119,7 @@ REFUSED = {
     "an unknown scale": (
         lambda: cs.brier_score(Y, F, C, 1.0, scale="IPCW"),
         InvalidInputError,
-        "'localized' or 'ipcw'; 'IPCW' came",
+        "'localized' or 'ipcw'; got 'IPCW'",
     ),
     "ipcw beyond the support of C": (
         lambda: cs.brier_score(Y, F, C, 5.0, scale="ipcw"),
@@ -170,7 +178,7 @@ def test_mixed_libraries_are_refused(name):
 
 def test_a_positivity_error_names_a_horizon_that_works():
     events = cs.RightCensored([1.0, 2.0, 3.0, 3.0], [1, 1, 1, 0])
-    for law in (
+    for distribution in (
         cs.Uniform(0.0, 2.5),
         cs.Uniform(0.0, 2.0),  # an event on an end that C reaches with probability zero
         cs.Step([1.5, 2.0], sf=[0.5, 0.0]),
@@ -180,8 +188,10 @@ def test_a_positivity_error_names_a_horizon_that_works():
             if name in ("log", "brier ipcw"):
                 continue
             with pytest.raises(PositivityError) as caught:
-                score(events, cs.Weibull(1.0, 1.0), law)
-            assert np.isfinite(score(events, cs.Weibull(1.0, 1.0), law, horizon=caught.value.horizon)).all()
+                score(events, cs.Weibull(1.0, 1.0), distribution)
+            assert np.isfinite(
+                score(events, cs.Weibull(1.0, 1.0), distribution, horizon=caught.value.horizon)
+            ).all()
             assert 2 in caught.value.rows
 
 
@@ -283,9 +293,9 @@ def forecasts(draw, n):
 
 @st.composite
 def problems(draw):
-    """An outcome that its law of C can produce, and any forecast."""
+    """An outcome that its censoring distribution can produce, and any forecast."""
     n = draw(st.integers(1, 4))
-    law = draw(
+    distribution = draw(
         st.sampled_from(
             [
                 cs.Uniform(0.0, 3.0),
@@ -304,22 +314,26 @@ def problems(draw):
     )
     T = draw(hnp.arrays(float, n, elements=st.sampled_from(ODD_TIMES)))
     level = draw(hnp.arrays(float, n, elements=st.floats(0.001, 0.999)))
-    c = np.broadcast_to(law.icdf(level), (n,))
+    c = np.broadcast_to(distribution.icdf(level), (n,))
     y = cs.RightCensored(np.minimum(T, c), c >= T)
-    return y, draw(forecasts(n)), law
+    return y, draw(forecasts(n)), distribution
 
 
 @settings(max_examples=200)
 @given(problems(), st.sampled_from([None, 1.7, 1e5]))
-def test_scores_of_valid_input_are_never_nan(problem, horizon):
-    y, forecast, law = problem
+def test_scores_of_valid_input_are_never_nan(inputs, horizon):
+    y, forecast, distribution = inputs
     calls = {
-        "crps": lambda: cs.crps(y, forecast, law, horizon=horizon),
-        "brier": lambda: cs.brier_score(y, forecast, law, [0.0, 1.0, 1.5], horizon=horizon),
-        "binomial log": lambda: cs.binomial_log_score(y, forecast, law, [0.0, 1.0, 1.5], horizon=horizon),
-        "pinball": lambda: cs.pinball_score(y, forecast, law, [1e-9, 0.5, 1 - 1e-9], horizon=horizon),
+        "crps": lambda: cs.crps(y, forecast, distribution, horizon=horizon),
+        "brier": lambda: cs.brier_score(y, forecast, distribution, [0.0, 1.0, 1.5], horizon=horizon),
+        "binomial log": lambda: cs.binomial_log_score(
+            y, forecast, distribution, [0.0, 1.0, 1.5], horizon=horizon
+        ),
+        "pinball": lambda: cs.pinball_score(
+            y, forecast, distribution, [1e-9, 0.5, 1 - 1e-9], horizon=horizon
+        ),
         "integrated, ipcw": lambda: cs.integrated_brier_score(
-            y, forecast, law, scale="ipcw", horizon=horizon
+            y, forecast, distribution, scale="ipcw", horizon=horizon
         ),
     }
     for name, call in calls.items():
@@ -336,13 +350,13 @@ def test_scores_of_valid_input_are_never_nan(problem, horizon):
 
 @settings(max_examples=60)
 @given(problems(), st.randoms(use_true_random=False))
-def test_rows_are_scored_each_for_itself(problem, random):
-    y, forecast, law = problem
+def test_rows_are_scored_each_for_itself(inputs, random):
+    y, forecast, distribution = inputs
     order = list(range(len(y)))
     random.shuffle(order)
     moved = forecast.take(order) if len(forecast) > 1 else forecast
     for score in (SCORES["crps"], SCORES["pinball"]):
-        loss = score(y, forecast, law, horizon=2.0)
+        loss = score(y, forecast, distribution, horizon=2.0)
         np.testing.assert_allclose(
-            score(y[order], moved, law, horizon=2.0), loss[order], rtol=1e-12, atol=1e-300
+            score(y[order], moved, distribution, horizon=2.0), loss[order], rtol=1e-12, atol=1e-300
         )

@@ -39,8 +39,8 @@ def trees():
     """Compositions of one event time, by what they hold."""
     return {
         f"{kind} of {name}": tree
-        for name, law in FORECASTS.items()
-        for kind, tree in compositions(law).items()
+        for name, distribution in FORECASTS.items()
+        for kind, tree in compositions(distribution).items()
         if tree.whole().k == 1
     }
 

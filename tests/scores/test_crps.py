@@ -1,4 +1,4 @@
-"""The CRPS equals its definition by routes that share no code with it, for every law and in every tail."""
+"""The CRPS equals its definition by routes that share no code with it, for every distribution and in every tail."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import scipy.stats
 from scipy.integrate import quad, quad_vec
 from scipy.special import beta, gamma
-from tests.contracts.laws import UNIVARIATE
-from tests.scores.worlds import censoring_laws, outcome_under, step_law
+from tests.contracts.distributions import UNIVARIATE
+from tests.scores.scenarios import censoring_distributions, outcome_under, step_distribution
 
 import censcore as cs
 from censcore.exceptions import PositivityError
@@ -19,14 +19,14 @@ from censcore.scores import _quadrature, _squares
 
 CRPS_MODULE = sys.modules["censcore.scores.crps"]
 N = 3
-KINDS = list(censoring_laws(np.random.default_rng(0)))
+KINDS = list(censoring_distributions(np.random.default_rng(0)))
 
 
 def integral_of_brier(y, F, C, end):
     """The Brier score integrated over all times up to ``end``, where follow-up is over."""
     edges = {0.0, end, *y.time.tolist()}
-    for law in (F, C):
-        if (breaks := law._breaks()) is not None:
+    for distribution in (F, C):
+        if (breaks := distribution._breaks()) is not None:
             edges |= set(np.asarray(breaks).reshape(-1).tolist())
     edges = sorted(t for t in edges if 0 <= t <= end)
     weight = y.event / np.where(y.event, C.sf_left(y.time), 1)
@@ -52,8 +52,8 @@ def test_every_forecast_scores_the_integral_of_its_brier_score(rng, name):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["Weibull, shared", "PiecewiseLinear", "Mixture, cured"])
-def test_every_law_of_c_gives_the_integral_of_the_brier_score(rng, kind, name):
-    C = censoring_laws(rng)[kind].censor_at(6.0)
+def test_every_distribution_of_c_gives_the_integral_of_the_brier_score(rng, kind, name):
+    C = censoring_distributions(rng)[kind].censor_at(6.0)
     F = UNIVARIATE[name]().take(np.array([0]))
     y = outcome_under(C, N, rng)
     np.testing.assert_allclose(cs.crps(y, F, C), integral_of_brier(y, F, C, 6.0), rtol=1e-8, atol=1e-13)
@@ -63,7 +63,7 @@ def test_every_law_of_c_gives_the_integral_of_the_brier_score(rng, kind, name):
 
 
 class Fisk:
-    """Log-logistic law by formulas that keep their digits in both tails."""
+    """Log-logistic distribution by formulas that keep their digits in both tails."""
 
     def __init__(self, shape, scale):
         self.shape, self.scale = shape, scale
@@ -81,8 +81,8 @@ class Fisk:
         return self.scale * (1 / np.asarray(p) - 1) ** (1 / self.shape)
 
 
-def pair_of_laws(kind, shape, scale):
-    """The same law here and elsewhere."""
+def pair_of_distributions(kind, shape, scale):
+    """The same distribution here and elsewhere."""
     return {
         "weibull": lambda: (cs.Weibull(shape, scale), scipy.stats.weibull_min(shape, scale=scale)),
         "lognormal": lambda: (cs.LogNormal(np.log(scale), shape), scipy.stats.lognorm(shape, scale=scale)),
@@ -111,7 +111,10 @@ def definition(y, event, F, C):
     total = adaptive(lambda t: F.cdf(t) ** 2, sorted({0.0, y, *below[(below > 0) & (below < y)]}))
     if event:
         reached = C.sf(y)
-        above = np.concatenate([law.ppf(low) for law in (F, C)] + [law.isf(high) for law in (F, C)])
+        above = np.concatenate(
+            [distribution.ppf(low) for distribution in (F, C)]
+            + [distribution.isf(high) for distribution in (F, C)]
+        )
         above = np.concatenate([above, C.isf(reached * shares)])
         edges = sorted({y, *above[(above > y) & np.isfinite(above)]})
         total += adaptive(lambda t: F.sf(t) ** 2 * C.sf(t) / reached, edges)
@@ -120,11 +123,11 @@ def definition(y, event, F, C):
 
 @pytest.mark.parametrize("kind", ["weibull", "lognormal", "gamma", "loglogistic"])
 @pytest.mark.parametrize("scale", [1e-5, 1.0, 1e6])
-def test_smooth_laws_to_1e_8_wherever_y_lies(rng, kind, scale):
+def test_smooth_distributions_to_1e_8_wherever_y_lies(rng, kind, scale):
     cases = []
     for shape in (0.3, 6.0):
-        F, F_peer = pair_of_laws(kind, shape, scale)
-        C, C_peer = pair_of_laws(rng.choice(["weibull", "loglogistic"]), 1.2, 2 * scale)
+        F, F_peer = pair_of_distributions(kind, shape, scale)
+        C, C_peer = pair_of_distributions(rng.choice(["weibull", "loglogistic"]), 1.2, 2 * scale)
         early, late = F_peer.ppf(1e-20), C_peer.isf(1e-12)
         for y, event in ((early, 0), (early, 1), (float(F_peer.ppf(0.4)), 1), (late, 1), (2 * scale, 0)):
             if 1e-100 < y < 1e100:
@@ -170,7 +173,7 @@ def test_lognormal_has_its_closed_form(rng):
 @pytest.mark.parametrize("left", [0.0, 0.3])
 def test_reading_the_antiderivative_at_jumps_equals_quadrature_between_them(rng, monkeypatch, name, left):
     F = UNIVARIATE[name]()
-    C = step_law(500, rng, left=left)
+    C = step_distribution(500, rng, left=left)
     y = outcome_under(C, len(F) if len(F) > 1 else N, rng)
 
     def both():
@@ -192,15 +195,17 @@ def test_compiled_kernel_equals_the_formulas(rng, monkeypatch, jumps, weighted):
     x[:, 3] = x[:, 4]
     x[rng.random((n, m)) < 0.05] = np.inf
     F = cs.Ensemble(x, rng.random((n, m)) * (rng.random((n, m)) < 0.9) if weighted else None)
-    C = step_law(jumps, rng)
+    C = step_distribution(jumps, rng)
     y = outcome_under(C, n, rng)
     x[0, 0] = y.time[0]
-    for law in (C, C.take(np.zeros(1, int)).censor_at(rng.uniform(3, 4, n))):
-        formulas = cs.crps(y, F, law, horizon=5.0)
+    for distribution in (C, C.take(np.zeros(1, int)).censor_at(rng.uniform(3, 4, n))):
+        formulas = cs.crps(y, F, distribution, horizon=5.0)
         with monkeypatch.context() as patch:
             patch.setattr(CRPS_MODULE, "WORTH_COMPILING", 0)
             patch.setattr(CRPS_MODULE, "square_below", None)  # the formulas must not be what runs
-            np.testing.assert_allclose(cs.crps(y, F, law, horizon=5.0), formulas, rtol=1e-12, atol=1e-15)
+            np.testing.assert_allclose(
+                cs.crps(y, F, distribution, horizon=5.0), formulas, rtol=1e-12, atol=1e-15
+            )
 
 
 def test_compiled_kernel_equals_the_formulas_without_censoring(rng, monkeypatch):
@@ -215,8 +220,8 @@ def test_compiled_kernel_equals_the_formulas_without_censoring(rng, monkeypatch)
         np.testing.assert_allclose(compiled, formulas, rtol=1e-12 if x.dtype == np.float64 else 2e-6)
 
 
-def test_ensemble_is_the_step_law_of_its_members(rng):
-    C = step_law(20, rng)
+def test_ensemble_is_the_step_distribution_of_its_members(rng):
+    C = step_distribution(20, rng)
     y = outcome_under(C, 5, rng)
     x = rng.exponential(size=(5, 9))
     steps = cs.Step(np.sort(x, axis=1), cdf=np.tile(np.arange(1, 10) / 9, (5, 1)))
@@ -225,7 +230,7 @@ def test_ensemble_is_the_step_law_of_its_members(rng):
     np.testing.assert_allclose(cs.crps(y, doubled, C), cs.crps(y, steps, C), rtol=1e-13)
 
 
-def test_ensemble_under_a_smooth_law_is_the_sum_over_its_members(rng):
+def test_ensemble_under_a_smooth_distribution_is_the_sum_over_its_members(rng):
     C = cs.Weibull(1.5, 1.0)
     y, x = outcome_under(C, 4, rng), rng.exponential(size=(4, 6))
     F = cs.Ensemble(x)
@@ -242,16 +247,16 @@ def test_ensemble_under_a_smooth_law_is_the_sum_over_its_members(rng):
         assert cs.crps(y, F, C)[row] == pytest.approx(expected, rel=1e-10)
 
 
-def test_law_of_c_by_group_equals_the_groups_apart(rng):
+def test_distribution_of_c_by_group_equals_the_groups_apart(rng):
     from censcore.distributions import Grouped
 
-    laws = [step_law(50, rng), step_law(3, rng, left=0.5)]
-    y = outcome_under(laws[0].censor_at(1.0), 8, rng)
+    distributions = [step_distribution(50, rng), step_distribution(3, rng, left=0.5)]
+    y = outcome_under(distributions[0].censor_at(1.0), 8, rng)
     F, group = cs.Weibull(rng.uniform(0.5, 2, 8), 1.0), np.array([0, 1, 1, 0, 0, 1, 0, 1])
-    together = cs.crps(y, F, Grouped(laws, group))
-    for number, law in enumerate(laws):
+    together = cs.crps(y, F, Grouped(distributions, group))
+    for number, distribution in enumerate(distributions):
         rows = np.nonzero(group == number)[0]
-        np.testing.assert_allclose(together[rows], cs.crps(y[rows], F[rows], law), rtol=1e-13)
+        np.testing.assert_allclose(together[rows], cs.crps(y[rows], F[rows], distribution), rtol=1e-13)
 
 
 # ---- infinite scores are refused -------------------------------------------------------------------
@@ -277,7 +282,7 @@ def test_infinite_tail_names_rows_and_a_horizon_that_works(F):
     assert caught.value.rows == (0, 1, 2)
     assert np.isfinite(cs.crps(y, F, cs.PointMass(np.inf), horizon=caught.value.horizon)).all()
     assert np.isfinite(cs.crps(y, F, cs.Exponential(1.0))).all()
-    for never_ending in (cs.Step([9.0], sf=[0.5]), step_law(50, np.random.default_rng(1), left=0.1)):
+    for never_ending in (cs.Step([9.0], sf=[0.5]), step_distribution(50, np.random.default_rng(1), left=0.1)):
         with pytest.raises(PositivityError, match="infinite"):
             cs.crps(y, F, never_ending)
 

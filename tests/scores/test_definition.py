@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.scores.worlds import SCORES, censoring_laws, outcome_under
+from tests.scores.scenarios import SCORES, censoring_distributions, outcome_under
 
 import censcore as cs
 
@@ -32,7 +32,7 @@ def localized_losses(score, y, F, C, rng):
 @pytest.mark.parametrize("kind", ["uniform", "smooth", "ends", "many jumps", "mass at infinity"])
 @pytest.mark.parametrize("forecast", FORECASTS)
 def test_marginalized_is_the_mean_of_localized(rng, forecast, kind):
-    C = censoring_laws(rng)[kind]
+    C = censoring_distributions(rng)[kind]
     F = FORECASTS[forecast](rng, 4)
     y = outcome_under(C, 4, rng)
     for name in HAS_LOCALIZED:
@@ -46,14 +46,14 @@ def test_marginalized_is_the_mean_of_localized(rng, forecast, kind):
 
 
 @pytest.mark.parametrize("name", [name for name in SCORES if name != "log"])
-def test_the_law_of_c_matters_to_all_but_the_log_score(rng, name):
+def test_the_distribution_of_c_matters_to_all_but_the_log_score(rng, name):
     y = outcome_under(cs.Uniform(0.0, 3.0), 200, rng)
     F = cs.Weibull(1.0, 1.0)
     right, wrong = (SCORES[name](y, F, C) for C in (cs.Uniform(0.0, 3.0), cs.Exponential(2.0)))
     assert np.abs(right - wrong).max() > 1e-3
 
 
-def test_the_log_score_is_the_same_under_every_law_of_c(rng):
+def test_the_log_score_is_the_same_under_every_distribution_of_c(rng):
     y = outcome_under(cs.Uniform(0.0, 3.0), 20, rng)
     losses = [
         cs.log_score(y, cs.Weibull(1.0, 1.0), C) for C in (None, cs.Uniform(0.0, 3.0), cs.Exponential(2.0))
@@ -87,7 +87,7 @@ def test_what_a_forecast_says_beyond_the_horizon_does_not_count(rng, name):
 
 
 @pytest.mark.parametrize("name", HAS_LOCALIZED)
-def test_known_censoring_times_need_no_law(rng, name):
+def test_known_censoring_times_need_no_distribution(rng, name):
     c, T = rng.uniform(0.9, 2, 20), rng.weibull(1.3, 20)
     y = cs.RightCensored(np.minimum(T, c), c >= T, censoring_time=c)
     F = cs.Weibull(1.5, 1.0)

@@ -22,18 +22,18 @@ def definition(z, y, c, beta=1.0, fair=False, weights=None):
     return w @ cdist(psi, y[None])[:, 0] ** beta - pairs / 2 / ((1 - w @ w) if fair else 1)
 
 
-def shared_world(rng, n=12, m=40, k=3, end=3.0):
+def shared_scenario(rng, n=12, m=40, k=3, end=3.0):
     """Outcomes under one C ~ Uniform(0, end) per row, and an ensemble forecast of them."""
     T, C = rng.exponential(size=(n, k)), rng.uniform(0, end, n)
     y = cs.RightCensored(np.minimum(T, C[:, None]), C[:, None] >= T)
     return y, cs.Ensemble(rng.exponential(size=(n, m, k))), cs.Uniform(0.0, end)
 
 
-def componentwise_world(rng, n=12, m=40, k=3, end=3.0):
+def componentwise_scenario(rng, n=12, m=40, k=3, end=3.0):
     T, C = rng.exponential(size=(n, k)), rng.uniform(0, end, (n, k))
     y = cs.RightCensored(np.minimum(T, C), C >= T)
-    law = cs.Independent([cs.Uniform(0.0, end)] * k)
-    return y, cs.Ensemble(rng.exponential(size=(n, m, k))), law
+    distribution = cs.Independent([cs.Uniform(0.0, end)] * k)
+    return y, cs.Ensemble(rng.exponential(size=(n, m, k))), distribution
 
 
 # ---- definitions -----------------------------------------------------------------------------------
@@ -55,8 +55,8 @@ def test_uncensored_and_localized_equal_the_definition(rng, beta, fair, k):
 
 @pytest.mark.parametrize("beta", BETAS)
 def test_marginalized_is_the_mean_of_localized_over_shared_censoring(rng, beta):
-    y, F, law = shared_world(rng)
-    loss = cs.energy_score(y, F, law, beta=beta, pairs="all", draws=1024)
+    y, F, distribution = shared_scenario(rng)
+    loss = cs.energy_score(y, F, distribution, beta=beta, pairs="all", draws=1024)
     for r in range(len(y)):
         if y.event[r].all():  # simulate C given C >= max y by keeping the draws that comply
             C = rng.uniform(0, 3, 6000)
@@ -68,8 +68,8 @@ def test_marginalized_is_the_mean_of_localized_over_shared_censoring(rng, beta):
 
 
 def test_marginalized_is_the_mean_of_localized_over_componentwise_censoring(rng):
-    y, F, law = componentwise_world(rng)
-    loss = cs.energy_score(y, F, law, pairs="all", draws=1024)
+    y, F, distribution = componentwise_scenario(rng)
+    loss = cs.energy_score(y, F, distribution, pairs="all", draws=1024)
     for r in range(len(y)):
         C = rng.uniform(np.where(y.event[r], y.time[r], 0), 3, (400, y.k))
         C = np.where(y.event[r], C, y.time[r])
@@ -100,62 +100,67 @@ def univariate(rng, n=30):
     return cs.RightCensored(np.minimum(T, C), C >= T), cs.Ensemble(rng.exponential(size=(n, 50)))
 
 
-@pytest.mark.parametrize("law", ["none", "known", "uniform", "exponential", "step"])
+@pytest.mark.parametrize("distribution", ["none", "known", "uniform", "exponential", "step"])
 @pytest.mark.parametrize("shape", ["(n,)", "(n, 1)"])
-def test_equals_crps_for_one_time(rng, law, shape):
+def test_equals_crps_for_one_time(rng, distribution, shape):
     y, F = univariate(rng)
-    if law == "none":
+    if distribution == "none":
         y = cs.RightCensored(y.time, np.ones(len(y)))
-    laws = {
+    distributions = {
         "none": cs.PointMass(np.inf),
         "known": cs.PointMass(np.where(y.event, y.time + 0.5, y.time)),
         "uniform": cs.Uniform(0.0, 3.0),
         "exponential": cs.Exponential(0.4),
         "step": cs.Step(np.linspace(0.1, 3, 30), sf=np.linspace(0.99, 0.2, 30)),
     }
-    expected = cs.crps(y, F, laws[law])
+    expected = cs.crps(y, F, distributions[distribution])
     if shape == "(n, 1)":
         y, F = cs.RightCensored(y.time[:, None], y.event[:, None]), cs.Ensemble(F.samples[:, :, None])
-    np.testing.assert_allclose(cs.energy_score(y, F, laws[law], pairs="all"), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        cs.energy_score(y, F, distributions[distribution], pairs="all"), expected, rtol=1e-12
+    )
 
 
-def test_equals_crps_under_an_estimated_law(rng):
+def test_equals_crps_under_an_estimated_distribution(rng):
     y, F = univariate(rng)
-    law = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution(None)
-    expected = cs.crps(y, F, law, horizon=2.0)
-    np.testing.assert_allclose(cs.energy_score(y, F, law, horizon=2.0), expected, rtol=1e-12)
+    distribution = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution(None)
+    expected = cs.crps(y, F, distribution, horizon=2.0)
+    np.testing.assert_allclose(cs.energy_score(y, F, distribution, horizon=2.0), expected, rtol=1e-12)
 
 
 def test_draws_of_c_lead_to_the_crps_they_replace(rng):
     """The generic estimator, which k = 1 does not need, agrees with the closed form within its error."""
     y, F = univariate(rng)
-    law = cs.Uniform(0.0, 3.0)
-    seeds = [cs.energy_score(y, F, law, pairs="lagged", draws=64, seed=s) for s in range(60)]
+    distribution = cs.Uniform(0.0, 3.0)
+    seeds = [cs.energy_score(y, F, distribution, pairs="lagged", draws=64, seed=s) for s in range(60)]
     error = np.std(seeds, axis=0) / np.sqrt(60)
-    assert (np.abs(np.mean(seeds, axis=0) - cs.crps(y, F, law)) < 4.5 * error + 1e-12).all()
+    assert (np.abs(np.mean(seeds, axis=0) - cs.crps(y, F, distribution)) < 4.5 * error + 1e-12).all()
 
 
 def test_fair_score_of_one_time_equals_the_definition(rng):
     y, F = univariate(rng, n=8)
-    law = cs.PointMass(np.where(y.event, y.time + 0.7, y.time))
+    distribution = cs.PointMass(np.where(y.event, y.time + 0.7, y.time))
     expected = [
-        definition(F.samples[r][:, None], y.time[r : r + 1], law.location[r], fair=True) for r in range(8)
+        definition(F.samples[r][:, None], y.time[r : r + 1], distribution.location[r], fair=True)
+        for r in range(8)
     ]
-    np.testing.assert_allclose(cs.energy_score(y, F, law, fair=True), expected, rtol=1e-12)
+    np.testing.assert_allclose(cs.energy_score(y, F, distribution, fair=True), expected, rtol=1e-12)
     w = rng.random((8, 50))
     weighted = cs.Ensemble(F.samples, w)
     expected = [
-        definition(F.samples[r][:, None], y.time[r : r + 1], law.location[r], 1.0, True, w[r] / w[r].sum())
+        definition(
+            F.samples[r][:, None], y.time[r : r + 1], distribution.location[r], 1.0, True, w[r] / w[r].sum()
+        )
         for r in range(8)
     ]
-    np.testing.assert_allclose(cs.energy_score(y, weighted, law, fair=True), expected, rtol=1e-12)
+    np.testing.assert_allclose(cs.energy_score(y, weighted, distribution, fair=True), expected, rtol=1e-12)
 
 
 def test_fair_score_of_one_time_by_draws_and_in_closed_form(rng):
     y, F = univariate(rng, n=8)
-    law = cs.Exponential(0.4)
-    closed = cs.energy_score(y, F, law, fair=True)
-    seeds = [cs.energy_score(y, F, law, fair=True, pairs="lagged", seed=s) for s in range(80)]
+    distribution = cs.Exponential(0.4)
+    closed = cs.energy_score(y, F, distribution, fair=True)
+    seeds = [cs.energy_score(y, F, distribution, fair=True, pairs="lagged", seed=s) for s in range(80)]
     error = np.std(seeds, axis=0) / np.sqrt(80)
     assert (np.abs(np.mean(seeds, axis=0) - closed) < 4.5 * error + 1e-12).all()
 
@@ -174,38 +179,38 @@ def test_equals_scoringrules(rng, fair, estimator):
     np.testing.assert_allclose(loss, chained, rtol=1e-10)
 
 
-def test_laws_that_are_no_ensemble_are_sampled_fairly(rng):
-    y, _, law = shared_world(rng, n=300, k=2)
+def test_distributions_that_are_no_ensemble_are_sampled_fairly(rng):
+    y, _, distribution = shared_scenario(rng, n=300, k=2)
     F = cs.Independent([cs.Exponential(1.0), cs.Exponential(np.full(300, 1.0))])
-    sampled = cs.energy_score(y, F, law, members=200)
-    own = cs.energy_score(y, cs.Ensemble(F.sample(200, 5)), law, fair=True)
+    sampled = cs.energy_score(y, F, distribution, members=200)
+    own = cs.energy_score(y, cs.Ensemble(F.sample(200, 5)), distribution, fair=True)
     assert abs(np.mean(sampled - own)) < 4 * np.std(sampled - own) / np.sqrt(300)
-    np.testing.assert_array_equal(sampled, cs.energy_score(y, F, law, members=200))
+    np.testing.assert_array_equal(sampled, cs.energy_score(y, F, distribution, members=200))
     assert np.unique(sampled[y.event.all(axis=1)]).size > 50
 
 
-def test_a_law_of_one_time_is_scored_exactly(rng):
+def test_a_distribution_of_one_time_is_scored_exactly(rng):
     y, _ = univariate(rng)
-    F, law = cs.Weibull(1.3, 1.1), cs.Uniform(0.0, 3.0)
-    np.testing.assert_array_equal(cs.energy_score(y, F, law), cs.crps(y, F, law))
-    near = cs.energy_score(y, F, law, beta=1.0001, members=4000, draws=64)
-    np.testing.assert_allclose(near, cs.crps(y, F, law), atol=0.03)
+    F, distribution = cs.Weibull(1.3, 1.1), cs.Uniform(0.0, 3.0)
+    np.testing.assert_array_equal(cs.energy_score(y, F, distribution), cs.crps(y, F, distribution))
+    near = cs.energy_score(y, F, distribution, beta=1.0001, members=4000, draws=64)
+    np.testing.assert_allclose(near, cs.crps(y, F, distribution), atol=0.03)
 
 
 # ---- estimators ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fair", [False, True])
-@pytest.mark.parametrize("world", [shared_world, componentwise_world])
-def test_lagged_pairs_are_unbiased_for_all_pairs(rng, world, fair):
+@pytest.mark.parametrize("scenario", [shared_scenario, componentwise_scenario])
+def test_lagged_pairs_are_unbiased_for_all_pairs(rng, scenario, fair):
     """Sorted ensembles, weights and few draws: the mean over seeds is still the exact value."""
-    y, F, law = world(rng, n=6, m=30)
+    y, F, distribution = scenario(rng, n=6, m=30)
     F = cs.Ensemble(np.sort(F.samples, axis=1), rng.random(30))
     exact = np.mean(
-        [cs.energy_score(y, F, law, pairs="all", draws=512, fair=fair, seed=s) for s in (1, 2)], 0
+        [cs.energy_score(y, F, distribution, pairs="all", draws=512, fair=fair, seed=s) for s in (1, 2)], 0
     )
     seeds = np.array(
-        [cs.energy_score(y, F, law, pairs="lagged", draws=4, fair=fair, seed=s) for s in range(400)]
+        [cs.energy_score(y, F, distribution, pairs="lagged", draws=4, fair=fair, seed=s) for s in range(400)]
     )
     error = seeds.std(axis=0) / np.sqrt(400)
     assert (np.abs(seeds.mean(axis=0) - exact) < 4.5 * error + 2e-4).all()
@@ -213,37 +218,39 @@ def test_lagged_pairs_are_unbiased_for_all_pairs(rng, world, fair):
 
 
 def test_default_estimator_is_close_to_the_exact_score(rng):
-    y, F, law = shared_world(rng, n=40, m=512)
-    exact = cs.energy_score(y, F, law, pairs="all", draws=64)
-    loss = cs.energy_score(y, F, law)
+    y, F, distribution = shared_scenario(rng, n=40, m=512)
+    exact = cs.energy_score(y, F, distribution, pairs="all", draws=64)
+    loss = cs.energy_score(y, F, distribution)
     known = ~y.event.all(axis=1)
     np.testing.assert_allclose(loss[known], exact[known], rtol=1e-12)
     assert 0 < np.sqrt(np.mean((loss - exact)[~known] ** 2)) < 0.01
 
 
 @pytest.mark.parametrize("pairs", ["auto", "all", "lagged"])
-@pytest.mark.parametrize("world", [shared_world, componentwise_world])
-def test_result_does_not_depend_on_chunks(rng, monkeypatch, world, pairs):
-    y, F, law = world(rng, n=30, m=70)
-    whole = cs.energy_score(y, F, law, pairs=pairs)
+@pytest.mark.parametrize("scenario", [shared_scenario, componentwise_scenario])
+def test_result_does_not_depend_on_chunks(rng, monkeypatch, scenario, pairs):
+    y, F, distribution = scenario(rng, n=30, m=70)
+    whole = cs.energy_score(y, F, distribution, pairs=pairs)
     monkeypatch.setattr(_pairs, "CHUNK_NUMBERS", 4000)
-    np.testing.assert_allclose(cs.energy_score(y, F, law, pairs=pairs), whole, rtol=1e-13)
+    np.testing.assert_allclose(cs.energy_score(y, F, distribution, pairs=pairs), whole, rtol=1e-13)
 
 
 def test_seed_decides_and_repeats(rng):
-    y, F, law = shared_world(rng, m=70)
+    y, F, distribution = shared_scenario(rng, m=70)
     unknown = y.event.all(axis=1)
-    first, again, other = (cs.energy_score(y, F, law, seed=s) for s in (7, 7, 8))
+    first, again, other = (cs.energy_score(y, F, distribution, seed=s) for s in (7, 7, 8))
     np.testing.assert_array_equal(first, again)
     assert (first != other)[unknown].all()
     np.testing.assert_array_equal(first[~unknown], other[~unknown])
 
 
 def test_all_pairs_ignore_the_order_of_members(rng):
-    y, F, law = shared_world(rng)
+    y, F, distribution = shared_scenario(rng)
     shuffled = cs.Ensemble(F.samples[:, rng.permutation(40)])
     np.testing.assert_allclose(
-        cs.energy_score(y, shuffled, law, pairs="all"), cs.energy_score(y, F, law, pairs="all"), rtol=1e-12
+        cs.energy_score(y, shuffled, distribution, pairs="all"),
+        cs.energy_score(y, F, distribution, pairs="all"),
+        rtol=1e-12,
     )
 
 
@@ -262,19 +269,21 @@ def test_rows_sharing_one_ensemble_are_drawn_independently(rng, pairs):
 
 @pytest.mark.parametrize("beta", BETAS)
 def test_weights_are_repeated_members(rng, beta):
-    y, F, law = shared_world(rng, m=5)
+    y, F, distribution = shared_scenario(rng, m=5)
     times = np.array([1, 3, 0, 2, 1])
     repeated = cs.Ensemble(np.repeat(F.samples, times, axis=1))
     weighted = cs.Ensemble(F.samples, times.astype(float))
     options = {"beta": beta, "pairs": "all"}
     np.testing.assert_allclose(
-        cs.energy_score(y, weighted, law, **options), cs.energy_score(y, repeated, law, **options), rtol=1e-12
+        cs.energy_score(y, weighted, distribution, **options),
+        cs.energy_score(y, repeated, distribution, **options),
+        rtol=1e-12,
     )
 
 
 def test_u_and_v_statistics_differ_by_the_pairs_of_a_member_with_itself(rng):
-    y, F, law = shared_world(rng, m=20)
-    v, u = (cs.energy_score(y, F, law, pairs="all", fair=fair) for fair in (False, True))
+    y, F, distribution = shared_scenario(rng, m=20)
+    v, u = (cs.energy_score(y, F, distribution, pairs="all", fair=fair) for fair in (False, True))
     spread = 2 * (v - u) * (20 - 1)  # half the spread grows by the factor m / (m - 1)
     accuracy = v + spread / 2
     np.testing.assert_allclose(u, accuracy - spread / 2 * 20 / 19, rtol=1e-12)
@@ -292,27 +301,29 @@ def test_fair_score_does_not_depend_on_the_ensemble_size_in_mean(rng):
 
 
 def test_masked_coordinates_count_for_nothing(rng):
-    y, F, law = shared_world(rng, k=3)
+    y, F, distribution = shared_scenario(rng, k=3)
     keep = np.tile([True, False, True], (12, 1))
     rest = cs.RightCensored(y.time[:, ::2], y.event[:, ::2])
-    expected = cs.energy_score(rest, cs.Ensemble(F.samples[:, :, ::2]), law)
-    np.testing.assert_allclose(cs.energy_score(y, F, law, mask=keep), expected, rtol=1e-12)
+    expected = cs.energy_score(rest, cs.Ensemble(F.samples[:, :, ::2]), distribution)
+    np.testing.assert_allclose(cs.energy_score(y, F, distribution, mask=keep), expected, rtol=1e-12)
     # whatever stands in a masked place, a time that no shared C allows included
     odd = cs.RightCensored(np.where(keep, y.time, 9.0), y.event & keep)
     wild = cs.Ensemble(np.where(keep[:, None], F.samples, np.inf))
-    np.testing.assert_allclose(cs.energy_score(odd, wild, law, mask=keep), expected, rtol=1e-12)
+    np.testing.assert_allclose(cs.energy_score(odd, wild, distribution, mask=keep), expected, rtol=1e-12)
 
 
 def test_mask_by_row_and_of_everything(rng):
-    y, F, law = shared_world(rng, k=2)
+    y, F, distribution = shared_scenario(rng, k=2)
     mask = rng.random((12, 2)) < 0.5
     mask[:2] = [[False, False], [True, True]]
-    loss = cs.energy_score(y, F, law, mask=mask, draws=4096, pairs="all")
+    loss = cs.energy_score(y, F, distribution, mask=mask, draws=4096, pairs="all")
     assert loss[0] == 0
-    np.testing.assert_allclose(loss[1], cs.energy_score(y, F, law, draws=4096, pairs="all")[1], rtol=2e-4)
+    np.testing.assert_allclose(
+        loss[1], cs.energy_score(y, F, distribution, draws=4096, pairs="all")[1], rtol=2e-4
+    )
     for j in (0, 1):
         alone = mask.sum(axis=1) == 1
-        only = cs.crps(y.marginal(j), F.marginal(j), law)
+        only = cs.crps(y.marginal(j), F.marginal(j), distribution)
         np.testing.assert_allclose(loss[alone & mask[:, j]], only[alone & mask[:, j]], rtol=2e-3)
 
 
@@ -323,34 +334,34 @@ def test_mask_of_one_time(rng):
     np.testing.assert_array_equal(cs.energy_score(y, F, cs.Uniform(0.0, 3.0), mask=mask), expected)
 
 
-def test_mask_does_not_make_a_missing_law_known(rng):
-    y, F, _ = shared_world(rng)
+def test_mask_does_not_make_a_missing_distribution_known(rng):
+    y, F, _ = shared_scenario(rng)
     with pytest.raises(MissingCensoringError):
         cs.energy_score(y, F, mask=y.event)
 
 
-@pytest.mark.parametrize("world", [shared_world, componentwise_world])
-def test_horizon_ends_follow_up(rng, world):
-    y, F, law = world(rng)
-    expected = cs.energy_score(y.censor_at(0.8), F, law.censor_at(0.8))
-    np.testing.assert_array_equal(cs.energy_score(y, F, law, horizon=0.8), expected)
+@pytest.mark.parametrize("scenario", [shared_scenario, componentwise_scenario])
+def test_horizon_ends_follow_up(rng, scenario):
+    y, F, distribution = scenario(rng)
+    expected = cs.energy_score(y.censor_at(0.8), F, distribution.censor_at(0.8))
+    np.testing.assert_array_equal(cs.energy_score(y, F, distribution, horizon=0.8), expected)
     beyond = cs.Ensemble(np.where(F.samples > 0.8, np.inf, F.samples))
-    np.testing.assert_allclose(cs.energy_score(y, beyond, law, horizon=0.8), expected, rtol=1e-12)
+    np.testing.assert_allclose(cs.energy_score(y, beyond, distribution, horizon=0.8), expected, rtol=1e-12)
 
 
 def test_mass_at_infinity_of_c_means_no_censoring_there(rng):
-    y, F, _ = shared_world(rng, n=6, end=50.0)
+    y, F, _ = shared_scenario(rng, n=6, end=50.0)
     y = cs.RightCensored(y.time, np.ones_like(y.time))
-    law = cs.Step([100.0], sf=[0.4])
+    distribution = cs.Step([100.0], sf=[0.4])
     uncensored = cs.energy_score(y, F, cs.PointMass(np.inf))
-    np.testing.assert_allclose(cs.energy_score(y, F, law, pairs="all"), uncensored, rtol=1e-12)
+    np.testing.assert_allclose(cs.energy_score(y, F, distribution, pairs="all"), uncensored, rtol=1e-12)
 
 
 # ---- input -----------------------------------------------------------------------------------------
 
 
 def test_members_at_infinity_need_an_end_of_follow_up(rng):
-    y, F, _ = shared_world(rng, n=6, m=40)
+    y, F, _ = shared_scenario(rng, n=6, m=40)
     y = cs.RightCensored(y.time, np.ones_like(y.time))
     z = F.samples.copy()
     z[2, 0, 1] = np.inf
@@ -364,7 +375,7 @@ def test_members_at_infinity_need_an_end_of_follow_up(rng):
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-80, 1e80, 1e300])
 def test_any_unit_of_time(rng, scale):
-    y, F, _ = shared_world(rng)
+    y, F, _ = shared_scenario(rng)
     scaled = cs.RightCensored(y.time * scale, y.event)
     loss = cs.energy_score(scaled, cs.Ensemble(F.samples * scale), cs.Uniform(0.0, 3.0 * scale))
     np.testing.assert_allclose(loss / scale, cs.energy_score(y, F, cs.Uniform(0.0, 3.0)), rtol=1e-9)
@@ -411,20 +422,20 @@ def test_two_members_have_one_pair(pairs):
     ],
 )
 def test_wrong_options_are_named(rng, options, words):
-    y, F, law = shared_world(rng)
+    y, F, distribution = shared_scenario(rng)
     with pytest.raises(InvalidInputError, match=words):
-        cs.energy_score(y, F, law, **options)
+        cs.energy_score(y, F, distribution, **options)
 
 
 def test_dependent_censoring_times_are_refused(rng):
-    y, F, _ = componentwise_world(rng, k=2)
+    y, F, _ = componentwise_scenario(rng, k=2)
     joint = cs.Ensemble(rng.uniform(3, 4, size=(12, 9, 2)))
     with pytest.raises(InvalidTypeError, match="Independent"):
         cs.energy_score(y, F, joint)
 
 
 def test_events_beyond_follow_up_are_refused(rng):
-    y, F, _ = shared_world(rng)
+    y, F, _ = shared_scenario(rng)
     with pytest.raises(PositivityError):
         cs.energy_score(cs.RightCensored(y.time + 1, np.ones_like(y.time)), F, cs.Uniform(0.0, 1.0))
 

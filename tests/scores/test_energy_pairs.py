@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -142,13 +143,13 @@ def censored_tensors(rng, k=3, m=70):
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_score_of_tensors_equals_that_of_arrays(rng, pairs, shared, dtype):
-    y, F, law = censored_tensors(rng)
-    law = law if shared else cs.Independent([law] * 3)
+    y, F, distribution = censored_tensors(rng)
+    distribution = distribution if shared else cs.Independent([distribution] * 3)
     mask = rng.random((20, 3)) < 0.8
     like = torch.zeros(1, dtype=dtype)
-    loss = cs.energy_score(y.like(like), F.like(like), law, pairs=pairs, mask=torch.from_numpy(mask))
+    loss = cs.energy_score(y.like(like), F.like(like), distribution, pairs=pairs, mask=torch.from_numpy(mask))
     assert loss.dtype == dtype
-    expected = cs.energy_score(y, F, law, pairs=pairs, mask=mask)
+    expected = cs.energy_score(y, F, distribution, pairs=pairs, mask=mask)
     np.testing.assert_allclose(loss.numpy(), expected, rtol=1e-12 if dtype == torch.float64 else 2e-4)
 
 
@@ -156,22 +157,23 @@ def test_score_of_tensors_equals_that_of_arrays(rng, pairs, shared, dtype):
 @pytest.mark.parametrize("pairs", ["all", "lagged"])
 @pytest.mark.parametrize("fair", [False, True])
 def test_gradient_of_the_score(rng, beta, pairs, fair):
-    y, F, law = censored_tensors(rng, k=2, m=5)
+    y, F, distribution = censored_tensors(rng, k=2, m=5)
     y = y.take(slice(0, 4)).like(torch.zeros(1, dtype=torch.float64))
     z = torch.tensor(F.samples[:4], requires_grad=True)
 
     def loss(z):
-        return cs.energy_score(y, cs.Ensemble(z), law, beta=beta, pairs=pairs, fair=fair, draws=3)
+        return cs.energy_score(y, cs.Ensemble(z), distribution, beta=beta, pairs=pairs, fair=fair, draws=3)
 
     assert torch.autograd.gradcheck(loss, z)
 
 
 def test_gradient_of_one_time(rng):
-    y, F, law = censored_tensors(rng, k=2, m=5)
+    y, F, distribution = censored_tensors(rng, k=2, m=5)
     y = y.marginal(0).take(slice(0, 6)).like(torch.zeros(1, dtype=torch.float64))
     z = torch.tensor(F.samples[:6, :, 0], requires_grad=True)
     for fair in (False, True):
-        assert torch.autograd.gradcheck(lambda z: cs.energy_score(y, cs.Ensemble(z), law, fair=fair), z)  # noqa: B023
+        score = partial(cs.energy_score, y, censoring=distribution, fair=fair)
+        assert torch.autograd.gradcheck(lambda z, score=score: score(forecast=cs.Ensemble(z)), z)
 
 
 @pytest.mark.parametrize("beta", BETAS)
@@ -219,12 +221,12 @@ def test_close_members_keep_their_distance():
 
 
 def test_gradient_in_chunks_is_the_gradient(rng, monkeypatch):
-    y, F, law = censored_tensors(rng)
+    y, F, distribution = censored_tensors(rng)
     y = y.like(torch.zeros(1, dtype=torch.float64))
 
     def gradient():
         z = torch.tensor(F.samples, requires_grad=True)
-        cs.energy_score(y, cs.Ensemble(z), law).sum().backward()
+        cs.energy_score(y, cs.Ensemble(z), distribution).sum().backward()
         return z.grad
 
     whole = gradient()
@@ -244,11 +246,11 @@ def test_masked_coordinates_have_no_gradient(rng):
 
 def test_one_draw_and_one_lag_each_estimate_the_score_without_bias(rng):
     """Training draws levels and lags afresh in every step; their mean is the exact loss."""
-    y, F, law = censored_tensors(rng, m=12)
-    exact = cs.energy_score(y, F, law, pairs="all", draws=1024, fair=True)
+    y, F, distribution = censored_tensors(rng, m=12)
+    exact = cs.energy_score(y, F, distribution, pairs="all", draws=1024, fair=True)
     steps = []
     for _ in range(600):
-        c = compatible_times(y, law, rng.random((20, 2, 1)))
+        c = compatible_times(y, distribution, rng.random((20, 2, 1)))
         steps.append(energy_loss(F.samples, y.time, c, lags=rng.integers(1, 12, (1, 2))))
     error = np.std(steps, axis=0) / np.sqrt(600)
     assert (np.abs(np.mean(steps, axis=0) - exact) < 4.5 * error + 1e-4).all()
@@ -257,16 +259,16 @@ def test_one_draw_and_one_lag_each_estimate_the_score_without_bias(rng):
 @pytest.mark.parametrize("lags", [None, np.array([[1, 4]])])
 def test_a_censoring_time_for_every_member(rng, lags):
     """Equal times are one time; different ones have the same mean, at the cost of one."""
-    y, F, law = censored_tensors(rng, m=12)
-    c = compatible_times(y, law, rng.random((20, 1, 1)))
+    y, F, distribution = censored_tensors(rng, m=12)
+    c = compatible_times(y, distribution, rng.random((20, 1, 1)))
     repeated = np.repeat(c[:, :, None, :], 12, axis=2)
     one = energy_loss(F.samples, y.time, c, lags=lags)
     np.testing.assert_allclose(energy_loss(F.samples, y.time, repeated, lags=lags), one, rtol=1e-12)
 
-    exact = cs.energy_score(y, F, law, pairs="all", draws=1024, fair=True)
+    exact = cs.energy_score(y, F, distribution, pairs="all", draws=1024, fair=True)
     steps = []
     for _ in range(600):
-        c = compatible_times(y, law, rng.random((20, 12, 1)))
+        c = compatible_times(y, distribution, rng.random((20, 12, 1)))
         pairs = None if lags is None else rng.integers(1, 12, (1, 2))
         steps.append(energy_loss(F.samples, y.time, c[:, None], lags=pairs))
     error = np.std(steps, axis=0) / np.sqrt(600)

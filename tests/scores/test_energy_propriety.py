@@ -18,7 +18,7 @@ def clayton(rng, theta, scale, size):
     return scale * np.log1p(rng.exponential(size=(*size, 2)) / frailty) / theta
 
 
-def world(rng):
+def scenario(rng):
     """Covariates, true times and forecasts: the truth, and what gets one aspect of it wrong.
 
     Alternatives are made of the true members, so that differences are not drowned in sampling noise.
@@ -38,7 +38,7 @@ def world(rng):
 
 
 def censoring(kind, rng, x):
-    """Censoring times (n, 1) or (n, 2), and their law."""
+    """Censoring times (n, 1) or (n, 2), and their distribution."""
     if kind == "administrative":
         return np.full((N, 1), END / 2), cs.PointMass(END / 2)
     if kind == "uniform":
@@ -46,8 +46,10 @@ def censoring(kind, rng, x):
     if kind == "by covariate":
         return rng.exponential(2 / x)[:, None], cs.Exponential(x / 2)
     if kind == "componentwise":
-        laws = [cs.Uniform(0.0, END), cs.Exponential(x / 2)]
-        return np.stack([rng.uniform(0, END, N), rng.exponential(2 / x)], axis=1), cs.Independent(laws)
+        distributions = [cs.Uniform(0.0, END), cs.Exponential(x / 2)]
+        return np.stack([rng.uniform(0, END, N), rng.exponential(2 / x)], axis=1), cs.Independent(
+            distributions
+        )
     assert kind == "componentwise, known"
     C = rng.uniform(0, END, (N, 2))
     return C, cs.Independent([cs.PointMass(C[:, 0]), cs.PointMass(C[:, 1])])
@@ -65,34 +67,34 @@ KINDS = ["administrative", "uniform", "by covariate", "componentwise", "componen
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_truth_wins(rng, kind):
-    x, T, forecasts = world(rng)
-    C, law = censoring(kind, rng, x)
+    x, T, forecasts = scenario(rng)
+    C, distribution = censoring(kind, rng, x)
     y = cs.RightCensored(np.minimum(T, C), C >= T)
-    won = margins(lambda F: cs.energy_score(y, F, law, fair=True, draws=8), forecasts)
+    won = margins(lambda F: cs.energy_score(y, F, distribution, fair=True, draws=8), forecasts)
     assert min(won.values()) > 3, won
 
 
 @pytest.mark.parametrize("beta", [0.3, 1.7])
 def test_truth_wins_for_other_exponents(rng, beta):
-    x, T, forecasts = world(rng)
-    C, law = censoring("uniform", rng, x)
+    x, T, forecasts = scenario(rng)
+    C, distribution = censoring("uniform", rng, x)
     y = cs.RightCensored(np.minimum(T, C), C >= T)
-    won = margins(lambda F: cs.energy_score(y, F, law, beta=beta, fair=True, draws=4), forecasts)
+    won = margins(lambda F: cs.energy_score(y, F, distribution, beta=beta, fair=True, draws=4), forecasts)
     assert min(won.values()) > 2.5, won
 
 
-def test_truth_wins_under_an_estimated_law(rng):
-    x, T, forecasts = world(rng)
+def test_truth_wins_under_an_estimated_distribution(rng):
+    x, T, forecasts = scenario(rng)
     C, _ = censoring("uniform", rng, x)
     y = cs.RightCensored(np.minimum(T, C), C >= T)
-    law = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution(None)
-    won = margins(lambda F: cs.energy_score(y, F, law, fair=True, draws=8, horizon=2.0), forecasts)
+    distribution = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution(None)
+    won = margins(lambda F: cs.energy_score(y, F, distribution, fair=True, draws=8, horizon=2.0), forecasts)
     assert min(won.values()) > 3, won
 
 
 def test_ignoring_that_follow_up_ends_is_caught(rng):
     """Scoring rows without a censored time as if they could never have been censored is improper."""
-    x, T, forecasts = world(rng)
+    x, T, forecasts = scenario(rng)
     C, _ = censoring("uniform", rng, x)
     y = cs.RightCensored(np.minimum(T, C), C >= T)
     c = np.where(y.event.all(axis=1), np.inf, C[:, 0])

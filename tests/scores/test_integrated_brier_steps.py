@@ -1,4 +1,4 @@
-"""The ipcw integrated Brier score of step forecasts under step laws of C is a finite sum."""
+"""The ipcw integrated Brier score of step forecasts under step censoring distributions is a finite sum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N = 40
 X = RNG.normal(size=(N, 1))
 T, LAST = RNG.weibull(1.5, N), RNG.uniform(0, 2, N)
 Y = cs.RightCensored(np.minimum(T, LAST), T <= LAST)
-LAWS = {
+DISTRIBUTIONS = {
     "one curve": cs.Censoring(cs.KaplanMeier()).fit(None, Y).predict_distribution(),
     "a curve per row": cs.Censoring(cs.CoxRegression()).fit(X, Y).predict_distribution(X),
     "a curve per fold": cs.Censoring(cs.KaplanMeier(), cv=4).fit_predict_distribution(None, Y),
@@ -32,11 +32,11 @@ FORECASTS = {
 
 def by_pieces(F: cs.Distribution, C: cs.Distribution, i: int, h: float) -> float:
     """Between all jumps everything is constant, so the value in the middle of a piece is exact."""
-    F, C = (law if len(law) == 1 else law.take([i]) for law in (F, C))
+    F, C = (distribution if len(distribution) == 1 else distribution.take([i]) for distribution in (F, C))
     edges = np.unique(np.concatenate([F._steps()[0][0], C._steps()[0][0], [0.0, h], Y.time[i : i + 1]]))
     edges = edges[edges <= h]
     middle = (edges[1:] + edges[:-1]) / 2
-    G, S = (np.array([law.sf(t)[0] for t in middle]) for law in (C, F))
+    G, S = (np.array([distribution.sf(t)[0] for t in middle]) for distribution in (C, F))
     y, event = Y.time[i], Y.event[i]
     alive = y > middle
     reach = C.sf_left(y)[0] if event else 1.0
@@ -44,22 +44,22 @@ def by_pieces(F: cs.Distribution, C: cs.Distribution, i: int, h: float) -> float
     return float(loss @ np.diff(edges))
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("forecast", FORECASTS)
-def test_finite_sum_is_the_definition(law, forecast):
-    F, C = FORECASTS[forecast], LAWS[law]
+def test_finite_sum_is_the_definition(distribution, forecast):
+    F, C = FORECASTS[forecast], DISTRIBUTIONS[distribution]
     h = min(1.4, 0.999 * float(C.isf(0.0).min()))
     found = cs.integrated_brier_score(Y, F, C, scale="ipcw", horizon=h)
     expected = [by_pieces(F, C, i, h) for i in range(N)]
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("forecast", FORECASTS)
-def test_compiled_kernel_is_the_formula(law, forecast, monkeypatch):
+def test_compiled_kernel_is_the_formula(distribution, forecast, monkeypatch):
     pytest.importorskip("numba")
     module = sys.modules["censcore.scores.integrated_brier"]
-    F, C = FORECASTS[forecast], LAWS[law]
+    F, C = FORECASTS[forecast], DISTRIBUTIONS[distribution]
     h = min(1.4, 0.999 * float(C.isf(0.0).min()))
     plain = cs.integrated_brier_score(Y, F, C, scale="ipcw", horizon=h)
     monkeypatch.setattr(module, "WORTH_COMPILING", 0)
@@ -67,8 +67,8 @@ def test_compiled_kernel_is_the_formula(law, forecast, monkeypatch):
     np.testing.assert_allclose(fast, plain, rtol=1e-12, atol=1e-14)
 
 
-def test_a_law_of_c_that_falls_below_the_smallest_floats_does_no_harm_before():
-    """Far beyond y the law has denormal probabilities, whose inverse overflows."""
+def test_a_distribution_of_c_that_falls_below_the_smallest_floats_does_no_harm_before():
+    """Far beyond y the distribution has denormal probabilities, whose inverse overflows."""
     jumps = np.linspace(0.05, 5, 100)
     C = cs.Step(jumps, sf=np.exp(-7.12 * np.arange(1, 101))[None, :])
     assert 0 < C.sf(5.0)[0] < 1e-308

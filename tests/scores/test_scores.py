@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from tests.contracts.laws import JOINT
-from tests.scores.worlds import censoring_laws, outcome_under, step_law
+from tests.contracts.distributions import JOINT
+from tests.scores.scenarios import censoring_distributions, outcome_under, step_distribution
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, NoDensityError, PositivityError
@@ -18,8 +18,8 @@ TIMES = np.array([0.2, 0.7, 1.1])
 
 
 @pytest.fixture
-def world(rng):
-    """An outcome, a smooth forecast and the law of C by their survival functions."""
+def scenario(rng):
+    """An outcome, a smooth forecast and the censoring distribution by their survival functions."""
     a = rng.uniform(0.6, 2, 40)
     y = outcome_under(cs.Uniform(0.0, 3.0), 40, rng)
     return (
@@ -31,8 +31,8 @@ def world(rng):
     )
 
 
-def test_brier_score_is_its_formula(world):
-    y, F, C, S, G = world
+def test_brier_score_is_its_formula(scenario):
+    y, F, C, S, G = scenario
     for j, t in enumerate(TIMES):
         dead = y.event & (y.time <= t)
         expected = np.where(y.time > t, (1 - S(t)) ** 2, dead * G(t) / G(y.time) * S(t) ** 2)
@@ -44,33 +44,33 @@ def test_brier_score_is_its_formula(world):
 
 @pytest.mark.parametrize("scale", ["localized", "ipcw"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_compiled_brier_score_equals_the_formula(world, monkeypatch, scale, dtype):
+def test_compiled_brier_score_equals_the_formula(scenario, monkeypatch, scale, dtype):
     pytest.importorskip("numba")
-    y, F, C, *_ = world
+    y, F, C, *_ = scenario
     module = sys.modules["censcore.scores.brier"]
     F = F.like(np.zeros(1, dtype))
     each = np.linspace(0.1, 2, 40)[:, None] + TIMES / 10
-    for law in (C, cs.Uniform(np.zeros(40), np.full(40, 3.0))):
+    for distribution in (C, cs.Uniform(np.zeros(40), np.full(40, 3.0))):
         for times in (TIMES, each):
-            formula = cs.brier_score(y, F, law, times, scale=scale)
+            formula = cs.brier_score(y, F, distribution, times, scale=scale)
             with monkeypatch.context() as patch:
                 patch.setattr(module, "WORTH_COMPILING", 0)
                 patch.setattr(module, "_weighted_squares", None)  # the formula must not be what runs
-                compiled = cs.brier_score(y, F, law, times, scale=scale)
+                compiled = cs.brier_score(y, F, distribution, times, scale=scale)
             assert compiled.dtype == formula.dtype == dtype
             np.testing.assert_allclose(compiled, formula, rtol=1e-14 if dtype == np.float64 else 1e-6)
 
 
-def test_binomial_log_score_is_its_formula(world):
-    y, F, C, S, G = world
+def test_binomial_log_score_is_its_formula(scenario):
+    y, F, C, S, G = scenario
     for j, t in enumerate(TIMES):
         dead = y.event & (y.time <= t)
         expected = -np.where(y.time > t, np.log(S(t)), dead * G(t) / G(y.time) * np.log(1 - S(t)))
         np.testing.assert_allclose(cs.binomial_log_score(y, F, C, TIMES)[:, j], expected, rtol=1e-12)
 
 
-def test_pinball_score_is_its_formula(world):
-    y, F, C, _, G = world
+def test_pinball_score_is_its_formula(scenario):
+    y, F, C, _, G = scenario
     for level in (0.1, 0.5, 0.97):
         q = np.minimum(F.icdf(level), 3.0)  # min(q, C) is min(q, 3, C)
         area = [quad(G, t, max(t, b))[0] for t, b in zip(y.time, q, strict=True)]
@@ -78,8 +78,8 @@ def test_pinball_score_is_its_formula(world):
         np.testing.assert_allclose(cs.pinball_score(y, F, C, level), expected, rtol=1e-12)
 
 
-def test_log_score_is_the_censored_likelihood(world):
-    y, F, *_ = world
+def test_log_score_is_the_censored_likelihood(scenario):
+    y, F, *_ = scenario
     expected = np.where(y.event, F.logpdf(y.time), F.logsf(y.time))
     np.testing.assert_allclose(cs.log_score(y, F), -expected, rtol=1e-13)
 
@@ -95,7 +95,7 @@ def test_log_score_is_the_censored_likelihood(world):
     ids=repr,
 )
 def test_integrated_ipcw_score_is_the_integral_of_the_ipcw_brier_score(rng, kind, F):
-    C, end = censoring_laws(rng)[kind], 1.3
+    C, end = censoring_distributions(rng)[kind], 1.3
     y = outcome_under(C, 5, rng)
     jumps = [] if C._breaks() is None else C._breaks()[0]
     own = [] if F._breaks() is None else F._breaks()[0]
@@ -115,8 +115,8 @@ def test_integrated_ipcw_score_is_the_integral_of_the_ipcw_brier_score(rng, kind
         assert loss[0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_integrated_brier_score_is_the_crps(world):
-    y, F, C, *_ = world
+def test_integrated_brier_score_is_the_crps(scenario):
+    y, F, C, *_ = scenario
     for end in (None, 1.5):
         np.testing.assert_array_equal(
             cs.integrated_brier_score(y, F, C, horizon=end), cs.crps(y, F, C, horizon=end)
@@ -136,8 +136,8 @@ def test_uncensored_integrated_ipcw_score_has_no_end(rng):
     np.testing.assert_allclose(cs.integrated_brier_score(y, F, scale="ipcw"), cs.crps(y, F), rtol=1e-12)
 
 
-def test_normalizing_needs_a_horizon(world):
-    y, F, C, *_ = world
+def test_normalizing_needs_a_horizon(scenario):
+    y, F, C, *_ = scenario
     with pytest.raises(InvalidInputError, match="divides by the horizon"):
         cs.integrated_brier_score(y, F, C, normalize=True)
 
@@ -146,8 +146,8 @@ def test_normalizing_needs_a_horizon(world):
 
 
 @pytest.mark.parametrize("score", [cs.brier_score, cs.binomial_log_score, cs.pinball_score])
-def test_columns_are_what_was_asked_for(world, score):
-    y, F, C, *_ = world
+def test_columns_are_what_was_asked_for(scenario, score):
+    y, F, C, *_ = scenario
     at = np.array([0.7, 0.2, 0.4])
     losses = score(y, F, C, at)
     assert losses.shape == (40, 3)
@@ -181,7 +181,7 @@ def test_log_score_stays_infinite(rng):
     assert np.isposinf(loss).all()
 
 
-def test_log_score_names_laws_without_a_density():
+def test_log_score_names_distributions_without_a_density():
     for y in (cs.RightCensored([1.0], [1]), cs.RightCensored([1.0], [0])):
         for F in (
             cs.Ensemble([[1.0, 2.0]]),
@@ -194,7 +194,7 @@ def test_log_score_names_laws_without_a_density():
 
 
 @pytest.mark.parametrize("name", [name for name in JOINT if "Ensemble" not in name])
-def test_log_score_of_joint_laws_is_their_likelihood(rng, name):
+def test_log_score_of_joint_distributions_is_their_likelihood(rng, name):
     F = JOINT[name]()
     if not F.has_density:
         with pytest.raises(NoDensityError):
@@ -257,7 +257,7 @@ def test_ties_between_events_and_censoring_use_left_limits():
 
 
 def test_many_rows_do_not_depend_on_chunks(rng, monkeypatch):
-    C = step_law(40, rng)
+    C = step_distribution(40, rng)
     n = 700
     y = outcome_under(C, n, rng)
     F = cs.Weibull(rng.uniform(0.5, 2, n), 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.scores.worlds import SCORES, censoring_laws, outcome_under
+from tests.scores.scenarios import SCORES, censoring_distributions, outcome_under
 
 import censcore as cs
 from censcore.distributions import Univariate
@@ -78,15 +78,15 @@ def scorable(name, forecast):
     return forecast in NEEDS_DENSITY.get(name, FORECASTS)
 
 
-def in_torch(y, law, dtype=torch.float64):
+def in_torch(y, distribution, dtype=torch.float64):
     like = torch.zeros(1, dtype=dtype)
-    return y.like(like), law.like(like)
+    return y.like(like), distribution.like(like)
 
 
 @pytest.mark.parametrize("forecast", FORECASTS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 def test_torch_equals_numpy(rng, forecast, kind):
-    C = censoring_laws(rng)[kind]
+    C = censoring_distributions(rng)[kind]
     y, parameters = outcome_under(C, N, rng), FORECASTS[forecast](rng)
     for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 2e-3)):
         y_torch, C_torch = in_torch(y, C, dtype)
@@ -105,7 +105,7 @@ def test_torch_equals_numpy(rng, forecast, kind):
 @pytest.mark.parametrize("forecast", FORECASTS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("kind", ["smooth", "many jumps"])
 def test_gradients_are_those_of_the_score(rng, forecast, kind):
-    C = censoring_laws(rng)[kind]
+    C = censoring_distributions(rng)[kind]
     y = outcome_under(C, N, rng)
     parameters = [torch.tensor(p.copy(), requires_grad=True) for p in FORECASTS[forecast](rng)]
     y, C = in_torch(y, C)
@@ -175,7 +175,7 @@ def test_the_forecast_decides_the_precision(rng):
     np.testing.assert_allclose(loss, cs.crps(y, cs.Ensemble(x), cs.Uniform(0.0, 3.0)), rtol=1e-5)
 
 
-def test_a_law_of_plain_numbers_joins_either_library(rng):
+def test_a_distribution_of_plain_numbers_joins_either_library(rng):
     y = cs.RightCensored(torch.tensor([0.5, 1.0]), torch.tensor([1, 0]))
     assert isinstance(cs.Weibull(1.0, 1.0), Univariate)
     for score in SCORES.values():
@@ -183,7 +183,7 @@ def test_a_law_of_plain_numbers_joins_either_library(rng):
 
 
 def test_a_score_trains_a_forecast(rng):
-    """Gradient descent on the CRPS of heavily censored data finds the law of T, not that of min(T, C)."""
+    """Gradient descent on the CRPS of heavily censored data finds the distribution of T, not that of min(T, C)."""
     T, c = torch.tensor(rng.weibull(2.0, 2000)), torch.tensor(rng.uniform(0, 1.5, 2000))
     y = cs.RightCensored(torch.minimum(T, c), c >= T)
     log_parameters = torch.zeros(2, dtype=torch.float64, requires_grad=True)

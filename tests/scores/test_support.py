@@ -50,8 +50,8 @@ def test_truth_wins_where_the_integral_is_defined():
     y, C = uniform_data(), cs.Uniform(0.0, 3.0)
     for horizon in (2.9, np.nextafter(3.0, 0)):
         truth, liar = (
-            mean(cs.integrated_brier_score(y, law, C, scale="ipcw", horizon=horizon))
-            for law in (F, late_liar())
+            mean(cs.integrated_brier_score(y, distribution, C, scale="ipcw", horizon=horizon))
+            for distribution in (F, late_liar())
         )
         assert truth <= liar + 1e-12
         assert abs(truth - _without_censoring(horizon)) < 0.01

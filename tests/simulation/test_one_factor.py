@@ -1,4 +1,4 @@
-"""The one-factor log-normal law against multivariate normal probabilities and simulation."""
+"""The one-factor log-normal distribution against multivariate normal probabilities and simulation."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.simulation import LogNormalWorld, OneFactorLogNormal
+from censcore.simulation import LogNormalScenario, OneFactorLogNormal
 from censcore.testing import check_distribution
 
 MU = np.array([[[0.1, -0.3, 0.4], [0.9, 0.2, 1.1]]])
 SIGMA = np.array([[[0.5, 0.4, 0.6], [0.7, 0.5, 0.3]]])
 RHO, PI = [0.7, 0.2], np.array([[0.35, 0.65]])
-LAW = OneFactorLogNormal(MU, SIGMA, RHO, PI)
+DISTRIBUTION = OneFactorLogNormal(MU, SIGMA, RHO, PI)
 TIMES = np.array([[0.5, 1.0, 2.0], [1.3, 0.4, 3.0], [4.0, 2.0, 0.2]])
 
 
@@ -39,7 +39,7 @@ def orthant(t: np.ndarray) -> float:
 
 @pytest.mark.parametrize("t", TIMES, ids=str)
 def test_survival_is_an_orthant_probability(t):
-    assert LAW.sf(t[None, :])[0] == pytest.approx(orthant(t), rel=2e-5)
+    assert DISTRIBUTION.sf(t[None, :])[0] == pytest.approx(orthant(t), rel=2e-5)
 
 
 @pytest.mark.parametrize("t", TIMES, ids=str)
@@ -47,7 +47,7 @@ def test_density_is_a_mixture_of_lognormal_densities(t):
     density = (
         sum(PI[0, r] * stats.multivariate_normal.pdf(np.log(t), *moments(r)) for r in range(2)) / t.prod()
     )
-    found = LAW.log_likelihood(t[None, :], np.ones((1, 3), dtype=bool))
+    found = DISTRIBUTION.log_likelihood(t[None, :], np.ones((1, 3), dtype=bool))
     assert found[0] == pytest.approx(np.log(density), rel=1e-7)
 
 
@@ -60,27 +60,30 @@ def test_likelihood_is_a_mixed_derivative_of_survival(event):
     for signs in itertools.product([-1, 1], repeat=len(seen)):
         at = t.copy()
         at[seen] += h * np.array(signs)
-        total += np.prod(signs) * (-1) ** len(seen) * LAW.sf(at[None, :])[0]
+        total += np.prod(signs) * (-1) ** len(seen) * DISTRIBUTION.sf(at[None, :])[0]
     expected = np.log(total / (2 * h) ** len(seen))
-    found = LAW.log_likelihood(t[None, :], np.array([event]))[0]
+    found = DISTRIBUTION.log_likelihood(t[None, :], np.array([event]))[0]
     assert found == pytest.approx(expected, abs=2e-5)
 
 
 def test_simulation_agrees_with_survival_margins_and_the_first_event():
-    draws = LAW.sample(200_000, 1)[0]
+    draws = DISTRIBUTION.sample(200_000, 1)[0]
     for t in TIMES:
-        share, exact = (draws > t).all(axis=1).mean(), LAW.sf(t[None, :])[0]
+        share, exact = (draws > t).all(axis=1).mean(), DISTRIBUTION.sf(t[None, :])[0]
         assert abs(share - exact) < 5 * np.sqrt(exact * (1 - exact) / len(draws)) + 1e-6
     for j in range(3):
-        assert stats.kstest(draws[:, j], lambda t, j=j: LAW.marginal(j).cdf(t[None, :])[0]).pvalue > 1e-3
-    first = LAW.first()
+        assert (
+            stats.kstest(draws[:, j], lambda t, j=j: DISTRIBUTION.marginal(j).cdf(t[None, :])[0]).pvalue
+            > 1e-3
+        )
+    first = DISTRIBUTION.first()
     t = np.array([[0.2, 0.5, 1.0]])
     np.testing.assert_allclose(first.sf(t)[0], [(draws.min(axis=1) > s).mean() for s in t[0]], atol=5e-3)
 
 
 @pytest.mark.parametrize("j", range(3))
 def test_margins_keep_the_contract(j):
-    check_distribution(LAW.marginal(j))
+    check_distribution(DISTRIBUTION.marginal(j))
 
 
 def test_one_coordinate_has_the_survival_of_its_margin():
@@ -88,20 +91,22 @@ def test_one_coordinate_has_the_survival_of_its_margin():
     for j in range(3):
         at = np.zeros((4, 3))
         at[:, j] = [0.1, 0.7, 1.5, 6.0]
-        law = LAW.take(np.zeros(4, dtype=int))
-        np.testing.assert_allclose(law.sf(at), LAW.marginal(j).sf(at[None, :, j])[0], rtol=1e-6, atol=1e-12)
+        distribution = DISTRIBUTION.take(np.zeros(4, dtype=int))
+        np.testing.assert_allclose(
+            distribution.sf(at), DISTRIBUTION.marginal(j).sf(at[None, :, j])[0], rtol=1e-6, atol=1e-12
+        )
 
 
 def test_factor_quadrature_holds_for_the_strongest_dependence_of_the_study():
     """Ten coordinates with correlation 0.7, far in the tail and in the middle."""
-    world = LogNormalWorld(10)
+    scenario = LogNormalScenario(10)
     X = np.zeros((2, 4))
-    law = world.event_law(X)
-    draws = law.sample(200_000, 0)
+    distribution = scenario.event_distribution(X)
+    draws = distribution.sample(200_000, 0)
     for level in (0.3, 0.8, 2.0):
         t = np.full((2, 10), level)
         share = (draws > level).all(axis=2).mean(axis=1)
-        np.testing.assert_allclose(law.sf(t), share, atol=5e-3)
+        np.testing.assert_allclose(distribution.sf(t), share, atol=5e-3)
 
 
 def test_shapes_that_do_not_fit_are_refused():
@@ -114,4 +119,4 @@ def test_shapes_that_do_not_fit_are_refused():
 def test_torch_is_refused_at_once():
     torch = pytest.importorskip("torch")
     with pytest.raises(InvalidTypeError, match=r"NumPy only; got a torch tensor.*marginal\(j\)"):
-        LAW.like(torch.ones(1))
+        DISTRIBUTION.like(torch.ones(1))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import censcore as cs
-from censcore.cli.law import censoring_of, covariates_of, numbers, words
+from censcore.cli.distribution import censoring_of, covariates_of, numbers, words
 from censcore.cli.options import (
     EXIT_CODES,
     CensoringLaw,
@@ -43,11 +43,15 @@ def compare(
     time: Time,
     event: Event,
     train: Annotated[
-        Path | None, typer.Option(help="Rows to fit the law of C and the reference to; same column names.")
+        Path | None,
+        typer.Option(help="Rows to fit the censoring distribution and the reference to; same column names."),
     ] = None,
     censoring: CensoringLaw = "kaplan-meier",
     covariates: Annotated[
-        str | None, typer.Option(help="Columns for the law of C, and to test whether they predict censoring.")
+        str | None,
+        typer.Option(
+            help="Columns for the censoring distribution, and to test whether they predict censoring."
+        ),
     ] = None,
     stratify: Stratify = None,
     censoring_time: CensoringTime = None,

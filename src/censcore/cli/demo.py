@@ -1,6 +1,6 @@
 """``censcore demo``: three forecasts of breast-cancer recurrence, scored on a real trial.
 
-Every woman of the German Breast Cancer Study Group trial is scored once, by models and by a law of C
+Every woman of the German Breast Cancer Study Group trial is scored once, by models and by a censoring distribution
 that never saw her: five folds, and in each of them a Kaplan-Meier curve, a Weibull regression and a
 Cox regression.
 """
@@ -66,7 +66,7 @@ def brier_curve(y: cs.RightCensored, F: cs.Distribution, C: cs.Distribution) -> 
 
 
 def _ensemble(forecast: cs.Distribution) -> cs.Ensemble:
-    """Equally likely members in place of the law: what a generative model would hand over."""
+    """Equally likely members in place of the distribution: what a generative model would hand over."""
     levels = (np.arange(MEMBERS) + 0.5) / MEMBERS
     return cs.Ensemble(forecast.marginal(0).censor_at(HORIZON).icdf(levels[None, :]))
 
@@ -135,7 +135,7 @@ def cross_fit(X: pd.DataFrame, y: cs.RightCensored, scores: dict[str, Score]) ->
         for model, estimator in models().items():
             F = estimator.fit(X[~test], y[~test]).predict_distribution(X[test])
             for name, score in scores.items():
-                with suppress(NoDensityError):  # a step law has no log score
+                with suppress(NoDensityError):  # a step distribution has no log score
                     losses = score(y[test], F, C).reshape(test.sum(), -1)
                     parts[name].setdefault(model, []).append(losses)
     return {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from censcore.cli.law import covariates_of, numbers, words
+from censcore.cli.distribution import covariates_of, numbers, words
 from censcore.cli.predictions import outcome_of, read_table
 
 if TYPE_CHECKING:
@@ -38,9 +38,12 @@ Predictions = Annotated[Path, typer.Argument(help="Table of outcomes and forecas
 Time = Annotated[str, typer.Option(help="Column of observed times.")]
 Event = Annotated[str, typer.Option(help="Column that is 1 for an event, 0 for a censored time.")]
 CensoringLaw = Annotated[
-    str, typer.Option(help="Law of C: kaplan-meier, cox, weibull, or none if nothing is censored.")
+    str,
+    typer.Option(help="Censoring distribution: kaplan-meier, cox, weibull, or none if nothing is censored."),
 ]
-Stratify = Annotated[str | None, typer.Option(help="Column with one Kaplan-Meier law of C per value.")]
+Stratify = Annotated[
+    str | None, typer.Option(help="Column with one Kaplan-Meier censoring distribution per value.")
+]
 CensoringTime = Annotated[
     str | None, typer.Option(help="Column of censoring times, where they are known for all rows.")
 ]

@@ -52,7 +52,7 @@ def read_table(path: Path) -> pd.DataFrame:
         elif ending in (".csv", ".tsv", ".txt") or path.name.lower().endswith(".csv.gz"):
             frame = pd.read_csv(path, sep="\t" if ending == ".tsv" else ",")
         else:
-            raise InvalidInputError(f"{path} must end in .csv, .tsv or .parquet; {ending or 'nothing'} came.")
+            raise InvalidInputError(f"{path} must end in .csv, .tsv or .parquet; got {ending or 'nothing'}.")
     except InvalidInputError:
         raise
     except Exception as error:
@@ -82,7 +82,7 @@ def outcome_of(
 def forecasts_of(
     frame: pd.DataFrame, interpolation: str = "step", others: tuple[str, ...] = ()
 ) -> dict[str, cs.Distribution]:
-    """One law per model, from the columns that are named as forecasts."""
+    """One distribution per model, from the columns that are named as forecasts."""
     by_model: dict[str, list[_Column]] = {}
     for name in map(str, frame.columns):
         if name not in others and (found := _parse(name)) is not None:
@@ -92,7 +92,7 @@ def forecasts_of(
             f"No columns of forecasts were found; they are named like cox__sf@365, qrf__q@0.5 or "
             f"gan__sample@1. The columns are {', '.join(map(str, list(frame.columns)[:12]))}."
         )
-    return {model: _law(model, columns, frame, interpolation) for model, columns in by_model.items()}
+    return {model: _distribution(model, columns, frame, interpolation) for model, columns in by_model.items()}
 
 
 def _parse(name: str) -> _Column | None:
@@ -106,7 +106,9 @@ def _parse(name: str) -> _Column | None:
     return _Column(name, match["model"] or "forecast", match["kind"], number)
 
 
-def _law(model: str, columns: list[_Column], frame: pd.DataFrame, interpolation: str) -> cs.Distribution:
+def _distribution(
+    model: str, columns: list[_Column], frame: pd.DataFrame, interpolation: str
+) -> cs.Distribution:
     kinds = {part.kind for part in columns}
     if len(kinds) > 1:
         raise InvalidInputError(
@@ -137,6 +139,4 @@ def _numbers(values: Any, name: str) -> np.ndarray:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInputError(
-            f"{name} must hold numbers; {np.asarray(values).ravel()[0]!r} came."
-        ) from None
+        raise InvalidInputError(f"{name} must hold numbers; got {np.asarray(values).ravel()[0]!r}.") from None

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 import censcore as cs
-from censcore.cli.law import censoring_of, covariates_of, numbers, words
+from censcore.cli.distribution import censoring_of, covariates_of, numbers, words
 from censcore.cli.options import (
     EXIT_CODES,
     CensoringLaw,
@@ -45,10 +45,12 @@ def score(
         Path | None, typer.Option(help="Table of losses to write; printed as csv without it.")
     ] = None,
     train: Annotated[
-        Path | None, typer.Option(help="Rows to fit the law of C to; same column names.")
+        Path | None, typer.Option(help="Rows to fit the censoring distribution to; same column names.")
     ] = None,
     censoring: CensoringLaw = "kaplan-meier",
-    covariates: Annotated[str | None, typer.Option(help="Columns for the law of C, between commas.")] = None,
+    covariates: Annotated[
+        str | None, typer.Option(help="Columns for the censoring distribution, between commas.")
+    ] = None,
     stratify: Stratify = None,
     censoring_time: CensoringTime = None,
     scores: Annotated[str, typer.Option(help="Scores between commas.")] = "crps",
@@ -101,7 +103,7 @@ def _write(losses: Any, out: Path) -> None:
     elif out.suffix.lower() == ".csv":
         losses.to_csv(out, index=False)
     else:
-        raise InvalidInputError(f"--out must end in .csv or .parquet; {out} came.")
+        raise InvalidInputError(f"--out must end in .csv or .parquet; got {out}.")
 
 
 score.__doc__ = f"{score.__doc__}\n\n\b{COLUMNS_HELP}"

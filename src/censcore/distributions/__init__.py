@@ -1,4 +1,4 @@
-"""Laws of event times and of censoring times: one vocabulary for both."""
+"""Distributions of event times and of censoring times: one vocabulary for both."""
 
 from censcore.distributions._base import Distribution, Univariate
 from censcore.distributions.censored import Censored

@@ -99,13 +99,13 @@ class Gumbel:
     def check(self, theta: Array, k: int) -> None:
         if k != 2:
             raise InvalidInputError(
-                f"A Gumbel copula joins two event times; {k} marginals came. Use 'clayton' for more."
+                f"A Gumbel copula joins two event times; got {k} marginals. Use 'clayton' for more."
             )
         check_positive(theta, "theta of a Gumbel copula")
         if bool((theta < 1).any()):
             raise InvalidInputError(
                 "theta of a Gumbel copula must be at least 1 (1 is independence); "
-                f"{float(detach(theta).min()):g} came."
+                f"got {float(detach(theta).min()):g}."
             )
 
     def exponent(self, H: Array, theta: Array) -> Array:

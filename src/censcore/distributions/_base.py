@@ -1,4 +1,4 @@
-"""The vocabulary that every law speaks, and what can be derived from a few formulas."""
+"""The vocabulary that every distribution speaks, and what can be derived from a few formulas."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ __all__ = ["Distribution", "Univariate"]
 
 
 class Distribution(ABC):
-    """One law of an event time (or of several) per row.
+    """One distribution of an event time (or of several) per row.
 
-    Every array that a law holds has the rows as its first axis; a first axis of length one serves all
-    rows, so a law that is the same for everybody is stored once.
+    Every array that a distribution holds has the rows as its first axis; a first axis of length one serves all
+    rows, so a distribution that is the same for everybody is stored once.
     """
 
-    #: Names of the attributes that hold arrays, and of those that hold other laws (in lists).
+    #: Names of the attributes that hold arrays, and of those that hold other distributions (in lists).
     _arrays: ClassVar[tuple[str, ...]] = ()
-    _laws: ClassVar[tuple[str, ...]] = ()
+    _distributions: ClassVar[tuple[str, ...]] = ()
 
-    #: Whether the law was built from Python numbers alone and so fits any array library.
+    #: Whether the distribution was built from Python numbers alone and so fits any array library.
     _neutral: bool = False
 
     #: What :meth:`_remember` keeps.
@@ -59,11 +59,11 @@ class Distribution(ABC):
         self._arrays = tuple(f"_{name}" for name in arrays)  # type: ignore[misc]
 
     def _parts(self) -> list[Distribution]:
-        return [law for name in self._laws for law in getattr(self, name)]
+        return [distribution for name in self._distributions for distribution in getattr(self, name)]
 
     @property
     def _reference(self) -> Array:
-        """Any array of the law: it tells the library, the dtype and the device."""
+        """Any array of the distribution: it tells the library, the dtype and the device."""
         return getattr(self, self._arrays[0]) if self._arrays else self._parts()[0]._reference
 
     @property
@@ -72,22 +72,27 @@ class Distribution(ABC):
 
     @property
     def _is_neutral(self) -> bool:
-        return self._neutral if self._arrays else all(law._is_neutral for law in self._parts())
+        return (
+            self._neutral if self._arrays else all(distribution._is_neutral for distribution in self._parts())
+        )
 
     @property
     def _requires_grad(self) -> bool:
         own = any(requires_grad(getattr(self, name)) for name in self._arrays)
-        return own or any(law._requires_grad for law in self._parts())
+        return own or any(distribution._requires_grad for distribution in self._parts())
 
     def __len__(self) -> int:
         own = [int(getattr(self, name).shape[0]) for name in self._arrays]
         return common_rows(
-            **{f"part {i}": n for i, n in enumerate(own + [len(law) for law in self._parts()])}
+            **{
+                f"part {i}": n
+                for i, n in enumerate(own + [len(distribution) for distribution in self._parts()])
+            }
         )
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(n,) for laws of one time, (n, k) for joint laws; n = 1 stands for any number of rows."""
+        """(n,) for distributions of one time, (n, k) for joint distributions; n = 1 stands for any number of rows."""
         return (len(self),)
 
     @property
@@ -95,18 +100,18 @@ class Distribution(ABC):
         """Number of event times."""
         return self.shape[1] if len(self.shape) == 2 else 1
 
-    def _rebuilt(self, array: Callable[[Array], Array], law: Callable[[Any], Any]) -> Self:
-        """The same kind of law, made of other arrays and other parts."""
+    def _rebuilt(self, array: Callable[[Array], Array], distribution: Callable[[Any], Any]) -> Self:
+        """The same kind of distribution, made of other arrays and other parts."""
         other = copy.copy(self)
         other._remembered = {}
         for name in self._arrays:
             setattr(other, name, array(getattr(self, name)))
-        for name in self._laws:
-            setattr(other, name, [law(part) for part in getattr(self, name)])
+        for name in self._distributions:
+            setattr(other, name, [distribution(part) for part in getattr(self, name)])
         return other
 
     def _map(self, f: Callable[[Array], Array]) -> Self:
-        """The same kind of law with ``f`` applied to every array it holds."""
+        """The same kind of distribution with ``f`` applied to every array it holds."""
         return self._rebuilt(f, lambda part: part._map(f))
 
     def _remember(self, name: str, make: Callable[[], Any]) -> Any:
@@ -141,24 +146,24 @@ class Distribution(ABC):
         return (self.take([i]) for i in range(len(self)))  # else a shared one would go on for ever
 
     def like(self, array: Array) -> Self:
-        """The same laws in the library, on the device and in the dtype of ``array``."""
+        """The same distributions in the library, on the device and in the dtype of ``array``."""
         return self._map(lambda own: convert(own, array))._bound()
 
     def _bound(self) -> Self:
-        """Marks the law and its parts as belonging to an array library."""
+        """Marks the distribution and its parts as belonging to an array library."""
         self._neutral = False
-        for law in self._parts():
-            law._bound()
+        for distribution in self._parts():
+            distribution._bound()
         return self
 
     def detach(self) -> Self:
-        """The same laws, cut from any gradient graph."""
+        """The same distributions, cut from any gradient graph."""
         return self._map(detach)
 
     def sample(self, m: int, seed: Any = None) -> Array:
-        """``m`` draws from every law: (n, m), or (n, m, k) for joint laws."""
+        """``m`` draws from every distribution: (n, m), or (n, m, k) for joint distributions."""
         if m < 1:
-            raise InvalidInputError(f"m, the number of draws, must be at least 1; {m} came.")
+            raise InvalidInputError(f"m, the number of draws, must be at least 1; got {m}.")
         return self._sample(int(m), np.random.default_rng(seed))
 
     @abstractmethod
@@ -166,11 +171,11 @@ class Distribution(ABC):
 
     @abstractmethod
     def marginal(self, j: int) -> Univariate:
-        """The law of coordinate ``j``."""
+        """The distribution of coordinate ``j``."""
 
     @abstractmethod
     def first(self) -> Univariate:
-        """The law of the smallest of the event times."""
+        """The distribution of the smallest of the event times."""
 
     @abstractmethod
     def log_likelihood(self, time: Array, event: Array) -> Array:
@@ -178,7 +183,7 @@ class Distribution(ABC):
 
     @abstractmethod
     def censor_at(self, tau: Array) -> Distribution:
-        """The law of min(T, tau), coordinate by coordinate."""
+        """The distribution of min(T, tau), coordinate by coordinate."""
 
     def _uniforms(self, size: tuple[int, ...], rng: np.random.Generator) -> Array:
         """Levels strictly between 0 and 1 also after rounding to float32, so that no draw falls on an end."""
@@ -192,7 +197,7 @@ class Distribution(ABC):
 
 
 class Univariate(Distribution):
-    """A law of one event time on [0, inf] per row.
+    """A distribution of one event time on [0, inf] per row.
 
     A subclass writes ``_sf`` and whatever else it knows in closed form. Formulas receive times or levels
     as (n, q) arrays and keep their parameters as (n, 1) columns, so that they read like the textbook.
@@ -210,7 +215,7 @@ class Univariate(Distribution):
     def _sf(self, t: Array) -> Array: ...
 
     def _sf_left(self, t: Array) -> Array:
-        """P(T >= t) of a law without finite atoms: only infinity can have mass."""
+        """P(T >= t) of a distribution without finite atoms: only infinity can have mass."""
         xp = namespace(t)
         s = self._sf(t)
         return xp.where(xp.isinf(t), self._mass_at_infinity()[:, None], s)
@@ -237,10 +242,10 @@ class Univariate(Distribution):
         return self._with_gradient(invert_decreasing(self.detach()._sf, detach(p)), self._sf, p, -1)
 
     def _icdf(self, p: Array) -> Array:
-        xp, law = self._xp, self.detach()
-        t = invert_decreasing(lambda t: -law._cdf(t), -detach(p))
+        xp, distribution = self._xp, self.detach()
+        t = invert_decreasing(lambda t: -distribution._cdf(t), -detach(p))
         if bool(xp.any(p == 1)):  # F reaches 1 by rounding long before the support ends
-            t = xp.where(p == 1, law._isf(xp.zeros_like(p)), t)
+            t = xp.where(p == 1, distribution._isf(xp.zeros_like(p)), t)
         return self._with_gradient(t, self._cdf, p, 1)
 
     def _log_slope(self, t: Array) -> Array | None:
@@ -251,21 +256,21 @@ class Univariate(Distribution):
         """One Newton step from the root leaves its value alone and gives it the gradient of the root."""
         if not (self._requires_grad or requires_grad(p)):
             return t
-        xp, law = namespace(t), self.detach()
+        xp, distribution = namespace(t), self.detach()
         finite = xp.isfinite(t)
         inside = xp.where(finite, t, xp.ones_like(t))
-        log_slope = law._log_slope(inside)
+        log_slope = distribution._log_slope(inside)
         if log_slope is None:
             return t
         slope = exp(log_slope)
         movable = finite & (slope > 0) & xp.isfinite(slope)
         if not self.has_density:  # an atom stays where it is
-            movable = movable & (law._sf_left(inside) == law._sf(inside))
+            movable = movable & (distribution._sf_left(inside) == distribution._sf(inside))
         step = (p - f(inside)) / (sign * xp.where(movable, slope, xp.ones_like(slope)))
         return xp.where(movable, inside + (step - detach(step)), t)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
-        """Quadrature between the law's own quantiles and breaks; a and b are (1 or n, q)."""
+        """Quadrature between the distribution's own quantiles and breaks; a and b are (1 or n, q)."""
         return integrated_survival(self, a, b)
 
     def _mass_at_infinity(self) -> Array:
@@ -287,7 +292,7 @@ class Univariate(Distribution):
         return None
 
     def _steps(self) -> tuple[Array, Array]:
-        """Where a law of degree 0 jumps, (1 or n, J) ascending, and the survival after each jump."""
+        """Where a distribution of degree 0 jumps, (1 or n, J) ascending, and the survival after each jump."""
         times = self._breaks()
         return times, self._sf(times)
 
@@ -335,15 +340,15 @@ class Univariate(Distribution):
 
     def integrated_sf(self, a: Array, b: Array) -> Array:
         r""":math:`\int_a^b P(T>s)\,ds` for 0 <= a <= b <= inf; infinite where the tail is too heavy."""
-        law = self._fitting(a)._fitting(b)
-        (a, b), restore = law._as_columns(a=a, b=b)
+        distribution = self._fitting(a)._fitting(b)
+        (a, b), restore = distribution._as_columns(a=a, b=b)
         check_positive(a, "a", zero=True)
         check_positive(b, "b", zero=True, infinite=True)
-        xp = law._xp
+        xp = distribution._xp
         if bool(xp.any(b < a)):
             raise InvalidInputError("integrated_sf(a, b) needs a <= b in every row.")
         wide = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
-        return restore(law._integrated_sf(xp.broadcast_to(a, wide), xp.broadcast_to(b, wide)))
+        return restore(distribution._integrated_sf(xp.broadcast_to(a, wide), xp.broadcast_to(b, wide)))
 
     def mean(self) -> Array:
         """Expected event time, (n,); infinite where mass sits at infinity."""
@@ -378,22 +383,22 @@ class Univariate(Distribution):
         >>> cs.Step([2.0, 5.0], sf=[0.5, 0.0]).excludes([2.0, 3.0, 6.0])
         array([False, False,  True])
         """
-        law = self._fitting(t)
-        (t,), restore = law._as_columns(t=t)
+        distribution = self._fitting(t)
+        (t,), restore = distribution._as_columns(t=t)
         check_not_nan(t, "t")
-        return restore(law._excludes(t) | (t < 0))
+        return restore(distribution._excludes(t) | (t < 0))
 
     def icdf_beyond(self, y: Array, p: Array) -> Array:
-        r"""Quantiles of the law given T >= y: :math:`\inf\{t\ge y: P(T\le t\mid T\ge y)\ge p\}`.
+        r"""Quantiles of the distribution given T >= y: :math:`\inf\{t\ge y: P(T\le t\mid T\ge y)\ge p\}`.
 
-        ``y`` is (n,), ``p`` a number, (n,), (1, q) or (n, q). Where P(T >= y) = 0 there is no such law
+        ``y`` is (n,), ``p`` a number, (n,), (1, q) or (n, q). Where P(T >= y) = 0 there is no such distribution
         and the answer is y.
         """
-        law = self._fitting(y)._fitting(p)
-        (y, p), restore = law._as_columns(y=y, p=p)
+        distribution = self._fitting(y)._fitting(p)
+        (y, p), restore = distribution._as_columns(y=y, p=p)
         check_positive(y, "y", zero=True)
         check_probabilities(p, "p")
-        return restore(law._icdf_beyond(y, p))
+        return restore(distribution._icdf_beyond(y, p))
 
     def _icdf_beyond(self, y: Array, p: Array) -> Array:
         """By the level left over, or by the level passed while that is smaller and so more exact."""
@@ -407,7 +412,7 @@ class Univariate(Distribution):
         return xp.where((alive > 0) & (p > 0), xp.maximum(t, y), y)
 
     def marginal(self, j: int) -> Univariate:
-        """The law itself: it has one coordinate."""
+        """The distribution itself: it has one coordinate."""
         if j not in (0, -1):
             raise InvalidInputError(
                 f"{type(self).__name__} has one coordinate; coordinate {j} was asked for."
@@ -415,16 +420,16 @@ class Univariate(Distribution):
         return self
 
     def first(self) -> Univariate:
-        """The law itself: the first of one event time is that time."""
+        """The distribution itself: the first of one event time is that time."""
         return self
 
     def log_likelihood(self, time: Array, event: Array) -> Array:
         """Log density where there is an event, log survival where the time is censored, (n,)."""
-        law = self._fitting(time)
-        xp = law._xp
-        (time,), _ = law._as_columns(time=time)
+        distribution = self._fitting(time)
+        xp = distribution._xp
+        (time,), _ = distribution._as_columns(time=time)
         check_positive(time, "time", zero=True)
-        return law._log_likelihood(time, xp.reshape(xp.asarray(event), (-1, 1)) != 0)[:, 0]
+        return distribution._log_likelihood(time, xp.reshape(xp.asarray(event), (-1, 1)) != 0)[:, 0]
 
     def _log_likelihood(self, time: Array, event: Array) -> Array:
         xp = self._xp
@@ -435,7 +440,7 @@ class Univariate(Distribution):
         return xp.where(event, density, survival)
 
     def censor_at(self, tau: Array) -> Univariate:
-        """The law of min(T, tau): all mass beyond ``tau`` sits at ``tau``."""
+        """The distribution of min(T, tau): all mass beyond ``tau`` sits at ``tau``."""
         from censcore.distributions.censored import Censored
 
         return Censored(self, tau)
@@ -446,36 +451,36 @@ class Univariate(Distribution):
     # ---- shapes --------------------------------------------------------------------------------
 
     def _fitting(self, values: Array) -> Self:
-        """The law in the library of ``values``, where it was built from plain numbers."""
+        """The distribution in the library of ``values``, where it was built from plain numbers."""
         return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
 
     def _at_times(self, formula: str, t: Array, below: float) -> Array:
-        law = self._fitting(t)
-        (t,), restore = law._as_columns(t=t)
+        distribution = self._fitting(t)
+        (t,), restore = distribution._as_columns(t=t)
         check_not_nan(t, "t")
-        xp = law._xp
+        xp = distribution._xp
         negative = t < 0
         if not bool(xp.any(negative)):
-            return restore(getattr(law, formula)(t))
-        values = getattr(law, formula)(xp.where(negative, xp.zeros_like(t), t))
+            return restore(getattr(distribution, formula)(t))
+        values = getattr(distribution, formula)(xp.where(negative, xp.zeros_like(t), t))
         return restore(xp.where(negative, xp.full_like(values, below), values))
 
     def _at_levels(self, formula: str, p: Array) -> Array:
-        law = self._fitting(p)
-        (p,), restore = law._as_columns(p=p)
+        distribution = self._fitting(p)
+        (p,), restore = distribution._as_columns(p=p)
         check_probabilities(p, "p")
-        return restore(getattr(law, formula)(p))
+        return restore(getattr(distribution, formula)(p))
 
     def _as_columns(self, **named: Array) -> tuple[list[Array], Callable[[Array], Array]]:
         """Times or levels as (rows, q) each, and how to give an answer of their shape back."""
-        one_namespace(**named, law=self._reference)
+        one_namespace(**named, distribution=self._reference)
         arrays = {name: as_float(values, name, like=self._reference) for name, values in named.items()}
         for name, array in arrays.items():
             if array.ndim > 2:
                 raise InvalidInputError(
-                    f"{name} must be a number, (n,) or (n, q); an array of shape {tuple(array.shape)} came."
+                    f"{name} must be a number, (n,) or (n, q); got an array of shape {tuple(array.shape)}."
                 )
         columns = {name: array if array.ndim == 2 else array.reshape(-1, 1) for name, array in arrays.items()}
-        common_rows(**{name: array.shape[0] for name, array in columns.items()}, law=len(self))
+        common_rows(**{name: array.shape[0] for name, array in columns.items()}, distribution=len(self))
         several = any(array.ndim == 2 for array in arrays.values())
         return list(columns.values()), lambda answer: answer if several else answer[:, 0]

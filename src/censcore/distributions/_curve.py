@@ -1,4 +1,4 @@
-"""Laws given by a survival curve (or CDF) at certain times: storing, checking and searching it."""
+"""Distributions given by a survival curve (or CDF) at certain times: storing, checking and searching it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Curve(Univariate):
         """Check and keep what a user gave."""
         if (sf is None) == (cdf is None):
             came = "both" if sf is not None else "neither"
-            raise InvalidInputError(f"{type(self).__name__} takes exactly one of sf= and cdf=; {came} came.")
+            raise InvalidInputError(f"{type(self).__name__} takes exactly one of sf= and cdf=; got {came}.")
         self._falls = cdf is None
         name, levels = ("sf", sf) if self._falls else ("cdf", cdf)
         levels = levels if is_neutral(levels) else as_float(levels, name)
@@ -61,9 +61,9 @@ class Curve(Univariate):
     @classmethod
     def _trusted(cls, times: Array, levels: Array, *, falls: bool) -> Self:
         """From arrays (1 or n, J) that are known to be right; tied times are allowed here."""
-        law = cls.__new__(cls)
-        law._times, law._levels, law._falls = times, levels, falls
-        return law
+        distribution = cls.__new__(cls)
+        distribution._times, distribution._levels, distribution._falls = times, levels, falls
+        return distribution
 
     def _sort_times(self) -> None:
         xp, t = self._xp, self._times
@@ -75,7 +75,7 @@ class Curve(Univariate):
         if tied.any():
             row, column = np.argwhere(tied)[0]
             raise InvalidInputError(
-                f"times must be distinct; {float(self._times[row, column]):g} came more than once in "
+                f"times must be distinct; got {float(self._times[row, column]):g} more than once in "
                 f"{name_rows(np.unique(np.nonzero(tied)[0]))}. Keep the last level of each time."
             )
 
@@ -178,17 +178,17 @@ def _aligned(times: Array, levels: Array, name: str) -> tuple[Array, Array]:
     if times.ndim not in (1, 2) or levels.ndim not in (1, 2):
         raise InvalidInputError(
             f"times and {name} must have shape (J,) or (n, J); "
-            f"{tuple(times.shape)} and {tuple(levels.shape)} came."
+            f"got {tuple(times.shape)} and {tuple(levels.shape)}."
         )
     J = int(times.shape[-1])
     if J == 0 or 0 in levels.shape:
-        raise InvalidInputError("A curve needs at least one time and one row; an empty array came.")
+        raise InvalidInputError("A curve needs at least one time and one row; got an empty array.")
     if levels.shape[-1] != J:
         hint = ""
         if levels.ndim == 2 and levels.shape[0] == J:
             hint = f" It looks transposed: rows are subjects and columns times, so pass {name}.T."
         raise InvalidInputError(
-            f"{name} must have one column for each of the {J} times; shape {tuple(levels.shape)} came.{hint}"
+            f"{name} must have one column for each of the {J} times; got shape {tuple(levels.shape)}.{hint}"
         )
     times, levels = times.reshape(-1, J), levels.reshape(-1, J)
     common_rows(**{"times": times.shape[0], name: levels.shape[0]})
@@ -218,7 +218,7 @@ def _checked_levels(levels: Array, name: str, falls: bool, tolerance: float) -> 
         return levels
     wrong = (after - before if falls else before - after) > tolerance
     if bool(xp.any(wrong)):
-        _refuse_turning(seen, to_numpy(wrong), name, falls)
+        _check_turning(seen, to_numpy(wrong), name, falls)
     return _running_extreme(levels, falls)
 
 
@@ -232,7 +232,7 @@ def _monotone_in_range(levels: Array, falls: bool) -> bool:
     return bool(xp.all(ordered)) and bool(xp.all(first <= 1)) and bool(xp.all(last >= 0))
 
 
-def _refuse_turning(levels: Array, wrong: np.ndarray, name: str, falls: bool) -> None:
+def _check_turning(levels: Array, wrong: np.ndarray, name: str, falls: bool) -> None:
     rows = np.unique(np.nonzero(wrong)[0])
     row, column = np.argwhere(wrong)[0]
     here, there = (float(levels[row, j]) for j in (column, column + 1))

@@ -1,4 +1,4 @@
-"""Laws known by their cumulative hazard."""
+"""Distributions known by their cumulative hazard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ByHazard"]
 
 
 class ByHazard(Univariate):
-    r"""A continuous law given by its cumulative hazard :math:`H(t)=-\log P(T>t)`.
+    r"""A continuous distribution given by its cumulative hazard :math:`H(t)=-\log P(T>t)`.
 
     A subclass writes H on [0, inf], its inverse, and the logarithm of the hazard rate :math:`h=H'`; what
     follows from them is written here once, accurate in both tails.

@@ -1,4 +1,4 @@
-"""What joint laws share: shapes, the law of a coordinate, the law of the first event."""
+"""What joint distributions share: shapes, the distribution of a coordinate, the distribution of the first event."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["First", "FromMarginals", "Joint", "in_one_library", "log_or_never", 
 
 
 class Joint(Distribution):
-    """A law of k event times per row.
+    """A distribution of k event times per row.
 
     A subclass writes :meth:`marginal` and two formulas on trailing axes (q, k), so that one formula
     serves times (n, 1, k) of a likelihood and the diagonal (n, q, k) of the first event.
@@ -64,7 +64,7 @@ class Joint(Distribution):
     def _end_of_first(self) -> Array:
         """The end of the support of the first event, (n,) or (1,)."""
         xp = self._xp
-        ends = [law._end()[:, 0] for law in map(self.marginal, range(self.k))]
+        ends = [distribution._end()[:, 0] for distribution in map(self.marginal, range(self.k))]
         return xp.min(xp.stack(xp.broadcast_arrays(*ends), axis=1), axis=1)
 
     def sf(self, t: Array) -> Array:
@@ -73,9 +73,9 @@ class Joint(Distribution):
 
     def logsf(self, t: Array) -> Array:
         """Log of P(T_1 > t_1, ..., T_k > t_k) at times (n, k): (n,)."""
-        law, t = self._at(t, "t")
+        distribution, t = self._at(t, "t")
         check_positive(t, "t", zero=True, infinite=True)
-        return law._logsf(t[:, None, :])[:, 0]
+        return distribution._logsf(t[:, None, :])[:, 0]
 
     def log_likelihood(self, time: Array, event: Array) -> Array:
         """Density in the coordinates with an event, survival in the censored ones, (n,).
@@ -83,32 +83,32 @@ class Joint(Distribution):
         ``time`` and ``event`` are (n, k). One shared or componentwise C that is independent of T
         contributes no factor, so this is the censored log-likelihood under both.
         """
-        law, time = self._at(time, "time")
+        distribution, time = self._at(time, "time")
         check_positive(time, "time", zero=True)
         event = _as_events(event, time)
-        return law._log_likelihood(time[:, None, :], event[:, None, :])[:, 0]
+        return distribution._log_likelihood(time[:, None, :], event[:, None, :])[:, 0]
 
     def first(self) -> Univariate:
-        """The law of the smallest of the event times."""
+        """The distribution of the smallest of the event times."""
         return self.marginal(0) if self.k == 1 else First(self)
 
     def _fitting(self, values: Array) -> Self:
         return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
 
     def _at(self, values: Array, name: str) -> tuple[Self, Array]:
-        """The law in the library of ``values``, and these as (n, k)."""
-        law = self._fitting(values)
-        one_namespace(**{name: values, "law": law._reference})
-        array = as_float(values, name, like=law._reference)
+        """The distribution in the library of ``values``, and these as (n, k)."""
+        distribution = self._fitting(values)
+        one_namespace(**{name: values, "distribution": distribution._reference})
+        array = as_float(values, name, like=distribution._reference)
         if array.ndim == 1 and self.k == 1:
             array = array[:, None]
         if array.ndim != 2 or array.shape[1] != self.k:
             raise InvalidInputError(
                 f"{name} must have one column per event time, (n, {self.k}); an array of shape "
-                f"{tuple(array.shape)} came."
+                f"got {tuple(array.shape)}."
             )
-        common_rows(**{name: array.shape[0], "law": len(self)})
-        return law, array
+        common_rows(**{name: array.shape[0], "distribution": len(self)})
+        return distribution, array
 
     def _columns_of(self, tau: Array) -> list[Array]:
         """``tau`` (a number, (n,) or (n, k)) as one number or (n,) array per coordinate."""
@@ -118,22 +118,22 @@ class Joint(Distribution):
             return [tau] * self.k
         if tau.ndim > 2 or tau.shape[1] != self.k:
             raise InvalidInputError(
-                f"tau must be a number, (n,) or (n, {self.k}); an array of shape {tuple(tau.shape)} came."
+                f"tau must be a number, (n,) or (n, {self.k}); got an array of shape {tuple(tau.shape)}."
             )
         return [tau[:, j] for j in range(self.k)]
 
     def _coordinate(self, j: int) -> int:
         if not -self.k <= j < self.k:
             raise InvalidInputError(
-                f"This law has {self.k} coordinates, 0 to {self.k - 1}; coordinate {j} was asked for."
+                f"This distribution has {self.k} coordinates, 0 to {self.k - 1}; coordinate {j} was asked for."
             )
         return j % self.k
 
 
 class FromMarginals(Joint):
-    """A joint law made of the laws of its coordinates and a rule that joins their survival functions."""
+    """A joint distribution made of the distributions of its coordinates and a rule that joins their survival functions."""
 
-    _laws: ClassVar[tuple[str, ...]] = ("_marginals",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_marginals",)
     _marginals: list[Univariate]
 
     @property
@@ -142,7 +142,7 @@ class FromMarginals(Joint):
         return len(self._marginals)
 
     def marginal(self, j: int) -> Univariate:
-        """The law of coordinate ``j``."""
+        """The distribution of coordinate ``j``."""
         return self._marginals[self._coordinate(j)]
 
     @abstractmethod
@@ -152,17 +152,25 @@ class FromMarginals(Joint):
     def _logsf(self, t: Array, left: bool = False) -> Array:
         if left:
             return self._join(
-                [log_or_never(law._sf_left(t[..., j])) for j, law in enumerate(self._marginals)]
+                [
+                    log_or_never(distribution._sf_left(t[..., j]))
+                    for j, distribution in enumerate(self._marginals)
+                ]
             )
-        return self._join([law._logsf(t[..., j]) for j, law in enumerate(self._marginals)])
+        return self._join([distribution._logsf(t[..., j]) for j, distribution in enumerate(self._marginals)])
 
     def _mass_at_infinity(self) -> Array:
-        logsf = self._join([log_or_never(law._mass_at_infinity()[:, None]) for law in self._marginals])
+        logsf = self._join(
+            [log_or_never(distribution._mass_at_infinity()[:, None]) for distribution in self._marginals]
+        )
         return self._xp.exp(logsf)[:, 0]
 
     def _censored_marginals(self, tau: Array) -> list[Univariate]:
         columns = self._columns_of(tau)
-        return [law.censor_at(limit) for law, limit in zip(self._marginals, columns, strict=True)]
+        return [
+            distribution.censor_at(limit)
+            for distribution, limit in zip(self._marginals, columns, strict=True)
+        ]
 
 
 def _as_events(event: Array, time: Array) -> Array:
@@ -174,45 +182,50 @@ def _as_events(event: Array, time: Array) -> Array:
     event = event.reshape(-1, 1) if event.ndim == 1 and time.shape[1] == 1 else event
     if tuple(event.shape) != tuple(time.shape):
         raise InvalidInputError(
-            f"event must have the shape of time, {tuple(time.shape)}; {tuple(event.shape)} came."
+            f"event must have the shape of time, {tuple(time.shape)}; got {tuple(event.shape)}."
         )
     return event != 0
 
 
-def in_one_library(laws: Sequence[Distribution], owner: str, common: bool = True) -> list[Any]:
-    """The laws, those built from plain numbers brought to the library of the others.
+def in_one_library(distributions: Sequence[Distribution], owner: str, common: bool = True) -> list[Any]:
+    """The distributions, those built from plain numbers brought to the library of the others.
 
     ``common`` demands that all describe the same subjects.
     """
-    laws = list(laws)
-    if not laws:
-        raise InvalidInputError(f"{owner} needs at least one law; an empty list came.")
-    for law in laws:
-        if not isinstance(law, Univariate):
+    distributions = list(distributions)
+    if not distributions:
+        raise InvalidInputError(f"{owner} needs at least one distribution; got an empty list.")
+    for distribution in distributions:
+        if not isinstance(distribution, Univariate):
             raise InvalidTypeError(
-                f"{owner} takes laws of one event time, such as Weibull(shape, scale); "
-                f"{type(law).__name__} came."
+                f"{owner} takes distributions of one event time, such as Weibull(shape, scale); "
+                f"got {type(distribution).__name__}."
             )
-        if law.k > 1:
+        if distribution.k > 1:
             raise InvalidInputError(
-                f"{owner} takes distributions of one event time; got one of {law.k}. Pass its marginal(j)."
+                f"{owner} takes distributions of one event time; got one of {distribution.k}. Pass its marginal(j)."
             )
-    bound = [law for law in laws if not law._is_neutral]
-    one_namespace(**{f"law {i}": law._reference for i, law in enumerate(bound)})
+    bound = [distribution for distribution in distributions if not distribution._is_neutral]
+    one_namespace(**{f"distribution {i}": distribution._reference for i, distribution in enumerate(bound)})
     if bound:
-        laws = [law.like(bound[0]._reference) if law._is_neutral else law for law in laws]
+        distributions = [
+            distribution.like(bound[0]._reference) if distribution._is_neutral else distribution
+            for distribution in distributions
+        ]
     if common:
-        common_rows(**{f"law {j}": len(law) for j, law in enumerate(laws)})
-    return laws
+        common_rows(
+            **{f"distribution {j}": len(distribution) for j, distribution in enumerate(distributions)}
+        )
+    return distributions
 
 
 class First(Univariate):
-    r"""The law of :math:`\min_j T_j`: :math:`P(\min_j T_j>t)=P(T_1>t,\dots,T_k>t)`.
+    r"""The distribution of :math:`\min_j T_j`: :math:`P(\min_j T_j>t)=P(T_1>t,\dots,T_k>t)`.
 
     Made by ``joint.first()``. Its density is the sum over j of "event j at t, none of the others yet".
     """
 
-    _laws: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
 
     def __init__(self, joint: Joint) -> None:
         self._inner = [joint]

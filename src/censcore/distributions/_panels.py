@@ -1,4 +1,4 @@
-"""Where the survival function of a law is smooth, and its integral by quadrature between such points."""
+"""Where the survival function of a distribution is smooth, and its integral by quadrature between such points."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RunningSums", "integrated_survival", "merge_edges", "quantile_edges"]
 
-# Levels whose quantiles split a smooth law into panels on which it is nearly a polynomial.
+# Levels whose quantiles split a smooth distribution into panels on which it is nearly a polynomial.
 _CDF_LEVELS = (1e-14, 1e-11, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85)
 _DEEP = (1e-100, 1e-200, 1e-300)
 _SF_LEVELS = (0.05, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10, 1e-13, 1e-16, 1e-20, 1e-30, 1e-50, *_DEEP)
@@ -60,42 +60,46 @@ class RunningSums:
         return namespace(left).where(left < right, from_left, from_right)
 
 
-def quantile_edges(law: Univariate) -> Array:
-    """Quantiles of the finite part of ``law``, from far in its lower tail to far in its upper one."""
-    xp, reference = law._xp, law._reference
+def quantile_edges(distribution: Univariate) -> Array:
+    """Quantiles of the finite part of ``distribution``, from far in its lower tail to far in its upper one."""
+    xp, reference = distribution._xp, distribution._reference
     limits = xp.finfo(reference.dtype)
     low = convert(np.array([_CDF_LEVELS]), reference)
     # a level that float32 cannot tell from zero has no finite quantile
     high = convert(np.array([[level for level in _SF_LEVELS if level > float(limits.tiny)]]), reference)
-    mass = law._mass_at_infinity()[:, None]
-    last = law._isf(mass + high * (1 - mass))
+    mass = distribution._mass_at_infinity()[:, None]
+    last = distribution._isf(mass + high * (1 - mass))
     # areas up to the last edge must not overflow
     last = xp.where(last < float(limits.max) ** 0.9, last, xp.full_like(last, np.inf))
-    return merge_edges(law._icdf(low * (1 - mass)), last)
+    return merge_edges(distribution._icdf(low * (1 - mass)), last)
 
 
-def integrated_survival(law: Univariate, a: Array, b: Array) -> Array:
+def integrated_survival(distribution: Univariate, a: Array, b: Array) -> Array:
     r""":math:`\int_a^b P(T>s)\,ds` for a, b (1 or n, q): whole panels once per row, two cut ones per entry.
 
-    Beyond the last panel edge the finite part of the law goes on as a power of time, which tells whether
+    Beyond the last panel edge the finite part of the distribution goes on as a power of time, which tells whether
     its mean is finite; mass at infinity contributes its share of the way.
     """
-    xp = law._xp
-    edges = law._panel_edges()
-    n = common_rows(law=len(law), a=a.shape[0], b=b.shape[0], edges=edges.shape[0])
-    edges = edges if edges.shape[0] == n or len(law) == 1 else xp.broadcast_to(edges, (n, edges.shape[1]))
-    sums = RunningSums(integrate_panels(law._sf, edges[:, :-1], edges[:, 1:], _ORDER))
+    xp = distribution._xp
+    edges = distribution._panel_edges()
+    n = common_rows(distribution=len(distribution), a=a.shape[0], b=b.shape[0], edges=edges.shape[0])
+    edges = (
+        edges
+        if edges.shape[0] == n or len(distribution) == 1
+        else xp.broadcast_to(edges, (n, edges.shape[1]))
+    )
+    sums = RunningSums(integrate_panels(distribution._sf, edges[:, :-1], edges[:, 1:], _ORDER))
     columns = max(1, CHUNK_NUMBERS // (n * _ORDER))
     a, b = xp.broadcast_to(a, (n, a.shape[1])), xp.broadcast_to(b, (n, b.shape[1]))
     parts = [
-        _between(law, a[:, j : j + columns], b[:, j : j + columns], edges, sums)
+        _between(distribution, a[:, j : j + columns], b[:, j : j + columns], edges, sums)
         for j in range(0, a.shape[1], columns)
     ]
     return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
 
 
-def _between(law: Univariate, a: Array, b: Array, edges: Array, sums: RunningSums) -> Array:
-    xp = law._xp
+def _between(distribution: Univariate, a: Array, b: Array, edges: Array, sums: RunningSums) -> Array:
+    xp = distribution._xp
     top = edges[:, -1:]
     lower, upper = xp.minimum(a, top), xp.minimum(b, top)
     first = searchsorted(edges, lower, side="left")
@@ -104,22 +108,22 @@ def _between(law: Univariate, a: Array, b: Array, edges: Array, sums: RunningSum
     last_edge = xp.where(last < 0, xp.zeros_like(last), last)
     start, stop = take_along(edges, first), take_along(edges, last_edge)
     whole = sums.between(first, last_edge)
-    head = integrate_panels(law._sf, lower, xp.where(apart, start, upper), _ORDER)
-    end = integrate_panels(law._sf, xp.where(apart, stop, upper), upper, _ORDER)
+    head = integrate_panels(distribution._sf, lower, xp.where(apart, start, upper), _ORDER)
+    end = integrate_panels(distribution._sf, xp.where(apart, stop, upper), upper, _ORDER)
     inner = head + end + xp.where(apart, whole, xp.zeros_like(whole))
-    return inner + _beyond(law, a, b, top) if bool(xp.any(b > top)) else inner
+    return inner + _beyond(distribution, a, b, top) if bool(xp.any(b > top)) else inner
 
 
-def _beyond(law: Univariate, a: Array, b: Array, top: Array) -> Array:
+def _beyond(distribution: Univariate, a: Array, b: Array, top: Array) -> Array:
     r"""The part of the integral above ``top``, where :math:`P(t<T<\infty)` falls like :math:`t^{-1-c}`."""
-    xp = law._xp
-    mass = law._mass_at_infinity()[:, None]
+    xp = distribution._xp
+    mass = distribution._mass_at_infinity()[:, None]
     start, stop = xp.maximum(a, top), xp.maximum(b, top)
     endless = xp.isinf(stop)
     width = xp.where(endless, xp.zeros_like(stop), stop) - xp.where(endless, xp.zeros_like(stop), start)
     never = mass * xp.where(endless & (mass > 0), xp.full_like(width, np.inf), width)
 
-    left, left_half = law._sf(top) - mass, law._sf(top / 2) - mass
+    left, left_half = distribution._sf(top) - mass, distribution._sf(top / 2) - mass
     some = (left > 0) & (left_half > 0)
     one = xp.ones_like(left)
     c = (xp.log(xp.where(some, left_half, one)) - xp.log(xp.where(some, left, one))) / float(np.log(2)) - 1

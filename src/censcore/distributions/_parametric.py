@@ -1,4 +1,4 @@
-"""Laws given by a few numbers per row."""
+"""Distributions given by a few numbers per row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Parametric"]
 
 
 class Parametric(Univariate):
-    """A law with parameters: each a number or one value per row."""
+    """A distribution with parameters: each a number or one value per row."""
 
     _names: tuple[str, ...]
 
@@ -26,7 +26,7 @@ class Parametric(Univariate):
             if value.ndim > 1:
                 raise InvalidInputError(
                     f"{type(self).__name__} takes {name} as a number or one value per row (n,); "
-                    f"an array of shape {tuple(value.shape)} came."
+                    f"got an array of shape {tuple(value.shape)}."
                 )
             (check_finite if name in real else check_positive)(value, name)
             setattr(self, f"_{name}", value.reshape(-1, 1))

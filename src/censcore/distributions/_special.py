@@ -1,4 +1,4 @@
-"""Functions that laws need and the array libraries lack, with gradients that are right at the ends too."""
+"""Functions that distributions need and the array libraries lack, with gradients that are right at the ends too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law of min(T, tau)."""
+"""The distribution of min(T, tau)."""
 
 from __future__ import annotations
 
@@ -16,102 +16,104 @@ __all__ = ["Censored"]
 
 
 class Censored(Univariate):
-    r"""The law of :math:`\min(T,\tau)`: what is left of a law when follow-up ends at :math:`\tau`.
+    r"""The distribution of :math:`\min(T,\tau)`: what is left of a distribution when follow-up ends at :math:`\tau`.
 
     .. math:: P(\min(T,\tau)>t)=P(T>t)\,\mathbb 1\{t<\tau\}.
 
-    Made by ``law.censor_at(tau)``; ``tau`` is a number or one per row.
+    Made by ``distribution.censor_at(tau)``; ``tau`` is a number or one per row.
 
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Exponential(rate=1.0).censor_at(2.0)
-    >>> law.sf([1.0, 2.0]).round(3), law.sf_left([2.0]).round(3)
+    >>> distribution = cs.Exponential(rate=1.0).censor_at(2.0)
+    >>> distribution.sf([1.0, 2.0]).round(3), distribution.sf_left([2.0]).round(3)
     (array([0.368, 0.   ]), array([0.135]))
     """
 
     has_density: ClassVar[bool] = False
     _arrays: ClassVar[tuple[str, ...]] = ("_tau",)
-    _laws: ClassVar[tuple[str, ...]] = ("_inner",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
 
-    def __init__(self, law: Univariate, tau: Array) -> None:
-        law = law._fitting(tau)
-        one_namespace(tau=tau, law=law._reference)
-        self._neutral = law._is_neutral and is_neutral(tau)
-        tau = as_float(tau, "tau", like=law._reference)
+    def __init__(self, distribution: Univariate, tau: Array) -> None:
+        distribution = distribution._fitting(tau)
+        one_namespace(tau=tau, distribution=distribution._reference)
+        self._neutral = distribution._is_neutral and is_neutral(tau)
+        tau = as_float(tau, "tau", like=distribution._reference)
         check_positive(tau, "tau", zero=True, infinite=True)
         if tau.ndim > 1:
             raise InvalidInputError(
-                f"tau must be a number or one per row, (n,); an array of shape {tuple(tau.shape)} came."
+                f"tau must be a number or one per row, (n,); got an array of shape {tuple(tau.shape)}."
             )
-        common_rows(law=len(law), tau=tau.reshape(-1).shape[0])
-        self._tau: Array = law._xp.astype(tau.reshape(-1, 1), law._reference.dtype, copy=False)
-        self._inner = [law]
+        common_rows(distribution=len(distribution), tau=tau.reshape(-1).shape[0])
+        self._tau: Array = distribution._xp.astype(
+            tau.reshape(-1, 1), distribution._reference.dtype, copy=False
+        )
+        self._inner = [distribution]
 
     @property
-    def _law(self) -> Univariate:
+    def _distribution(self) -> Univariate:
         return self._inner[0]
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
-        return self._law._degree
+        return self._distribution._degree
 
     def _until_tau(self, kept: Array, values: Array, after: float) -> Array:
         return self._xp.where(kept, values, self._xp.full_like(values, after))
 
     def _sf(self, t: Array) -> Array:
-        return self._until_tau(t < self._tau, self._law._sf(t), 0.0)
+        return self._until_tau(t < self._tau, self._distribution._sf(t), 0.0)
 
     def _sf_left(self, t: Array) -> Array:
-        return self._until_tau(t <= self._tau, self._law._sf_left(t), 0.0)
+        return self._until_tau(t <= self._tau, self._distribution._sf_left(t), 0.0)
 
     def _cdf(self, t: Array) -> Array:
-        return self._until_tau(t < self._tau, self._law._cdf(t), 1.0)
+        return self._until_tau(t < self._tau, self._distribution._cdf(t), 1.0)
 
     def _logsf(self, t: Array) -> Array:
-        return self._until_tau(t < self._tau, self._law._logsf(t), -np.inf)
+        return self._until_tau(t < self._tau, self._distribution._logsf(t), -np.inf)
 
     def _isf(self, p: Array) -> Array:
-        return self._cut(self._law._isf(p))
+        return self._cut(self._distribution._isf(p))
 
     def _icdf(self, p: Array) -> Array:
-        return self._cut(self._law._icdf(p))
+        return self._cut(self._distribution._icdf(p))
 
     def _icdf_beyond(self, y: Array, p: Array) -> Array:
         xp = self._xp
-        return xp.maximum(self._cut(self._law._icdf_beyond(y, p)), y)
+        return xp.maximum(self._cut(self._distribution._icdf_beyond(y, p)), y)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return self._law._integrated_sf(self._cut(a), self._cut(b))
+        return self._distribution._integrated_sf(self._cut(a), self._cut(b))
 
     def _cut(self, t: Array) -> Array:
         return self._xp.minimum(t, self._tau)
 
     def _end(self) -> Array:
-        return self._cut(self._law._end())
+        return self._cut(self._distribution._end())
 
     def _excludes(self, t: Array) -> Array:
-        """Beyond tau nothing is left; tau itself is possible where the law reaches it."""
-        before = (t < self._tau) | (self._law._sf_left(self._tau) <= 0)
-        return (t > self._tau) | (before & self._law._excludes(t))
+        """Beyond tau nothing is left; tau itself is possible where the distribution reaches it."""
+        before = (t < self._tau) | (self._distribution._sf_left(self._tau) <= 0)
+        return (t > self._tau) | (before & self._distribution._excludes(t))
 
     def _mass_at_infinity(self) -> Array:
-        mass = self._law._mass_at_infinity()
+        mass = self._distribution._mass_at_infinity()
         return self._until_tau(self._xp.isinf(self._tau[:, 0]), mass, 0.0)
 
     def _breaks(self) -> Array:
-        """Break points of the law below tau, and tau itself."""
-        inner = self._law._breaks()
+        """Break points of the distribution below tau, and tau itself."""
+        inner = self._distribution._breaks()
         return merge_edges(self._tau) if inner is None else merge_edges(self._cut(inner), self._tau)
 
     def _make_panel_edges(self) -> Array:
-        """Those of the law, cut: beyond tau there is nothing to integrate."""
-        return merge_edges(self._cut(self._law._panel_edges()), self._tau)
+        """Those of the distribution, cut: beyond tau there is nothing to integrate."""
+        return merge_edges(self._cut(self._distribution._panel_edges()), self._tau)
 
     def censor_at(self, tau: Array) -> Univariate:
-        """The law of min(T, tau, tau'), censored once."""
-        law = self._fitting(tau)
-        end = Censored(law, tau)._tau
-        both = Censored(law._law, law._xp.minimum(law._tau, end)[:, 0])
-        both._neutral = law._neutral and is_neutral(tau)
+        """The distribution of min(T, tau, tau'), censored once."""
+        distribution = self._fitting(tau)
+        end = Censored(distribution, tau)._tau
+        both = Censored(distribution._distribution, distribution._xp.minimum(distribution._tau, end)[:, 0])
+        both._neutral = distribution._neutral and is_neutral(tau)
         return both

@@ -17,7 +17,7 @@ __all__ = ["Copula"]
 
 
 class Copula(FromMarginals):
-    r"""Joint law of any marginals under a Clayton or Gumbel survival copula.
+    r"""Joint distribution of any marginals under a Clayton or Gumbel survival copula.
 
     With :math:`H_j(t)=-\log P(T_j>t)` the joint survival function :math:`P(T_1>t_1,\dots,T_k>t_k)` is
 
@@ -32,8 +32,8 @@ class Copula(FromMarginals):
     family : "clayton" or "gumbel"
         Clayton joins any number of event times; late events depend most. Gumbel joins two; early
         events depend most.
-    marginals : list of laws of one time
-        The law of each coordinate, with one law per row or one for all rows.
+    marginals : list of distributions of one time
+        The distribution of each coordinate, with one distribution per row or one for all rows.
     theta : array or number
         Strength of the dependence, one per row or one for all: theta >= 0 for Clayton (0 is
         independence), theta >= 1 for Gumbel (1 is independence).
@@ -47,12 +47,12 @@ class Copula(FromMarginals):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Copula("clayton", [cs.Exponential(1.0), cs.Weibull(2.0, 1.0)], theta=[0.0, 3.0])
-    >>> law.kendall_tau
+    >>> distribution = cs.Copula("clayton", [cs.Exponential(1.0), cs.Weibull(2.0, 1.0)], theta=[0.0, 3.0])
+    >>> distribution.kendall_tau
     array([0. , 0.6])
-    >>> law.sf([[1.0, 1.0]]).round(3)
+    >>> distribution.sf([[1.0, 1.0]]).round(3)
     array([0.135, 0.294])
-    >>> law.log_likelihood([[1.0, 1.0], [1.0, 1.0]], [[1, 0], [1, 1]]).round(3)
+    >>> distribution.log_likelihood([[1.0, 1.0], [1.0, 1.0]], [[1, 0], [1, 1]]).round(3)
     array([-2.   , -0.479])
     """
 
@@ -60,23 +60,24 @@ class Copula(FromMarginals):
 
     def __init__(self, family: str, marginals: Sequence[Univariate], theta: Array) -> None:
         if family not in FAMILIES:
-            raise InvalidInputError(f"family must be one of {sorted(FAMILIES)}; {family!r} came.")
-        laws = in_one_library(marginals, type(self).__name__)
-        if not is_neutral(theta) and all(law._is_neutral for law in laws):
-            laws = [law.like(as_float(theta, "theta")) for law in laws]
-        one_namespace(theta=theta, marginals=laws[0]._reference)
-        column = as_float(theta, "theta", like=laws[0]._reference)
+            raise InvalidInputError(f"family must be one of {sorted(FAMILIES)}; got {family!r}.")
+        distributions = in_one_library(marginals, type(self).__name__)
+        if not is_neutral(theta) and all(distribution._is_neutral for distribution in distributions):
+            distributions = [distribution.like(as_float(theta, "theta")) for distribution in distributions]
+        one_namespace(theta=theta, marginals=distributions[0]._reference)
+        column = as_float(theta, "theta", like=distributions[0]._reference)
         if column.ndim > 1:
             raise InvalidInputError(
-                f"theta must be a number or one per row; an array of shape {tuple(column.shape)} came."
+                f"theta must be a number or one per row; got an array of shape {tuple(column.shape)}."
             )
         self.family = family
-        self._marginals = laws
-        self._theta = self._marginals[0]._xp.astype(column.reshape(-1, 1), laws[0]._reference.dtype)
-        self._neutral = is_neutral(theta) and all(law._is_neutral for law in laws)
+        self._marginals = distributions
+        self._theta = self._marginals[0]._xp.astype(column.reshape(-1, 1), distributions[0]._reference.dtype)
+        self._neutral = is_neutral(theta) and all(distribution._is_neutral for distribution in distributions)
         self._family.check(self._theta[:, 0], self.k)
         common_rows(
-            theta=self._theta.shape[0], marginals=common_rows(**{str(j): len(m) for j, m in enumerate(laws)})
+            theta=self._theta.shape[0],
+            marginals=common_rows(**{str(j): len(m) for j, m in enumerate(distributions)}),
         )
 
     @property
@@ -106,7 +107,7 @@ class Copula(FromMarginals):
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         xp = self._xp
-        H = -self._stack([law._logsf(t[..., j]) for j, law in enumerate(self._marginals)])
+        H = -self._stack([distribution._logsf(t[..., j]) for j, distribution in enumerate(self._marginals)])
         event = xp.broadcast_to(event, H.shape)
         finite = bounded(H)
         log_hazard = self._log_density(t, event) + xp.where(event, finite, xp.zeros_like(H))
@@ -118,19 +119,21 @@ class Copula(FromMarginals):
         """Log densities of the coordinates with an event, zero in the others."""
         xp = self._xp
         columns = []
-        for j, law in enumerate(self._marginals):
+        for j, distribution in enumerate(self._marginals):
             seen = event[..., j]
             inner = xp.where(seen, t[..., j], xp.ones_like(t[..., j]))
             zero = xp.zeros_like(inner)
-            columns.append(xp.where(seen, law._logpdf(inner), zero) if bool(xp.any(seen)) else zero)
+            columns.append(xp.where(seen, distribution._logpdf(inner), zero) if bool(xp.any(seen)) else zero)
         return self._stack(columns)
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:
         H = self._family.draw_hazards(to_numpy(self._theta).astype(np.float64), (len(self), m, self.k), rng)
         survival = convert(np.exp(-H), self._reference)
-        return self._xp.stack([law._isf(survival[:, :, j]) for j, law in enumerate(self._marginals)], axis=2)
+        return self._xp.stack(
+            [distribution._isf(survival[:, :, j]) for j, distribution in enumerate(self._marginals)], axis=2
+        )
 
     def censor_at(self, tau: Array) -> Copula:
-        """The law of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
-        law = self._fitting(tau)
-        return Copula(self.family, law._censored_marginals(tau), law.theta)
+        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
+        distribution = self._fitting(tau)
+        return Copula(self.family, distribution._censored_marginals(tau), distribution.theta)

@@ -1,4 +1,4 @@
-"""Forecasts that are samples: the empirical law of an ensemble, of one event time or of several."""
+"""Forecasts that are samples: the empirical distribution of an ensemble, of one event time or of several."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Ensemble"]
 
 
 class Ensemble(Univariate):
-    r"""The empirical law of m samples per row, of one event time or jointly of k.
+    r"""The empirical distribution of m samples per row, of one event time or jointly of k.
 
     .. math:: P(T\le t)=\sum_{i=1}^m w_i\,\mathbb 1\{x_i\le t\},\qquad w_i=1/m\text{ unless given.}
 
@@ -45,8 +45,8 @@ class Ensemble(Univariate):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Ensemble([[3.0, 1.0, 2.0, 2.0], [4.0, 8.0, 6.0, float("inf")]])
-    >>> law.cdf(2.0), law.icdf(0.5), law.mass_at_infinity()
+    >>> distribution = cs.Ensemble([[3.0, 1.0, 2.0, 2.0], [4.0, 8.0, 6.0, float("inf")]])
+    >>> distribution.cdf(2.0), distribution.icdf(0.5), distribution.mass_at_infinity()
     (array([0.75, 0.  ]), array([2., 6.]), array([0.  , 0.25]))
     >>> joint = cs.Ensemble([[[1.0, 5.0], [2.0, 1.5]]])
     >>> joint.shape, joint.first().samples, joint.marginal(1).mean()
@@ -70,7 +70,7 @@ class Ensemble(Univariate):
         if x.ndim not in (2, 3) or 0 in x.shape:
             raise InvalidInputError(
                 "samples must have shape (n, m), or (n, m, k) for k event times, with at least one member; "
-                f"{tuple(x.shape)} came. One ensemble for all rows is samples[None, :]."
+                f"got {tuple(x.shape)}. One ensemble for all rows is samples[None, :]."
             )
         if not float(self._xp.min(x)) >= 0:
             check_positive(x, "samples", zero=True, infinite=True)
@@ -118,24 +118,24 @@ class Ensemble(Univariate):
 
     def censor_at(self, tau: Array) -> Ensemble:
         """The ensemble of min(samples, tau): ``tau`` is a number, (n,), or (n, k) for one per event time."""
-        law = self._fitting(tau)
-        limit = as_float(tau, "tau", like=law._samples)
+        distribution = self._fitting(tau)
+        limit = as_float(tau, "tau", like=distribution._samples)
         check_positive(limit, "tau", zero=True, infinite=True)
-        joint = law._samples.ndim == 3
-        if limit.ndim > 1 + joint or (limit.ndim == 2 and limit.shape[1] != law.k):
-            expected = f"(n,) or (n, {law.k})" if joint else "(n,)"
-            raise InvalidInputError(f"tau must be a number, {expected}; shape {tuple(limit.shape)} came.")
+        joint = distribution._samples.ndim == 3
+        if limit.ndim > 1 + joint or (limit.ndim == 2 and limit.shape[1] != distribution.k):
+            expected = f"(n,) or (n, {distribution.k})" if joint else "(n,)"
+            raise InvalidInputError(f"tau must be a number, {expected}; got shape {tuple(limit.shape)}.")
         if limit.ndim == 2:
             limit = limit[:, None, :]
         else:
             limit = limit.reshape((-1, 1, 1) if joint else (-1, 1))
-        common_rows(ensemble=len(law), tau=limit.shape[0])
-        cut = law._with(_minimum(law._samples, limit))
-        cut._neutral = law._neutral and is_neutral(tau)
+        common_rows(ensemble=len(distribution), tau=limit.shape[0])
+        cut = distribution._with(_minimum(distribution._samples, limit))
+        cut._neutral = distribution._neutral and is_neutral(tau)
         return cut
 
     def log_likelihood(self, time: Array, event: Array) -> Array:
-        """A :class:`~censcore.exceptions.NoDensityError`: an empirical law has no density."""
+        """A :class:`~censcore.exceptions.NoDensityError`: an empirical distribution has no density."""
         raise NoDensityError(
             "An Ensemble has no density, so it has no likelihood and no log score. Score it by energy_score, "
             "or its marginals by crps, brier_score or pinball_score."
@@ -155,7 +155,7 @@ class Ensemble(Univariate):
         rows = xp.arange(len(self), device=self._samples.device)[:, None]
         return self._samples[rows, index]
 
-    # ---- one event time: a step law ------------------------------------------------------------
+    # ---- one event time: a step distribution ------------------------------------------------------------
 
     def _step(self) -> Step:
         """The members in order as jumps."""
@@ -219,7 +219,7 @@ def _normalised(weights: Array, samples: Array) -> Array:
     weights = weights[None, :] if weights.ndim == 1 else weights
     if weights.ndim != 2 or weights.shape[1] != m:
         raise InvalidInputError(
-            f"weights must have shape ({m},) or ({n}, {m}), one per member; {tuple(weights.shape)} came."
+            f"weights must have shape ({m},) or ({n}, {m}), one per member; got {tuple(weights.shape)}."
         )
     common_rows(samples=n, weights=weights.shape[0])
     check_positive(detach(weights), "weights", zero=True)

@@ -1,4 +1,4 @@
-"""The exponential law."""
+"""The exponential distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ByHazard, Parametric):
-    r"""Exponential law, :math:`P(T>t)=e^{-rt}`.
+    r"""Exponential distribution, :math:`P(T>t)=e^{-rt}`.
 
     Parameters
     ----------
@@ -22,10 +22,10 @@ class Exponential(ByHazard, Parametric):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Exponential(rate=[1.0, 0.5])
-    >>> law.sf(2.0).round(3)
+    >>> distribution = cs.Exponential(rate=[1.0, 0.5])
+    >>> distribution.sf(2.0).round(3)
     array([0.135, 0.368])
-    >>> law.mean()
+    >>> distribution.mean()
     array([1., 2.])
     """
 

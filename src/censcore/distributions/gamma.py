@@ -1,4 +1,4 @@
-"""The gamma law."""
+"""The gamma distribution."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Gamma"]
 
 
 class Gamma(Parametric):
-    r"""Gamma law with density :math:`r^k t^{k-1}e^{-rt}/\Gamma(k)`.
+    r"""Gamma distribution with density :math:`r^k t^{k-1}e^{-rt}/\Gamma(k)`.
 
     Parameters
     ----------
@@ -39,10 +39,10 @@ class Gamma(Parametric):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Gamma(shape=[1.0, 3.0], rate=0.5)
-    >>> law.sf(4.0).round(3)
+    >>> distribution = cs.Gamma(shape=[1.0, 3.0], rate=0.5)
+    >>> distribution.sf(4.0).round(3)
     array([0.135, 0.677])
-    >>> law.mean()
+    >>> distribution.mean()
     array([2., 6.])
     """
 

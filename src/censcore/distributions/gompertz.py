@@ -1,4 +1,4 @@
-"""The Gompertz law."""
+"""The Gompertz distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Gompertz"]
 
 
 class Gompertz(ByHazard, Parametric):
-    r"""Gompertz law, :math:`P(T>t)=\exp\{-(r/b)(e^{bt}-1)\}`: the hazard :math:`re^{bt}` grows exponentially.
+    r"""Gompertz distribution, :math:`P(T>t)=\exp\{-(r/b)(e^{bt}-1)\}`: the hazard :math:`re^{bt}` grows exponentially.
 
     Parameters
     ----------
@@ -28,10 +28,10 @@ class Gompertz(ByHazard, Parametric):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Gompertz(shape=0.1, rate=[0.01, 0.001])
-    >>> law.icdf(0.5).round(2)
+    >>> distribution = cs.Gompertz(shape=0.1, rate=[0.01, 0.001])
+    >>> distribution.icdf(0.5).round(2)
     array([20.71, 42.53])
-    >>> law.mean().round(2)
+    >>> distribution.mean().round(2)
     array([20.15, 40.79])
     """
 

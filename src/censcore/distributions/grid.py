@@ -1,4 +1,4 @@
-"""Joint laws by the probabilities of the cells of a grid."""
+"""Joint distributions by the probabilities of the cells of a grid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["JointGrid"]
 
 
 class JointGrid(Joint):
-    r"""Joint law of k event times by the probabilities of the cells of a grid.
+    r"""Joint distribution of k event times by the probabilities of the cells of a grid.
 
     Every axis has the bins :math:`(b_i,b_{i+1}]` and one tail cell :math:`(b_B,\infty)`. Given its
     cell, a time is uniform on its bin, or exponential beyond :math:`b_B` with the declared rate,
@@ -58,12 +58,12 @@ class JointGrid(Joint):
     --------
     >>> import censcore as cs
     >>> p = [[[0.3, 0.1, 0.0], [0.1, 0.2, 0.1], [0.0, 0.1, 0.1]]]
-    >>> law = cs.JointGrid(edges=[0.0, 1.0, 3.0], probabilities=p, tail=0.5)
-    >>> law.sf([[1.0, 2.0]]).round(3)
+    >>> distribution = cs.JointGrid(edges=[0.0, 1.0, 3.0], probabilities=p, tail=0.5)
+    >>> distribution.sf([[1.0, 2.0]]).round(3)
     array([0.35])
-    >>> law.marginal(0).sf([[1.0, 3.0, 5.0]]).round(3)
+    >>> distribution.marginal(0).sf([[1.0, 3.0, 5.0]]).round(3)
     array([[0.6  , 0.2  , 0.074]])
-    >>> law.log_likelihood([[0.5, 2.0]], [[1, 0]]).round(3)
+    >>> distribution.log_likelihood([[0.5, 2.0]], [[1, 0]]).round(3)
     array([-2.996])
     """
 
@@ -87,13 +87,13 @@ class JointGrid(Joint):
         Examples
         --------
         >>> import numpy as np, censcore as cs
-        >>> law = cs.JointGrid.from_logits([0.0, 1.0, 2.0], np.zeros((1, 3, 3)), tail="infinity")
-        >>> law.first().mass_at_infinity().round(3)
+        >>> distribution = cs.JointGrid.from_logits([0.0, 1.0, 2.0], np.zeros((1, 3, 3)), tail="infinity")
+        >>> distribution.first().mass_at_infinity().round(3)
         array([0.111])
         """
-        law = cls.__new__(cls)
-        law._set(edges, as_float(logits, "logits"), _log_softmax, tail)
-        return law
+        distribution = cls.__new__(cls)
+        distribution._set(edges, as_float(logits, "logits"), _log_softmax, tail)
+        return distribution
 
     @property
     def _edges(self) -> list[Array]:
@@ -119,11 +119,11 @@ class JointGrid(Joint):
         if tuple(values.shape[1:]) != expected:
             raise InvalidInputError(
                 f"Cell probabilities must have the shape (n, {', '.join(map(str, expected))}), on every axis "
-                f"one cell per bin and one for the tail; an array of shape {tuple(values.shape)} came."
+                f"one cell per bin and one for the tail; got an array of shape {tuple(values.shape)}."
             )
 
     def marginal(self, j: int) -> Univariate:
-        """The law of coordinate ``j``: the cells summed over the other axes."""
+        """The distribution of coordinate ``j``: the cells summed over the other axes."""
         j = self._coordinate(j)
         xp = self._xp
         moved = xp.moveaxis(self._log_p, j + 1, 1)
@@ -174,13 +174,13 @@ class JointGrid(Joint):
         """Density in the coordinates with an event, survival in the censored ones, (n,).
 
         ``density=False`` leaves the width of the bin out and takes the probability of the cell instead,
-        which is a likelihood too but not comparable with that of laws on a continuous scale.
+        which is a likelihood too but not comparable with that of distributions on a continuous scale.
         """
         if density:
             return super().log_likelihood(time, event)
-        law, time = self._at(time, "time")
-        event = law._xp.asarray(event) != 0
-        return law._contract(time, event, density=False)
+        distribution, time = self._at(time, "time")
+        event = distribution._xp.asarray(event) != 0
+        return distribution._contract(time, event, density=False)
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         event = self._xp.broadcast_to(event, t.shape)
@@ -231,16 +231,18 @@ class JointGrid(Joint):
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:
         """A cell by its probability, then a time within it on every axis."""
-        law = self.detach()
-        xp, n = law._xp, len(self)
-        flat = xp.astype(xp.reshape(law.probabilities, (law._log_p.shape[0], -1)), xp.float64)
+        distribution = self.detach()
+        xp, n = distribution._xp, len(self)
+        flat = xp.astype(
+            xp.reshape(distribution.probabilities, (distribution._log_p.shape[0], -1)), xp.float64
+        )
         cumulated = xp.cumsum(flat, axis=1)
         u = convert(rng.random((n, m)), cumulated) * cumulated[:, -1:]
         cell = xp.clip(searchsorted(cumulated, u, side="right"), 0, flat.shape[1] - 1)
         times = []
         for j in reversed(range(self.k)):
-            cells = law._edges[j].shape[1]
-            times.append(law._draw_within(cell % cells, j, rng))
+            cells = distribution._edges[j].shape[1]
+            times.append(distribution._draw_within(cell % cells, j, rng))
             cell = cell // cells
         return xp.stack(times[::-1], axis=2)
 
@@ -256,21 +258,21 @@ class JointGrid(Joint):
         return xp.where(bin_ == last, tail, low + (high - low) * u)
 
     def censor_at(self, tau: Array) -> CensoredJoint:
-        """The law of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
+        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
         return CensoredJoint(self, tau)
 
 
-def _store_edges(law: JointGrid, edges: Any, values: Array) -> tuple[str, ...]:
+def _store_edges(distribution: JointGrid, edges: Any, values: Array) -> tuple[str, ...]:
     """Keep the edges of every coordinate as (1, B + 1) arrays named ``_edges_j``; return the names."""
     shared = np.ndim(edges[0]) == 0
     parts = [edges] * (values.ndim - 1) if shared else list(edges)
     if not parts:
         raise InvalidInputError(
             "Cell probabilities need the rows first, then one axis per event time; "
-            f"shape {tuple(values.shape)} came."
+            f"got shape {tuple(values.shape)}."
         )
     for j, part in enumerate(parts):
-        setattr(law, f"_edges_{j}", convert(_check_edges(part, j), values)[None, :])
+        setattr(distribution, f"_edges_{j}", convert(_check_edges(part, j), values)[None, :])
     return tuple(f"_edges_{j}" for j in range(len(parts)))
 
 
@@ -282,7 +284,7 @@ def _check_edges(edges: Array, j: int) -> np.ndarray:
     if not ascending or array[0] != 0:
         raise InvalidInputError(
             f"The edges of coordinate {j} must start at 0 and increase strictly, with at least one bin; "
-            f"{np.array2string(array.reshape(-1)[:6], precision=4)} of shape {array.shape} came."
+            f"got {np.array2string(array.reshape(-1)[:6], precision=4)} of shape {array.shape}."
         )
     return array
 
@@ -291,7 +293,7 @@ def _log_softmax(logits: Array) -> Array:
     xp = namespace(logits)
     flat = xp.reshape(logits, (logits.shape[0], -1))
     if bool(xp.any(xp.isnan(flat) | (flat == np.inf))):
-        raise InvalidInputError("logits must be finite (or -inf for impossible cells); NaN or inf came.")
+        raise InvalidInputError("logits must be finite (or -inf for impossible cells); got NaN or inf.")
     return xp.reshape(flat - logsumexp(flat)[:, None], logits.shape)
 
 
@@ -314,14 +316,14 @@ def _tail_rate(tail: Array | str, like: Array, k: int) -> Array:
     if isinstance(tail, str) and tail != "infinity":
         raise InvalidInputError(
             "tail must say what happens beyond the last edge: the rate of an exponential tail (a number or "
-            f"one per coordinate), or 'infinity' for events that never happen; {tail!r} came."
+            f"one per coordinate), or 'infinity' for events that never happen; got {tail!r}."
         )
     rate = as_float(0.0 if isinstance(tail, str) else tail, "tail", like=like)
     check_positive(rate, "tail", zero=True)
     xp = namespace(like)
     if rate.ndim > 2 or (rate.ndim > 0 and rate.shape[-1] != k):
         raise InvalidInputError(
-            f"tail must be a number, one per coordinate ({k},) or (n, {k}); shape {tuple(rate.shape)} came."
+            f"tail must be a number, one per coordinate ({k},) or (n, {k}); got shape {tuple(rate.shape)}."
         )
     rate = rate if rate.ndim == 2 else xp.broadcast_to(rate, (k,)).reshape(1, k)
     return xp.astype(rate, like.dtype)

@@ -1,4 +1,4 @@
-"""Rows that follow the laws of several groups, each stored once."""
+"""Rows that follow the distributions of several groups, each stored once."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ __all__ = ["Grouped"]
 
 
 class Grouped(Univariate):
-    """One law per row, taken from the laws of a few groups: strata, or folds of a cross-validation.
+    """One distribution per row, taken from the distributions of a few groups: strata, or folds of a cross-validation.
 
-    A law that serves a whole group (a Kaplan-Meier curve) is stored once, however many rows follow it.
+    A distribution that serves a whole group (a Kaplan-Meier curve) is stored once, however many rows follow it.
 
     Parameters
     ----------
-    laws : list of laws of one time
-        The law of each group, with one law for the group or one per row of it.
+    distributions : list of distributions of one time
+        The distribution of each group, with one distribution for the group or one per row of it.
     group : array of int, (n,)
-        The group of each row. The i-th row of a group has the i-th law of a group with one law per row.
+        The group of each row. The i-th row of a group has the i-th distribution of a group with one distribution per row.
 
     Examples
     --------
     >>> import censcore as cs
     >>> from censcore.distributions import Grouped
-    >>> law = Grouped([cs.Exponential(1.0), cs.Weibull(2.0, [3.0, 6.0])], group=[1, 0, 1, 0])
-    >>> law.icdf(0.5).round(3)
+    >>> distribution = Grouped([cs.Exponential(1.0), cs.Weibull(2.0, [3.0, 6.0])], group=[1, 0, 1, 0])
+    >>> distribution.icdf(0.5).round(3)
     array([2.498, 0.693, 4.995, 0.693])
     """
 
-    _laws: ClassVar[tuple[str, ...]] = ("_members",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_members",)
 
-    def __init__(self, laws: Sequence[Univariate], group: Any) -> None:
-        self._members = in_one_library(laws, "Grouped", common=False)
+    def __init__(self, distributions: Sequence[Univariate], group: Any) -> None:
+        self._members = in_one_library(distributions, "Grouped", common=False)
         self._group = np.asarray(to_numpy(group), dtype=np.intp)
         self._check()
         self._position = np.zeros(len(self._group), dtype=np.intp)
@@ -51,33 +51,35 @@ class Grouped(Univariate):
     def _check(self) -> None:
         if self._group.ndim != 1 or not len(self._group):
             raise InvalidInputError(
-                f"group must have shape (n,) with n >= 1; an array of shape {self._group.shape} came."
+                f"group must have shape (n,) with n >= 1; got an array of shape {self._group.shape}."
             )
         if self._group.min() < 0 or self._group.max() >= len(self._members):
             raise InvalidInputError(
-                f"group must number the {len(self._members)} laws from 0; {self._group.min()} to "
-                f"{self._group.max()} came."
+                f"group must number the {len(self._members)} distributions from 0; {self._group.min()} to "
+                f"got {self._group.max()}."
             )
-        for number, law in enumerate(self._members):
+        for number, distribution in enumerate(self._members):
             rows = int((self._group == number).sum())
-            if len(law) not in (1, rows):
-                raise InvalidInputError(f"Group {number} has {rows} rows, but its law has {len(law)}.")
+            if len(distribution) not in (1, rows):
+                raise InvalidInputError(
+                    f"Group {number} has {rows} rows, but its distribution has {len(distribution)}."
+                )
 
     @property
     def has_density(self) -> bool:  # type: ignore[override]
         """Whether the distribution of every subject has one."""
-        return all(law.has_density for _, law in self._groups())
+        return all(distribution.has_density for _, distribution in self._groups())
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
-        degrees = [law._degree for _, law in self._groups()]
+        degrees = [distribution._degree for _, distribution in self._groups()]
         return None if None in degrees else max(degrees)  # type: ignore[type-var]
 
     def __len__(self) -> int:
         return len(self._group)
 
     def take(self, rows: Any) -> Self:
-        """The laws of some rows (indices, a slice or a mask)."""
+        """The distributions of some rows (indices, a slice or a mask)."""
         if len(self) == 1:
             return self
         rows = to_numpy(rows) if is_torch(rows) else as_rows(rows)
@@ -87,21 +89,23 @@ class Grouped(Univariate):
         return other
 
     def censor_at(self, tau: Array) -> Univariate:
-        """The law of min(T, tau); still one law per group where ``tau`` is the same for all rows."""
-        law = self._fitting(tau)
-        end = as_float(tau, "tau", like=law._reference)
+        """The distribution of min(T, tau); still one distribution per group where ``tau`` is the same for all rows."""
+        distribution = self._fitting(tau)
+        end = as_float(tau, "tau", like=distribution._reference)
         if end.reshape(-1).shape[0] > 1:
-            return super(Grouped, law).censor_at(tau)
-        other = law._map(lambda array: array)
-        other._members = [member.censor_at(tau) for member in law._members]
+            return super(Grouped, distribution).censor_at(tau)
+        other = distribution._map(lambda array: array)
+        other._members = [member.censor_at(tau) for member in distribution._members]
         return other
 
     def _groups(self) -> list[tuple[np.ndarray, Univariate]]:
-        """The rows of each group that has any, and their law: one for all of them, or one each."""
-        present = [(np.nonzero(self._group == i)[0], law) for i, law in enumerate(self._members)]
+        """The rows of each group that has any, and their distribution: one for all of them, or one each."""
+        present = [
+            (np.nonzero(self._group == i)[0], distribution) for i, distribution in enumerate(self._members)
+        ]
         return [
-            (rows, law if len(law) == 1 else law.take(self._position[rows]))
-            for rows, law in present
+            (rows, distribution if len(distribution) == 1 else distribution.take(self._position[rows]))
+            for rows, distribution in present
             if rows.size
         ]
 
@@ -112,8 +116,10 @@ class Grouped(Univariate):
         groups = self._groups()
         if len(self) == 1:  # one subject's distribution serves all subjects, as it does everywhere
             return getattr(groups[0][1], formula)(*arrays)
-        for rows, law in groups:
-            part = getattr(law, formula)(*(array if array.shape[0] == 1 else array[rows] for array in arrays))
+        for rows, distribution in groups:
+            part = getattr(distribution, formula)(
+                *(array if array.shape[0] == 1 else array[rows] for array in arrays)
+            )
             parts.append(xp.broadcast_to(part, (len(rows), *part.shape[1:])))
         return self._in_row_order(parts)
 
@@ -160,16 +166,18 @@ class Grouped(Univariate):
     def _breaks(self) -> Array | None:
         """The break points of all groups, so that they need not be repeated for every row."""
         xp = self._xp
-        parts = [breaks for _, law in self._groups() if (breaks := law._breaks()) is not None]
+        parts = [
+            breaks for _, distribution in self._groups() if (breaks := distribution._breaks()) is not None
+        ]
         if not parts:
             return None
         if all(part.shape[0] == 1 for part in parts):
             return xp.sort(xp.concat(parts, axis=1), axis=1)
-        return self._side_by_side([law._breaks() for _, law in self._groups()])
+        return self._side_by_side([distribution._breaks() for _, distribution in self._groups()])
 
     def _steps(self) -> tuple[Array, Array]:
         """Jumps per row, shorter curves filled up by repeating their last."""
-        steps = [law._steps() for _, law in self._groups()]
+        steps = [distribution._steps() for _, distribution in self._groups()]
         return self._side_by_side([times for times, _ in steps]), self._side_by_side([sf for _, sf in steps])
 
     def _side_by_side(self, parts: list[Array | None]) -> Array:
@@ -185,5 +193,5 @@ class Grouped(Univariate):
         return self._in_row_order(wide)
 
     def __repr__(self) -> str:
-        kinds = sorted({type(law).__name__ for law in self._members})
-        return f"Grouped(shape=({len(self)},), {len(self._members)} laws: {', '.join(kinds)})"
+        kinds = sorted({type(distribution).__name__ for distribution in self._members})
+        return f"Grouped(shape=({len(self)},), {len(self._members)} distributions: {', '.join(kinds)})"

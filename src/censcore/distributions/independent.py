@@ -14,43 +14,48 @@ __all__ = ["Independent"]
 
 
 class Independent(FromMarginals):
-    r"""Joint law with independent coordinates, :math:`P(T>t)=\prod_j P(T_j>t_j)`.
+    r"""Joint distribution with independent coordinates, :math:`P(T>t)=\prod_j P(T_j>t_j)`.
 
-    As a law of C it says that every event time has a censoring time of its own (componentwise
-    censoring); one C shared by all coordinates is a law of one time instead.
+    As a censoring distribution it says that every event time has a censoring time of its own (componentwise
+    censoring); one C shared by all coordinates is a distribution of one time instead.
 
     Parameters
     ----------
-    laws : list of laws of one time
-        The law of each coordinate, with one law per row or one for all rows.
+    distributions : list of distributions of one time
+        The distribution of each coordinate, with one distribution per row or one for all rows.
 
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Independent([cs.Exponential(rate=1.0), cs.Weibull(shape=2.0, scale=[1.0, 2.0])])
-    >>> law.shape
+    >>> distribution = cs.Independent([cs.Exponential(rate=1.0), cs.Weibull(shape=2.0, scale=[1.0, 2.0])])
+    >>> distribution.shape
     (2, 2)
-    >>> law.sf([[1.0, 1.0], [1.0, 1.0]]).round(3)
+    >>> distribution.sf([[1.0, 1.0], [1.0, 1.0]]).round(3)
     array([0.135, 0.287])
-    >>> law.first().sf(1.0).round(3)
+    >>> distribution.first().sf(1.0).round(3)
     array([0.135, 0.287])
     """
 
-    def __init__(self, laws: Sequence[Univariate]) -> None:
-        self._marginals = in_one_library(laws, type(self).__name__)
+    def __init__(self, distributions: Sequence[Univariate]) -> None:
+        self._marginals = in_one_library(distributions, type(self).__name__)
 
     def _join(self, logsf: list[Array]) -> Array:
         return sum(logsf[1:], start=logsf[0])
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         return self._join(
-            [law._log_likelihood(t[..., j], event[..., j]) for j, law in enumerate(self._marginals)]
+            [
+                distribution._log_likelihood(t[..., j], event[..., j])
+                for j, distribution in enumerate(self._marginals)
+            ]
         )
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:
         n = len(self)
-        return self._xp.stack([law._isf(self._uniforms((n, m), rng)) for law in self._marginals], axis=2)
+        return self._xp.stack(
+            [distribution._isf(self._uniforms((n, m), rng)) for distribution in self._marginals], axis=2
+        )
 
     def censor_at(self, tau: Array) -> Independent:
-        """The law of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
+        """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
         return Independent(self._fitting(tau)._censored_marginals(tau))

@@ -1,4 +1,4 @@
-"""The log-logistic law."""
+"""The log-logistic distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LogLogistic"]
 
 
 class LogLogistic(ByHazard, Parametric):
-    r"""Log-logistic law, :math:`P(T>t)=1/\{1+(t/\lambda)^a\}`.
+    r"""Log-logistic distribution, :math:`P(T>t)=1/\{1+(t/\lambda)^a\}`.
 
     Its tail falls like :math:`t^{-a}`, so the mean is infinite for a <= 1.
 
@@ -28,10 +28,10 @@ class LogLogistic(ByHazard, Parametric):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.LogLogistic(shape=[2.0, 1.0], scale=3.0)
-    >>> law.sf(6.0).round(3)
+    >>> distribution = cs.LogLogistic(shape=[2.0, 1.0], scale=3.0)
+    >>> distribution.sf(6.0).round(3)
     array([0.2  , 0.333])
-    >>> law.mean().round(3)
+    >>> distribution.mean().round(3)
     array([4.712,   inf])
     """
 

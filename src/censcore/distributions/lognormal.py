@@ -1,4 +1,4 @@
-"""The log-normal law."""
+"""The log-normal distribution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(Parametric):
-    r"""Log-normal law: :math:`\log T` is normal, :math:`P(T>t)=\Phi\{(\mu-\log t)/\sigma\}`.
+    r"""Log-normal distribution: :math:`\log T` is normal, :math:`P(T>t)=\Phi\{(\mu-\log t)/\sigma\}`.
 
     Parameters
     ----------
@@ -25,10 +25,10 @@ class LogNormal(Parametric):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.LogNormal(mu=[0.0, 1.0], sigma=0.5)
-    >>> law.icdf(0.5).round(3)
+    >>> distribution = cs.LogNormal(mu=[0.0, 1.0], sigma=0.5)
+    >>> distribution.icdf(0.5).round(3)
     array([1.   , 2.718])
-    >>> law.mean().round(3)
+    >>> distribution.mean().round(3)
     array([1.133, 3.08 ])
     """
 

@@ -1,4 +1,4 @@
-"""Mixtures of laws, cure fractions among them."""
+"""Mixtures of distributions, cure fractions among them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["Mixture"]
 
 
 class Mixture(Univariate):
-    r"""Mixture of laws, :math:`P(T>t)=\sum_j w_j\,P(T_j>t)`.
+    r"""Mixture of distributions, :math:`P(T>t)=\sum_j w_j\,P(T_j>t)`.
 
     Parameters
     ----------
-    components : sequence of laws
-        Laws of one event time of any kind, each with n rows or one. ``PointMass(inf)`` as a component is a
+    components : sequence of distributions
+        Distributions of one event time of any kind, each with n rows or one. ``PointMass(inf)`` as a component is a
         cure fraction: the share of subjects who never have the event.
     weights : array, (J,) or (n, J)
         Probabilities of the J components, non-negative, summing to one (to rounding, which is divided out).
@@ -53,18 +53,20 @@ class Mixture(Univariate):
     """
 
     _arrays: ClassVar[tuple[str, ...]] = ("_weights",)
-    _laws: ClassVar[tuple[str, ...]] = ("_components",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_components",)
     _components: list[Univariate]
 
     def __init__(self, components: Sequence[Univariate], weights: Array) -> None:
-        laws = in_one_library(components, "Mixture")
-        neutral = all(law._is_neutral for law in laws)
+        distributions = in_one_library(components, "Mixture")
+        neutral = all(distribution._is_neutral for distribution in distributions)
         if neutral and not is_neutral(weights):
-            laws = [law.like(as_float(weights, "weights")) for law in laws]
-        one_namespace(weights=weights, components=laws[0]._reference)
+            distributions = [
+                distribution.like(as_float(weights, "weights")) for distribution in distributions
+            ]
+        one_namespace(weights=weights, components=distributions[0]._reference)
         self._neutral = neutral and is_neutral(weights)
-        self._components = laws
-        self._weights = self._checked(as_float(weights, "weights", like=laws[0]._reference))
+        self._components = distributions
+        self._weights = self._checked(as_float(weights, "weights", like=distributions[0]._reference))
 
     def _checked(self, weights: Array) -> Array:
         weights = weights.reshape(1, -1) if weights.ndim < 2 else weights
@@ -72,10 +74,12 @@ class Mixture(Univariate):
         if weights.ndim != 2 or weights.shape[1] != count:
             raise InvalidInputError(
                 f"weights must be ({count},) or (n, {count}), one per component; "
-                f"an array of shape {tuple(weights.shape)} came."
+                f"got an array of shape {tuple(weights.shape)}."
             )
         check_positive(weights, "weights", zero=True)
-        common_rows(weights=weights.shape[0], components=max(len(law) for law in self._components))
+        common_rows(
+            weights=weights.shape[0], components=max(len(distribution) for distribution in self._components)
+        )
         xp = one_namespace(weights=weights)
         total = xp.sum(weights, axis=1, keepdims=True)
         off = np.nonzero(np.abs(to_numpy(total)[:, 0] - 1) > 1e-5)[0]
@@ -88,7 +92,7 @@ class Mixture(Univariate):
 
     @property
     def components(self) -> list[Univariate]:
-        """The laws that are mixed."""
+        """The distributions that are mixed."""
         return list(self._components)
 
     @property
@@ -99,11 +103,11 @@ class Mixture(Univariate):
     @property
     def has_density(self) -> bool:  # type: ignore[override]
         """Whether every component has a density."""
-        return all(law.has_density for law in self._components)
+        return all(distribution.has_density for distribution in self._components)
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
-        degrees = [law._degree for law in self._components]
+        degrees = [distribution._degree for distribution in self._components]
         known = [degree for degree in degrees if degree is not None]
         return max(known) if len(known) == len(degrees) else None
 
@@ -111,8 +115,8 @@ class Mixture(Univariate):
         """Weighted sum over the components, where a weight of zero silences also an infinite value."""
         xp = self._xp
         total: Array = 0.0
-        for j, law in enumerate(self._components):
-            w, value = self._weights[:, j : j + 1], formula(law)
+        for j, distribution in enumerate(self._components):
+            w, value = self._weights[:, j : j + 1], formula(distribution)
             used = xp.where(w > 0, value, xp.zeros_like(value))
             total = total + w * used
         return total
@@ -128,24 +132,24 @@ class Mixture(Univariate):
         return logsumexp(xp.stack(xp.broadcast_arrays(*terms), axis=-1))
 
     def _sf(self, t: Array) -> Array:
-        return self._sum(lambda law: law._sf(t))
+        return self._sum(lambda distribution: distribution._sf(t))
 
     def _sf_left(self, t: Array) -> Array:
-        return self._sum(lambda law: law._sf_left(t))
+        return self._sum(lambda distribution: distribution._sf_left(t))
 
     def _cdf(self, t: Array) -> Array:
-        return self._sum(lambda law: law._cdf(t))
+        return self._sum(lambda distribution: distribution._cdf(t))
 
     def _logsf(self, t: Array) -> Array:
-        return self._log_sum({j: law._logsf(t) for j, law in enumerate(self._components)})
+        return self._log_sum({j: distribution._logsf(t) for j, distribution in enumerate(self._components)})
 
     def _logpdf(self, t: Array) -> Array:
         if not self.has_density:
             return super()._logpdf(t)
-        return self._log_sum({j: law._logpdf(t) for j, law in enumerate(self._components)})
+        return self._log_sum({j: distribution._logpdf(t) for j, distribution in enumerate(self._components)})
 
     def _log_slope(self, t: Array) -> Array | None:
-        slopes = {j: law._log_slope(t) for j, law in enumerate(self._components)}
+        slopes = {j: distribution._log_slope(t) for j, distribution in enumerate(self._components)}
         smooth = {j: slope for j, slope in slopes.items() if slope is not None}
         return self._log_sum(smooth) if smooth else None
 
@@ -163,46 +167,47 @@ class Mixture(Univariate):
     def _end(self) -> Array:
         """The latest of the components' ends."""
         xp = self._xp
-        ends = self._of_used(lambda law: law._end(), 0.0)
+        ends = self._of_used(lambda distribution: distribution._end(), 0.0)
         return xp.max(xp.stack(xp.broadcast_arrays(*ends), axis=-1), axis=-1)
 
     def _excludes(self, t: Array) -> Array:
         xp = self._xp
-        excluded = self._of_used(lambda law: law._excludes(t), True)
+        excluded = self._of_used(lambda distribution: distribution._excludes(t), True)
         return xp.all(xp.stack(xp.broadcast_arrays(*excluded), axis=-1), axis=-1)
 
     def _of_used(self, formula: Callable[[Univariate], Array], otherwise: float) -> list[Array]:
         """A formula of each component, ``otherwise`` where its weight is zero."""
         xp = self._xp
-        values = [formula(law) for law in self._components]
+        values = [formula(distribution) for distribution in self._components]
         return [
             xp.where(self._weights[:, j : j + 1] > 0, value, xp.full_like(value, otherwise))
             for j, value in enumerate(values)
         ]
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return self._sum(lambda law: law._integrated_sf(a, b))
+        return self._sum(lambda distribution: distribution._integrated_sf(a, b))
 
     def _mass_at_infinity(self) -> Array:
-        return self._sum(lambda law: law._mass_at_infinity()[:, None])[:, 0]
+        return self._sum(lambda distribution: distribution._mass_at_infinity()[:, None])[:, 0]
 
     def _breaks(self) -> Array | None:
-        breaks = [b for law in self._components if (b := law._breaks()) is not None]
+        breaks = [b for distribution in self._components if (b := distribution._breaks()) is not None]
         return merge_edges(*breaks) if breaks else None
 
     def _make_panel_edges(self) -> Array:
-        return merge_edges(*(law._panel_edges() for law in self._components))
+        return merge_edges(*(distribution._panel_edges() for distribution in self._components))
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:
         """Draw the component, then from it; the gradient is that of a quantile at the level drawn."""
-        xp, law = self._xp, self.detach()
+        xp, distribution = self._xp, self.detach()
         size = (len(self), m)
         chosen = convert(rng.random(size), self._reference)[..., None]
         chosen = xp.sum(
-            xp.astype(chosen >= xp.cumulative_sum(law._weights, axis=1)[:, None, :-1], xp.int64), axis=2
+            xp.astype(chosen >= xp.cumulative_sum(distribution._weights, axis=1)[:, None, :-1], xp.int64),
+            axis=2,
         )
         level = self._uniforms(size, rng)
         t = xp.zeros_like(level)
-        for j, component in enumerate(law._components):
+        for j, component in enumerate(distribution._components):
             t = xp.where(chosen == j, component._isf(level), t)
-        return self._with_gradient(t, self._sf, law._sf(t), -1)
+        return self._with_gradient(t, self._sf, distribution._sf(t), -1)

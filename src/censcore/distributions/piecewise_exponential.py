@@ -1,4 +1,4 @@
-"""Laws with a piecewise constant hazard."""
+"""Distributions with a piecewise constant hazard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["PiecewiseExponential"]
 
 
 class PiecewiseExponential(ByHazard):
-    r"""The law with a constant hazard on each of J intervals, :math:`P(T>t)=\exp\{-\int_0^t h(s)\,ds\}`.
+    r"""The distribution with a constant hazard on each of J intervals, :math:`P(T>t)=\exp\{-\int_0^t h(s)\,ds\}`.
 
     The hazard is ``rates[:, j]`` on :math:`[b_j,b_{j+1})` with :math:`b_0=0` and :math:`b_J=\infty`.
 
@@ -31,10 +31,10 @@ class PiecewiseExponential(ByHazard):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.PiecewiseExponential(times=[1.0, 3.0], rates=[[0.5, 0.1, 1.0], [0.2, 0.2, 0.0]])
-    >>> law.sf(3.0).round(3), law.mass_at_infinity().round(3)
+    >>> distribution = cs.PiecewiseExponential(times=[1.0, 3.0], rates=[[0.5, 0.1, 1.0], [0.2, 0.2, 0.0]])
+    >>> distribution.sf(3.0).round(3), distribution.mass_at_infinity().round(3)
     (array([0.497, 0.549]), array([0.   , 0.549]))
-    >>> law.icdf(0.5).round(3)
+    >>> distribution.icdf(0.5).round(3)
     array([2.931,   inf])
     """
 
@@ -62,7 +62,7 @@ class PiecewiseExponential(ByHazard):
             raise InvalidInputError(
                 "PiecewiseExponential needs one rate more than times, since the first interval starts at 0 "
                 f"and the last never ends: times (J - 1,) or (n, J - 1) with rates (J,) or (n, J); {times} "
-                f"and {rates} came."
+                f"got and {rates}."
             )
         common_rows(times=times[0], rates=rates[0])
 

@@ -96,7 +96,7 @@ class Polyline(Curve):
 
 
 class PiecewiseLinear(Polyline):
-    r"""The law whose survival curve is linear between given times.
+    r"""The distribution whose survival curve is linear between given times.
 
     The curve starts at :math:`P(T>0)=1` and goes straight from there to the first time, from time to time,
     and stays flat after the last: what is left there sits at infinity. The density is the slope of the
@@ -118,10 +118,10 @@ class PiecewiseLinear(Polyline):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.PiecewiseLinear(times=[1.0, 2.0, 4.0], sf=[[0.8, 0.4, 0.4], [0.9, 0.6, 0.0]])
-    >>> law.sf(1.5).round(3), law.icdf(0.5).round(3)
+    >>> distribution = cs.PiecewiseLinear(times=[1.0, 2.0, 4.0], sf=[[0.8, 0.4, 0.4], [0.9, 0.6, 0.0]])
+    >>> distribution.sf(1.5).round(3), distribution.icdf(0.5).round(3)
     (array([0.6 , 0.75]), array([1.75 , 2.333]))
-    >>> law.mass_at_infinity()
+    >>> distribution.mass_at_infinity()
     array([0.4, 0. ])
     """
 
@@ -130,6 +130,6 @@ class PiecewiseLinear(Polyline):
         at_zero = to_numpy((self._times[:, :1] == 0) & (self._levels[:, :1] != self._start))
         if at_zero.any():
             raise InvalidInputError(
-                "PiecewiseLinear starts at P(T > 0) = 1, but mass at time 0 came in "
+                "got PiecewiseLinear starts at P(T > 0) = 1, but mass at time 0 in "
                 f"{name_rows(np.nonzero(at_zero)[0])}. Use Step for atoms."
             )

@@ -15,9 +15,9 @@ __all__ = ["PointMass"]
 
 
 class PointMass(Univariate):
-    r"""The law with all mass at one time: :math:`P(T>t)=\mathbb 1\{t<c\}`.
+    r"""The distribution with all mass at one time: :math:`P(T>t)=\mathbb 1\{t<c\}`.
 
-    As a law of C it says that the censoring time is known: ``PointMass(c)`` for administrative or
+    As a censoring distribution it says that the censoring time is known: ``PointMass(c)`` for administrative or
     observed censoring times, ``PointMass(inf)`` for no censoring at all.
 
     Parameters
@@ -28,8 +28,8 @@ class PointMass(Univariate):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.PointMass([2.0, float("inf")])
-    >>> law.sf(2.0), law.sf_left(2.0)
+    >>> distribution = cs.PointMass([2.0, float("inf")])
+    >>> distribution.sf(2.0), distribution.sf_left(2.0)
     (array([0., 1.]), array([1., 1.]))
     """
 
@@ -89,7 +89,11 @@ class PointMass(Univariate):
 
     def censor_at(self, tau: Array) -> PointMass:
         """The point mass at min(c, tau)."""
-        law = self._fitting(tau)
-        tau = as_float(tau, "tau", like=law._location)
+        distribution = self._fitting(tau)
+        tau = as_float(tau, "tau", like=distribution._location)
         check_positive(tau, "tau", zero=True, infinite=True)
-        return PointMass(law._xp.minimum(law.location, tau + law._xp.zeros_like(law.location)))
+        return PointMass(
+            distribution._xp.minimum(
+                distribution.location, tau + distribution._xp.zeros_like(distribution.location)
+            )
+        )

@@ -1,4 +1,4 @@
-"""Step laws that share one baseline hazard."""
+"""Step distributions that share one baseline hazard."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class ProportionalHazards(Univariate):
     --------
     >>> import censcore as cs
     >>> from censcore.distributions import ProportionalHazards
-    >>> law = ProportionalHazards([1.0, 2.0], [0.1, 0.5], risk=[1.0, 3.0])
-    >>> law.sf(2.0).round(3), law.sf_left(2.0).round(3)
+    >>> distribution = ProportionalHazards([1.0, 2.0], [0.1, 0.5], risk=[1.0, 3.0])
+    >>> distribution.sf(2.0).round(3), distribution.sf_left(2.0).round(3)
     (array([0.607, 0.223]), array([0.905, 0.741]))
-    >>> law.icdf(0.3)
+    >>> distribution.icdf(0.3)
     array([2., 2.])
     """
 
@@ -57,12 +57,12 @@ class ProportionalHazards(Univariate):
         if self._times.ndim != 1 or tuple(self._hazard.shape) != tuple(self._times.shape):
             raise InvalidInputError(
                 "times and cumulative_hazard must be one-dimensional and equally long; shapes "
-                f"{tuple(self._times.shape)} and {tuple(self._hazard.shape)} came."
+                f"got {tuple(self._times.shape)} and {tuple(self._hazard.shape)}."
             )
         self._check_baseline()
         if self._risk.ndim > 1:
             raise InvalidInputError(
-                f"risk must be a number or one per row; an array of shape {tuple(self._risk.shape)} came."
+                f"risk must be a number or one per row; got an array of shape {tuple(self._risk.shape)}."
             )
         check_positive(self._risk, "risk")
         self._times, self._hazard = self._times[None, :], self._hazard[None, :]
@@ -164,9 +164,9 @@ class ProportionalHazards(Univariate):
         rows = max(len(self), a.shape[0])
 
         def part(some: slice) -> Array:
-            law = self.take(some) if len(self) > 1 else self
+            distribution = self.take(some) if len(self) > 1 else self
             low, high = (t if t.shape[0] == 1 else t[some] for t in (a, b))
-            return law._area(low, high)
+            return distribution._area(low, high)
 
         if requires_grad(self._risk) or requires_grad(self._hazard):
             return part(slice(0, rows))
@@ -195,21 +195,21 @@ class ProportionalHazards(Univariate):
         return self._times
 
     def _make_panel_edges(self) -> Array:
-        """Between its jumps the law is constant, so no quantiles are needed."""
+        """Between its jumps the distribution is constant, so no quantiles are needed."""
         return self._times
 
     def censor_at(self, tau: Array) -> Univariate:
-        """The law of min(T, tau); of the same kind where ``tau`` is one number."""
-        law = self._fitting(tau)
-        end = as_float(tau, "tau", like=law._times)
+        """The distribution of min(T, tau); of the same kind where ``tau`` is one number."""
+        distribution = self._fitting(tau)
+        end = as_float(tau, "tau", like=distribution._times)
         check_positive(end, "tau", zero=True, infinite=True)
-        xp = law._xp
+        xp = distribution._xp
         if end.reshape(-1).shape[0] > 1 or bool(xp.isinf(end).any()):
-            return super(ProportionalHazards, law).censor_at(end)
-        end = xp.astype(end.reshape(1, 1), law._times.dtype)
-        kept = int(law._passed(end, "left")[0, 0])
-        other = law._map(lambda array: array)
-        other._times = xp.concat([law._times[:, :kept], end], axis=1)
-        other._hazard = xp.concat([law._hazard[:, :kept], xp.full_like(end, np.inf)], axis=1)
-        other._neutral = law._neutral and is_neutral(tau)
+            return super(ProportionalHazards, distribution).censor_at(end)
+        end = xp.astype(end.reshape(1, 1), distribution._times.dtype)
+        kept = int(distribution._passed(end, "left")[0, 0])
+        other = distribution._map(lambda array: array)
+        other._times = xp.concat([distribution._times[:, :kept], end], axis=1)
+        other._hazard = xp.concat([distribution._hazard[:, :kept], xp.full_like(end, np.inf)], axis=1)
+        other._neutral = distribution._neutral and is_neutral(tau)
         return other

@@ -16,7 +16,7 @@ _TAILS = ("exponential", "infinity", "last")
 
 
 class Quantiles(Polyline):
-    r"""The law with given quantiles: the CDF is linear between them, from (0, 0) on.
+    r"""The distribution with given quantiles: the CDF is linear between them, from (0, 0) on.
 
     Beyond the last quantile :math:`v_L` of level :math:`p_L` nothing is given, and ``tail`` says what holds:
 
@@ -31,15 +31,15 @@ class Quantiles(Polyline):
         Distinct, in (0, 1). In any order: columns of values are sorted with their levels.
     values : array, (L,) or (n, L)
         The quantiles, finite, non-negative and not decreasing with the level. Equal ones make an atom, and
-        a law with atoms has no log score.
+        a distribution with atoms has no log score.
     tail : {"exponential", "infinity", "last"}
         The rule beyond the last quantile.
 
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 5.0], [2.0, 3.0, 4.0]])
-    >>> law.icdf([[0.1, 0.3, 0.9, 0.99]]).round(3)
+    >>> distribution = cs.Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 5.0], [2.0, 3.0, 4.0]])
+    >>> distribution.icdf([[0.1, 0.3, 0.9, 0.99]]).round(3)
     array([[1.   , 1.5  , 5.   , 9.292],
            [2.   , 2.5  , 4.   , 5.431]])
     """
@@ -48,7 +48,7 @@ class Quantiles(Polyline):
 
     def __init__(self, levels: Array, values: Array, *, tail: str = "exponential") -> None:
         if tail not in _TAILS:
-            raise InvalidInputError(f"tail must be one of {_TAILS}; {tail!r} came.")
+            raise InvalidInputError(f"tail must be one of {_TAILS}; got {tail!r}.")
         self.tail, self._falls = tail, False
         named = {"levels": levels, "values": values}
         named = {name: part if is_neutral(part) else as_float(part, name) for name, part in named.items()}
@@ -69,14 +69,14 @@ class Quantiles(Polyline):
             hint = " It looks transposed: pass values.T." if values.ndim == 2 and values.shape[0] == L else ""
             raise InvalidInputError(
                 f"levels must have shape (L,) and values (n, L) or (L,); {tuple(levels.shape)} and "
-                f"{tuple(values.shape)} came.{hint}"
+                f"got {tuple(values.shape)}.{hint}"
             )
         check_levels(levels)
         check_positive(values, "values", zero=True)
         order = xp.argsort(levels, stable=True)
         self._levels, self._times = levels[order][None, :], values.reshape(-1, L)[:, order]
         if bool(xp.any(self._levels[:, 1:] == self._levels[:, :-1])):
-            raise InvalidInputError(f"levels must be distinct; {to_numpy(self._levels[0]).tolist()} came.")
+            raise InvalidInputError(f"levels must be distinct; got {to_numpy(self._levels[0]).tolist()}.")
         crossing = to_numpy(self._times[:, 1:] < self._times[:, :-1])
         if crossing.any():
             row, column = np.argwhere(crossing)[0]
@@ -117,7 +117,7 @@ class Quantiles(Polyline):
 
     @property
     def has_density(self) -> bool:  # type: ignore[override]
-        """Whether the law has no atoms: no equal quantiles, and no mass put at the last."""
+        """Whether the distribution has no atoms: no equal quantiles, and no mass put at the last."""
         return self._remember("has density", lambda: not self._atoms().size)
 
     def _atoms(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Laws of SciPy."""
+"""Distributions of SciPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ScipyDistribution"]
 
 
 class ScipyDistribution(Univariate):
-    r"""A frozen continuous distribution of :mod:`scipy.stats` on [0, inf), with one law per row.
+    r"""A frozen continuous distribution of :mod:`scipy.stats` on [0, inf), with one distribution per row.
 
     Parameters
     ----------
@@ -27,15 +27,15 @@ class ScipyDistribution(Univariate):
     Notes
     -----
     NumPy only: SciPy computes no gradients. Accuracy and speed are those of SciPy's own methods, so prefer
-    the laws of this package where they exist. Discrete distributions are refused, since their atoms matter:
+    the distributions of this package where they exist. Discrete distributions are refused, since their atoms matter:
     use ``Step(times, cdf=frozen.cdf(times))``.
 
     Examples
     --------
     >>> import censcore as cs, scipy.stats
     >>> from censcore.distributions import ScipyDistribution
-    >>> law = ScipyDistribution(scipy.stats.burr12(2.0, 1.5, scale=[1.0, 3.0]))
-    >>> law.sf(1.0).round(3)
+    >>> distribution = ScipyDistribution(scipy.stats.burr12(2.0, 1.5, scale=[1.0, 3.0]))
+    >>> distribution.sf(1.0).round(3)
     array([0.354, 0.854])
     """
 
@@ -63,7 +63,7 @@ class ScipyDistribution(Univariate):
             )
         if (low < 0).any():
             raise InvalidInputError(
-                f"The support of {self._dist.name} starts at {low.min():g}; laws of event times live on "
+                f"The support of {self._dist.name} starts at {low.min():g}; distributions of event times live on "
                 "[0, inf). Truncate it (scipy.stats.truncate, truncnorm) or shift it with loc."
             )
 
@@ -93,11 +93,11 @@ class ScipyDistribution(Univariate):
         return values
 
     def like(self, array: Array) -> Self:
-        """The same laws in the dtype of ``array``, a NumPy array."""
+        """The same distributions in the dtype of ``array``, a NumPy array."""
         if is_torch(array):
             raise InvalidTypeError(
                 f"ScipyDistribution({self._dist.name}) computes in NumPy only and met a torch tensor. Use a "
-                "law of censcore (Weibull, LogNormal, Gamma, ...), or convert the outcome to NumPy."
+                "distribution of censcore (Weibull, LogNormal, Gamma, ...), or convert the outcome to NumPy."
             )
         return super().like(array)
 
@@ -130,12 +130,12 @@ def _continuous(frozen: Any) -> Any:
     dist = getattr(frozen, "dist", None)
     if isinstance(dist, rv_discrete):
         raise InvalidTypeError(
-            f"The discrete distribution {dist.name} came; its atoms matter, so give them: "
+            f"got The discrete distribution {dist.name}; its atoms matter, so give them: "
             "Step(times, cdf=frozen.cdf(times)) with every time that has mass."
         )
     if not isinstance(dist, rv_continuous):
         raise InvalidTypeError(
             f"A frozen continuous distribution of scipy.stats was expected, such as burr12(2.0, 1.5); "
-            f"{type(frozen).__name__} came."
+            f"got {type(frozen).__name__}."
         )
     return dist

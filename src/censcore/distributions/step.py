@@ -13,7 +13,7 @@ __all__ = ["Step"]
 
 
 class Step(Curve):
-    r"""The law with a right-continuous step function as its survival curve.
+    r"""The distribution with a right-continuous step function as its survival curve.
 
     :math:`P(T>t)` is 1 before the first time, the level of the last time at or before t afterwards; what
     is left after the last time sits at infinity. All mass sits in atoms, at times whose level drops.
@@ -34,10 +34,10 @@ class Step(Curve):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Step(times=[1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0]])
-    >>> law.sf(2.0), law.sf_left(2.0)
+    >>> distribution = cs.Step(times=[1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0]])
+    >>> distribution.sf(2.0), distribution.sf_left(2.0)
     (array([0.5, 0.6]), array([0.8, 0.9]))
-    >>> law.icdf(0.5), law.mass_at_infinity()
+    >>> distribution.icdf(0.5), distribution.mass_at_infinity()
     (array([2., 4.]), array([0.5, 0. ]))
     """
 
@@ -101,20 +101,20 @@ class Step(Curve):
         return xp.cumulative_sum(widths * heights, axis=1)
 
     def censor_at(self, tau: Array) -> Univariate:
-        """The law of min(T, tau); itself a step law where all rows share the times and ``tau``."""
-        law = self._fitting(tau)
-        end = as_float(tau, "tau", like=law._times)
+        """The distribution of min(T, tau); itself a step distribution where all rows share the times and ``tau``."""
+        distribution = self._fitting(tau)
+        end = as_float(tau, "tau", like=distribution._times)
         check_positive(end, "tau", zero=True, infinite=True)
-        if law._times.shape[0] > 1 or end.reshape(-1).shape[0] > 1:
-            return super(Step, law).censor_at(end)
-        xp = law._xp
+        if distribution._times.shape[0] > 1 or end.reshape(-1).shape[0] > 1:
+            return super(Step, distribution).censor_at(end)
+        xp = distribution._xp
         if bool(xp.isinf(end).all()):
-            return law
-        end = xp.astype(end.reshape(1, 1), law._times.dtype)
-        kept = int(law._knots_passed(end, "left")[0, 0])
-        times = xp.concat([law._times[:, :kept], end], axis=1)
-        all_gone = xp.full_like(law._levels[:, :1], 1 - law._start)
-        levels = xp.concat([law._levels[:, :kept], all_gone], axis=1)
-        other = Step._trusted(times, levels, falls=law._falls)
-        other._neutral = law._neutral and is_neutral(tau)
+            return distribution
+        end = xp.astype(end.reshape(1, 1), distribution._times.dtype)
+        kept = int(distribution._knots_passed(end, "left")[0, 0])
+        times = xp.concat([distribution._times[:, :kept], end], axis=1)
+        all_gone = xp.full_like(distribution._levels[:, :1], 1 - distribution._start)
+        levels = xp.concat([distribution._levels[:, :kept], all_gone], axis=1)
+        other = Step._trusted(times, levels, falls=distribution._falls)
+        other._neutral = distribution._neutral and is_neutral(tau)
         return other

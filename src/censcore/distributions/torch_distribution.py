@@ -1,4 +1,4 @@
-"""Laws of torch.distributions."""
+"""Distributions of torch.distributions."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _OWN: dict[str, tuple[Callable[..., Univariate], tuple[str, ...]]] = {
 
 
 def from_torch(distribution: Any) -> Distribution:
-    """The law of a ``torch.distributions`` object with batch shape (n,) or (); gradients are kept.
+    """The distribution of a ``torch.distributions`` object with batch shape (n,) or (); gradients are kept.
 
-    Families that this package has become its own laws, ``MixtureSameFamily`` a mixture of them, and
-    ``Independent(..., 1)`` a joint law with independent coordinates.
+    Families that this package has become its own distributions, ``MixtureSameFamily`` a mixture of them, and
+    ``Independent(..., 1)`` a joint distribution with independent coordinates.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def from_torch(distribution: Any) -> Distribution:
     if distribution.event_shape or len(batch) > 1:
         raise InvalidInputError(
             f"torch.distributions.{kind} of batch shape {batch} and event shape "
-            f"{tuple(distribution.event_shape)} came; one event time per row, batch shape (n,), was "
+            f"got {tuple(distribution.event_shape)}; one event time per row, batch shape (n,), was "
             "expected. For "
             "several event times use torch.distributions.Independent(base, 1) with base of shape (n, k)."
         )
@@ -68,11 +68,11 @@ def _column(j: int) -> Callable[[Array], Array]:
 
 
 def _one(distribution: Any, chosen: Callable[[Array], Array]) -> Univariate:
-    """The law of one time; ``chosen`` picks the part of every parameter that belongs to it."""
+    """The distribution of one time; ``chosen`` picks the part of every parameter that belongs to it."""
     name = type(distribution).__name__
     if name in _OWN:
-        law, parameters = _OWN[name]
-        return law(*(chosen(getattr(distribution, parameter)) for parameter in parameters))
+        distribution, parameters = _OWN[name]
+        return distribution(*(chosen(getattr(distribution, parameter)) for parameter in parameters))
     return TorchDistribution(distribution, chosen)
 
 
@@ -127,7 +127,7 @@ class TorchDistribution(Univariate):
         return self._family(**{name: getattr(self, f"_{name}") for name in self._names}, validate_args=False)
 
     def like(self, array: Array) -> Self:
-        """The same laws in the dtype and on the device of ``array``, a tensor."""
+        """The same distributions in the dtype and on the device of ``array``, a tensor."""
         if not is_torch(array):
             raise InvalidTypeError(
                 f"torch.distributions.{self._family.__name__} computes in torch only and met a NumPy array. "

@@ -1,4 +1,4 @@
-"""The uniform law."""
+"""The uniform distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Parametric):
-    r"""Uniform law on [low, high], :math:`P(T>t)=(b-t)/(b-a)` for :math:`a\le t\le b`.
+    r"""Uniform distribution on [low, high], :math:`P(T>t)=(b-t)/(b-a)` for :math:`a\le t\le b`.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ class Uniform(Parametric):
 
     Notes
     -----
-    As for every law on [0, inf], the quantile of level 0 is inf{t >= 0: F(t) >= 0} = 0, not ``low``.
+    As for every distribution on [0, inf], the quantile of level 0 is inf{t >= 0: F(t) >= 0} = 0, not ``low``.
 
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Uniform(low=0.0, high=[4.0, 10.0])
-    >>> law.sf(3.0)
+    >>> distribution = cs.Uniform(low=0.0, high=[4.0, 10.0])
+    >>> distribution.sf(3.0)
     array([0.25, 0.7 ])
     """
 

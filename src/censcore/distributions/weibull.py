@@ -1,4 +1,4 @@
-"""The Weibull law."""
+"""The Weibull distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Weibull"]
 
 
 class Weibull(ByHazard, Parametric):
-    r"""Weibull law, :math:`P(T>t)=\exp\{-(t/\lambda)^a\}`.
+    r"""Weibull distribution, :math:`P(T>t)=\exp\{-(t/\lambda)^a\}`.
 
     Parameters
     ----------
@@ -24,10 +24,10 @@ class Weibull(ByHazard, Parametric):
     Examples
     --------
     >>> import censcore as cs
-    >>> law = cs.Weibull(shape=1.5, scale=[1.0, 2.0])
-    >>> law.sf(1.0).round(3)
+    >>> distribution = cs.Weibull(shape=1.5, scale=[1.0, 2.0])
+    >>> distribution.sf(1.0).round(3)
     array([0.368, 0.702])
-    >>> law.icdf(0.5).round(3)
+    >>> distribution.icdf(0.5).round(3)
     array([0.783, 1.566])
     """
 

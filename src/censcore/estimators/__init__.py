@@ -1,4 +1,4 @@
-"""Estimators of event-time laws: ``fit(X, y)``, then ``predict_distribution(X)``."""
+"""Estimators of event-time distributions: ``fit(X, y)``, then ``predict_distribution(X)``."""
 
 from censcore.estimators._base import SurvivalEstimator
 from censcore.estimators.adapted import Adapted

@@ -20,7 +20,7 @@ class NotFitted(NotFittedError, SklearnNotFittedError):
 
 
 class SurvivalEstimator(BaseEstimator, ABC):
-    """An estimator of the law of an event time given covariates.
+    """An estimator of the distribution of an event time given covariates.
 
     A subclass keeps the arguments of its ``__init__`` unchanged under their own names, as scikit-learn
     asks, and ends what it learns in an underscore; ``get_params``, ``set_params`` and
@@ -44,7 +44,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
 
     @abstractmethod
     def predict_distribution(self, X: Any = None) -> Distribution:
-        """The law of the event time of each row of X; one law for all rows where X plays no part."""
+        """The distribution of the event time of each row of X; one distribution for all rows where X plays no part."""
 
     def _check_fitted(self) -> None:
         if not any(name.endswith("_") and not name.startswith("_") for name in vars(self)):
@@ -56,7 +56,7 @@ def one_event_time(y: Any, estimator: str) -> RightCensored:
     y = as_outcome(y)
     if y.time.ndim > 1:
         raise InvalidInputError(
-            f"{estimator} estimates the law of one event time; the outcome has {y.k} per row. Fit it to "
+            f"{estimator} estimates the distribution of one event time; the outcome has {y.k} per row. Fit it to "
             "y.marginal(j) for each j, or to y.first()."
         )
     return y

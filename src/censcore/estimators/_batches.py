@@ -31,14 +31,14 @@ class Batches:
 
     def __init__(self, n_rows: int, batch_size: int, groups: np.ndarray | None = None) -> None:
         if batch_size < 1:
-            raise InvalidInputError(f"batch_size must be at least 1; {batch_size} came.")
+            raise InvalidInputError(f"batch_size must be at least 1; got {batch_size}.")
         self.n_rows = n_rows
         self.count = max(1, round(n_rows / batch_size))
         self._groups: np.ndarray | None = None
         self._whole = np.int32 if n_rows < 2**31 else np.int64
         if groups is not None:
             if len(groups) != n_rows:
-                raise InvalidInputError(f"groups must have one value per row ({n_rows}); {len(groups)} came.")
+                raise InvalidInputError(f"groups must have one value per row ({n_rows}); got {len(groups)}.")
             number, self._sizes = np.unique(groups, return_inverse=True, return_counts=True)[1:]
             self._groups = number.astype(self._whole)
             self.count = max(self.count, int(self._sizes.max()))

@@ -36,7 +36,7 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 def column_of(X: Any, column: str | int) -> np.ndarray:
     """One column of X, by its name (frames) or its number."""
     if X is None:
-        raise InvalidInputError(f"X is needed for its column {column!r}; None came.")
+        raise InvalidInputError(f"X is needed for its column {column!r}; got None.")
     if hasattr(X, "columns"):
         import narwhals as nw
 
@@ -62,7 +62,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
         return np.ones(n)
     weights = to_numpy(sample_weight).astype(np.float64)
     if weights.shape != (n,):
-        raise InvalidInputError(f"sample_weight must have shape ({n},); {weights.shape} came.")
+        raise InvalidInputError(f"sample_weight must have shape ({n},); got {weights.shape}.")
     check_positive(weights, "sample_weight", zero=True)
     if not weights.sum() > 0:
         raise InvalidInputError("sample_weight must not be zero in every row.")

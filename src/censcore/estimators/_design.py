@@ -24,7 +24,7 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
         if not reset and estimator.n_features_in_:
             raise InvalidInputError(
                 f"This {type(estimator).__name__} was fitted with {estimator.n_features_in_} covariates; "
-                "none came."
+                "got none."
             )
         if reset:
             estimator.n_features_in_ = 0
@@ -32,12 +32,12 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
         return None
     if not reset and estimator.n_features_in_ == 0:
         return None
-    _refuse_categories(X)
+    _check_categories(X)
     X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X)  # sparse: scikit-learn refuses
     return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
 
 
-def _refuse_categories(X: Any) -> None:
+def _check_categories(X: Any) -> None:
     if not hasattr(X, "columns"):
         return
     import narwhals as nw
@@ -73,7 +73,7 @@ class Standardised:
         names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(X.shape[1])])
         return cls(Z, center, scale, [str(name) for name in names])
 
-    def refuse_collinear(self, weight: np.ndarray, estimator: str) -> None:
+    def check_collinear(self, weight: np.ndarray, estimator: str) -> None:
         """Without a penalty, linearly dependent columns leave the coefficients undetermined."""
         gram = (self.Z * (weight / weight.sum())[:, None]).T @ self.Z
         values, vectors = np.linalg.eigh(gram)
@@ -88,7 +88,7 @@ class Standardised:
         involved = np.abs(direction) > 0.05 * np.abs(direction).max()
         return [name for name, there in zip(self.names, involved, strict=True) if there][:10]
 
-    def refuse_separation(self, information: np.ndarray, estimator: str) -> None:
+    def check_separation(self, information: np.ndarray, estimator: str) -> None:
         """Where the likelihood grows without end in some direction, its curvature there is nil.
 
         The last rows and columns of ``information`` belong to the columns of X, others may come before.

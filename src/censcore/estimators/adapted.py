@@ -27,7 +27,7 @@ _PRODUCT_LIMIT = {"KaplanMeierFitter", "SurvivalTree", "RandomSurvivalForest", "
 class Adapted(SurvivalEstimator):
     """A survival estimator of scikit-survival, lifelines or your own, with ``predict_distribution``.
 
-    So it can be compared, cross-validated, and estimate the law of C: ``Censoring(Adapted(model))``.
+    So it can be compared, cross-validated, and estimate the censoring distribution: ``Censoring(Adapted(model))``.
 
     Parameters
     ----------
@@ -80,13 +80,13 @@ class Adapted(SurvivalEstimator):
         return self
 
     def predict_distribution(self, X: Any = None) -> Distribution:
-        """The law that the model forecasts for each row of X; one for all rows where X plays no part."""
+        """The distribution that the model forecasts for each row of X; one for all rows where X plays no part."""
         fitted_here = hasattr(self, "model_")
         model = self.model_ if fitted_here else self.model
         if _comes_from(model, "lifelines") and X is not None and hasattr(model, "predict_survival_function"):
             X = _frame(X)
         try:
-            law = as_forecast(model, X, interpolation=self.interpolation)
+            distribution = as_forecast(model, X, interpolation=self.interpolation)
         except (SklearnNotFittedError, AttributeError, InvalidTypeError) as error:
             if fitted_here:
                 raise
@@ -95,7 +95,7 @@ class Adapted(SurvivalEstimator):
                 "Call fit(X, y)."
             ) from error
         reference = getattr(self, "_reference", None)
-        return law.like(reference) if is_torch(reference) else law
+        return distribution.like(reference) if is_torch(reference) else distribution
 
 
 def _comes_from(model: Any, library: str) -> bool:
@@ -120,7 +120,7 @@ def _fit_lifelines(model: Any, X: Any, y: RightCensored, weight: np.ndarray | No
         model.fit(time, event, **({} if weight is None else {"weights": weight}))
         return
     if X is None:
-        raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; none came.")
+        raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got none.")
     frame = _frame(X)
     columns = {"time": time, "event": event.astype(int)}
     columns |= {} if weight is None else {"weight": weight}

@@ -1,4 +1,4 @@
-"""Forecasts from elsewhere as laws of this package."""
+"""Forecasts from elsewhere as distributions of this package."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def as_forecast(
     n: int | None = None,
     interpolation: str = "step",
 ) -> Distribution:
-    """A forecast of any common kind as a law with one row per subject.
+    """A forecast of any common kind as a distribution with one row per subject.
 
     Parameters
     ----------
     forecast : object
         One of
 
-        - a law of this package: returned as it is;
+        - a distribution of this package: returned as it is;
         - a fitted model, asked for the rows of ``X``: anything with ``predict_distribution``,
           ``predict_survival_function`` (scikit-survival, lifelines) or ``predict_surv_df`` (pycox), and
           lifelines' univariate fitters, for which X plays no part;
@@ -41,7 +41,7 @@ def as_forecast(
           lifelines and pycox give them;
         - a matrix (n, q) of survival probabilities, rows being subjects, with ``times`` (q,);
         - a table (n, q) of quantiles, rows being subjects, with ``levels`` (q,);
-        - a ``torch.distributions`` object or a frozen SciPy distribution, one law per row.
+        - a ``torch.distributions`` object or a frozen SciPy distribution, one distribution per row.
     X : array or frame, optional
         Covariates of the rows to forecast, where ``forecast`` is a model.
     times, levels : array, optional
@@ -67,18 +67,18 @@ def as_forecast(
     array([0.65, 0.45])
     """
     if interpolation not in ("step", "linear"):
-        raise InvalidInputError(f"interpolation must be 'step' or 'linear'; {interpolation!r} came.")
-    law = _law(forecast, X, times, levels, interpolation)
+        raise InvalidInputError(f"interpolation must be 'step' or 'linear'; got {interpolation!r}.")
+    distribution = _distribution(forecast, X, times, levels, interpolation)
     expected = _rows(X) if n is None else n
-    if expected is not None and len(law) not in (1, expected):
+    if expected is not None and len(distribution) not in (1, expected):
         raise InvalidInputError(
-            f"The forecast has {len(law)} rows and {expected} subjects were expected."
-            f"{_orientation(law, expected)}"
+            f"The forecast has {len(distribution)} rows and {expected} subjects were expected."
+            f"{_orientation(distribution, expected)}"
         )
-    return law
+    return distribution
 
 
-def _law(forecast: Any, X: Any, times: Array, levels: Array, interpolation: str) -> Distribution:
+def _distribution(forecast: Any, X: Any, times: Array, levels: Array, interpolation: str) -> Distribution:
     if isinstance(forecast, Distribution):
         return forecast
     if _is_model(forecast):
@@ -114,7 +114,7 @@ def _is_model(forecast: Any) -> bool:
 
 
 def survival_of(model: Any, X: Any, interpolation: str = "step") -> Distribution:
-    """The laws that a fitted model of another library (or of this one) forecasts for the rows of X."""
+    """The distributions that a fitted model of another library (or of this one) forecasts for the rows of X."""
     if hasattr(model, "predict_distribution"):
         return model.predict_distribution(X)
     if not hasattr(model, "predict_survival_function") and hasattr(model, "survival_function_"):
@@ -154,7 +154,7 @@ def _from_matrix(table: Any, times: Array, interpolation: str) -> Distribution:
     if hasattr(table, "columns"):
         _check_labels(table.columns, times)
     times = times if is_neutral(times) or hasattr(times, "shape") else np.asarray(times)
-    _refuse_other_curves(to_numpy(sf))
+    _check_other_curves(to_numpy(sf))
     return _curve(times, sf, interpolation)
 
 
@@ -181,7 +181,7 @@ def _from_frame(frame: Any, interpolation: str) -> Distribution:
     except (TypeError, ValueError) as error:
         raise InvalidTypeError(
             "The index of a frame of survival probabilities must be the times (columns are subjects, as in "
-            f"lifelines and pycox); {frame.index[:3].tolist()} came. If rows are subjects, pass times= "
+            f"lifelines and pycox); got {frame.index[:3].tolist()}. If rows are subjects, pass times= "
             "for the columns."
         ) from error
     sf = frame.to_numpy(dtype=np.float64).T
@@ -190,20 +190,20 @@ def _from_frame(frame: Any, interpolation: str) -> Distribution:
             f"The frame of shape {frame.shape} falls along its rows and not down its columns, so rows seem "
             "to be subjects and columns times. The index must be the times: pass frame.T, or times=..."
         )
-    _refuse_other_curves(sf)
+    _check_other_curves(sf)
     times, kept = _distinct(times, sf)
     return _curve(times, sf[:, kept], interpolation)
 
 
 def _distinct(times: np.ndarray, sf: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Times that are repeated with the same survival are one; with another they are refused by the law."""
+    """Times that are repeated with the same survival are one; with another they are refused by the distribution."""
     order = np.argsort(times, kind="stable")
     again = np.append(False, (np.diff(times[order]) == 0) & (np.diff(sf[:, order], axis=1) == 0).all(axis=0))
     kept = order[~again]
     return times[kept], kept
 
 
-def _refuse_other_curves(sf: np.ndarray) -> None:
+def _check_other_curves(sf: np.ndarray) -> None:
     """Curves that are something else: distribution functions or cumulative hazards."""
     if sf.ndim != 2 or sf.shape[1] < 2:
         return
@@ -230,15 +230,15 @@ def _from_step_functions(functions: Sequence[Any], interpolation: str) -> Distri
     if all(len(grid) == len(grids[0]) and (grid == grids[0]).all() for grid in grids):
         return _from_matrix(np.stack(levels), grids[0], interpolation)
     if interpolation == "linear":
-        raise InvalidInputError("Step functions on different times are steps; interpolation='linear' came.")
+        raise InvalidInputError("Step functions on different times are steps; got interpolation='linear'.")
     times = np.unique(np.concatenate(grids))
     passed = [np.searchsorted(grid, times, side="right") for grid in grids]
     sf = [np.append(1.0, level)[count] for level, count in zip(levels, passed, strict=True)]
     return _from_matrix(np.stack(sf), times, interpolation)
 
 
-def _orientation(law: Distribution, expected: int) -> str:
-    times = getattr(law, "_times", None)
+def _orientation(distribution: Distribution, expected: int) -> str:
+    times = getattr(distribution, "_times", None)
     if times is not None and times.shape[-1] == expected:
         return " It has as many times: is the table transposed (times as rows, subjects as columns)?"
     return ""

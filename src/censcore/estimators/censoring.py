@@ -42,7 +42,7 @@ def origin_of(distribution: Distribution) -> Origin | None:
 
 
 class Censoring(SurvivalEstimator):
-    r"""The distribution of the censoring time C, by any estimator of event times on the flipped problem.
+    r"""The distribution of the censoring time C, by any estimator of event times on the flipped inputs.
 
     Censoring becomes the event and the event censors it. Since :math:`\Delta=\mathbb 1\{T\le C\}` events
     come first at ties: whoever has an event at y is at risk of censoring only before y (see
@@ -61,10 +61,10 @@ class Censoring(SurvivalEstimator):
     estimator : estimator
         Anything with ``fit(X, y)`` and ``predict_distribution(X)``; it is cloned, not changed.
     cv : int, splitter or iterable of (train, test), optional
-        Folds of :meth:`fit_predict_distribution`, so that no row's law is fitted to that row.
+        Folds of :meth:`fit_predict_distribution`, so that no row's distribution is fitted to that row.
     shared : bool, optional
-        Outcomes of several event times: one C per row for all of them (a law of one time), or one C per
-        event time (``Independent`` laws). Without it, shared where the data allow it.
+        Outcomes of several event times: one C per row for all of them (a distribution of one time), or one C per
+        event time (``Independent`` distributions). Without it, shared where the data allow it.
     random_state : int
         Seed of the folds where ``cv`` is a number.
 
@@ -158,7 +158,7 @@ class Censoring(SurvivalEstimator):
     def fit_predict_distribution(
         self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
     ) -> Distribution:
-        """The law of C for each row, fitted without the row's own fold where ``cv`` is given.
+        """The censoring distribution for each row, fitted without the row's own fold where ``cv`` is given.
 
         The estimator itself is fitted to all rows, ready for new ones. Rows of one value of ``groups``
         stay in one fold.
@@ -169,7 +169,7 @@ class Censoring(SurvivalEstimator):
             return self.predict_distribution(X)
         folds = self._folds(y, groups)
         self._fold_fits = [self._fit_fold(X, y, sample_weight, train) for train, _ in folds]
-        laws: list[Any] = [
+        distributions: list[Any] = [
             fit.predict_distribution(take_rows(X, test))
             for fit, (_, test) in zip(self._fold_fits, folds, strict=True)
         ]
@@ -178,10 +178,10 @@ class Censoring(SurvivalEstimator):
             self.fold_[test] = number
         self._fold_train = [train for train, _ in folds]
         if self.shared_:
-            predicted = Grouped(laws, self.fold_)
+            predicted = Grouped(distributions, self.fold_)
             _ORIGINS[predicted] = Origin(self, X, out_of_fold=True)
             return predicted
-        marginals = [[law.marginal(j) for law in laws] for j in range(y.k)]
+        marginals = [[distribution.marginal(j) for distribution in distributions] for j in range(y.k)]
         return Independent([Grouped(marginal, self.fold_) for marginal in marginals])
 
     def _fit_fold(self, X: Any, y: RightCensored, sample_weight: Any, train: np.ndarray) -> Censoring:
@@ -221,5 +221,5 @@ class Censoring(SurvivalEstimator):
         if not isinstance(self.cv, int):
             return self.cv
         if self.cv < 2:
-            raise InvalidInputError(f"cv, the number of folds, must be at least 2; {self.cv} came.")
+            raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {self.cv}.")
         return (GroupKFold if grouped else KFold)(self.cv, shuffle=True, random_state=self.random_state)

@@ -20,12 +20,12 @@ __all__ = ["CopulaWeibull"]
 
 
 class CopulaWeibull(LikelihoodEstimator):
-    r"""Joint law of k event times: Weibull margins, and independence, a Clayton or a Gumbel survival copula.
+    r"""Joint distribution of k event times: Weibull margins, and independence, a Clayton or a Gumbel survival copula.
 
     The margins are :math:`T_j\mid x\sim\text{Weibull}(a_j,\lambda_j(x))`. Without ``hidden`` layers
     :math:`\log\lambda_j` is linear in x and the shapes and the dependence are the same for all rows; with
     them a network gives :math:`a_j(x)` and :math:`\lambda_j(x)`. Trained by the censored log score, whose
-    value does not depend on the law of C.
+    value does not depend on the censoring distribution.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class CopulaWeibull(LikelihoodEstimator):
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.simulation import LogNormalWorld
-    >>> data = LogNormalWorld(k=2, mixture=False).sample(500, seed=0)
+    >>> from censcore.simulation import LogNormalScenario
+    >>> data = LogNormalScenario(k=2, mixture=False).sample(500, seed=0)
     >>> model = cs.CopulaWeibull("clayton", epochs=20, random_state=0).fit(data.X, data.y)
     >>> model.predict_distribution(data.X)
     Copula(shape=(500, 2))
@@ -115,20 +115,20 @@ class CopulaWeibull(LikelihoodEstimator):
     def _check_options(self) -> None:
         if self.copula not in ("independent", "clayton", "gumbel"):
             raise InvalidInputError(
-                f"copula must be 'independent', 'clayton' or 'gumbel'; {self.copula!r} came."
+                f"copula must be 'independent', 'clayton' or 'gumbel'; got {self.copula!r}."
             )
         if self.copula == "gumbel" and self.k_ != 2:
             raise InvalidInputError(f"The Gumbel copula joins two event times; the outcome has {self.k_}.")
         if self.dependence not in ("auto", "constant", "conditional"):
             raise InvalidInputError(
-                f"dependence must be 'auto', 'constant' or 'conditional'; {self.dependence!r} came."
+                f"dependence must be 'auto', 'constant' or 'conditional'; got {self.dependence!r}."
             )
         if self.margins_first and self.dependence == "conditional":
             raise InvalidInputError(
                 "margins_first fits one dependence for all rows; use it with dependence='auto' or 'constant'."
             )
 
-    def _law(self, raw: Tensor, unit: float) -> Distribution:
+    def _distribution(self, raw: Tensor, unit: float) -> Distribution:
         """Outputs are, whatever varies with x first: log scales, shapes, and the copula's parameter last."""
         k = self.k_
         if not self.hidden and self.dependence == "conditional" and self.copula != "independent":
@@ -142,9 +142,13 @@ class CopulaWeibull(LikelihoodEstimator):
         strength = nn.functional.softplus(raw[:, -1])
         return Copula(self.copula, margins, strength if self.copula == "clayton" else 1 + strength)
 
-    def _training_law(self, raw: Tensor) -> Distribution:
-        law = self._law(raw, 1.0)
-        return Independent([law.marginal(j) for j in range(self.k_)]) if self.margins_first else law
+    def _training_distribution(self, raw: Tensor) -> Distribution:
+        distribution = self._distribution(raw, 1.0)
+        return (
+            Independent([distribution.marginal(j) for j in range(self.k_)])
+            if self.margins_first
+            else distribution
+        )
 
     @torch.no_grad()
     def _finish(self, rows: Data) -> None:
@@ -158,7 +162,7 @@ class CopulaWeibull(LikelihoodEstimator):
 
         def loss(value: float) -> float:
             raw[:, -1] = value
-            losses = -self._law(raw, 1.0).log_likelihood(time, event)
+            losses = -self._distribution(raw, 1.0).log_likelihood(time, event)
             return float(losses.mean() if weight is None else (losses * weight[:]).sum() / weight[:].sum())
 
         network.constant[0, -1] = minimize_scalar(loss, bounds=_STRENGTHS, method="bounded").x

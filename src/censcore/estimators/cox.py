@@ -146,7 +146,7 @@ class CoxRegression(CoefficientInference):
         if not self._determined:
             return start
         if not self.alpha:
-            columns.refuse_collinear(weight, "CoxRegression")
+            columns.check_collinear(weight, "CoxRegression")
 
         def equations(gamma: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
             score = kind(sets, Z, gamma)
@@ -157,7 +157,7 @@ class CoxRegression(CoefficientInference):
 
         gamma, information = find_root(equations, start.gamma)
         if not self.alpha:
-            columns.refuse_separation((information + information.T) / 2, "CoxRegression")
+            columns.check_separation((information + information.T) / 2, "CoxRegression")
         return kind(sets, Z, gamma)
 
     def _set_covariance(self) -> None:

@@ -1,4 +1,4 @@
-"""Joint law of two event times by the cells of a grid, from a network."""
+"""Joint distribution of two event times by the cells of a grid, from a network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class JointGridModel(LikelihoodEstimator):
     edges : {"quantile", "uniform"} or array
         Edges at quantiles of the observed event times of both coordinates together, equally wide, or given.
     tail : {"hazard", "infinity"} or float
-        Rate of the exponential law beyond the last edge: events per time at risk in the last quarter of the
+        Rate of the exponential distribution beyond the last edge: events per time at risk in the last quarter of the
         grid, zero (what has not happened by then never does), or given.
     hidden : sequence of int
         Widths of hidden layers; empty for logits linear in x.
@@ -45,8 +45,8 @@ class JointGridModel(LikelihoodEstimator):
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.simulation import LogNormalWorld
-    >>> data = LogNormalWorld(k=2).sample(500, seed=0)
+    >>> from censcore.simulation import LogNormalScenario
+    >>> data = LogNormalScenario(k=2).sample(500, seed=0)
     >>> model = cs.JointGridModel(bins=8, epochs=5, random_state=0).fit(data.X, data.y)
     >>> model.predict_distribution(data.X).shape
     (500, 2)
@@ -110,14 +110,14 @@ class JointGridModel(LikelihoodEstimator):
         if not isinstance(self.edges, str):
             edges = np.asarray(self.edges, dtype=float)
             if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0 or not (np.diff(edges) > 0).all():
-                raise InvalidInputError(f"edges must start at 0 and increase; {edges.tolist()} came.")
+                raise InvalidInputError(f"edges must start at 0 and increase; got {edges.tolist()}.")
             return edges / self._unit
         if self.bins < 2:
-            raise InvalidInputError(f"bins must be at least 2; {self.bins} came.")
+            raise InvalidInputError(f"bins must be at least 2; got {self.bins}.")
         if self.edges == "uniform":
             return np.linspace(0.0, time.max(), self.bins + 1)
         if self.edges != "quantile":
-            raise InvalidInputError(f"edges must be 'quantile', 'uniform' or an array; {self.edges!r} came.")
+            raise InvalidInputError(f"edges must be 'quantile', 'uniform' or an array; got {self.edges!r}.")
         if not event.any():
             raise InvalidInputError(
                 "No event was seen, so edges cannot be quantiles of event times; pass edges=..."
@@ -132,7 +132,7 @@ class JointGridModel(LikelihoodEstimator):
         if self.tail != "hazard":
             if isinstance(self.tail, str) or not 0 <= self.tail < np.inf:
                 raise InvalidInputError(
-                    f"tail must be 'hazard', 'infinity' or a rate of at least 0; {self.tail!r} came."
+                    f"tail must be 'hazard', 'infinity' or a rate of at least 0; got {self.tail!r}."
                 )
             return np.full(2, float(self.tail) * self._unit)
         start = self._edges[-1] * 0.75
@@ -147,7 +147,7 @@ class JointGridModel(LikelihoodEstimator):
         cells = len(self._edges) ** 2
         return ParameterNetwork(self._n_inputs, cells, 0, self.hidden)
 
-    def _law(self, raw: Tensor, unit: float) -> JointGrid:
+    def _distribution(self, raw: Tensor, unit: float) -> JointGrid:
         size = len(self._edges)
         logits = raw.reshape(-1, size, size)
         return JointGrid.from_logits(

@@ -40,15 +40,15 @@ class KaplanMeier(SurvivalEstimator):
         :math:`S^2\sum d_i/\{n_i(n_i-d_i)\}`, meant for weights that are counts.
     strata_ : array
         Values of the stratifying column, sorted; one entry without stratification.
-    laws_ : list of Step
+    distributions_ : list of Step
         The curve of each stratum.
 
     Examples
     --------
     >>> import censcore as cs
     >>> y = cs.RightCensored(time=[1.0, 2.0, 2.0, 3.0, 4.0], event=[1, 1, 0, 1, 0])
-    >>> law = cs.KaplanMeier().fit(None, y).predict_distribution()
-    >>> law.sf([[1.0, 2.0, 3.0, 9.0]]).round(3)
+    >>> distribution = cs.KaplanMeier().fit(None, y).predict_distribution()
+    >>> distribution.sf([[1.0, 2.0, 3.0, 9.0]]).round(3)
     array([[0.8, 0.6, 0.3, 0.3]])
     """
 
@@ -70,7 +70,7 @@ class KaplanMeier(SurvivalEstimator):
             tables.append(_event_table(time[rows], event[rows], weight[rows]))
             tables[-1]["stratum"] = number
         self.event_table_ = np.concatenate(tables)
-        self.laws_ = [_curve(table).like(y.time) for table in tables]
+        self.distributions_ = [_curve(table).like(y.time) for table in tables]
         self._training = stratum, time, event, weight
         return self
 
@@ -83,7 +83,7 @@ class KaplanMeier(SurvivalEstimator):
         """The fitted curve, one for all rows; with strata the curve of each row of X."""
         self._check_fitted()
         if self.stratify is None:
-            return self.laws_[0]
+            return self.distributions_[0]
         values, row_value = _distinct(column_of(X, self.stratify), self.stratify)
         number = {stratum: i for i, stratum in enumerate(self.strata_.tolist())}
         unknown = [value for value in values.tolist() if value not in number]
@@ -92,7 +92,7 @@ class KaplanMeier(SurvivalEstimator):
                 f"Column {self.stratify!r} has values that were not seen in fitting: {unknown[:5]}; the "
                 f"strata are {self.strata_[:10].tolist()}."
             )
-        return Grouped([self.laws_[number[value]] for value in values.tolist()], row_value)
+        return Grouped([self.distributions_[number[value]] for value in values.tolist()], row_value)
 
     def influence(self, hazard_derivative: Any) -> np.ndarray:
         r"""What each training subject contributes to functionals of the fitted curves.
@@ -184,6 +184,6 @@ def _event_table(time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> np.
 
 
 def _curve(table: np.ndarray) -> Step:
-    """The law of an event table; without any event all mass sits at infinity."""
+    """The distribution of an event table; without any event all mass sits at infinity."""
     times, sf = (table["time"], table["sf"]) if len(table) else (np.zeros(1), np.ones(1))
     return Step._trusted(times[None, :], sf[None, :], falls=True)

@@ -1,4 +1,4 @@
-"""Networks whose outputs are the parameters of a law, trained by the censored log score."""
+"""Networks whose outputs are the parameters of a distribution, trained by the censored log score."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ParameterNetwork(nn.Module):
             isinstance(u, int | np.integer) and u > 0 for u in hidden
         ):
             raise InvalidInputError(
-                f"hidden must be the widths of hidden layers, such as (128, 128); {hidden!r} came."
+                f"hidden must be the widths of hidden layers, such as (128, 128); got {hidden!r}."
             )
         layers: list[nn.Module] = []
         width = n_features
@@ -64,10 +64,10 @@ class ParameterNetwork(nn.Module):
 
 
 class LikelihoodTask:
-    """The censored log score of the law that a network's outputs describe."""
+    """The censored log score of the distribution that a network's outputs describe."""
 
-    def __init__(self, network: nn.Module, law: Any) -> None:
-        self.network, self.law = network, law
+    def __init__(self, network: nn.Module, distribution: Any) -> None:
+        self.network, self.distribution = network, distribution
 
     def draw(
         self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
@@ -77,26 +77,26 @@ class LikelihoodTask:
 
     def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
         """Minus the log-likelihood: density in the coordinates with an event, survival in the others."""
-        return -self.law(network(rows["x"])).log_likelihood(rows["time"], rows["event"])
+        return -self.distribution(network(rows["x"])).log_likelihood(rows["time"], rows["event"])
 
 
 class LikelihoodEstimator(NeuralEstimator):
-    """Base of estimators trained by the censored log score; a subclass turns raw outputs into a law."""
+    """Base of estimators trained by the censored log score; a subclass turns raw outputs into a distribution."""
 
     @abstractmethod
     def _new_network(self) -> ParameterNetwork:
         """An untrained network for the fitted shape."""
 
     @abstractmethod
-    def _law(self, raw: Tensor, unit: float) -> Distribution:
-        """The joint law with parameters from ``raw``, in times of ``unit``."""
+    def _distribution(self, raw: Tensor, unit: float) -> Distribution:
+        """The joint distribution with parameters from ``raw``, in times of ``unit``."""
 
     def _fit_units(self, y: RightCensored) -> None:
-        """Learn what the law needs to know of the training times besides their mean."""
+        """Learn what the distribution needs to know of the training times besides their mean."""
 
-    def _training_law(self, raw: Tensor) -> Distribution:
-        """The law whose likelihood is maximised."""
-        return self._law(raw, 1.0)
+    def _training_distribution(self, raw: Tensor) -> Distribution:
+        """The distribution whose likelihood is maximised."""
+        return self._distribution(raw, 1.0)
 
     def _finish(self, rows: Data) -> None:
         """What is left to fit after training."""
@@ -111,7 +111,7 @@ class LikelihoodEstimator(NeuralEstimator):
         groups: Any = None,
         callbacks: Sequence[Callback] = (),
     ) -> Self:
-        """Train by the censored log score; the law of C plays no part in it.
+        """Train by the censored log score; the censoring distribution plays no part in it.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class LikelihoodEstimator(NeuralEstimator):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
             self._network = self._new_network()
-        task = LikelihoodTask(self._network, self._training_law)
+        task = LikelihoodTask(self._network, self._training_distribution)
         self.history_ = self._train(
             task, training, validation, None if groups is None else groups[rows], callbacks
         )
@@ -172,15 +172,15 @@ class LikelihoodEstimator(NeuralEstimator):
 
     @torch.no_grad()
     def predict_distribution(self, X: Any = None) -> Distribution:
-        """The joint law of T given each row of ``X``, in closed form; (n,) outcomes get a law of one time."""
+        """The joint distribution of T given each row of ``X``, in closed form; (n,) outcomes get a distribution of one time."""
         self._check_fitted()
         X = self._check_X(X, None, reset=False)
         network = self._network.cpu().eval()
-        law = self._law(network(self._standardised(X)[:]).double(), self._unit).like(
+        distribution = self._distribution(network(self._standardised(X)[:]).double(), self._unit).like(
             np.empty(0, dtype=np.float64)
         )
         self._network.to(pick_device(self.device))
-        return law if self._joint else law.marginal(0)
+        return distribution if self._joint else distribution.marginal(0)
 
     def _networks(self) -> list[nn.Module]:
         return [self._network]

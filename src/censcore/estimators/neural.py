@@ -18,7 +18,7 @@ from censcore.estimators._standardised import Data, Standardised, moments
 from censcore.estimators.history import History
 from censcore.estimators.model_files import read_model_file, write_model_file
 from censcore.estimators.recipe import Recipe
-from censcore.estimators.training import Callback, Task, rank_and_world, same_everywhere, train
+from censcore.estimators.training import Callback, Task, rank_and_scenario, same_everywhere, train
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 
@@ -31,9 +31,9 @@ def pick_device(device: str) -> torch.device:
         return _named_device(device)
     if not torch.cuda.is_available():
         return torch.device("cpu")
-    rank, world = rank_and_world()
+    rank, scenario = rank_and_scenario()
     own = int(os.environ.get("LOCAL_RANK", rank))
-    return torch.device("cuda", own) if world > 1 else torch.device("cuda")
+    return torch.device("cuda", own) if scenario > 1 else torch.device("cuda")
 
 
 def _named_device(device: str) -> torch.device:
@@ -41,11 +41,11 @@ def _named_device(device: str) -> torch.device:
         named = torch.device(device)
     except (RuntimeError, TypeError):
         raise InvalidInputError(
-            f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or another device of torch; {device!r} came."
+            f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or another device of torch; got {device!r}."
         ) from None
     if named.type == "cuda" and (named.index or 0) >= torch.cuda.device_count():
         raise InvalidInputError(
-            f"device={device!r} came, but torch finds {torch.cuda.device_count()} CUDA devices; use 'auto' "
+            f"got device={device!r}, but torch finds {torch.cuda.device_count()} CUDA devices; use 'auto' "
             "to take one where there is one."
         )
     return named
@@ -94,7 +94,7 @@ class NeuralEstimator(SurvivalEstimator):
                 self.n_features_in_ = 0
             elif self.n_features_in_ != 0:
                 raise InvalidInputError(
-                    f"The model was fitted with {self.n_features_in_} covariates; none came."
+                    f"The model was fitted with {self.n_features_in_} covariates; got none."
                 )
             return X.astype(np.float32)
         X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
@@ -139,7 +139,7 @@ class NeuralEstimator(SurvivalEstimator):
             came = (
                 f"{len(eval_set)} of them" if isinstance(eval_set, tuple | list) else type(eval_set).__name__
             )
-            raise InvalidInputError(f"eval_set must be a tuple, ({', '.join(parts)}); {came} came.")
+            raise InvalidInputError(f"eval_set must be a tuple, ({', '.join(parts)}); got {came}.")
         return tuple(eval_set)
 
     @staticmethod
@@ -149,7 +149,7 @@ class NeuralEstimator(SurvivalEstimator):
             return None
         groups = np.asarray(groups)
         if groups.shape != (n,):
-            raise InvalidInputError(f"groups must have one value per row ({n}); {groups.shape} came.")
+            raise InvalidInputError(f"groups must have one value per row ({n}); got {groups.shape}.")
         return groups
 
     def _split(
@@ -158,7 +158,7 @@ class NeuralEstimator(SurvivalEstimator):
         """Rows for training and, where no other rows do, for validation; a group stays on one side."""
         share = self.validation_fraction
         if not 0 <= share < 1:
-            raise InvalidInputError(f"validation_fraction must lie in [0, 1); {share} came.")
+            raise InvalidInputError(f"validation_fraction must lie in [0, 1); got {share}.")
         if others_validate or share == 0 or n < 10:
             return slice(None), None
         rng = np.random.default_rng(self._seed)
@@ -195,7 +195,7 @@ class NeuralEstimator(SurvivalEstimator):
 
     def _recipe(self, n: int) -> Recipe:
         if not isinstance(self.batch_size, int | np.integer) and self.batch_size != "auto":
-            raise InvalidInputError(f"batch_size must be a number or 'auto'; {self.batch_size!r} came.")
+            raise InvalidInputError(f"batch_size must be a number or 'auto'; got {self.batch_size!r}.")
         automatic = min(256, max(32, n // 8))
         return Recipe(
             epochs=self.epochs,

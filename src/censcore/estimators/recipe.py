@@ -60,11 +60,11 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
-            raise InvalidInputError(f"epochs must be at least 1; {self.epochs} came.")
+            raise InvalidInputError(f"epochs must be at least 1; got {self.epochs}.")
         if self.schedule not in ("cosine", "constant"):
-            raise InvalidInputError(f"schedule must be 'cosine' or 'constant'; {self.schedule!r} came.")
+            raise InvalidInputError(f"schedule must be 'cosine' or 'constant'; got {self.schedule!r}.")
         if not self.learning_rate > 0:
-            raise InvalidInputError(f"learning_rate must be positive; {self.learning_rate} came.")
+            raise InvalidInputError(f"learning_rate must be positive; got {self.learning_rate}.")
 
     def rate(self, step: int, steps: int) -> float:
         """The learning rate of one step."""

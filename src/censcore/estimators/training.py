@@ -30,7 +30,7 @@ __all__ = [
     "Rows",
     "Task",
     "mix_seed",
-    "rank_and_world",
+    "rank_and_scenario",
     "same_everywhere",
     "train",
 ]
@@ -133,12 +133,14 @@ class _Run:
     ) -> None:
         self.task, self.rows, self.validation, self.recipe = task, rows, validation, recipe
         self.seed, self.device = seed, device
-        self.rank, self.world = rank_and_world()
+        self.rank, self.scenario = rank_and_scenario()
         n = len(next(iter(rows.values())))
         self.batches = Batches(n, recipe.batch_size, groups)
         self.network = task.network.to(device)
-        self.parallel = nn.parallel.DistributedDataParallel(self.network) if self.world > 1 else self.network
-        captured = captured and self.world == 1 and device.type == "cuda"
+        self.parallel = (
+            nn.parallel.DistributedDataParallel(self.network) if self.scenario > 1 else self.network
+        )
+        captured = captured and self.scenario == 1 and device.type == "cuda"
         self.optimizer = _optimizer(self.network, recipe, device if captured else None)
         self.averaged = _clone(self.network)
         self.best = _clone(self.network)
@@ -241,20 +243,20 @@ class _Run:
         random = self.task.draw(len(index), generator, self.device)
         weight = batch.get("weight", torch.ones(len(index), device=self.device))
         size = weight.sum()
-        share = slice(self.rank, None, self.world)
+        share = slice(self.rank, None, self.scenario)
         losses = self.task.loss(
             self.parallel, {n: v[share] for n, v in batch.items()}, {n: v[share] for n, v in random.items()}
         )
         loss = (losses * weight[share]).sum() / size
         self.optimizer.zero_grad(set_to_none=True)
         # DistributedDataParallel averages gradients over processes; the loss of the whole batch is their sum
-        (loss * self.world).backward()
+        (loss * self.scenario).backward()
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         self.optimizer.step()
         self.steps += 1
         _average(self.averaged, self.network, self.recipe.averaging, self.steps)
-        return _sum_over_processes(loss.detach(), self.world), size
+        return _sum_over_processes(loss.detach(), self.scenario), size
 
     @torch.no_grad()
     def validate(self) -> Tensor:
@@ -280,7 +282,7 @@ class _Run:
 
     def leave_the_others(self) -> None:
         """Free the link between processes now: it must not outlive the process group, or torch aborts."""
-        if self.world > 1:
+        if self.scenario > 1:
             self.parallel = self.network
             gc.collect()
 
@@ -397,7 +399,7 @@ def mix_seed(seed: int, part: int) -> int:
     return int(np.random.SeedSequence([seed, part + 1]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def rank_and_world() -> tuple[int, int]:
+def rank_and_scenario() -> tuple[int, int]:
     """The number of this process and the number of processes; (0, 1) without a process group."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
@@ -406,14 +408,14 @@ def rank_and_world() -> tuple[int, int]:
 
 def same_everywhere(number: int) -> int:
     """The number that the first process came with."""
-    if rank_and_world()[1] == 1:
+    if rank_and_scenario()[1] == 1:
         return number
     shared = [number]
     torch.distributed.broadcast_object_list(shared)
     return shared[0]
 
 
-def _sum_over_processes(value: Tensor, world: int) -> Tensor:
-    if world > 1:
+def _sum_over_processes(value: Tensor, scenario: int) -> Tensor:
+    if scenario > 1:
         torch.distributed.all_reduce(value)
     return value

@@ -97,7 +97,7 @@ class WeibullRegression(CoefficientInference):
         """Set the estimates and their covariance; give each subject's influence on them."""
         columns = Standardised.of(X, weight, self)
         if not self.alpha and X.shape[1]:
-            columns.refuse_collinear(weight, "WeibullRegression")
+            columns.check_collinear(weight, "WeibullRegression")
         mean = np.average(log_time, weights=weight)
         spread = np.sqrt(np.average((log_time - mean) ** 2, weights=weight)) or 1.0
         L = (log_time - mean) / spread
@@ -108,7 +108,7 @@ class WeibullRegression(CoefficientInference):
         start[1] = np.log((weight @ np.exp(L)) / (weight @ event))
         theta, information = maximise(lambda theta: _likelihood(theta, L, Z, event, weight, penalty), start)
         if not self.alpha and X.shape[1]:
-            columns.refuse_separation(information[1:, 1:], "WeibullRegression")
+            columns.check_separation(information[1:, 1:], "WeibullRegression")
         self._map_back(theta, columns, mean, spread)
         slope = self._slope(theta, columns, spread)
         by_theta = slope @ np.linalg.pinv(information, hermitian=True)

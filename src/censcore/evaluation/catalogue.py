@@ -58,7 +58,10 @@ class Case:
 
     def take(self, rows: np.ndarray) -> Case:
         """The case of some subjects."""
-        F, C = (law if len(law) == 1 else law.take(rows) for law in (self.F, self.C))
+        F, C = (
+            distribution if len(distribution) == 1 else distribution.take(rows)
+            for distribution in (self.F, self.C)
+        )
         return replace(self, y=self.y.take(rows), F=F, C=C)
 
     @cached_property

@@ -74,7 +74,7 @@ class KaplanMeierPart(Part):
 
     def cases(self, case: Case) -> list[Case]:
         """One case per stratum."""
-        curves = zip(self._strata(), self.estimator.laws_, strict=True)
+        curves = zip(self._strata(), self.estimator.distributions_, strict=True)
         return [_restricted(case, subjects, C) if len(subjects) else case for subjects, C in curves]
 
     def influence(

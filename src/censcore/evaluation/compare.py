@@ -15,10 +15,10 @@ from censcore.distributions import Distribution
 from censcore.estimators import KaplanMeier, as_forecast
 from censcore.estimators._covariates import check_rows, check_weights, column_of, fit_weighted
 from censcore.evaluation.catalogue import DEFAULT_SCORES, Case, named_scores
+from censcore.evaluation.censoring_distribution import Rows, censoring_distribution, check_joint
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
-from censcore.evaluation.law_of_c import Rows, law_of_c, refuse_joint
 from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.units import common_codes
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -150,7 +150,7 @@ def compare(
     1  kaplan-meier  0.337           0.019  0.000
     """
     y = as_outcome(y)
-    refuse_joint(y)
+    check_joint(y)
     _check_confidence(confidence)
     y = RightCensored(to_numpy(y.time), to_numpy(y.event), _numpy(y.censoring_time))
     n = len(y)
@@ -158,24 +158,24 @@ def compare(
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
     notes: list[str] = []
     rows = training_subjects(train, train_weight, y, weight, notes)
-    law = law_of_c(censoring, y, X, rows, weight, code)
-    laws = as_laws(forecasts, X, y)
-    reference_name = add_reference(laws, reference, rows, X, y, notes)
-    train_code = common_codes(groups, train_groups, law.n_train or _count(rows))
+    distribution = censoring_distribution(censoring, y, X, rows, weight, code)
+    distributions = as_distributions(forecasts, X, y)
+    reference_name = add_reference(distributions, reference, rows, X, y, notes)
+    train_code = common_codes(groups, train_groups, distribution.n_train or _count(rows))
     scored = Rows(X, y, weight)
-    end = find_horizon(horizon, law, scored, notes, code, train_code)
+    end = find_horizon(horizon, distribution, scored, notes, code, train_code)
     chosen = named_scores(scores)
-    cases = make_cases(laws, scored, law.law, end, times, levels, rows)
+    cases = make_cases(distributions, scored, distribution.distribution, end, times, levels, rows)
     subsets = make_subsets(by, X, y, shares(weight, n))
     losses = score_all(cases, chosen)
-    means = estimate_means(losses, cases, subsets, law, code, train_code, refits, seed, progress)
+    means = estimate_means(losses, cases, subsets, distribution, code, train_code, refits, seed, progress)
     return Comparison(
         scores=chosen,
         losses=losses,
         means=means,
         cases=cases,
         subsets=subsets,
-        law=law,
+        distribution=distribution,
         X=X,
         groups=code,
         train_groups=train_code,
@@ -184,7 +184,7 @@ def compare(
         confidence=confidence,
         discrimination=discrimination,
         seed=seed,
-        notes=[*notes, *law.notes, *losses.notes, *means.notes],
+        notes=[*notes, *distribution.notes, *losses.notes, *means.notes],
     )
 
 
@@ -223,25 +223,27 @@ def _check_confidence(confidence: float) -> None:
         )
 
 
-def as_laws(forecasts: Mapping[str, Any], X: Any, y: RightCensored) -> dict[str, Distribution]:
+def as_distributions(forecasts: Mapping[str, Any], X: Any, y: RightCensored) -> dict[str, Distribution]:
     """All forecasts as distributions in NumPy."""
     if not isinstance(forecasts, Mapping) or not forecasts:
         raise InvalidTypeError(
             "forecasts must be a dictionary of at least one forecast, {'cox': distribution, ...}; got "
             f"{type(forecasts).__name__}."
         )
-    laws = {}
+    distributions = {}
     for name, forecast in forecasts.items():
         try:
-            law = as_forecast(forecast, X, n=len(y))
+            distribution = as_forecast(forecast, X, n=len(y))
         except (InvalidInputError, InvalidTypeError) as error:
             raise type(error)(f"Forecast {name!r}: {error}") from error
-        laws[str(name)] = law.like(y.time) if is_torch(law._reference) else law
-    return laws
+        distributions[str(name)] = (
+            distribution.like(y.time) if is_torch(distribution._reference) else distribution
+        )
+    return distributions
 
 
 def add_reference(
-    laws: dict[str, Distribution],
+    distributions: dict[str, Distribution],
     reference: Any,
     train: Rows | None,
     X: Any,
@@ -249,24 +251,26 @@ def add_reference(
     notes: list[str],
 ) -> str | None:
     """Put the reference among the forecasts and give its name; None where there is none."""
-    if reference is None or (isinstance(reference, str) and reference in laws):
+    if reference is None or (isinstance(reference, str) and reference in distributions):
         return reference
     if isinstance(reference, str) and reference != KAPLAN_MEIER:
-        raise InvalidInputError(f"reference {reference!r} is none of the forecasts: {', '.join(laws)}.")
+        raise InvalidInputError(
+            f"reference {reference!r} is none of the forecasts: {', '.join(distributions)}."
+        )
     if isinstance(reference, Distribution):
-        laws["reference"] = reference
+        distributions["reference"] = reference
         return "reference"
     if train is None:
         notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
     estimator = KaplanMeier() if isinstance(reference, str) else clone(reference)
     name = KAPLAN_MEIER if isinstance(reference, str) else "reference"
-    laws[name] = as_forecast(fit_weighted(estimator, train.X, train.y, train.weight), X, n=len(y))
+    distributions[name] = as_forecast(fit_weighted(estimator, train.X, train.y, train.weight), X, n=len(y))
     return name
 
 
 def make_cases(
-    laws: dict[str, Distribution],
+    distributions: dict[str, Distribution],
     scored: Rows,
     C: Distribution,
     horizon: float,
@@ -293,7 +297,7 @@ def make_cases(
     else:
         alpha = np.atleast_1d(np.asarray(levels, dtype=np.float64))
         check_levels(alpha)
-    return {name: Case(scored.y, F, C, horizon, at, alpha) for name, F in laws.items()}
+    return {name: Case(scored.y, F, C, horizon, at, alpha) for name, F in distributions.items()}
 
 
 def default_times(y: RightCensored, horizon: float, weight: np.ndarray | None = None) -> np.ndarray:

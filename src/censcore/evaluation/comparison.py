@@ -12,10 +12,10 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.evaluation.catalogue import Case, Score
+from censcore.evaluation.censoring_distribution import CensoringForScores
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, adjust, effective_number, skill_interval
-from censcore.evaluation.law_of_c import LawOfC
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.outcomes import RightCensored
@@ -36,7 +36,7 @@ class Comparison:
     horizon : float
         End of the comparison.
     settings : dict
-        Everything that was decided: horizon, times, levels, the law of C, how errors were found.
+        Everything that was decided: horizon, times, levels, the censoring distribution, how errors were found.
     notes : list of str
         What a reader should know: scores that are not available, infinite losses, missing parts.
 
@@ -56,7 +56,7 @@ class Comparison:
     means: Means
     cases: dict[str, Case]
     subsets: list[Subset]
-    law: LawOfC
+    distribution: CensoringForScores
     X: Any
     groups: np.ndarray | None
     train_groups: np.ndarray | None
@@ -99,7 +99,7 @@ class Comparison:
             "times": case.times.tolist(),
             "levels": case.levels.tolist(),
             "scores": [score.name for score in self.scores],
-            "law of C": self.law.description,
+            "censoring distribution": self.distribution.description,
             "standard errors": self.means.method,
             "groups": None if self.groups is None else int(self.groups.max()) + 1,
             "reference": self.reference,
@@ -113,7 +113,7 @@ class Comparison:
         """How far the censoring distribution can be trusted."""
         return censoring_diagnostic(
             self._case.y,
-            self.law.law,
+            self.distribution.distribution,
             self.X,
             horizon=self.horizon,
             sample_weight=self.subsets[0].weight,
@@ -143,7 +143,7 @@ class Comparison:
             score_all(cases, [score]),
             cases,
             self.subsets[:1],
-            self.law,
+            self.distribution,
             self.groups,
             self.train_groups,
             refits=min(self.refits, CURVE_REFITS),
@@ -280,7 +280,13 @@ class Comparison:
     def _discrimination(self) -> Discrimination:
         """Concordance and AUC with their influences."""
         return discriminate(
-            self.cases, self.subsets, self.law, self.groups, self.train_groups, self.refits, self.seed
+            self.cases,
+            self.subsets,
+            self.distribution,
+            self.groups,
+            self.train_groups,
+            self.refits,
+            self.seed,
         )
 
     def _discrimination_lines(self) -> list[dict[str, Any]]:
@@ -322,7 +328,7 @@ class Comparison:
         ----------
         adjustment : {"max-t", "holm", "none"}
             How p-values and intervals are made to hold for all pairs of one line (one score at one time or
-            level in one subset) together. ``"max-t"`` takes the joint law of the differences from their
+            level in one subset) together. ``"max-t"`` takes the joint distribution of the differences from their
             influences.
         discrimination : bool
             Also give the differences of concordance and AUC, where the comparison has them.
@@ -407,7 +413,7 @@ class Comparison:
             ``"brier"``: Brier score over time with pointwise bands; ``"pinball"``: pinball score over levels;
             ``"differences"``: paired differences from the reference with simultaneous intervals;
             ``"calibration"``: D-calibration; ``"murphy"``: elementary scores of F(tau) over all thresholds;
-            ``"censoring"``: the law of C and the weights of the events.
+            ``"censoring"``: the censoring distribution and the weights of the events.
         **options
             Of the plot, such as ``scale="ipcw"`` or ``time=2.0``.
 
@@ -470,7 +476,7 @@ DESCRIPTIVE = "descriptive, not proper"
 NO_ERROR = "; the pairs, all won, all lost, or all with one subject in common, do not show its error"
 UNTOLD = ("standard_error", "low", "high", "rank", "skill_standard_error", "skill_low", "skill_high")
 NUMBERS = ("mean", *UNTOLD[:4], "skill", *UNTOLD[4:], "events")
-CURVE_REFITS = 25  # of the law of C for the bands of a curve, where it needs them
+CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
 
 
 def cannot_tell(events: float) -> str:

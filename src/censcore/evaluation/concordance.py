@@ -187,7 +187,7 @@ def _groups(C: Univariate | None, n: int) -> list[tuple[np.ndarray, Univariate |
         return [(np.arange(n), C)]
     if isinstance(C, Grouped):
         groups = C._groups()
-        if len(groups) <= FEW and all(len(law) == 1 for _, law in groups):
+        if len(groups) <= FEW and all(len(distribution) == 1 for _, distribution in groups):
             return list(groups)
     return None
 

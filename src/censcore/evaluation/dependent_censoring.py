@@ -107,18 +107,18 @@ def dependent_censoring_sensitivity(
     Brier score, t = 1: the order changes between tau = -0.3 (low < high) and 0 (high < low)
     """
     y = _one_event_time(y)
-    laws = _check_forecasts(forecasts, len(y))
+    distributions = _check_forecasts(forecasts, len(y))
     t, h = _check_times(times, horizon)
     levels = np.unique(np.asarray(tau, dtype=float).reshape(-1))
     phis = [generator(copula, float(level)) for level in levels]
-    subjects = [_Stratum(y, rows, laws, t, h) for rows in _members(strata, len(y), "strata")]
+    subjects = [_Stratum(y, rows, distributions, t, h) for rows in _members(strata, len(y), "strata")]
     weights = _bootstrap_weights(len(y), replicates, groups, seed)
     means = np.stack([_means(subjects, phi, weights, len(y)) for phi in phis])
     lines = [("brier_score", float(at)) for at in t] + ([] if h is None else [("integrated_brier_score", h)])
     return DependentCensoringSensitivity(
         copula,
         levels,
-        list(laws),
+        list(distributions),
         lines,
         means[:, 0],
         means[:, 1:],
@@ -135,7 +135,12 @@ class _Stratum:
     """The losses of the subjects of one stratum, and their means under weights and a dependence."""
 
     def __init__(
-        self, y: RightCensored, rows: np.ndarray, laws: dict[str, Univariate], t: np.ndarray, h: float | None
+        self,
+        y: RightCensored,
+        rows: np.ndarray,
+        distributions: dict[str, Univariate],
+        t: np.ndarray,
+        h: float | None,
     ) -> None:
         self.rows = rows
         self.time, self.event = to_numpy(y.time)[rows].astype(float), to_numpy(y.event)[rows]
@@ -148,8 +153,14 @@ class _Stratum:
                 f"horizon below {self.time.max():g}.",
                 horizon=float(self.time.max()),
             )
-        self.laws = [law if len(law) == 1 else law.take(rows) for law in laws.values()]
-        survival = [np.broadcast_to(to_numpy(law.sf(t[None, :])), (len(rows), len(t))) for law in self.laws]
+        self.distributions = [
+            distribution if len(distribution) == 1 else distribution.take(rows)
+            for distribution in distributions.values()
+        ]
+        survival = [
+            np.broadcast_to(to_numpy(distribution.sf(t[None, :])), (len(rows), len(t)))
+            for distribution in self.distributions
+        ]
         self.S = np.stack(survival, axis=1)  # (n, models, q)
         self._areas: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -160,16 +171,16 @@ class _Stratum:
         starts, h = self.starts, self.h
         ends = np.append(starts[1:], h)
         step = max(1, CHUNK_NUMBERS // len(ends))
-        for law in self.laws:
+        for distribution in self.distributions:
             living, after = np.zeros((len(weights), len(starts))), np.zeros(len(self.time))
             for first in range(0, len(self.time), step):
                 part = slice(first, first + step)
-                law_part = law if len(law) == 1 else law.take(part)
+                distribution_part = distribution if len(distribution) == 1 else distribution.take(part)
                 stop = np.minimum(self.time[part], h)[:, None]
-                area = squared_cdf_area(law_part, np.broadcast_to(ends, (len(stop), len(ends))))
+                area = squared_cdf_area(distribution_part, np.broadcast_to(ends, (len(stop), len(ends))))
                 area = np.diff(area, axis=1, prepend=0.0) * (stop > starts)
                 living += weights[:, part] @ area
-                beyond = squared_sf_area(law_part, np.concatenate([stop, 0 * stop + h], axis=1))
+                beyond = squared_sf_area(distribution_part, np.concatenate([stop, 0 * stop + h], axis=1))
                 after[part] = beyond[:, 1] - beyond[:, 0]
             self._areas.append((living, after))
 
@@ -263,14 +274,19 @@ def _check_forecasts(forecasts: Mapping[str, Univariate], n: int) -> dict[str, U
             f"forecasts must be a dict of distributions by name; got {type(forecasts).__name__}, expected "
             "for instance {'cox': F}."
         )
-    for name, law in forecasts.items():
-        if not isinstance(law, Univariate):
-            raise InvalidTypeError(f"Forecast {name!r} must be a Distribution; got {type(law).__name__}.")
-        if len(law) not in (1, n):
-            raise InvalidInputError(
-                f"Forecast {name!r} is for {len(law)} subjects; expected {n} (or one for all)."
+    for name, distribution in forecasts.items():
+        if not isinstance(distribution, Univariate):
+            raise InvalidTypeError(
+                f"Forecast {name!r} must be a Distribution; got {type(distribution).__name__}."
             )
-    return {name: law if law._is_neutral else law.like(np.zeros(1)) for name, law in forecasts.items()}
+        if len(distribution) not in (1, n):
+            raise InvalidInputError(
+                f"Forecast {name!r} is for {len(distribution)} subjects; expected {n} (or one for all)."
+            )
+    return {
+        name: distribution if distribution._is_neutral else distribution.like(np.zeros(1))
+        for name, distribution in forecasts.items()
+    }
 
 
 def _check_times(times: Any, horizon: float | None) -> tuple[np.ndarray, float | None]:

@@ -14,7 +14,7 @@ from censcore.evaluation.covariate_test import CensoringTest, covariates_predict
 from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import as_outcome
-from censcore.scores._problem import check_horizon, known_law
+from censcore.scores.inputs import check_horizon, known_censoring
 
 __all__ = ["CensoringDiagnostic", "CensoringTest", "censoring_diagnostic"]
 
@@ -187,7 +187,7 @@ def censoring_diagnostic(
             f"got an outcome of shape {y.shape}, expected one event time per subject; use y.marginal(j) for "
             "each j."
         )
-    C = known_law(y) if censoring is None else censoring
+    C = known_censoring(y) if censoring is None else censoring
     if C is None:
         raise MissingCensoringError(
             "got no censoring distribution. Pass one, for instance "
@@ -197,12 +197,14 @@ def censoring_diagnostic(
         check_horizon(horizon, y)
     check_rows(X, len(y))
     time, event = to_numpy(y.time), to_numpy(y.event)
-    law = C.marginal(0)
+    distribution = C.marginal(0)
     support = float(
-        to_numpy(law.isf(0.0)).max() if isinstance(law, PointMass) else to_numpy(law.isf(0.0)).min()
+        to_numpy(distribution.isf(0.0)).max()
+        if isinstance(distribution, PointMass)
+        else to_numpy(distribution.isf(0.0)).min()
     )
     end = min(support, float(time.max())) if horizon is None else float(horizon)
-    reach = np.broadcast_to(to_numpy(law.sf_left(y.time)), time.shape)
+    reach = np.broadcast_to(to_numpy(distribution.sf_left(y.time)), time.shape)
     counted = event & (time <= end) & (reach > 0)
     weight = 1 / reach[counted]
     test: CensoringTest | str
@@ -217,13 +219,13 @@ def censoring_diagnostic(
         censored=int((~event).sum()),
         horizon=end,
         support=support,
-        safe_horizon=float(min(end, to_numpy(law.isf(SAFE_SHARE)).min())),
+        safe_horizon=float(min(end, to_numpy(distribution.isf(SAFE_SHARE)).min())),
         beyond=int((event & (reach <= 0)).sum()),
         cut=int((time > end).sum()),
         weights=_quantiles(weight),
         effective=float(weight.sum() ** 2 / (weight**2).sum()) if len(weight) else 0.0,
         events_in=int(counted.sum()),
-        conditional=len(law) > 1,
+        conditional=len(distribution) > 1,
         covariates=None if isinstance(test, str) else test,
         not_tested=test if isinstance(test, str) else "",
     )

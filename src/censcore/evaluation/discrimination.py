@@ -13,9 +13,9 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.auc import cases_and_controls
 from censcore.evaluation.catalogue import Case
+from censcore.evaluation.censoring_distribution import CensoringForScores
 from censcore.evaluation.concordance import comparable_pairs
 from censcore.evaluation.inference import Estimate
-from censcore.evaluation.law_of_c import LawOfC
 from censcore.evaluation.losses import Subset, mean_with_influence
 from censcore.evaluation.pairs import Pairs, PairStatistic, pair_statistic, share_of_pairs
 from censcore.evaluation.refits import spread_over_refits
@@ -72,7 +72,7 @@ class Discrimination:
 def discriminate(
     cases: dict[str, Case],
     subsets: list[Subset],
-    law: LawOfC,
+    distribution: CensoringForScores,
     groups: np.ndarray | None = None,
     train_groups: np.ndarray | None = None,
     refits: int = 60,
@@ -80,24 +80,33 @@ def discriminate(
 ) -> Discrimination:
     """Concordance of the expected time up to the horizon, and AUC of F(t), in all subsets."""
     first = next(iter(cases.values()))
-    units = Units.of(len(first.y), law.n_train, groups, train_groups, law.shared.pairs)
+    units = Units.of(len(first.y), distribution.n_train, groups, train_groups, distribution.shared.pairs)
     names = ("concordance:harrell", "concordance:uno")
     measures = [*map(Measure, names), *(Measure("auc", float(t)) for t in first.times)]
     found = Discrimination(measures)
     for model, case in cases.items():
-        pieces = [part.cases(case) for part in law.parts]
+        pieces = [part.cases(case) for part in distribution.parts]
         for s, subset in enumerate(subsets):
             for k, measure in enumerate(measures):
                 try:
-                    estimate = _estimate(measure, case, pieces, subset.weight, law, units)
+                    estimate = _estimate(measure, case, pieces, subset.weight, distribution, units)
                     found.values[s, model, k] = estimate
                 except PositivityError as error:
                     found.unavailable[s, model, k] = str(error)
-    return found if law.refit is None else _with_refits(found, cases, subsets, law, units, refits, seed)
+    return (
+        found
+        if distribution.refit is None
+        else _with_refits(found, cases, subsets, distribution, units, refits, seed)
+    )
 
 
 def _estimate(
-    measure: Measure, case: Case, pieces: list[list[Case]], weight: np.ndarray, law: LawOfC, units: Units
+    measure: Measure,
+    case: Case,
+    pieces: list[list[Case]],
+    weight: np.ndarray,
+    distribution: CensoringForScores,
+    units: Units,
 ) -> Estimate:
     """A measure and its influence, with what the estimation of the censoring distribution adds."""
     subjects = np.nonzero(weight > 0)[0]
@@ -105,11 +114,11 @@ def _estimate(
     statistic = pair_statistic(measure.pairs(case, subjects), weight[subjects] / weight[subjects].sum())
     deviations = np.zeros((n, 1))
     deviations[subjects, 0] = statistic.deviations
-    xi = np.zeros((law.n_train, 1))
+    xi = np.zeros((distribution.n_train, 1))
     if measure.weighted:
         moved = _Moved(statistic, subjects, n)
         everyone, equally = np.arange(n)[:, None], np.ones((n, 1))
-        for part, of_part in zip(law.parts, pieces, strict=True):
+        for part, of_part in zip(distribution.parts, pieces, strict=True):
             xi[part.training] += part.influence(moved, of_part, everyone, equally)[:, 0]
     influence = mean_with_influence(deviations, weight, units, xi).influence
     return Estimate(np.array([statistic.value]), influence)
@@ -138,7 +147,7 @@ def _with_refits(
     found: Discrimination,
     cases: dict[str, Case],
     subsets: list[Subset],
-    law: LawOfC,
+    distribution: CensoringForScores,
     units: Units,
     refits: int,
     seed: int,
@@ -152,7 +161,7 @@ def _with_refits(
     if not found.values:
         return found
     weight = np.column_stack([subset.weight for subset in subsets])
-    spread, _ = spread_over_refits(values_under, weight, law, units, refits, seed)
+    spread, _ = spread_over_refits(values_under, weight, distribution, units, refits, seed)
     values = {}
     for (key, estimate), column in zip(found.values.items(), spread.T, strict=True):
         entries = [column[:, None]] if units.overlap else [estimate.influence, column[:, None]]

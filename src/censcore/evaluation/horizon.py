@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
-from censcore.evaluation.law_of_c import LawOfC, Rows
+from censcore.evaluation.censoring_distribution import CensoringForScores, Rows
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["find_horizon", "follow_up_end"]
@@ -67,7 +67,7 @@ def followed(subjects: Rows, groups: np.ndarray | None) -> list[np.ndarray]:
 
 def find_horizon(
     horizon: Any,
-    law: LawOfC,
+    distribution: CensoringForScores,
     scored: Rows,
     notes: list[str],
     groups: np.ndarray | None = None,
@@ -75,9 +75,9 @@ def find_horizon(
 ) -> float:
     """The end of the comparison as a number; ``notes`` gains how it was chosen, or why it is too far."""
     times = followed(scored, groups)
-    if law.train is not None:
-        times += followed(law.train, groups if law.in_sample else train_groups)
-    supported = follow_up_end(law.law, *times)
+    if distribution.train is not None:
+        times += followed(distribution.train, groups if distribution.in_sample else train_groups)
+    supported = follow_up_end(distribution.distribution, *times)
     last = min(float(time.max()) for time in times)
     if isinstance(horizon, str) and horizon == "auto":
         if not supported > 0:
@@ -85,7 +85,7 @@ def find_horizon(
                 f"horizon='auto' found no time that follow-up supports: got P(C >= t) < {FOLLOWED:g} for "
                 "some subject at every t > 0. Pass horizon=, or another censoring distribution."
             )
-        if not isinstance(law.law, PointMass):
+        if not isinstance(distribution.distribution, PointMass):
             notes.append(_chosen(supported, last, times))
         return supported
     try:
@@ -95,7 +95,7 @@ def find_horizon(
     if not (np.isfinite(end) and end > 0):
         raise InvalidInputError(f"horizon must be 'auto' or a positive, finite time; got {horizon!r}.")
     if end > supported:
-        notes.append(_too_far(end, supported, last, law, times))
+        notes.append(_too_far(end, supported, last, distribution, times))
     return end
 
 
@@ -107,14 +107,16 @@ def _chosen(end: float, last: float, times: list[np.ndarray]) -> str:
     )
 
 
-def _too_far(end: float, supported: float, last: float, law: LawOfC, times: list[np.ndarray]) -> str:
+def _too_far(
+    end: float, supported: float, last: float, distribution: CensoringForScores, times: list[np.ndarray]
+) -> str:
     if end > last:
         return (
             f"horizon {end:.6g} lies beyond follow-up, whose last time is {last:.6g}: nothing after it is "
             "seen, and integrated scores average over it all the same. "
             f"horizon='auto' is {supported:.6g}."
         )
-    smallest = float(to_numpy(law.law.marginal(0).sf_left(end)).min())
+    smallest = float(to_numpy(distribution.distribution.marginal(0).sf_left(end)).min())
     at_risk = min(int((time >= end).sum()) for time in times)
     return (
         f"horizon {end:.6g} asks much of follow-up: the smallest P(C >= horizon) is {smallest:.2g} and "

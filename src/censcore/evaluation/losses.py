@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from censcore.evaluation.catalogue import Case, Score
+from censcore.evaluation.censoring_distribution import CensoringForScores
 from censcore.evaluation.inference import Estimate, row_influence
-from censcore.evaluation.law_of_c import LawOfC
 from censcore.evaluation.units import Units
 from censcore.exceptions import (
     MissingDependencyError,
@@ -77,7 +77,7 @@ def estimate_means(
     losses: Losses,
     cases: dict[str, Case],
     subsets: list[Subset],
-    law: LawOfC,
+    distribution: CensoringForScores,
     groups: np.ndarray | None = None,
     train_groups: np.ndarray | None = None,
     refits: int = 60,
@@ -86,31 +86,31 @@ def estimate_means(
 ) -> Means:
     """Means of all losses in all subsets, with the influence of whatever was estimated."""
     n = len(next(iter(cases.values())).y)
-    units = Units.of(n, law.n_train, groups, train_groups, law.shared.pairs)
-    if law.refit is not None:
+    units = Units.of(n, distribution.n_train, groups, train_groups, distribution.shared.pairs)
+    if distribution.refit is not None:
         from censcore.evaluation.refits import means_by_refitting
 
-        return means_by_refitting(losses, cases, subsets, law, units, refits, seed, progress)
+        return means_by_refitting(losses, cases, subsets, distribution, units, refits, seed, progress)
     weight = np.column_stack([subset.weight for subset in subsets])
     values = {}
     for model, case in cases.items():
-        pieces = [part.cases(case) for part in law.parts]
+        pieces = [part.cases(case) for part in distribution.parts]
         for score in losses.scores:
             if (model, score.name) not in losses.values:
                 continue
             found = losses.values[model, score.name]
-            xi = np.zeros((law.n_train, len(subsets), found.shape[1]))
-            for part, of_part in zip(law.parts, pieces, strict=True):
+            xi = np.zeros((distribution.n_train, len(subsets), found.shape[1]))
+            for part, of_part in zip(distribution.parts, pieces, strict=True):
                 xi[part.training] += part.influence(score, of_part, found, weight)
             for s, subset in enumerate(subsets):
                 values[s, model, score.name] = mean_with_influence(found, subset.weight, units, xi[:, s])
-    return Means(values, _method(law))
+    return Means(values, _method(distribution))
 
 
-def _method(law: LawOfC) -> str:
-    if law.parts:
+def _method(distribution: CensoringForScores) -> str:
+    if distribution.parts:
         return "influence function, with the term of the estimated censoring distribution"
-    if law.estimated:
+    if distribution.estimated:
         return "per subject, the censoring distribution being taken as known"
     return "per subject, the censoring distribution being known"
 

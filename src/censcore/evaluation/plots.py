@@ -16,7 +16,7 @@ from censcore.evaluation.murphy import Elementary
 from censcore.evaluation.style import GREY, INK, styled
 from censcore.evaluation.tables import label
 from censcore.exceptions import InvalidInputError
-from censcore.rivals import d_calibration
+from censcore.published import d_calibration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +89,7 @@ def _level(comparison: Comparison) -> str:
 def plot_brier(comparison: Comparison, scale: str = "localized") -> Figure:
     """Brier score over time, with pointwise bands where at least five events tell how wide they are."""
     if scale not in ("localized", "ipcw"):
-        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; {scale!r} came.")
+        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; got {scale!r}.")
     name = "brier_score" if scale == "localized" else "brier_score:ipcw"
     time = np.minimum(to_numpy(comparison.outcome.time), comparison.horizon)
     last = float(np.quantile(time, 0.99)) if scale == "ipcw" else comparison.horizon
@@ -122,7 +122,7 @@ def plot_murphy(comparison: Comparison, time: float | None = None) -> Figure:
     times = comparison.settings["times"]
     tau = float(times[len(times) // 2] if time is None else time)
     if not 0 < tau < comparison.horizon:
-        raise InvalidInputError(f"time must lie between 0 and the horizon; {tau} came.")
+        raise InvalidInputError(f"time must lie between 0 and the horizon; got {tau}.")
     theta = np.linspace(0, 1, 101)[1:-1]
     with _style() as Figure:
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
@@ -228,18 +228,26 @@ def _line(title: str, axis: str, at: float) -> str:
 
 
 def plot_censoring(comparison: Comparison) -> Figure:
-    """The law of C over time, and what one event stands for."""
-    law, y, h = comparison.law.law.marginal(0), comparison.outcome, comparison.horizon
+    """The censoring distribution over time, and what one event stands for."""
+    distribution, y, h = (
+        comparison.distribution.distribution.marginal(0),
+        comparison.outcome,
+        comparison.horizon,
+    )
     x = np.linspace(0, h, 300)
-    some = law if len(law) == 1 else law.take(np.linspace(0, len(law) - 1, min(len(law), 500)).astype(int))
+    some = (
+        distribution
+        if len(distribution) == 1
+        else distribution.take(np.linspace(0, len(distribution) - 1, min(len(distribution), 500)).astype(int))
+    )
     curves = to_numpy(some.sf(x[None, :]))
-    reach = np.broadcast_to(to_numpy(law.sf_left(y.time)), (len(y),))
+    reach = np.broadcast_to(to_numpy(distribution.sf_left(y.time)), (len(y),))
     counted = to_numpy(y.event) & (to_numpy(y.time) <= h) & (reach > 0)
     with _style() as Figure:
         figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
         left, right = figure.subplots(1, 2)
         left.plot(x, curves.mean(axis=0), color=COLOURS[0], lw=2, drawstyle="steps-post")
-        if len(curves) > 1 and not isinstance(law, PointMass):
+        if len(curves) > 1 and not isinstance(distribution, PointMass):
             low, high = np.quantile(curves, [0.05, 0.95], axis=0)
             left.fill_between(x, low, high, color=COLOURS[0], alpha=0.15, lw=0, step="post")
         left.set(xlabel="time", xlim=(0, h), ylim=(0, 1.02))
@@ -248,7 +256,7 @@ def plot_censoring(comparison: Comparison) -> Figure:
         right.set(xlabel="weight of an event, 1/P(C ≥ y)")
         right.set_title("events", fontsize=10)
         right.grid(axis="x", visible=False)
-        return _titled(figure, "The law of C and the weights it gives")
+        return _titled(figure, "The censoring distribution and the weights it gives")
 
 
 PLOTS: dict[str, Callable[..., Any]] = {

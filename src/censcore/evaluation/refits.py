@@ -9,8 +9,8 @@ import numpy as np
 
 from censcore.distributions import Distribution
 from censcore.evaluation.catalogue import Case
+from censcore.evaluation.censoring_distribution import CensoringForScores
 from censcore.evaluation.inference import Estimate, row_influence
-from censcore.evaluation.law_of_c import LawOfC
 from censcore.evaluation.losses import Losses, Means, Subset, track
 from censcore.evaluation.units import Units
 from censcore.exceptions import CenscoreError, InvalidInputError
@@ -26,7 +26,7 @@ def means_by_refitting(
     losses: Losses,
     cases: dict[str, Case],
     subsets: list[Subset],
-    law: LawOfC,
+    distribution: CensoringForScores,
     units: Units,
     refits: int,
     seed: int,
@@ -43,7 +43,7 @@ def means_by_refitting(
     def means_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
         return _means(losses, cases, C, weight)
 
-    spread, notes = spread_over_refits(means_under, weight, law, units, refits, seed, progress)
+    spread, notes = spread_over_refits(means_under, weight, distribution, units, refits, seed, progress)
     values: dict[Key, Estimate] = {}
     start = 0
     for (model, name), found in losses.values.items():
@@ -62,7 +62,7 @@ def means_by_refitting(
 def spread_over_refits(
     values_under: Callable[[Distribution, np.ndarray], np.ndarray],
     weight: np.ndarray,
-    law: LawOfC,
+    distribution: CensoringForScores,
     units: Units,
     refits: int,
     seed: int,
@@ -77,7 +77,7 @@ def spread_over_refits(
         raise InvalidInputError(
             f"refits, the number of bootstrap samples: got {refits}, expected at least 2."
         )
-    refit = _refitter(law)
+    refit = _refitter(distribution)
     of_scored, of_train, count = _numbered(units)
     rng = np.random.default_rng(seed)
     drawn: list[np.ndarray] = []
@@ -85,7 +85,7 @@ def spread_over_refits(
     for _ in track(range(refits), "refitting the censoring distribution", progress):
         while True:
             times = np.bincount(rng.integers(count, size=count), minlength=count)
-            training = np.repeat(np.arange(law.n_train), times[of_train])
+            training = np.repeat(np.arange(distribution.n_train), times[of_train])
             w = weight * times[of_scored][:, None] if units.overlap else weight
             try:
                 drawn.append(values_under(refit(training), w))
@@ -121,10 +121,10 @@ def _numbered(units: Units) -> tuple[np.ndarray, np.ndarray, int]:
     return of_scored, of_train, n_scored + n_apart
 
 
-def _refitter(law: LawOfC) -> Callable[[np.ndarray], Distribution]:
-    assert law.refit is not None
-    assert law.train is not None
-    refit, train, X = law.refit, law.train, law.scored_X
+def _refitter(distribution: CensoringForScores) -> Callable[[np.ndarray], Distribution]:
+    assert distribution.refit is not None
+    assert distribution.train is not None
+    refit, train, X = distribution.refit, distribution.train, distribution.scored_X
     return lambda subjects: refit(train.take(subjects), X)
 
 

@@ -77,7 +77,7 @@ def text_of(comparison: Comparison) -> str:
         head,
         *body,
         "",
-        f"law of C: {settings['law of C']}",
+        f"censoring distribution: {settings['censoring distribution']}",
         f"standard errors: {settings['standard errors']}",
     ]
     if any(CANNOT_TELL in cell for _, cells in lines for cell in cells):

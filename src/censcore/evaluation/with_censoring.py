@@ -69,9 +69,9 @@ class WithCensoring(BaseEstimator):
         """Fit the model and the censoring distribution to the same subjects, with the same weights."""
         outcome = as_outcome(y)
         given = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
-        law = given if isinstance(given, Censoring) else Censoring(given)
+        distribution = given if isinstance(given, Censoring) else Censoring(given)
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
-        self.censoring_ = law.set_params(cv=None).fit(X, outcome, weight)
+        self.censoring_ = distribution.set_params(cv=None).fit(X, outcome, weight)
         self.model_ = fit_weighted(_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
         time = to_numpy(outcome.time)

@@ -39,8 +39,8 @@ from censcore._numerics import legendre
 from censcore._validation import name_rows
 from censcore.distributions import Univariate
 from censcore.exceptions import PositivityError
-from censcore.scores._problem import Problem
 from censcore.scores._quadrature import ORDER, Function, _at_nodes, _nodes, by_jumps, by_panels
+from censcore.scores.inputs import ScoringInputs
 
 __all__ = [
     "augmented_indicator",
@@ -51,22 +51,22 @@ __all__ = [
 ]
 
 
-def augmented_indicator(problem: Problem, W: Univariate, t: Array) -> Array:
+def augmented_indicator(inputs: ScoringInputs, W: Univariate, t: Array) -> Array:
     r"""Z(t) at times t (1 or n, q): (n, q). Its mean is P(T > t) if C or W is right.
 
     .. math::
         Z(t)=S_W(t)\begin{cases}D(t)&t<y\\D(y)&t\ge y,\ \delta=0\\
         D(y-)-1/\{S_W(y-)G(y-)\}&t\ge y,\ \delta=1\end{cases}
     """
-    xp, y = problem.xp, problem.time
-    D = _running(problem.C, W, xp.minimum(y, t))
-    return W._sf(t) * xp.where(y > t, D.at(t), _after_exit(problem, D))
+    xp, y = inputs.xp, inputs.time
+    D = _running(inputs.C, W, xp.minimum(y, t))
+    return W._sf(t) * xp.where(y > t, D.at(t), _after_exit(inputs, D))
 
 
-def augmented_integral(problem: Problem, W: Univariate, h: Array) -> Array:
+def augmented_integral(inputs: ScoringInputs, W: Univariate, h: Array) -> Array:
     r""":math:`\int_0^h Z(1-S)^2+(1-Z)S^2\,dt=\int_0^h S^2+Z(1-2S)\,dt` for h (1 or n, 1): (n,)."""
-    xp, F = problem.xp, problem.F
-    start, exit_, end = 0 * problem.time, xp.minimum(problem.time, h), h + 0 * problem.time
+    xp, F = inputs.xp, inputs.F
+    start, exit_, end = 0 * inputs.time, xp.minimum(inputs.time, h), h + 0 * inputs.time
 
     def phi(t: Array) -> Array:
         return 1 - 2 * F._sf(t)
@@ -74,22 +74,22 @@ def augmented_integral(problem: Problem, W: Univariate, h: Array) -> Array:
     forecast = by_panels(lambda t: F._sf(t) ** 2, panel_edges([F], start, end), _order(F, F))
     D: _Running
     if W._degree == 0:
-        D = _ByEventModel.of(problem.C, W, end)
+        D = _ByEventModel.of(inputs.C, W, end)
         S_W, nodes = W._sf(D.edges), _order(F, interpolate=True)
         living = by_jumps(phi, panel_edges([F], start, exit_), nodes, D.edges, S_W * D.after)
         rest = by_jumps(phi, panel_edges([F], exit_, end), nodes, D.edges, S_W)
     else:
-        living, D = _integral_while_living(problem, W, phi, exit_)
+        living, D = _integral_while_living(inputs, W, phi, exit_)
         rest = by_panels(lambda t: W._sf(t) * phi(t), panel_edges([F, W], exit_, end), _order(F, W))
-    gone = _after_exit(problem, D)[:, 0] * rest
+    gone = _after_exit(inputs, D)[:, 0] * rest
     return forecast + living + xp.where((exit_ < end)[:, 0], gone, xp.zeros_like(gone))
 
 
 def _integral_while_living(
-    problem: Problem, W: Univariate, phi: Function, exit_: Array
+    inputs: ScoringInputs, W: Univariate, phi: Function, exit_: Array
 ) -> tuple[Array, _ByCensoring]:
     r""":math:`\int_0^{exit}\{1/G-S_WB\}\varphi\,dt` for a smooth W, (n,), and the integral B within it."""
-    xp, F, C = problem.xp, problem.F, problem.C
+    xp, F, C = inputs.xp, inputs.F, inputs.C
     if C._degree == 0:
         D = _ByCensoring.of(C, W, exit_)
         edges, nodes = panel_edges([F, W], 0 * exit_, exit_), _order(F, W, interpolate=True)
@@ -110,9 +110,9 @@ def _integral_while_living(
     return xp.sum(xp.vecdot(Z * value * speed, weights, axis=-1), axis=-1), D
 
 
-def _after_exit(problem: Problem, D: _Running) -> Array:
+def _after_exit(inputs: ScoringInputs, D: _Running) -> Array:
     """Z(t) / S_W(t) for t from y on, (n, 1): subjects with an event, and those censored at y."""
-    return problem.xp.where(problem.event, D.after_event(problem.time), D.at(problem.time))
+    return inputs.xp.where(inputs.event, D.after_event(inputs.time), D.at(inputs.time))
 
 
 # ---- D(s), in the form that is a finite sum where there is one -------------------------------------
@@ -185,7 +185,7 @@ class _ByCensoring(_Running):
         if C._degree == 0:
             return cls.on(C, W, _until(C._breaks(), needed), smooth=False)
         end = xp.max(needed, axis=1, keepdims=True)
-        edges = [law._panel_edges() for law in (C, W)]
+        edges = [distribution._panel_edges() for distribution in (C, W)]
         return cls.on(C, W, _within(_side_by_side([needed, *edges]), 0 * end, end))
 
     @classmethod
@@ -267,18 +267,21 @@ def _integration() -> np.ndarray:
 # ---- panels ----------------------------------------------------------------------------------------
 
 
-def _order(*laws: Univariate, interpolate: bool = False) -> int:
+def _order(*distributions: Univariate, interpolate: bool = False) -> int:
     """Nodes that integrate or interpolate a product of piecewise polynomials exactly; many elsewhere."""
-    degrees = [law._degree for law in laws]
+    degrees = [distribution._degree for distribution in distributions]
     if None in degrees:
         return ORDER
     degree = int(sum(degrees))  # type: ignore[arg-type]
     return degree + 1 if interpolate else degree // 2 + 1
 
 
-def panel_edges(laws: list[Univariate], start: Array, end: Array) -> Array:
-    """Panel edges (n, p) from start to end, both (n, 1), between which all of ``laws`` are smooth."""
-    parts = [law._breaks() if law._degree is not None else law._panel_edges() for law in laws]
+def panel_edges(distributions: list[Univariate], start: Array, end: Array) -> Array:
+    """Panel edges (n, p) from start to end, both (n, 1), between which all of ``distributions`` are smooth."""
+    parts = [
+        distribution._breaks() if distribution._degree is not None else distribution._panel_edges()
+        for distribution in distributions
+    ]
     return _within(_side_by_side([part for part in parts if part is not None]), start, end)
 
 
@@ -302,10 +305,10 @@ def _inverse(S: Array) -> Array:
     return xp.where(some, 1 / xp.where(some, S, xp.ones_like(S)), xp.zeros_like(S))
 
 
-def numbers_per_subject(*laws: Univariate) -> int:
+def numbers_per_subject(*distributions: Univariate) -> int:
     """How many numbers one subject needs at a time, for chunking."""
-    smooth = any(law._degree is None for law in laws)
-    breaks = [law.take(slice(0, 1))._breaks() for law in laws]
+    smooth = any(distribution._degree is None for distribution in distributions)
+    breaks = [distribution.take(slice(0, 1))._breaks() for distribution in distributions]
     edges = sum(60 if part is None else int(part.shape[1]) for part in breaks)
     return edges * (4 * ORDER if smooth else 4)
 
@@ -313,14 +316,16 @@ def numbers_per_subject(*laws: Univariate) -> int:
 # ---- checks ----------------------------------------------------------------------------------------
 
 
-def check_event_model_support(problem: Problem, W: Univariate, t: Array, *, before: bool = False) -> None:
+def check_event_model_support(
+    inputs: ScoringInputs, W: Univariate, t: Array, *, before: bool = False
+) -> None:
     """The event model must give a chance of survival to every time at which a subject was seen alive.
 
     ``t`` (1 or n, q) are the evaluation times; with ``before`` only survival before them matters.
     """
-    xp, y = problem.xp, problem.time
+    xp, y = inputs.xp, inputs.time
     last = xp.max(t, axis=1, keepdims=True)
-    at_exit = xp.where(problem.event, W._sf_left(y), W._sf(y))
+    at_exit = xp.where(inputs.event, W._sf_left(y), W._sf(y))
     left = (y <= last) & (at_exit <= 0)
     alive = (y > t) & ((W._sf_left(t) if before else W._sf(t)) <= 0)
     bad = np.nonzero(to_numpy(xp.any(left | alive, axis=1)))[0]

@@ -1,4 +1,4 @@
-"""Censoring times that an observation allows: its law of C, and random numbers to draw from it."""
+"""Censoring times that an observation allows: its censoring distribution, and random numbers to draw from it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["RandomNumbers", "check_componentwise", "compatible_times", "known_ro
 
 
 def check_componentwise(C: Any) -> None:
-    """Refuse laws of several censoring times whose conditional law is not a product."""
+    """Refuse distributions of several censoring times whose conditional distribution is not a product."""
     if C.k > 1 and not isinstance(C, Independent):
         raise InvalidTypeError(
-            f"One censoring time per coordinate came as {type(C).__name__}; independent ones are needed. "
-            "Pass Independent([law_1, ..., law_k])."
+            f"got One censoring time per coordinate as {type(C).__name__}; independent ones are needed. "
+            "Pass Independent([distribution_1, ..., distribution_k])."
         )
 
 
@@ -37,7 +37,7 @@ def known_rows(y: RightCensored, C: Any) -> np.ndarray:
 def compatible_times(y: RightCensored, C: Any, levels: Array) -> Array:
     r"""Quantiles of C given the observation, without a gradient.
 
-    One C shared by all coordinates is the censored time where any coordinate is censored, and has the law
+    One C shared by all coordinates is the censored time where any coordinate is censored, and has the distribution
     of :math:`C\mid C\ge\max_j y_j` elsewhere. One C per coordinate (``Independent``) is :math:`y_j` where
     coordinate j is censored and :math:`C_j\mid C_j\ge y_j` elsewhere.
 
@@ -46,8 +46,8 @@ def compatible_times(y: RightCensored, C: Any, levels: Array) -> Array:
     y : RightCensored
         n rows.
     C : Distribution
-        Law of C, one for all coordinates or ``Independent`` ones.
-    levels : array, (n, D, 1) or (n, D, k) for one law per coordinate
+        Censoring distribution, one for all coordinates or ``Independent`` ones.
+    levels : array, (n, D, 1) or (n, D, k) for one distribution per coordinate
         Probabilities in (0, 1).
 
     Returns

@@ -1,4 +1,4 @@
-"""The CRPS of step forecasts under step laws of C, compiled for NumPy; equal to ``_squares`` up to rounding.
+"""The CRPS of step forecasts under step censoring distributions, compiled for NumPy; equal to ``_squares`` up to rounding.
 
 The kernel holds no lock and starts no threads: callers run it on chunks of rows in a thread pool.
 """
@@ -50,9 +50,9 @@ def step_ipcw(
     forecast : times and survival after each
         Both (1 or n, J), times ascending.
     stretched : array, (1 or n, J)
-        The times on a clock that runs at the speed 1/G.
+        The times on a weighted_time that runs at the speed 1/G.
     y : arrays, (n,)
-        Observed times, and the same on that clock.
+        Observed times, and the same on that weighted_time.
     reach : array, (n,)
         1/G(y-) for events, 0 for censored rows.
     end : array, (1,) or (n,)

@@ -2,10 +2,10 @@ r"""Integrals of F² below y and of S² beyond it: what the CRPS and its relativ
 
 Three routes, each exact where exactness exists:
 
-- a step forecast makes the integral a finite sum of :math:`\int G`, whatever the law of C;
-- a step law of C makes it a finite sum of :math:`\int F^2` or :math:`\int S^2`, read from one antiderivative
+- a step forecast makes the integral a finite sum of :math:`\int G`, whatever the censoring distribution;
+- a step censoring distribution makes it a finite sum of :math:`\int F^2` or :math:`\int S^2`, read from one antiderivative
   per row, so that thousands of jumps need no more quadrature than one;
-- all else is Gauss-Legendre quadrature between the quantiles and break points of both laws, with as many
+- all else is Gauss-Legendre quadrature between the quantiles and break points of both distributions, with as many
   nodes as the polynomials ask for where both are piecewise polynomials.
 
 Gradients: a smooth forecast is differentiated at fixed nodes, break points take their panels along.
@@ -30,10 +30,10 @@ from censcore._arrays import (
 from censcore.distributions import Step, Univariate
 from censcore.scores._quadrature import ORDER, Function, by_jumps, by_panels, tail
 
-__all__ = ["area", "as_steps", "clock_of", "numbers_per_row", "square_below", "square_beyond"]
+__all__ = ["area", "as_steps", "weighted_time_of", "numbers_per_row", "square_below", "square_beyond"]
 
-FEW_JUMPS = 32  # up to here the jumps of a step law are panel edges like any other
-CLOSE = (0.6, 0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # shares of what a law has left on the far side of y
+FEW_JUMPS = 32  # up to here the jumps of a step distribution are panel edges like any other
+CLOSE = (0.6, 0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # shares of what a distribution has left on the far side of y
 FAR = (0.1, 1e-3, 1e-6, 1e-10)  # cuts of a panel that begins many decades below its end
 
 
@@ -44,7 +44,7 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
             return _step_below(F, y)
         return by_panels(lambda t: F._cdf(t) ** 2, _edges_below([F], y), _order(F))
     if F._degree == 0 and C._degree == 0:
-        return _step_below(F, y, clock_of(C))
+        return _step_below(F, y, weighted_time_of(C))
     edges = _edges_below([F] if _is_long(C) else [F, C], y)
     if _is_long(C):
         times, G = C._steps()
@@ -70,13 +70,13 @@ def numbers_per_row(F: Univariate, C: Univariate) -> int:
     """How many numbers one row needs at a time, for chunking."""
     if F._degree == 0:
         return 4 * _jumps(F)
-    smooth = [law for law in (F, C) if law._degree is None]
+    smooth = [distribution for distribution in (F, C) if distribution._degree is None]
     return (60 * len(smooth) + _jumps(F) + _jumps(C)) * (ORDER if smooth and not _is_long(C) else 4)
 
 
-def _jumps(law: Univariate) -> int:
+def _jumps(distribution: Univariate) -> int:
     """How many break points one row has."""
-    breaks = law.take(slice(0, 1))._breaks()
+    breaks = distribution.take(slice(0, 1))._breaks()
     return 0 if breaks is None else int(breaks.shape[1])
 
 
@@ -84,9 +84,11 @@ def _is_long(C: Univariate) -> bool:
     return C._degree == 0 and _jumps(C) > FEW_JUMPS
 
 
-def as_steps(law: Univariate) -> Step:
-    """A law of degree 0 as its jumps, found (and sorted) once."""
-    return law if isinstance(law, Step) else Step._trusted(*law._steps(), falls=True)
+def as_steps(distribution: Univariate) -> Step:
+    """A distribution of degree 0 as its jumps, found (and sorted) once."""
+    return (
+        distribution if isinstance(distribution, Step) else Step._trusted(*distribution._steps(), falls=True)
+    )
 
 
 def _inverse(G: Array) -> Array:
@@ -109,20 +111,20 @@ def area(C: Univariate, a: Array, b: Array) -> Array:
 # ---- step forecasts: finite sums -------------------------------------------------------------------
 
 
-def _step_below(F: Univariate, y: Array, clock: Function | None = None) -> Array:
-    r""":math:`\sum_j (F_j^2-F_{j-1}^2)(y-t_j)_+`, a sum of positive terms; a clock stretches the times."""
+def _step_below(F: Univariate, y: Array, weighted_time: Function | None = None) -> Array:
+    r""":math:`\sum_j (F_j^2-F_{j-1}^2)(y-t_j)_+`, a sum of positive terms; a weighted_time stretches the times."""
     times, sf = F._steps()
     xp = namespace(times)
     after = 1 - sf
     before = xp.concat([xp.zeros_like(after[:, :1]), after[:, :-1]], axis=1)
-    if clock is not None:
-        y, times = clock(y), clock(times)
+    if weighted_time is not None:
+        y, times = weighted_time(y), weighted_time(times)
     way = xp.where(y > times, y - times, xp.zeros_like(y))
     return xp.vecdot(way, (after - before) * (after + before), axis=-1)
 
 
-def clock_of(C: Univariate) -> Function:
-    r""":math:`t\mapsto\int_0^t ds/G(s)` of a step law; it stands still where follow-up has ended."""
+def weighted_time_of(C: Univariate) -> Function:
+    r""":math:`t\mapsto\int_0^t ds/G(s)` of a step distribution; it stands still where follow-up has ended."""
     jumps, G = C._steps()
     xp = namespace(jumps)
     finite = xp.isfinite(jumps)
@@ -132,12 +134,12 @@ def clock_of(C: Univariate) -> Function:
     steps = xp.where(finite, xp.diff(starts, axis=1), xp.zeros_like(times)) * speeds[:, :-1]
     passed = xp.concat([xp.zeros_like(steps[:, :1]), xp.cumulative_sum(steps, axis=1)], axis=1)
 
-    def clock(t: Array) -> Array:
+    def weighted_time(t: Array) -> Array:
         jump = searchsorted(jumps, detach(t), "left")
         inside = xp.where(xp.isfinite(t), t, take_along(starts, jump))
         return take_along(passed, jump) + (inside - take_along(starts, jump)) * take_along(speeds, jump)
 
-    return clock
+    return weighted_time
 
 
 def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
@@ -158,9 +160,9 @@ def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
 # ---- panels ----------------------------------------------------------------------------------------
 
 
-def _order(*laws: Univariate, inverse: bool = False) -> int:
+def _order(*distributions: Univariate, inverse: bool = False) -> int:
     """Nodes that integrate F² G exactly where both are piecewise polynomials, many nodes elsewhere."""
-    degrees = [law._degree for law in laws]
+    degrees = [distribution._degree for distribution in distributions]
     if None in degrees or (inverse and degrees[1] == 1):
         return ORDER
     return (2 * degrees[0] + sum(degrees[1:])) // 2 + 1  # type: ignore[operator, arg-type]
@@ -171,23 +173,23 @@ def _nodes_for_square(F: Univariate) -> int:
     return ORDER if F._degree is None else 2 * F._degree + 1
 
 
-def _edges_below(laws: list[Univariate], y: Array) -> Array:
+def _edges_below(distributions: list[Univariate], y: Array) -> Array:
     """Panel edges (n, p) from 0 to y."""
     xp = namespace(y)
-    parts = [part for law in laws for part in _edges_of(law, y, _close_below)]
-    edges = _side_by_side([xp.zeros_like(y), y, *parts, *_far(laws, y)])
+    parts = [part for distribution in distributions for part in _edges_of(distribution, y, _close_below)]
+    edges = _side_by_side([xp.zeros_like(y), y, *parts, *_far(distributions, y)])
     return xp.sort(xp.where(edges < y, edges, y), axis=1)
 
 
-def _edges_beyond(laws: list[Univariate], y: Array, until: Array | None = None) -> Array:
-    """Panel edges (n, p) from y to where the laws have all but vanished, and to ``until`` (1 or n, 1)."""
+def _edges_beyond(distributions: list[Univariate], y: Array, until: Array | None = None) -> Array:
+    """Panel edges (n, p) from y to where the distributions have all but vanished, and to ``until`` (1 or n, 1)."""
     xp = namespace(y)
-    parts = [part for law in laws for part in _edges_of(law, y, _close_beyond)]
+    parts = [part for distribution in distributions for part in _edges_of(distribution, y, _close_beyond)]
     edges = _side_by_side([y, *parts] if until is None else [y, until, *parts])
     edges = xp.where((edges > y) & xp.isfinite(edges), edges, y)
     seen = detach(edges)
     first = xp.min(xp.where(seen > y, seen, xp.max(seen, axis=1, keepdims=True)), axis=1, keepdims=True)
-    edges = _side_by_side([edges, *_far(laws, first)])
+    edges = _side_by_side([edges, *_far(distributions, first)])
     return xp.sort(xp.where(edges > y, edges, y), axis=1)
 
 
@@ -196,8 +198,8 @@ def _last_finite(times: Array) -> Array:
     return xp.max(xp.where(xp.isfinite(times), times, xp.zeros_like(times)), axis=1, keepdims=True)
 
 
-def _far(laws: list[Univariate], end: Array) -> list[Array]:
-    smooth = any(law._degree is None for law in laws)
+def _far(distributions: list[Univariate], end: Array) -> list[Array]:
+    smooth = any(distribution._degree is None for distribution in distributions)
     return [end * convert(np.array([FAR]), end)] if smooth else []
 
 
@@ -207,12 +209,12 @@ def _side_by_side(parts: list[Array]) -> Array:
     return xp.concat([xp.broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
 
 
-def _edges_of(law: Univariate, y: Array, close: Callable[[Univariate, Array], Array]) -> list[Array]:
-    """Break points, which move with the parameters, and for smooth laws quantiles, which are fixed."""
-    breaks = law._breaks()
-    if law._degree is not None:
+def _edges_of(distribution: Univariate, y: Array, close: Callable[[Univariate, Array], Array]) -> list[Array]:
+    """Break points, which move with the parameters, and for smooth distributions quantiles, which are fixed."""
+    breaks = distribution._breaks()
+    if distribution._degree is not None:
         return [breaks]
-    quantiles = _side_by_side([law._panel_edges(), close(law.detach(), y)])
+    quantiles = _side_by_side([distribution._panel_edges(), close(distribution.detach(), y)])
     if breaks is None or not requires_grad(breaks):
         return [quantiles]  # they hold the break points
     xp = namespace(quantiles)
@@ -220,12 +222,12 @@ def _edges_of(law: Univariate, y: Array, close: Callable[[Univariate, Array], Ar
     return [xp.where(at_break, xp.zeros_like(quantiles), quantiles), breaks]
 
 
-def _close_below(law: Univariate, y: Array) -> Array:
+def _close_below(distribution: Univariate, y: Array) -> Array:
     """Quantiles given T <= y, so that y may lie anywhere in the lower tail."""
-    return law._icdf(law._cdf(y) * convert(np.array([CLOSE]), y))
+    return distribution._icdf(distribution._cdf(y) * convert(np.array([CLOSE]), y))
 
 
-def _close_beyond(law: Univariate, y: Array) -> Array:
+def _close_beyond(distribution: Univariate, y: Array) -> Array:
     """Quantiles given y <= T < inf, so that y may lie anywhere in the upper tail."""
-    never = law._mass_at_infinity()[:, None]
-    return law._isf(never + (law._sf_left(y) - never) * convert(np.array([CLOSE]), y))
+    never = distribution._mass_at_infinity()[:, None]
+    return distribution._isf(never + (distribution._sf_left(y) - never) * convert(np.array([CLOSE]), y))

@@ -17,7 +17,7 @@ from censcore.scores._augmentation import (
     check_event_model_support,
     numbers_per_subject,
 )
-from censcore.scores._problem import Problem, check_horizon, evaluation_times, pose
+from censcore.scores.inputs import ScoringInputs, check_horizon, evaluation_times, scoring_inputs
 
 __all__ = ["augmented_binomial_log_score", "augmented_brier_score", "augmented_integrated_brier_score"]
 
@@ -103,8 +103,8 @@ def augmented_brier_score(
            [0.2834, 0.6593],
            [0.2834, 0.4654]])
     """
-    problem, t, Z, single = _indicator(y, forecast, censoring, times, event_model, horizon)
-    S = problem.F._sf(t)
+    inputs, t, Z, single = _indicator(y, forecast, censoring, times, event_model, horizon)
+    S = inputs.F._sf(t)
     loss = Z * (1 - S) ** 2 + (1 - Z) * S**2
     return loss[:, 0] if single else loss
 
@@ -147,9 +147,9 @@ def augmented_binomial_log_score(
            [0.7601, 1.5709],
            [0.7601, 1.1566]])
     """
-    problem, t, Z, single = _indicator(y, forecast, censoring, times, event_model, horizon)
-    S, P = problem.F._sf(t), problem.F._cdf(t)
-    _check_open_interval(S, P, problem.n)
+    inputs, t, Z, single = _indicator(y, forecast, censoring, times, event_model, horizon)
+    S, P = inputs.F._sf(t), inputs.F._cdf(t)
+    _check_open_interval(S, P, inputs.n)
     loss = -xlogy(Z, S + 0 * Z) - xlogy(1 - Z, P + 0 * Z)
     return loss[:, 0] if single else loss
 
@@ -196,36 +196,36 @@ def augmented_integrated_brier_score(
     """
     if horizon is None:
         raise InvalidInputError("horizon must be a time, the end of the integral; got None.")
-    problem = pose(y, forecast, censoring, horizon)
-    W = _as_event_model(event_model, problem)
-    h = check_horizon(horizon, problem.y).reshape(-1, 1)
-    _check_positivity(problem.C._sf_left(h), h, problem.n)
-    check_event_model_support(problem, W, h, before=True)
+    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    W = _as_event_model(event_model, inputs)
+    h = check_horizon(horizon, inputs.y).reshape(-1, 1)
+    _check_positivity(inputs.C._sf_left(h), h, inputs.n)
+    check_event_model_support(inputs, W, h, before=True)
 
     def part(rows: slice) -> Array:
-        some, W_part, h_part = problem.take(rows), _part(W, rows), h if h.shape[0] == 1 else h[rows]
+        some, W_part, h_part = inputs.take(rows), _part(W, rows), h if h.shape[0] == 1 else h[rows]
         return augmented_integral(some, W_part, h_part)
 
-    numbers = numbers_per_subject(problem.F, problem.C, W)
-    loss = chunked_rows(part, problem.n, numbers, like=problem.y.time)
+    numbers = numbers_per_subject(inputs.F, inputs.C, W)
+    loss = chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
     return loss / h[:, 0] if normalize else loss
 
 
 def _indicator(
     y: Any, forecast: Any, censoring: Any, times: Array, event_model: Any, horizon: Array
-) -> tuple[Problem, Array, Array, bool]:
+) -> tuple[ScoringInputs, Array, Array, bool]:
     """What is scored, the times (1 or n, q), Z(t) at them, (n, q), and whether a single time was given."""
-    problem = pose(y, forecast, censoring, horizon)
-    t, single = evaluation_times(times, problem.y, horizon)
-    W = _as_event_model(event_model, problem)
-    _check_positivity(problem.C._sf(t), t, problem.n)
-    check_event_model_support(problem, W, t)
+    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    t, single = evaluation_times(times, inputs.y, horizon)
+    W = _as_event_model(event_model, inputs)
+    _check_positivity(inputs.C._sf(t), t, inputs.n)
+    check_event_model_support(inputs, W, t)
 
     def part(rows: slice) -> Array:
-        return augmented_indicator(problem.take(rows), _part(W, rows), t if t.shape[0] == 1 else t[rows])
+        return augmented_indicator(inputs.take(rows), _part(W, rows), t if t.shape[0] == 1 else t[rows])
 
-    numbers = numbers_per_subject(problem.C, W) + t.shape[1]
-    return problem, t, chunked_rows(part, problem.n, numbers, like=problem.y.time), single
+    numbers = numbers_per_subject(inputs.C, W) + t.shape[1]
+    return inputs, t, chunked_rows(part, inputs.n, numbers, like=inputs.y.time), single
 
 
 def _check_positivity(G: Array, t: Array, n: int) -> None:
@@ -243,20 +243,20 @@ def _check_positivity(G: Array, t: Array, n: int) -> None:
         )
 
 
-def _part(law: Univariate, rows: slice) -> Univariate:
-    return law if len(law) == 1 else law.take(rows)
+def _part(distribution: Univariate, rows: slice) -> Univariate:
+    return distribution if len(distribution) == 1 else distribution.take(rows)
 
 
-def _as_event_model(W: Any, problem: Problem) -> Univariate:
+def _as_event_model(W: Any, inputs: ScoringInputs) -> Univariate:
     if not isinstance(W, Univariate):
         raise InvalidTypeError(
             f"event_model must be a censcore Distribution of one event time; got {type(W).__name__}, "
             "expected for instance CoxRegression().fit(X_train, y_train).predict_distribution(X_test)."
         )
-    time = problem.y.time
+    time = inputs.y.time
     if not W._is_neutral:
         one_namespace(outcome=time, event_model=W._reference)
-    common_rows(outcome=problem.n, event_model=len(W))
+    common_rows(outcome=inputs.n, event_model=len(W))
     fits = not W._is_neutral and W._reference.dtype == time.dtype
     return W if fits else W.like(time)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from censcore._arrays import Array
 from censcore._numerics import xlogy
-from censcore.scores._problem import Problem, evaluation_times, pose
 from censcore.scores.brier import censoring_weights
+from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
 
 __all__ = ["binomial_log_score"]
 
@@ -22,16 +22,16 @@ def binomial_log_score(
 
     with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the Brier score with logarithms in place of
     squares, under the same weights and the same assumption, C independent of T given the covariates and
-    its law right.
+    its distribution right.
 
     Parameters
     ----------
     y : RightCensored, structured array or frame
         The outcome, n rows.
     forecast : Distribution
-        Law of T, one per row.
+        Distribution of T, one per row.
     censoring : Distribution, optional
-        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
+        Censoring distribution. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
         is given.
     times : array or number
         Evaluation times, (q,) or (n, q), in any order, below the horizon.
@@ -52,15 +52,15 @@ def binomial_log_score(
            [0.75  , 1.25  ],
            [0.75  , 0.    ]])
     """
-    problem = pose(y, forecast, censoring, horizon)
-    t, single = evaluation_times(times, problem.y, horizon)
-    loss = _binomial_log(problem, t)
+    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    t, single = evaluation_times(times, inputs.y, horizon)
+    loss = _binomial_log(inputs, t)
     return loss[:, 0] if single else loss
 
 
-def _binomial_log(problem: Problem, t: Array) -> Array:
-    xp, F = problem.xp, problem.F
-    alive, weight = censoring_weights(problem, t)
+def _binomial_log(inputs: ScoringInputs, t: Array) -> Array:
+    xp, F = inputs.xp, inputs.F
+    alive, weight = censoring_weights(inputs, t)
     zero = xp.zeros_like(weight)
     # each logarithm sees only the rows it is for, so that no gradient meets the infinity of the other
     log_survival = F.logsf(xp.where(alive, t + zero, zero))

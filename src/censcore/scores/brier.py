@@ -7,13 +7,13 @@ from typing import Any
 from censcore._arrays import Array, namespace
 from censcore._numerics import chunked_rows
 from censcore.scores._compiled import WORTH_COMPILING, compiled
-from censcore.scores._problem import (
-    Problem,
+from censcore.scores.inputs import (
+    ScoringInputs,
     check_scale,
+    check_unreached,
     evaluation_times,
-    inverse_reach,
-    pose,
-    refuse_unreached,
+    inverse_probability_weights,
+    scoring_inputs,
 )
 
 __all__ = ["brier_score", "censoring_weights"]
@@ -38,7 +38,7 @@ def brier_score(
 
     with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the Brier score of :math:`\min(T,C)`, averaged
     over the values of C that the observation allows. Proper for :math:`F(\tau)` wherever
-    :math:`G(\tau)>0`, if C is independent of T given the covariates and its law is right; the law must
+    :math:`G(\tau)>0`, if C is independent of T given the covariates and its distribution is right; the distribution must
     not be fitted to the forecast.
 
     Parameters
@@ -46,9 +46,9 @@ def brier_score(
     y : RightCensored, structured array or frame
         The outcome, n rows.
     forecast : Distribution
-        Law of T, one per row.
+        Distribution of T, one per row.
     censoring : Distribution, optional
-        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
+        Censoring distribution. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
         is given.
     times : array or number
         Evaluation times, (q,) or (n, q), in any order, below the horizon.
@@ -74,23 +74,23 @@ def brier_score(
            [0.2784, 0.    ]])
     """
     check_scale(scale)
-    problem = pose(y, forecast, censoring, horizon)
-    t, single = evaluation_times(times, problem.y, horizon)
+    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    t, single = evaluation_times(times, inputs.y, horizon)
     if scale == "ipcw":
-        refuse_unreached(problem, t)
-    reach = inverse_reach(problem)
-    shared = problem.C._sf(t) if len(problem.C) == 1 and t.shape[0] == 1 else None
-    large = problem.n * t.shape[1] >= WORTH_COMPILING
-    squares = compiled("_brier_numba", "weighted_squares", problem.y.time) if large else None
+        check_unreached(inputs, t)
+    reach = inverse_probability_weights(inputs)
+    shared = inputs.C._sf(t) if len(inputs.C) == 1 and t.shape[0] == 1 else None
+    large = inputs.n * t.shape[1] >= WORTH_COMPILING
+    squares = compiled("_brier_numba", "weighted_squares", inputs.y.time) if large else None
 
     def part(rows: slice) -> Array:
-        some, t_part = problem.take(rows), t if t.shape[0] == 1 else t[rows]
+        some, t_part = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
         G = some.C._sf(t_part) if shared is None else shared
-        weights = (1 / G, problem.xp.ones_like(G)) if scale == "ipcw" else (problem.xp.ones_like(G), G)
+        weights = (1 / G, inputs.xp.ones_like(G)) if scale == "ipcw" else (inputs.xp.ones_like(G), G)
         S = some.F._sf(t_part)
         return (squares or _weighted_squares)(S, some.y.time, t_part, *weights, reach[rows, 0])
 
-    loss = chunked_rows(part, problem.n, t.shape[1], like=problem.y.time, budget=CACHED_NUMBERS)
+    loss = chunked_rows(part, inputs.n, t.shape[1], like=inputs.y.time, budget=CACHED_NUMBERS)
     return loss[:, 0] if single else loss
 
 
@@ -104,6 +104,6 @@ def _weighted_squares(
     return error**2 * xp.where(alive, among_living, reach[:, None] * among_dead)
 
 
-def censoring_weights(problem: Problem, t: Array) -> tuple[Array, Array]:
+def censoring_weights(inputs: ScoringInputs, t: Array) -> tuple[Array, Array]:
     r"""Who is alive at t, (n, q), and :math:`\delta\,G(t)/G(y-)`, the weight of those who are not."""
-    return problem.time > t, inverse_reach(problem) * problem.C.sf(t)
+    return inputs.time > t, inverse_probability_weights(inputs) * inputs.C.sf(t)

@@ -11,8 +11,8 @@ from censcore._arrays import Array, to_numpy
 from censcore._numerics import chunked_rows
 from censcore.distributions import Grouped, Univariate
 from censcore.scores._compiled import WORTH_COMPILING, compiled
-from censcore.scores._problem import Problem, inverse_reach, pose, refuse_infinite
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond
+from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 
 __all__ = ["add_to_events", "crps", "crps_of"]
 
@@ -28,7 +28,7 @@ def crps(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = None)
     with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the CRPS of :math:`\min(T,C)`, averaged over the
     values of C that the observation allows. Without censoring (``PointMass(inf)``) it is the ordinary
     CRPS, under a known c (``PointMass(c)``) the threshold-weighted CRPS below c. Strictly proper where
-    P(C > t) > 0, with a horizon on [0, horizon), if C is independent of T given the covariates and its law
+    P(C > t) > 0, with a horizon on [0, horizon), if C is independent of T given the covariates and its distribution
     is right; with G(s)/G(y-) replaced by 1 it would not be.
 
     Parameters
@@ -36,9 +36,9 @@ def crps(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = None)
     y : RightCensored, structured array or frame
         The outcome, n rows.
     forecast : Distribution
-        Law of T, one per row.
+        Distribution of T, one per row.
     censoring : Distribution, optional
-        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
+        Censoring distribution. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
         is given.
     horizon : number or (n,) array, optional
         End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
@@ -51,8 +51,8 @@ def crps(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = None)
 
     Notes
     -----
-    A finite sum for step laws and ensembles under any law of C, and for piecewise-linear ones
-    under step laws; quadrature to 1e-8 relative for the rest.
+    A finite sum for step distributions and ensembles under any censoring distribution, and for piecewise-linear ones
+    under step distributions; quadrature to 1e-8 relative for the rest.
 
     Examples
     --------
@@ -61,39 +61,39 @@ def crps(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = None)
     >>> cs.crps(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0)).round(4)
     array([0.3358, 0.871 , 0.3362])
     """
-    return crps_of(pose(y, forecast, censoring, horizon))
+    return crps_of(scoring_inputs(y, forecast, censoring, horizon))
 
 
-def crps_of(problem: Problem) -> Array:
-    """The score of a posed problem."""
-    return refuse_infinite(_finite_or_not(problem), problem)
+def crps_of(inputs: ScoringInputs) -> Array:
+    """The score of a posed inputs."""
+    return check_infinite(_finite_or_not(inputs), inputs)
 
 
-def _finite_or_not(problem: Problem) -> Array:
-    if isinstance(problem.C, Grouped):
-        return problem.in_groups(_finite_or_not)
-    if problem.F._degree == 0:
-        return _of_steps(problem)
+def _finite_or_not(inputs: ScoringInputs) -> Array:
+    if isinstance(inputs.C, Grouped):
+        return inputs.in_groups(_finite_or_not)
+    if inputs.F._degree == 0:
+        return _of_steps(inputs)
 
     def part(rows: slice) -> Array:
-        some = problem.take(rows)
+        some = inputs.take(rows)
         return add_to_events(square_below(some.F, some.time), some, some.C)
 
-    numbers = numbers_per_row(problem.F, problem.C)
-    return chunked_rows(part, problem.n, numbers, like=problem.y.time, budget=CACHED_NUMBERS)
+    numbers = numbers_per_row(inputs.F, inputs.C)
+    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
 
 
-def _of_steps(problem: Problem) -> Array:
+def _of_steps(inputs: ScoringInputs) -> Array:
     """The score of a step forecast: sort its jumps once per chunk, then sum over them."""
-    numbers = numbers_per_row(problem.F, problem.C)
+    numbers = numbers_per_row(inputs.F, inputs.C)
     kernel = None
-    if problem.C._degree == 0 and problem.n * numbers >= WORTH_COMPILING:
-        kernel = compiled("_crps_numba", "step_crps", problem.y.time)
-    if kernel and len(problem.C) == 1:
-        problem = replace(problem, C=as_steps(problem.C))
+    if inputs.C._degree == 0 and inputs.n * numbers >= WORTH_COMPILING:
+        kernel = compiled("_crps_numba", "step_crps", inputs.y.time)
+    if kernel and len(inputs.C) == 1:
+        inputs = replace(inputs, C=as_steps(inputs.C))
 
     def part(rows: slice) -> Array:
-        some = problem.take(rows)
+        some = inputs.take(rows)
         some = replace(some, F=as_steps(some.F))
         if not kernel:
             return add_to_events(square_below(some.F, some.time), some, some.C)
@@ -102,18 +102,18 @@ def _of_steps(problem: Problem) -> Array:
             some.F._steps(), some.y.time, some.y.event, (*C._steps(), C._remember("areas", C._areas))
         )
 
-    return chunked_rows(part, problem.n, numbers, like=problem.y.time, budget=CACHED_NUMBERS)
+    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
 
 
-def add_to_events(loss: Array, problem: Problem, C: Univariate) -> Array:
+def add_to_events(loss: Array, inputs: ScoringInputs, C: Univariate) -> Array:
     r"""``loss`` plus :math:`\delta/G(y-)\int_y^\infty P(C>s)\,S(s)^2\,ds`, computed for events only."""
-    events = np.nonzero(to_numpy(problem.y.event))[0]
-    if events.size == problem.n:
-        return loss + inverse_reach(problem)[:, 0] * square_beyond(problem.F, problem.time, C)
+    events = np.nonzero(to_numpy(inputs.y.event))[0]
+    if events.size == inputs.n:
+        return loss + inverse_probability_weights(inputs)[:, 0] * square_beyond(inputs.F, inputs.time, C)
     if not events.size:
         return loss
-    part = problem.take(events)
+    part = inputs.take(events)
     tail = square_beyond(part.F, part.time, C if len(C) == 1 else C.take(events))
-    added = problem.xp.zeros_like(loss)
-    added[events] = inverse_reach(part)[:, 0] * tail
+    added = inputs.xp.zeros_like(loss)
+    added[events] = inverse_probability_weights(part)[:, 0] * tail
     return loss + added

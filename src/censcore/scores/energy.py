@@ -15,15 +15,21 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 from censcore.scores._compatible import RandomNumbers, check_componentwise, compatible_times, known_rows
 from censcore.scores._pairs import chunk_numbers, energy_loss, fastest_terms
-from censcore.scores._problem import Problem, _law_of_known_censoring, inverse_reach, pose, refuse_infinite
 from censcore.scores.crps import crps
+from censcore.scores.inputs import (
+    ScoringInputs,
+    _known_or_raise,
+    check_infinite,
+    inverse_probability_weights,
+    scoring_inputs,
+)
 
 __all__ = ["energy_score"]
 
 # Up to this many members all pairs cost little more than the draws of C that they are averaged over.
 _FEW_MEMBERS = 64
 
-# Laws that are no ensemble are sampled in blocks of this many rows, each with a seed of its own.
+# Distributions that are no ensemble are sampled in blocks of this many rows, each with a seed of its own.
 _SAMPLED_ROWS = 256
 
 
@@ -49,9 +55,9 @@ def energy_score(
 
     with :math:`Z,Z'` independent draws from the forecast: the energy score of :math:`\min(T,C)`, averaged
     over the values of C that the observation allows. One C shared by all coordinates is known where any
-    coordinate is censored, and elsewhere has its law given :math:`C\ge\max_j y_j`; with one C per coordinate
+    coordinate is censored, and elsewhere has its distribution given :math:`C\ge\max_j y_j`; with one C per coordinate
     (``Independent``) this holds coordinate by coordinate. Proper if C is independent of T given the
-    covariates and its law is right, for what happens at times t with P(C > t) > 0. For k = 1 and
+    covariates and its distribution is right, for what happens at times t with P(C > t) > 0. For k = 1 and
     :math:`\beta=1` it is :func:`crps`.
 
     Parameters
@@ -59,10 +65,10 @@ def energy_score(
     y : RightCensored, structured array or frame
         The outcome, n rows of k times.
     forecast : Distribution
-        Joint law of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another law ``members`` draws
-        are scored as a fair sample (for k = 1 and beta = 1 the law itself is scored, exactly).
+        Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution ``members`` draws
+        are scored as a fair sample (for k = 1 and beta = 1 the distribution itself is scored, exactly).
     censoring : Distribution, optional
-        Law of C, one time shared by all coordinates or ``Independent`` ones. It may be left out only where it
+        Censoring distribution, one time shared by all coordinates or ``Independent`` ones. It may be left out only where it
         is known: nothing is censored, or ``y.censoring_time`` is given.
     beta : float
         Exponent, 0 < beta < 2.
@@ -72,10 +78,10 @@ def energy_score(
         error far below that of the ensemble itself. ``"auto"`` takes all pairs where C is known or members
         are few.
     fair : bool
-        False scores the ensemble as the empirical law that it is; True as a sample from a law, without the
-        pairs of a member with itself, which is unbiased for the score of that law.
+        False scores the ensemble as the empirical distribution that it is; True as a sample from a distribution, without the
+        pairs of a member with itself, which is unbiased for the score of that distribution.
     draws : int
-        Number of compatible values of C per row, at stratified random levels of its conditional law (a
+        Number of compatible values of C per row, at stratified random levels of its conditional distribution (a
         randomized quasi-Monte Carlo net for one C per coordinate). Rows where C is known use that one.
     seed : int
         Seed of draws and lags. The same seed gives the same numbers, however the work is split.
@@ -109,18 +115,18 @@ def energy_score(
     _check_options(beta, pairs, draws, seed, members)
     if mask is not None:
         y, censoring, mask = leave_out(as_outcome(y), censoring, mask)
-    problem = pose(y, forecast, censoring, horizon, joint=True)
-    check_componentwise(problem.C)
-    xp = problem.xp
-    mask = None if mask is None else xp.broadcast_to(mask, (problem.n, problem.y.k))
+    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True)
+    check_componentwise(inputs.C)
+    xp = inputs.xp
+    mask = None if mask is None else xp.broadcast_to(mask, (inputs.n, inputs.y.k))
     random = RandomNumbers(np.random.SeedSequence(seed), int(draws))
     method = _Method(float(beta), pairs, bool(fair), random)
-    if problem.y.k == 1 and beta == 1 and (pairs != "lagged" or not isinstance(problem.F, Ensemble)):
-        loss = _of_one_time(problem, fair)
-    elif isinstance(problem.F, Ensemble):
-        loss = _of_ensemble(problem, mask, method)
+    if inputs.y.k == 1 and beta == 1 and (pairs != "lagged" or not isinstance(inputs.F, Ensemble)):
+        loss = _of_one_time(inputs, fair)
+    elif isinstance(inputs.F, Ensemble):
+        loss = _of_ensemble(inputs, mask, method)
     else:
-        loss = _of_law(problem, mask, method, members)
+        loss = _of_distribution(inputs, mask, method, members)
     return loss if mask is None else xp.where(xp.any(mask, axis=1), loss, xp.zeros_like(loss))
 
 
@@ -136,26 +142,26 @@ class _Method:
 
 def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int) -> None:
     if not 0 < beta < 2:
-        raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; {beta} came.")
+        raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; got {beta}.")
     if pairs not in ("auto", "all", "lagged"):
-        raise InvalidInputError(f"pairs must be 'auto', 'all' or 'lagged'; {pairs!r} came.")
+        raise InvalidInputError(f"pairs must be 'auto', 'all' or 'lagged'; got {pairs!r}.")
     for name, value, least in (("draws", draws, 1), ("members", members, 2), ("seed", seed, 0)):
         if not isinstance(value, int | np.integer) or value < least:
-            raise InvalidInputError(f"{name} must be a whole number of at least {least}; {value!r} came.")
+            raise InvalidInputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
 
 
 def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:
     """The outcome with an event at time zero, which says nothing of C, wherever the mask is False."""
     if censoring is None:
-        censoring = _law_of_known_censoring(y)
+        censoring = _known_or_raise(y)
     xp = namespace(y.time)
     kept = convert(mask, y.time) if is_torch(y.time) else np.asarray(mask)
     if kept.dtype != xp.bool:
-        raise InvalidInputError(f"mask must be boolean, True where a time counts; dtype {kept.dtype} came.")
+        raise InvalidInputError(f"mask must be boolean, True where a time counts; got dtype {kept.dtype}.")
     kept = kept.reshape(-1, 1) if kept.ndim == 1 and y.k == 1 else kept
     if tuple(kept.shape) != (len(y), y.k):
         raise InvalidInputError(
-            f"mask must have one entry per row and coordinate, {(len(y), y.k)}; {tuple(kept.shape)} came."
+            f"mask must have one entry per row and coordinate, {(len(y), y.k)}; got {tuple(kept.shape)}."
         )
     seen = kept.reshape(y.shape)
     return (
@@ -165,35 +171,35 @@ def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCenso
     )
 
 
-def _of_one_time(problem: Problem, fair: bool) -> Array:
+def _of_one_time(inputs: ScoringInputs, fair: bool) -> Array:
     """The CRPS; a fair one gives the spread the weight that pairs of different members have."""
-    if problem.y.time.ndim == 2:
-        problem = Problem(problem.y.marginal(0), problem.F.marginal(0), problem.C.marginal(0))
-    loss = crps(problem.y, problem.F, problem.C)
-    if not (fair and isinstance(problem.F, Ensemble)):
+    if inputs.y.time.ndim == 2:
+        inputs = ScoringInputs(inputs.y.marginal(0), inputs.F.marginal(0), inputs.C.marginal(0))
+    loss = crps(inputs.y, inputs.F, inputs.C)
+    if not (fair and isinstance(inputs.F, Ensemble)):
         return loss
-    same = problem.xp.sum(_check_fair(_weights(problem.F)) ** 2, axis=1)
+    same = inputs.xp.sum(_check_fair(_weights(inputs.F)) ** 2, axis=1)
     accuracy = chunked_rows(
-        lambda rows: _accuracy(problem.take(rows)), problem.n, 4 * problem.F.m, problem.y.time
+        lambda rows: _accuracy(inputs.take(rows)), inputs.n, 4 * inputs.F.m, inputs.y.time
     )
     return loss - (accuracy - loss) * same / (1 - same)
 
 
-def _accuracy(problem: Problem) -> Array:
+def _accuracy(inputs: ScoringInputs) -> Array:
     r""":math:`\mathbb E|\min(Z,C)-y|`: what lies beyond y counts as far as C reaches."""
-    xp, y, z = problem.xp, problem.time, problem.F.samples
-    reach = inverse_reach(problem)
+    xp, y, z = inputs.xp, inputs.time, inputs.F.samples
+    reach = inverse_probability_weights(inputs)
     # members beyond y of a row censored there add nothing, however far C would have reached
     later = xp.where((z > y) & (reach > 0), z, y)
     before = xp.where(z < y, y - z, xp.zeros_like(z))
-    return xp.sum(_weights(problem.F) * (before + problem.C.integrated_sf(y, later) * reach), axis=1)
+    return xp.sum(_weights(inputs.F) * (before + inputs.C.integrated_sf(y, later) * reach), axis=1)
 
 
 def _check_fair(w: Array) -> Array:
     if not bool((namespace(w).sum(w**2, axis=1) < 1).all()):
         raise InvalidInputError(
-            "fair=True compares different members, so it needs at least two of positive weight; one came. "
-            "Use fair=False, which scores the ensemble as the law it is."
+            "fair=True compares different members, so it needs at least two of positive weight; got one. "
+            "Use fair=False, which scores the ensemble as the distribution it is."
         )
     return w
 
@@ -209,43 +215,43 @@ def _weights(ensemble: Ensemble) -> Array:
     return namespace(z).full_like(_members(ensemble)[:1, :, 0], 1 / ensemble.m) if w is None else w
 
 
-def _of_law(problem: Problem, mask: Array, method: _Method, members: int) -> Array:
-    """Fair score of samples from each law, block by block of rows."""
-    starts = range(0, problem.n, _SAMPLED_ROWS)
+def _of_distribution(inputs: ScoringInputs, mask: Array, method: _Method, members: int) -> Array:
+    """Fair score of samples from each distribution, block by block of rows."""
+    starts = range(0, inputs.n, _SAMPLED_ROWS)
     seeds = method.random.seed.spawn(len(starts))
     losses = []
     for start, seed in zip(starts, seeds, strict=True):
-        rows = slice(start, min(start + _SAMPLED_ROWS, problem.n))
-        block = problem.take(rows)
+        rows = slice(start, min(start + _SAMPLED_ROWS, inputs.n))
+        block = inputs.take(rows)
         block = replace(block, F=Ensemble(_samples(block, members, seed)))
         sampled = replace(method, fair=True, random=replace(method.random, seed=seed))
         losses.append(_of_ensemble(block, None if mask is None else mask[rows], sampled))
-    return problem.xp.concat(losses)
+    return inputs.xp.concat(losses)
 
 
-def _samples(block: Problem, members: int, seed: np.random.SeedSequence) -> Array:
-    """(n, members, k) samples, of every row its own even where one law serves all rows."""
+def _samples(block: ScoringInputs, members: int, seed: np.random.SeedSequence) -> Array:
+    """(n, members, k) samples, of every row its own even where one distribution serves all rows."""
     copies = block.n if len(block.F) == 1 else 1
     return block.F.sample(copies * members, seed).reshape(block.n, members, block.y.k)
 
 
-def _of_ensemble(problem: Problem, mask: Array, method: _Method) -> Array:
+def _of_ensemble(inputs: ScoringInputs, mask: Array, method: _Method) -> Array:
     """Rows with a known C at that C, the others at draws of it."""
-    z = _members(problem.F)
+    z = _members(inputs.F)
     if method.fair:
-        _check_fair(_weights(problem.F))
-    _refuse_endless(problem, z, mask)
-    unit = _unit(z, problem.y.time, method.beta)
-    known = known_rows(problem.y, problem.C)
+        _check_fair(_weights(inputs.F))
+    _check_endless(inputs, z, mask)
+    unit = _unit(z, inputs.y.time, method.beta)
+    known = known_rows(inputs.y, inputs.C)
     exact = z.shape[1] == 1 or method.pairs == "all"
     few = method.pairs == "auto" and z.shape[1] <= _FEW_MEMBERS
     sets = [
         _Rows(np.flatnonzero(known), True, 1, exact or method.pairs == "auto"),
         _Rows(np.flatnonzero(~known), False, method.random.draws, exact or few),
     ]
-    losses = [_of_rows(problem, mask, method, unit, rows) for rows in sets if rows.index.size]
-    back = convert(np.argsort(np.concatenate([rows.index for rows in sets])), problem.y.time)
-    return problem.xp.concat(losses)[back] * unit**method.beta
+    losses = [_of_rows(inputs, mask, method, unit, rows) for rows in sets if rows.index.size]
+    back = convert(np.argsort(np.concatenate([rows.index for rows in sets])), inputs.y.time)
+    return inputs.xp.concat(losses)[back] * unit**method.beta
 
 
 @dataclass(frozen=True)
@@ -258,18 +264,18 @@ class _Rows:
     all_pairs: bool
 
 
-def _refuse_endless(problem: Problem, z: Array, mask: Array) -> None:
+def _check_endless(inputs: ScoringInputs, z: Array, mask: Array) -> None:
     """Members that never have the event need a C that ends follow-up."""
-    xp, y, C = problem.xp, problem.y, problem.C
+    xp, y, C = inputs.xp, inputs.y, inputs.C
     if np.isfinite(float(xp.max(detach(z)))):
         return
     never = xp.any(xp.isinf(z), axis=1)
     never = never if mask is None else never & mask
-    event = y.event.reshape(problem.n, -1)
+    event = y.event.reshape(inputs.n, -1)
     event = event if C.k > 1 else xp.all(event, axis=1)[:, None]
     endless = xp.stack([C.marginal(j).mass_at_infinity() > 0 for j in range(C.k)], axis=1)
     infinite = xp.any(never & event & endless, axis=1)
-    refuse_infinite(xp.where(infinite, np.inf, xp.zeros_like(y.time.reshape(problem.n, -1)[:, 0])), problem)
+    check_infinite(xp.where(infinite, np.inf, xp.zeros_like(y.time.reshape(inputs.n, -1)[:, 0])), inputs)
 
 
 def _unit(z: Array, time: Array, beta: float) -> float:
@@ -287,9 +293,9 @@ def _unit(z: Array, time: Array, beta: float) -> float:
     return 1.0 if largest == 0 or limit**-0.25 < largest < limit**0.25 else 2.0 ** np.floor(np.log2(largest))
 
 
-def _of_rows(problem: Problem, mask: Array, method: _Method, unit: float, rows: _Rows) -> Array:
+def _of_rows(inputs: ScoringInputs, mask: Array, method: _Method, unit: float, rows: _Rows) -> Array:
     """Losses chunk by chunk; random numbers belong to the place of a row among ``rows``."""
-    z, w = _members(problem.F), problem.F.weights
+    z, w = _members(inputs.F), inputs.F.weights
     m, k = z.shape[1:]
     lags_per_row = 0 if rows.all_pairs else method.random.draws
     order = method.random.order(m)
@@ -298,7 +304,7 @@ def _of_rows(problem: Problem, mask: Array, method: _Method, unit: float, rows: 
 
     def losses(part: slice) -> Array:
         index, place = rows.index[part], range(rows.index.size)[part]
-        some = problem.take(index)
+        some = inputs.take(index)
         z, w = _members(some.F), some.F.weights
         y = some.y.time.reshape(some.n, -1)
         middle = namespace(y).full_like(y[:, None, : some.C.k], 0.5)

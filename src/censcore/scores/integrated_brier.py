@@ -11,17 +11,17 @@ from censcore._numerics import chunked_rows
 from censcore.distributions import Grouped, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.scores._compiled import WORTH_COMPILING, compiled
-from censcore.scores._problem import (
-    Problem,
-    check_horizon,
-    check_scale,
-    inverse_reach,
-    pose,
-    refuse_infinite,
-    refuse_unreached_before,
-)
-from censcore.scores._squares import as_steps, clock_of, numbers_per_row, square_below
+from censcore.scores._squares import as_steps, numbers_per_row, square_below, weighted_time_of
 from censcore.scores.crps import add_to_events, crps_of
+from censcore.scores.inputs import (
+    ScoringInputs,
+    check_horizon,
+    check_infinite,
+    check_scale,
+    check_unreached_before,
+    inverse_probability_weights,
+    scoring_inputs,
+)
 
 __all__ = ["integrated_brier_score"]
 
@@ -44,7 +44,7 @@ def integrated_brier_score(
 
     with :math:`G(t)=P(C>t)`, :math:`G(t-)=P(C\ge t)` and the second term only for :math:`y\le h`: the
     mean estimates the integrated Brier score of uncensored data on [0, h]. Both are proper on [0, h), if C
-    is independent of T given the covariates and its law is right; late times weigh more on the classical
+    is independent of T given the covariates and its distribution is right; late times weigh more on the classical
     scale, and are noisier.
 
     Parameters
@@ -52,9 +52,9 @@ def integrated_brier_score(
     y : RightCensored, structured array or frame
         The outcome, n rows.
     forecast : Distribution
-        Law of T, one per row.
+        Distribution of T, one per row.
     censoring : Distribution, optional
-        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
+        Censoring distribution. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
         is given.
     scale : {"localized", "ipcw"}
         ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C >= h)
@@ -86,38 +86,40 @@ def integrated_brier_score(
         raise InvalidInputError(
             "normalize=True divides by the horizon: pass horizon=..., the end of the integral."
         )
-    problem = pose(y, forecast, censoring, horizon)
-    end = PointMass(np.inf).like(problem.y.time)
+    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    end = PointMass(np.inf).like(inputs.y.time)
     if horizon is not None:
-        end = PointMass(check_horizon(horizon, problem.y).reshape(-1))
-    loss = crps_of(problem) if scale == "localized" else _ipcw(problem, end)
+        end = PointMass(check_horizon(horizon, inputs.y).reshape(-1))
+    loss = crps_of(inputs) if scale == "localized" else _ipcw(inputs, end)
     return loss / end.location if normalize else loss
 
 
-def _ipcw(problem: Problem, end: PointMass) -> Array:
-    refuse_unreached_before(problem, end.location)
-    if isinstance(problem.C, Grouped) and len(end) == 1:
-        return problem.in_groups(lambda group: _ipcw_losses(group, end))
-    return _ipcw_losses(problem, end)
+def _ipcw(inputs: ScoringInputs, end: PointMass) -> Array:
+    check_unreached_before(inputs, end.location)
+    if isinstance(inputs.C, Grouped) and len(end) == 1:
+        return inputs.in_groups(lambda group: _ipcw_losses(group, end))
+    return _ipcw_losses(inputs, end)
 
 
-def _ipcw_losses(problem: Problem, end: PointMass) -> Array:
-    curves = 0 if len(problem.C) == 1 else numbers_per_row(problem.C, problem.C)
-    numbers = 2 * numbers_per_row(problem.F, problem.C) + curves
+def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
+    curves = 0 if len(inputs.C) == 1 else numbers_per_row(inputs.C, inputs.C)
+    numbers = 2 * numbers_per_row(inputs.F, inputs.C) + curves
     kernel = None
     steps = (
-        problem.F._degree == 0 and problem.C._degree == 0 and bool(np.isfinite(to_numpy(end.location)).all())
+        inputs.F._degree == 0 and inputs.C._degree == 0 and bool(np.isfinite(to_numpy(end.location)).all())
     )
-    if steps and problem.n * numbers >= WORTH_COMPILING:
-        kernel = compiled("_crps_numba", "step_ipcw", problem.y.time)
+    if steps and inputs.n * numbers >= WORTH_COMPILING:
+        kernel = compiled("_crps_numba", "step_ipcw", inputs.y.time)
 
     def part(rows: slice) -> Array:
-        some, last = problem.take(rows), end if len(end) == 1 else end.take(rows)
+        some, last = inputs.take(rows), end if len(end) == 1 else end.take(rows)
         if kernel is None:
             return add_to_events(square_below(some.F, some.time, some.C), some, last)
         times, sf = as_steps(some.F)._steps()
-        clock = clock_of(some.C)
-        y = (some.y.time, clock(some.time)[:, 0])
-        return kernel((times, sf), clock(times), y, inverse_reach(some)[:, 0], last.location)
+        weighted_time = weighted_time_of(some.C)
+        y = (some.y.time, weighted_time(some.time)[:, 0])
+        return kernel(
+            (times, sf), weighted_time(times), y, inverse_probability_weights(some)[:, 0], last.location
+        )
 
-    return refuse_infinite(chunked_rows(part, problem.n, numbers, like=problem.y.time), problem)
+    return check_infinite(chunked_rows(part, inputs.n, numbers, like=inputs.y.time), inputs)

@@ -6,7 +6,7 @@ from typing import Any
 
 from censcore._arrays import Array
 from censcore.exceptions import NoDensityError
-from censcore.scores._problem import pose
+from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["log_score"]
 
@@ -18,17 +18,17 @@ def log_score(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = 
 
     For several event times the density is taken in the coordinates with an event and the survival
     function in the censored ones. Strictly proper where P(C >= t) > 0, if C is independent of T given
-    the covariates; the law of C drops out, since it adds the same amount to every forecast.
+    the covariates; the censoring distribution drops out, since it adds the same amount to every forecast.
 
     Parameters
     ----------
     y : RightCensored, structured array or frame
         The outcome, n rows of one or several event times.
     forecast : Distribution
-        Law of T, one per row, with a density. A law without one raises
+        Distribution of T, one per row, with a density. A distribution without one raises
         :class:`~censcore.exceptions.NoDensityError`.
     censoring : Distribution, optional
-        Law of C. It does not change the score; it is accepted so that all scores are called alike, and
+        Censoring distribution. It does not change the score; it is accepted so that all scores are called alike, and
         refused where it contradicts the data.
     horizon : number or (n,) array, optional
         End of follow-up for the score: later times count as censored there. Events at the horizon itself
@@ -46,12 +46,12 @@ def log_score(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = 
     >>> cs.log_score(y, cs.Exponential(0.5)).round(4)
     array([1.1931, 2.1931, 1.    ])
     """
-    problem = pose(y, forecast, censoring, horizon, joint=True, needs_law=False)
-    F = problem.F
+    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True, needs_censoring=False)
+    F = inputs.F
     if not F.has_density:
         raise NoDensityError(
             f"{type(F).__name__} has no density, so it has no log score. Score it by crps, brier_score, "
             "pinball_score or energy_score, or give the forecast a density (PiecewiseLinear, "
             "PiecewiseExponential, ...)."
         )
-    return -F.log_likelihood(problem.y.time, problem.y.event)
+    return -F.log_likelihood(inputs.y.time, inputs.y.event)

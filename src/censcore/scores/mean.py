@@ -60,7 +60,7 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
         raise InvalidInputError(
             f"losses must be (n,) or (n, q) with at least one subject; got {tuple(losses.shape)}."
         )
-    _refuse_nan(losses)
+    _check_nan(losses)
     w = _shares(sample_weight, losses)
     w = w if losses.ndim == 1 else w[:, None]
     # a subject of weight zero is left out, even where its loss is infinite
@@ -111,7 +111,7 @@ def _shares(sample_weight: Any, losses: Array) -> Array:
     return w / xp.sum(w)
 
 
-def _refuse_nan(losses: Array) -> None:
+def _check_nan(losses: Array) -> None:
     missing = np.isnan(to_numpy(losses))
     if missing.any():
         raise InvalidInputError(

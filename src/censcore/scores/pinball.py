@@ -8,8 +8,14 @@ from censcore._arrays import Array
 from censcore._numerics import chunked_rows
 from censcore._validation import check_levels
 from censcore.exceptions import InvalidInputError
-from censcore.scores._problem import Problem, as_columns, inverse_reach, pose, refuse_infinite
 from censcore.scores._squares import area
+from censcore.scores.inputs import (
+    ScoringInputs,
+    as_columns,
+    check_infinite,
+    inverse_probability_weights,
+    scoring_inputs,
+)
 
 __all__ = ["pinball_score"]
 
@@ -25,7 +31,7 @@ def pinball_score(
 
     with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the pinball score of :math:`\min(T,C)` and of
     its quantile :math:`\min(q_\alpha,C)`, averaged over the values of C that the observation allows.
-    Consistent for a quantile q with P(C > q) > 0, if C is independent of T given the covariates and its law
+    Consistent for a quantile q with P(C > q) > 0, if C is independent of T given the covariates and its distribution
     is right. Exact for every forecast.
 
     Parameters
@@ -33,9 +39,9 @@ def pinball_score(
     y : RightCensored, structured array or frame
         The outcome, n rows.
     forecast : Distribution
-        Law of T, one per row.
+        Distribution of T, one per row.
     censoring : Distribution, optional
-        Law of C. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
+        Censoring distribution. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
         is given.
     levels : array or number
         Quantile levels strictly between 0 and 1, (q,) or (n, q).
@@ -61,22 +67,22 @@ def pinball_score(
         raise InvalidInputError(
             "levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1)."
         )
-    problem = pose(y, forecast, censoring, horizon)
-    alpha, single = as_columns(levels, "levels", problem.y)
+    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    alpha, single = as_columns(levels, "levels", inputs.y)
     check_levels(alpha)
 
     def part(rows: slice) -> Array:
-        return _pinball(problem.take(rows), alpha if alpha.shape[0] == 1 else alpha[rows])
+        return _pinball(inputs.take(rows), alpha if alpha.shape[0] == 1 else alpha[rows])
 
-    loss = chunked_rows(part, problem.n, 4 * alpha.shape[1], like=problem.y.time)
-    loss = refuse_infinite(loss, problem)
+    loss = chunked_rows(part, inputs.n, 4 * alpha.shape[1], like=inputs.y.time)
+    loss = check_infinite(loss, inputs)
     return loss[:, 0] if single else loss
 
 
-def _pinball(problem: Problem, alpha: Array) -> Array:
-    xp, C, y, delta = problem.xp, problem.C, problem.time, problem.event
-    q = problem.F.icdf(alpha)
+def _pinball(inputs: ScoringInputs, alpha: Array) -> Array:
+    xp, C, y, delta = inputs.xp, inputs.C, inputs.time, inputs.event
+    q = inputs.F.icdf(alpha)
     y = y + xp.zeros_like(q)
     above = area(C, y, xp.where(delta & (q > y), q, y))
     below = xp.where(y > q, y - q, xp.zeros_like(y))
-    return alpha * below + (1 - alpha) * inverse_reach(problem) * above
+    return alpha * below + (1 - alpha) * inverse_probability_weights(inputs) * above

@@ -1,17 +1,17 @@
-"""Worlds with known laws of T and C."""
+"""Scenarios with known distributions of T and C."""
 
-from censcore.simulation.data_world import DataWorld
-from censcore.simulation.lognormal import LogNormalWorld
+from censcore.simulation.data_scenario import DataScenario
+from censcore.simulation.lognormal import LogNormalScenario
 from censcore.simulation.one_factor import OneFactorLogNormal
-from censcore.simulation.weibull import TargetedWorld, WeibullWorld
-from censcore.simulation.world import Sample, World
+from censcore.simulation.scenario import Sample, Scenario
+from censcore.simulation.weibull import TargetedScenario, WeibullScenario
 
 __all__ = [
-    "DataWorld",
-    "LogNormalWorld",
+    "DataScenario",
+    "LogNormalScenario",
     "OneFactorLogNormal",
     "Sample",
-    "TargetedWorld",
-    "WeibullWorld",
-    "World",
+    "TargetedScenario",
+    "WeibullScenario",
+    "Scenario",
 ]

@@ -11,20 +11,20 @@ from scipy.special import expit
 from censcore.distributions import Distribution, Independent, PointMass, Uniform
 from censcore.exceptions import InvalidInputError
 from censcore.simulation.one_factor import OneFactorLogNormal
-from censcore.simulation.world import World
+from censcore.simulation.scenario import Scenario
 
-__all__ = ["LogNormalWorld"]
+__all__ = ["LogNormalScenario"]
 
 _B = np.array([-0.6, -0.2, 0.2, 0.6])
 
 
 @dataclass(frozen=True)
-class LogNormalWorld(World):
+class LogNormalScenario(Scenario):
     r"""k dependent event times with four covariates.
 
     Locations :math:`\mu_j(x)=0.35+x^\top\beta_j` and scales
-    :math:`\sigma_j(x)=0.35+0.15\,\text{sigmoid}(x^\top\gamma_j)` are smooth in x. In the *unimodal* world
-    log-times are jointly normal with correlation 0.45. In the *mixture* world an early regime (shifted by
+    :math:`\sigma_j(x)=0.35+0.15\,\text{sigmoid}(x^\top\gamma_j)` are smooth in x. In the *unimodal* scenario
+    log-times are jointly normal with correlation 0.45. In the *mixture* scenario an early regime (shifted by
     :math:`-a_j`, scale 0.85, correlation 0.70) and a late one (shifted by :math:`+a_j`, scale 1.15,
     correlation 0.20) mix with probability :math:`\pi(x)` of the late one.
 
@@ -42,13 +42,13 @@ class LogNormalWorld(World):
     severity : float
         Divides every censoring time: above 1 censoring is heavier.
     clip : float or None
-        Event times are cut at this value, which gives the law an atom there; only scores of the latent times
+        Event times are cut at this value, which gives the distribution an atom there; only scores of the latent times
         can tell. None leaves them.
 
     Examples
     --------
-    >>> from censcore.simulation import LogNormalWorld
-    >>> data = LogNormalWorld(k=3, censoring="uniform").sample(500, seed=0)
+    >>> from censcore.simulation import LogNormalScenario
+    >>> data = LogNormalScenario(k=3, censoring="uniform").sample(500, seed=0)
     >>> data.T.shape, data.C.shape
     ((500, 3), (500,))
     """
@@ -66,9 +66,9 @@ class LogNormalWorld(World):
     def __post_init__(self) -> None:
         kinds = ("administrative", "uniform", "conditional", "componentwise", "none")
         if self.censoring not in kinds:
-            raise InvalidInputError(f"censoring must be one of {kinds}; {self.censoring!r} came.")
+            raise InvalidInputError(f"censoring must be one of {kinds}; got {self.censoring!r}.")
         if self.k < 1:
-            raise InvalidInputError(f"k must be at least 1; {self.k} came.")
+            raise InvalidInputError(f"k must be at least 1; got {self.k}.")
 
     def location(self, X: np.ndarray) -> np.ndarray:
         """mu_j(x), (n, k)."""
@@ -87,10 +87,10 @@ class LogNormalWorld(World):
         x1, x2, x3, x4 = X.T
         return expit(0.8 * x1 - 0.6 * x2 + 0.4 * np.sin(x3) + 0.25 * (x4**2 - 1))
 
-    def event_law(self, X: np.ndarray) -> Distribution:
-        """The joint law of T given x."""
-        law = self._regimes(X)
-        return law if self.clip is None else law.censor_at(self.clip)
+    def event_distribution(self, X: np.ndarray) -> Distribution:
+        """The joint distribution of T given x."""
+        distribution = self._regimes(X)
+        return distribution if self.clip is None else distribution.censor_at(self.clip)
 
     def _regimes(self, X: np.ndarray) -> OneFactorLogNormal:
         mu, sigma = self.location(X), self.spread(X)
@@ -105,8 +105,8 @@ class LogNormalWorld(World):
             np.stack([1 - late, late], axis=1),
         )
 
-    def censoring_law(self, X: np.ndarray) -> Distribution:
-        """The law of C given x: univariate where one C is shared, Independent otherwise."""
+    def censoring_distribution(self, X: np.ndarray) -> Distribution:
+        """The censoring distribution given x: univariate where one C is shared, Independent otherwise."""
         end = self.c_max / self.severity
         if self.censoring == "administrative":
             return PointMass(np.array([self.c_admin / self.severity]))

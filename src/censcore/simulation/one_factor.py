@@ -1,4 +1,4 @@
-"""Joint log-normal laws with one common factor, given which the coordinates are independent."""
+"""Joint log-normal distributions with one common factor, given which the coordinates are independent."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class OneFactorLogNormal(Joint):
     --------
     >>> import numpy as np
     >>> from censcore.simulation import OneFactorLogNormal
-    >>> law = OneFactorLogNormal(np.zeros((1, 1, 2)), np.ones((1, 1, 2)), [0.5], np.ones((1, 1)))
-    >>> law.sf([[1.0, 1.0]]).round(4)  # P(both > median) = 1/4 + arcsin(1/2) / (2 pi)
+    >>> distribution = OneFactorLogNormal(np.zeros((1, 1, 2)), np.ones((1, 1, 2)), [0.5], np.ones((1, 1)))
+    >>> distribution.sf([[1.0, 1.0]]).round(4)  # P(both > median) = 1/4 + arcsin(1/2) / (2 pi)
     array([0.3333])
     """
 
@@ -55,7 +55,7 @@ class OneFactorLogNormal(Joint):
         if not shapes_fit or len(rho) != mu.shape[1]:
             raise InvalidInputError(
                 "mu and sigma must be (n, R, k), probabilities (n, R) and rho R numbers; "
-                f"{mu.shape}, {sigma.shape}, {probabilities.shape} and {len(rho)} came."
+                f"got {mu.shape}, {sigma.shape}, {probabilities.shape} and {len(rho)}."
             )
         self._mu, self._sigma, self._pi = mu, sigma, probabilities
         self._rho = np.asarray(rho, dtype=float)
@@ -83,7 +83,7 @@ class OneFactorLogNormal(Joint):
         return Mixture(regimes, self._pi) if len(regimes) > 1 else regimes[0]
 
     def censor_at(self, tau: Array) -> CensoredJoint:
-        """The law of min(T_j, tau)."""
+        """The distribution of min(T_j, tau)."""
         return CensoredJoint(self, tau)
 
     def _mass_at_infinity(self) -> Array:

@@ -9,16 +9,16 @@ import numpy as np
 
 from censcore.distributions import Distribution, Mixture, PiecewiseLinear, PointMass, Uniform, Weibull
 from censcore.exceptions import InvalidInputError
-from censcore.simulation.world import World
+from censcore.simulation.scenario import Scenario
 
-__all__ = ["TargetedWorld", "WeibullWorld"]
+__all__ = ["TargetedScenario", "WeibullScenario"]
 
 Z_MAX = 20.5471
 SHAPE = 1.5
 
 
 @dataclass(frozen=True)
-class WeibullWorld(World):
+class WeibullScenario(Scenario):
     r"""Weibull event times with three covariates, under a choice of censoring.
 
     .. math:: T\mid x\sim\text{Weibull}(1.5,\lambda(x)),\quad
@@ -38,8 +38,8 @@ class WeibullWorld(World):
 
     Examples
     --------
-    >>> from censcore.simulation import WeibullWorld
-    >>> data = WeibullWorld("conditional").sample(2000, seed=1)
+    >>> from censcore.simulation import WeibullScenario
+    >>> data = WeibullScenario("conditional").sample(2000, seed=1)
     >>> round(float(data.y.event.mean()), 2)
     0.47
     """
@@ -54,18 +54,18 @@ class WeibullWorld(World):
     def __post_init__(self) -> None:
         kinds = ("administrative", "uniform", "conditional", "none")
         if self.censoring not in kinds:
-            raise InvalidInputError(f"censoring must be one of {kinds}; {self.censoring!r} came.")
+            raise InvalidInputError(f"censoring must be one of {kinds}; got {self.censoring!r}.")
 
     def scale(self, X: np.ndarray) -> np.ndarray:
         """lambda(x)."""
         return np.exp(0.3 + X @ np.array([0.8, -0.5, 0.3]))
 
-    def event_law(self, X: np.ndarray) -> Weibull:
+    def event_distribution(self, X: np.ndarray) -> Weibull:
         """Weibull(1.5, lambda(x))."""
         return Weibull(SHAPE, self.scale(X))
 
-    def censoring_law(self, X: np.ndarray) -> Distribution:
-        """The law of C given x in the chosen regime."""
+    def censoring_distribution(self, X: np.ndarray) -> Distribution:
+        """The censoring distribution given x in the chosen regime."""
         if self.censoring == "administrative":
             return PointMass(np.array([self.c_admin / self.severity]))
         if self.censoring == "uniform":
@@ -76,7 +76,7 @@ class WeibullWorld(World):
 
 
 @dataclass(frozen=True)
-class TargetedWorld(World):
+class TargetedScenario(Scenario):
     r"""A trap for scores whose weights come from the forecast itself.
 
     Half of the events fall into the second half of one interior bin, half into the last bin; with
@@ -110,16 +110,16 @@ class TargetedWorld(World):
         return low, low + 0.25 * (high - low), low + 0.5 * (high - low), high
 
     def two_blocks(self, interior_mass: float) -> PiecewiseLinear:
-        """The law with ``interior_mass`` on the second half of bin j and the rest on the last bin."""
+        """The distribution with ``interior_mass`` on the second half of bin j and the rest on the last bin."""
         _, _, start, end = self.interior
         times = np.array([start, end, self.grid[-2], self.grid[-1]])
         return PiecewiseLinear(times, cdf=np.array([[0.0, interior_mass, interior_mass, 1.0]]))
 
-    def event_law(self, X: np.ndarray) -> PiecewiseLinear:
+    def event_distribution(self, X: np.ndarray) -> PiecewiseLinear:
         """Half the mass in the interior bin, half in the last one."""
         return self.two_blocks(0.5)
 
-    def censoring_law(self, X: np.ndarray) -> Mixture:
+    def censoring_distribution(self, X: np.ndarray) -> Mixture:
         """Uniform on the first quarter of bin j with probability ``early``, otherwise never."""
         low, quarter, _, _ = self.interior
         early: list[Any] = [Uniform(np.array([low]), np.array([quarter])), PointMass(np.array([np.inf]))]

@@ -1,4 +1,4 @@
-"""An estimator under examination, with data whose laws are known."""
+"""An estimator under examination, with data whose distributions are known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators import Censoring
 from censcore.outcomes import RightCensored
-from censcore.simulation import LogNormalWorld, WeibullWorld
+from censcore.simulation import LogNormalScenario, WeibullScenario
 
 __all__ = ["Candidate", "EstimatorRule"]
 
@@ -27,8 +27,8 @@ class Candidate:
 
     def __init__(self, estimator: Any, k: int, seed: int) -> None:
         self.estimator, self.k, self.seed = estimator, k, seed
-        world: Any = WeibullWorld("uniform") if k == 1 else LogNormalWorld(k, mixture=False)
-        data = world.sample(_ROWS, seed=seed)
+        scenario: Any = WeibullScenario("uniform") if k == 1 else LogNormalScenario(k, mixture=False)
+        data = scenario.sample(_ROWS, seed=seed)
         self.X, self.y = data.X, data.y
         self.times = np.quantile(self.y.time, _LEVELS)
         self.of_censoring = isinstance(estimator, Censoring)
@@ -62,26 +62,35 @@ class Candidate:
         return self.new().fit(self.X, self.y)
 
     @cached_property
-    def law(self) -> Distribution:
+    def distribution(self) -> Distribution:
         """What the fitted estimator forecasts for its rows."""
         return self.fitted.predict_distribution(self.X)
 
-    def survival(self, law: Distribution) -> np.ndarray:
-        """P(T_j > t) of all rows, (n, q, k), whether rows share a law or not."""
-        parts: list[Any] = [law if law.k == 1 else law.marginal(j) for j in range(law.k)]
+    def survival(self, distribution: Distribution) -> np.ndarray:
+        """P(T_j > t) of all rows, (n, q, k), whether rows share a distribution or not."""
+        parts: list[Any] = [
+            distribution if distribution.k == 1 else distribution.marginal(j) for j in range(distribution.k)
+        ]
         values = [to_numpy(part.sf(self.times[None, :])).astype(np.float64) for part in parts]
         return np.stack([np.broadcast_to(v, (_ROWS, len(self.times))) for v in values], axis=2)
 
     def expect_same(
-        self, law: Distribution, expected: np.ndarray, what: str, redrawn: bool = False, rtol: float = 1e-6
+        self,
+        distribution: Distribution,
+        expected: np.ndarray,
+        what: str,
+        redrawn: bool = False,
+        rtol: float = 1e-6,
     ) -> None:
-        """The law has the expected survival probabilities, up to sampling error where samples are redrawn."""
-        assert isinstance(law, Distribution), f"{what}: predict_distribution gives {type(law).__name__}."
-        got = self.survival(law)
+        """The distribution has the expected survival probabilities, up to sampling error where samples are redrawn."""
+        assert isinstance(distribution, Distribution), (
+            f"{what}: predict_distribution gives {type(distribution).__name__}."
+        )
+        got = self.survival(distribution)
         tolerance = rtol * np.ones_like(got)
-        if redrawn and isinstance(law, Ensemble):
+        if redrawn and isinstance(distribution, Ensemble):
             p = (got + expected) / 2
-            tolerance = 6 * np.sqrt(2 * p * (1 - p) / law.m) + 2 / law.m
+            tolerance = 6 * np.sqrt(2 * p * (1 - p) / distribution.m) + 2 / distribution.m
         off = np.abs(got - expected) > tolerance
         assert not off.any(), (
             f"{what}: P(T > t) differs, {got[off][0]:.6g} instead of {expected[off][0]:.6g}."

@@ -1,4 +1,4 @@
-"""Rules for every law, of one event time or of several."""
+"""Rules for every distribution, of one event time or of several."""
 
 from __future__ import annotations
 
@@ -19,41 +19,50 @@ from censcore.testing._subject import Rule, Subject, close
 __all__ = ["RULES"]
 
 
-def _answers(s: Subject, law: Any) -> dict[str, np.ndarray]:
-    """What tells one law from another: survival of the law, or of its coordinates and its first event."""
-    laws = {"": law} if law.k == 1 else {f"marginal({j}).": law.marginal(j) for j in range(law.k)}
-    if law.k > 1:
-        laws["first()."] = law.first()
+def _answers(s: Subject, distribution: Any) -> dict[str, np.ndarray]:
+    """What tells one distribution from another: survival of the distribution, or of its coordinates and its first event."""
+    distributions = (
+        {"": distribution}
+        if distribution.k == 1
+        else {f"marginal({j}).": distribution.marginal(j) for j in range(distribution.k)}
+    )
+    if distribution.k > 1:
+        distributions["first()."] = distribution.first()
     times = s.own(_grid(s))
     return {
         f"{name}{word}": np.asarray(to_numpy(getattr(part, word)(times)), dtype=np.float64)
-        for name, part in laws.items()
+        for name, part in distributions.items()
         for word in ("sf", "sf_left", "logsf")
     }
 
 
 def _grid(s: Subject) -> np.ndarray:
-    """Times (1, q) spread over what the law draws."""
+    """Times (1, q) spread over what the distribution draws."""
     seen = s.draws[np.isfinite(s.draws)]
     return s.rounded(np.quantile(seen, np.linspace(0.02, 0.98, 7)) if seen.size else np.ones(7))[None, :]
 
 
-def _same(s: Subject, law: Any, what: str) -> None:
-    expected, got = _answers(s, s.law), _answers(s, law)
+def _same(s: Subject, distribution: Any, what: str) -> None:
+    expected, got = _answers(s, s.distribution), _answers(s, distribution)
     for word, values in expected.items():
         close(got[word], values, 0.0, f"{what}: {word}", scale=1.0)
 
 
 def copies(s: Subject) -> None:
-    """A law can be copied, pickled and printed."""
-    for what, twin in (("deepcopy", copy.deepcopy(s.law)), ("pickle", pickle.loads(pickle.dumps(s.law)))):
+    """A distribution can be copied, pickled and printed."""
+    for what, twin in (
+        ("deepcopy", copy.deepcopy(s.distribution)),
+        ("pickle", pickle.loads(pickle.dumps(s.distribution))),
+    ):
         _same(s, twin, what)
-    assert type(s.law).__name__ in repr(s.law), f"repr does not name the class: {s.law!r}."
+    assert type(s.distribution).__name__ in repr(s.distribution), (
+        f"repr does not name the class: {s.distribution!r}."
+    )
 
 
 def seeds(s: Subject) -> None:
     """sample(m, seed) has the shape (n, m) or (n, m, k) and depends on the seed alone."""
-    expected = (s.n, 5) if s.law.k == 1 else (s.n, 5, s.law.k)
+    expected = (s.n, 5) if s.distribution.k == 1 else (s.n, 5, s.distribution.k)
     first, again = s.ask("sample", 5, 7), s.ask("sample", 5, 7)
     assert first.shape == expected, f"sample(5) has shape {first.shape}, not {expected}."
     assert (first == again).all(), "The same seed gives other draws."
@@ -63,22 +72,24 @@ def seeds(s: Subject) -> None:
 
 
 def libraries(s: Subject) -> None:
-    """In torch a law gives the same numbers, in torch; NumPy laws that cannot follow say so."""
+    """In torch a distribution gives the same numbers, in torch; NumPy distributions that cannot follow say so."""
     torch = _torch()
-    if torch is None or is_torch(s.law._reference):
+    if torch is None or is_torch(s.distribution._reference):
         return
-    if not _follows_to(torch, s.law):
+    if not _follows_to(torch, s.distribution):
         return
     for dtype, rtol in ((torch.float64, 1e-9), (torch.float32, 3e-5)):
         like = torch.zeros(1, dtype=dtype)
-        twin = s.law.like(like)
+        twin = s.distribution.like(like)
         t = torch.as_tensor(_grid(s), dtype=dtype)
-        same = s.law.like(like.numpy())
-        part, own = (law if law.k == 1 else law.marginal(0) for law in (twin, same))
+        same = s.distribution.like(like.numpy())
+        part, own = (
+            distribution if distribution.k == 1 else distribution.marginal(0) for distribution in (twin, same)
+        )
         for word in ("sf", "sf_left", "cdf"):
             got = getattr(part, word)(t)
-            assert is_torch(got), f"{word} of a torch law is a {type(got).__name__}."
-            assert got.dtype == dtype, f"{word} of a {dtype} law is {got.dtype}."
+            assert is_torch(got), f"{word} of a torch distribution is a {type(got).__name__}."
+            assert got.dtype == dtype, f"{word} of a {dtype} distribution is {got.dtype}."
             expected = np.asarray(getattr(own, word)(t.numpy()), dtype=np.float64)
             close(
                 to_numpy(got).astype(np.float64),
@@ -87,13 +98,13 @@ def libraries(s: Subject) -> None:
                 f"{word} in {dtype}",
                 scale=1.0,
             )
-        assert twin.sample(3, 1).dtype == dtype, f"sample of a {dtype} law has another dtype."
+        assert twin.sample(3, 1).dtype == dtype, f"sample of a {dtype} distribution has another dtype."
 
 
 def gradients(s: Subject) -> None:
     """Gradients in torch are finite, also at time zero, at infinity and far in the tail."""
     torch = _torch()
-    if torch is None or is_torch(s.law._reference) or not _follows_to(torch, s.law):
+    if torch is None or is_torch(s.distribution._reference) or not _follows_to(torch, s.distribution):
         return
     leaves: list[Any] = []
 
@@ -102,8 +113,8 @@ def gradients(s: Subject) -> None:
         leaves.append(tensor.requires_grad_(bool(np.isfinite(to_numpy(array)).all())))
         return leaves[-1]
 
-    law = s.law._map(leaf)._bound()
-    part = law if law.k == 1 else law.marginal(0)
+    distribution = s.distribution._map(leaf)._bound()
+    part = distribution if distribution.k == 1 else distribution.marginal(0)
     inner = _grid(s)
     times = torch.as_tensor(np.concatenate([[[0.0]], inner, inner[:, -1:] * 1e3, [[np.inf]]], axis=1))
     levels = torch.tensor([[0.0, 0.1, 0.5, 0.9, 1.0]], dtype=torch.float64)
@@ -111,9 +122,9 @@ def gradients(s: Subject) -> None:
     values["logsf"] = part.logsf(times[:, :-2])
     values |= {word: getattr(part, word)(levels) for word in ("icdf", "isf")}
     values["integrated_sf"] = part.integrated_sf(times[:, :-2] * 0, times[:, :-2])
-    values["sample"] = law.sample(20, s.seed)
-    if law.k > 1:
-        values["first().sf"] = law.first().sf(times)
+    values["sample"] = distribution.sample(20, s.seed)
+    if distribution.k > 1:
+        values["first().sf"] = distribution.first().sf(times)
     for word, value in values.items():
         finite = torch.where(torch.isfinite(value), value, torch.zeros_like(value)).sum()
         asked = [x for x in leaves if x.requires_grad]
@@ -134,9 +145,9 @@ def _torch() -> Any:
     return torch
 
 
-def _follows_to(torch: Any, law: Distribution) -> bool:
+def _follows_to(torch: Any, distribution: Distribution) -> bool:
     try:
-        law.like(torch.zeros(1, dtype=torch.float64))
+        distribution.like(torch.zeros(1, dtype=torch.float64))
     except InvalidTypeError:
         return False
     return True

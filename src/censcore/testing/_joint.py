@@ -1,4 +1,4 @@
-"""Rules for laws of several event times."""
+"""Rules for distributions of several event times."""
 
 from __future__ import annotations
 
@@ -26,48 +26,63 @@ def _levels_of(draws: np.ndarray) -> np.ndarray:
 
 
 def coordinates(s: Subject) -> None:
-    """marginal(j) is the law of the j-th time: draws follow it."""
+    """marginal(j) is the distribution of the j-th time: draws follow it."""
     times = _times(s)
-    for j in range(s.law.k):
-        law = s.law.marginal(j)
-        assert law.k == 1, f"marginal({j}) has {law.k} coordinates."
-        assert len(law) in (1, s.n), f"marginal({j}) has {len(law)} rows, not {s.n}."
+    for j in range(s.distribution.k):
+        distribution = s.distribution.marginal(j)
+        assert distribution.k == 1, f"marginal({j}) has {distribution.k} coordinates."
+        assert len(distribution) in (1, s.n), f"marginal({j}) has {len(distribution)} rows, not {s.n}."
         t = times[:, :, j]
         above = s.draws[:, :, j, None] > t[:, None, :]
-        s.expect_mean(above.astype(float), s.ask("sf", t, law=law), f"marginal({j}).sf")
+        s.expect_mean(above.astype(float), s.ask("sf", t, distribution=distribution), f"marginal({j}).sf")
         above = s.draws[:, :, j, None] >= t[:, None, :]
-        s.expect_mean(above.astype(float), s.ask("sf_left", t, law=law), f"marginal({j}).sf_left")
-    last = s.ask("sf", times[:, :, -1], law=s.law.marginal(-1))
-    close(last, s.ask("sf", times[:, :, -1], law=s.law.marginal(s.law.k - 1)), 0.0, "marginal(-1)")
+        s.expect_mean(
+            above.astype(float), s.ask("sf_left", t, distribution=distribution), f"marginal({j}).sf_left"
+        )
+    last = s.ask("sf", times[:, :, -1], distribution=s.distribution.marginal(-1))
+    close(
+        last,
+        s.ask("sf", times[:, :, -1], distribution=s.distribution.marginal(s.distribution.k - 1)),
+        0.0,
+        "marginal(-1)",
+    )
 
 
 def first_event(s: Subject) -> None:
-    """first() is the law of the smallest time: draws follow it, in survival, integral and quantiles."""
-    law = s.law.first()
+    """first() is the distribution of the smallest time: draws follow it, in survival, integral and quantiles."""
+    distribution = s.distribution.first()
     earliest = s.draws.min(axis=2)
     t = s.rounded(_levels_of(earliest).T * 1.0137)
-    s.expect_mean((earliest[:, :, None] > t[:, None, :]).astype(float), s.ask("sf", t, law=law), "first().sf")
-    left = s.ask("sf_left", t, law=law)
+    s.expect_mean(
+        (earliest[:, :, None] > t[:, None, :]).astype(float),
+        s.ask("sf", t, distribution=distribution),
+        "first().sf",
+    )
+    left = s.ask("sf_left", t, distribution=distribution)
     s.expect_mean((earliest[:, :, None] >= t[:, None, :]).astype(float), left, "first().sf_left")
     limit = t[:, None, -1:]
     cut = np.minimum(earliest[:, :, None], limit) / limit
-    s.expect_mean(cut, s.ask("integrated_sf", 0.0, t[:, -1:], law=law) / limit[:, 0], "first().integrated_sf")
+    s.expect_mean(
+        cut,
+        s.ask("integrated_sf", 0.0, t[:, -1:], distribution=distribution) / limit[:, 0],
+        "first().integrated_sf",
+    )
     p = np.array([[0.2, 0.5, 0.8]])
-    quantile = s.ask("icdf", p, law=law)
+    quantile = s.ask("icdf", p, distribution=distribution)
     inside = np.where(np.isfinite(quantile), quantile, 0.0)
-    reached = np.isinf(quantile) | (s.ask("cdf", inside, law=law) >= p - 1e2 * s.eps)
+    reached = np.isinf(quantile) | (s.ask("cdf", inside, distribution=distribution) >= p - 1e2 * s.eps)
     assert reached.all(), "F(icdf(p)) < p for first()."
 
 
 def survival(s: Subject) -> None:
     """The likelihood of rows censored in every coordinate is the probability that all times are later."""
     times = _times(s)
-    nothing = np.zeros((s.n, s.law.k), dtype=bool)
+    nothing = np.zeros((s.n, s.distribution.k), dtype=bool)
     for i in range(times.shape[1]):
         try:
             value = s.ask("log_likelihood", times[:, i], nothing)
         except NoDensityError:
-            return  # an empirical law: draws are all that it has
+            return  # an empirical distribution: draws are all that it has
         assert value.shape == (s.n,), f"log_likelihood has shape {value.shape}, not {(s.n,)}."
         later = np.all(s.draws > times[:, None, i], axis=2, keepdims=True)
         s.expect_mean(later.astype(float), np.exp(value)[:, None], "survival of all coordinates")
@@ -77,13 +92,13 @@ def likelihood(s: Subject) -> None:
     """With events, the likelihood is the slope of survival in their coordinates."""
     if s.eps > 1e-10:
         return  # differences need double precision
-    if not getattr(s.law, "has_density", True):
+    if not getattr(s.distribution, "has_density", True):
         try:
-            s.ask("log_likelihood", _times(s)[:, 0], np.ones((s.n, s.law.k), dtype=bool))
+            s.ask("log_likelihood", _times(s)[:, 0], np.ones((s.n, s.distribution.k), dtype=bool))
         except NoDensityError:
             return
         raise AssertionError("has_density is False, but log_likelihood answers for events.")
-    k = s.law.k
+    k = s.distribution.k
     for events in [*combinations(range(k), 1), *combinations(range(k), 2)]:
         event = np.zeros((s.n, k), dtype=bool)
         event[:, list(events)] = True
@@ -107,29 +122,35 @@ def _slope(s: Subject, t: np.ndarray, events: tuple[int, ...]) -> np.ndarray:
 
 
 def censoring(s: Subject) -> None:
-    """censor_at(tau), tau a number, (n,) or (n, k), is the law of min(T_j, tau_j)."""
+    """censor_at(tau), tau a number, (n,) or (n, k), is the distribution of min(T_j, tau_j)."""
     tau = _times(s)[:, 2]
     for limit in (float(tau.max()), tau[:, 0], tau):
-        cut = s.law.censor_at(s.own(limit) if isinstance(limit, np.ndarray) else limit)
+        cut = s.distribution.censor_at(s.own(limit) if isinstance(limit, np.ndarray) else limit)
         limits = np.broadcast_to(limit[:, None] if np.ndim(limit) == 1 else limit, tau.shape)  # type: ignore[index]
-        for j in range(s.law.k):
+        for j in range(s.distribution.k):
             end = limits[:, j]
-            support = s.ask("isf", 0.0, law=cut.marginal(j))
+            support = s.ask("isf", 0.0, distribution=cut.marginal(j))
             assert (support <= end * (1 + 8 * s.eps)).all(), "A censored coordinate goes on beyond tau."
-            before = s.ask("sf", end / 2, law=s.law.marginal(j))
-            close(s.ask("sf", end / 2, law=cut.marginal(j)), before, 64 * s.eps, "sf before tau", scale=1.0)
-        draws = s.ask("sample", 50, s.seed, law=cut)
+            before = s.ask("sf", end / 2, distribution=s.distribution.marginal(j))
+            close(
+                s.ask("sf", end / 2, distribution=cut.marginal(j)),
+                before,
+                64 * s.eps,
+                "sf before tau",
+                scale=1.0,
+            )
+        draws = s.ask("sample", 50, s.seed, distribution=cut)
         assert (draws <= limits[:, None, :] * (1 + 4 * s.eps)).all(), "A draw of censor_at(tau) exceeds tau."
 
 
 def refusals(s: Subject) -> None:
     """NaN, negative times, a wrong number of columns, coordinates out of range and no draws are refused."""
-    k = s.law.k
+    k = s.distribution.k
     event = np.zeros((s.n, k), dtype=bool)
     bad: dict[str, Any] = {
-        f"marginal({k})": lambda: s.law.marginal(k),
-        "sample(0)": lambda: s.law.sample(0),
-        "censor_at(-1)": lambda: s.law.censor_at(-1.0),
+        f"marginal({k})": lambda: s.distribution.marginal(k),
+        "sample(0)": lambda: s.distribution.sample(0),
+        "censor_at(-1)": lambda: s.distribution.censor_at(-1.0),
         "log_likelihood(nan)": lambda: s.ask("log_likelihood", np.full((s.n, k), np.nan), event),
         "log_likelihood(-1)": lambda: s.ask("log_likelihood", np.full((s.n, k), -1.0), event),
         "log_likelihood of k + 1 columns": lambda: s.ask(

@@ -1,4 +1,4 @@
-"""The rule that choosing subjects and asking questions may change places, for every law and what it makes."""
+"""The rule that choosing subjects and asking questions may change places, for every distribution and what it makes."""
 
 from __future__ import annotations
 
@@ -50,22 +50,34 @@ class _Questions:
 
 def selection(s: Subject) -> None:
     """take, however subjects are chosen, commutes with every public method; all parts follow the whole."""
-    law = s.law
-    assert len(law) == law.shape[0], f"len is {len(law)} but the shape is {law.shape}."
-    assert law.shape[1:] == (() if law.k == 1 else (law.k,)), f"The shape is {law.shape} for k = {law.k}."
+    distribution = s.distribution
+    assert len(distribution) == distribution.shape[0], (
+        f"len is {len(distribution)} but the shape is {distribution.shape}."
+    )
+    assert distribution.shape[1:] == (() if distribution.k == 1 else (distribution.k,)), (
+        f"The shape is {distribution.shape} for k = {distribution.k}."
+    )
     if s.n == 1:
-        assert len(law.take([0, 0, 0])) == 1, "take repeats a law that serves all rows."
+        assert len(distribution.take([0, 0, 0])) == 1, "take repeats a distribution that serves all rows."
     questions = _questions(s)
-    of_all = _answers(s, law, questions)
-    for kind, rows in _choices(questions.n, is_torch(law._reference)):
+    of_all = _answers(s, distribution, questions)
+    for kind, rows in _choices(questions.n, is_torch(distribution._reference)):
         chosen = _as_numpy(rows)
-        _same(s, _answers(s, law.take(rows), questions.take(chosen)), of_all, chosen, f"take({kind})")
+        _same(
+            s, _answers(s, distribution.take(rows), questions.take(chosen)), of_all, chosen, f"take({kind})"
+        )
     rows = np.array([questions.n - 1, 0, -1, 0])
     some = questions.take(rows)
     for name, derive in _derived(s):
-        whole = derive(law, questions)
+        whole = derive(distribution, questions)
         of_all = _answers(s, whole, questions, few=True)
-        _same(s, _answers(s, derive(law.take(rows), some), some, few=True), of_all, rows, f"take.{name}")
+        _same(
+            s,
+            _answers(s, derive(distribution.take(rows), some), some, few=True),
+            of_all,
+            rows,
+            f"take.{name}",
+        )
         _same(s, _answers(s, whole.take(rows), some, few=True), of_all, rows, f"{name}.take")
     _expect_draws(s)
 
@@ -91,51 +103,56 @@ def _as_numpy(rows: Any) -> Any:
 
 
 def _derived(s: Subject) -> Iterator[tuple[str, Callable[[Any, _Questions], Distribution]]]:
-    """What is made of a law: copies, coordinates, the first event, censored ones."""
-    yield "like", lambda law, _: law.like(law._reference)
-    yield "pickle", lambda law, _: pickle.loads(pickle.dumps(law.detach()))
-    yield "censor_at(number)", lambda law, asked: law.censor_at(float(asked.number[0]))
-    yield "censor_at((n,))", lambda law, asked: law.censor_at(s.own(asked.end[:, 0]))
+    """What is made of a distribution: copies, coordinates, the first event, censored ones."""
+    yield "like", lambda distribution, _: distribution.like(distribution._reference)
+    yield "pickle", lambda distribution, _: pickle.loads(pickle.dumps(distribution.detach()))
+    yield "censor_at(number)", lambda distribution, asked: distribution.censor_at(float(asked.number[0]))
+    yield "censor_at((n,))", lambda distribution, asked: distribution.censor_at(s.own(asked.end[:, 0]))
     yield (
         "censor_at twice",
-        lambda law, asked: law.censor_at(s.own(asked.end[:, 0])).censor_at(s.own(asked.end[:, -1] * 0.9)),
+        lambda distribution, asked: distribution.censor_at(s.own(asked.end[:, 0])).censor_at(
+            s.own(asked.end[:, -1] * 0.9)
+        ),
     )
-    if s.law.k > 1:
-        yield "censor_at((n, k))", lambda law, asked: law.censor_at(s.own(asked.end))
-        yield "first()", lambda law, _: law.first()
-        yield "marginal(1)", lambda law, _: law.marginal(1)
+    if s.distribution.k > 1:
+        yield "censor_at((n, k))", lambda distribution, asked: distribution.censor_at(s.own(asked.end))
+        yield "first()", lambda distribution, _: distribution.first()
+        yield "marginal(1)", lambda distribution, _: distribution.marginal(1)
 
 
 def _questions(s: Subject) -> _Questions:
-    n, k = s.n if s.n > 1 else 3, s.law.k
+    n, k = s.n if s.n > 1 else 3, s.distribution.k
     rng = np.random.default_rng(s.seed)
     level = s.rounded(np.clip(_LEVELS + rng.uniform(-0.05, 0.05, (n, len(_LEVELS))), 0.01, 0.99))
-    times = [s.ask("icdf", level, law=s.law.marginal(j) if k > 1 else s.law) for j in range(k)]
+    times = [
+        s.ask("icdf", level, distribution=s.distribution.marginal(j) if k > 1 else s.distribution)
+        for j in range(k)
+    ]
     usable = [np.where(np.isfinite(t) & (t > 0), t, 1.0 + level) for t in times]
     moved = np.stack([np.where(level < 0.5, t, 1.01 * t) for t in usable], axis=2)
     event = np.broadcast_to(np.arange(k) % 2 == 0, (n, k))
     return _Questions(s.rounded(moved), level, event, s.rounded(np.full(n, np.median(moved))))
 
 
-def _answers(s: Subject, law: Any, asked: _Questions, few: bool = False) -> Answers:
-    """What the law says of each subject; an error of this package is an answer too, by its name."""
-    found: Answers = {"shape": np.asarray(law.shape[1:])}
-    for word, arguments in _words(law, asked, few).items():
+def _answers(s: Subject, distribution: Any, asked: _Questions, few: bool = False) -> Answers:
+    """What the distribution says of each subject; an error of this package is an answer too, by its name."""
+    found: Answers = {"shape": np.asarray(distribution.shape[1:])}
+    for word, arguments in _words(distribution, asked, few).items():
         try:
-            found[word] = s.ask(word.partition(" ")[0], *arguments, law=law)
+            found[word] = s.ask(word.partition(" ")[0], *arguments, distribution=distribution)
         except CenscoreError as error:
             found[word] = type(error).__name__
-    if law.k > 1:
-        for j in range(law.k):
-            part = _answers(s, law.marginal(j), asked.of(j), few=True)
+    if distribution.k > 1:
+        for j in range(distribution.k):
+            part = _answers(s, distribution.marginal(j), asked.of(j), few=True)
             found |= {f"marginal({j}).{word}": answer for word, answer in part.items()}
     return found
 
 
-def _words(law: Any, asked: _Questions, few: bool) -> dict[str, tuple[Any, ...]]:
+def _words(distribution: Any, asked: _Questions, few: bool) -> dict[str, tuple[Any, ...]]:
     times, p = asked.time[:, :, 0], asked.level
     likelihood = (asked.time[:, 1], asked.event)
-    if law.k > 1 or not isinstance(law, Univariate):
+    if distribution.k > 1 or not isinstance(distribution, Univariate):
         return {"sf": (asked.time[:, 1],), "logsf": (asked.time[:, 0],), "log_likelihood": likelihood}
     if few:
         return {"sf": (times,), "sf_left": (times,), "excludes": (times,), "isf": (p[:, :2],)}
@@ -167,17 +184,19 @@ def _same(s: Subject, got: Answers, of_all: Answers, rows: Any, what: str) -> No
 
 
 def _expect_draws(s: Subject) -> None:
-    """Draws of chosen subjects follow the laws of these subjects."""
+    """Draws of chosen subjects follow the distributions of these subjects."""
     n = s.n
     rows = np.arange(n)[::-1]
-    some = s.law.take(rows)
-    draws = s.ask("sample", _DRAWS, s.seed, law=some)
-    expected = (n, _DRAWS) if s.law.k == 1 else (n, _DRAWS, s.law.k)
+    some = s.distribution.take(rows)
+    draws = s.ask("sample", _DRAWS, s.seed, distribution=some)
+    expected = (n, _DRAWS) if s.distribution.k == 1 else (n, _DRAWS, s.distribution.k)
     assert draws.shape == expected, f"take(rows).sample has shape {draws.shape}, not {expected}."
     asked = _questions(s)
-    for j in range(s.law.k):
-        part, column = (s.law.marginal(j), draws[..., j]) if s.law.k > 1 else (s.law, draws)
+    for j in range(s.distribution.k):
+        part, column = (
+            (s.distribution.marginal(j), draws[..., j]) if s.distribution.k > 1 else (s.distribution, draws)
+        )
         t = asked.time[:n, :, j]
-        sf = np.broadcast_to(s.ask("sf", t, law=part), (n, t.shape[1]))
+        sf = np.broadcast_to(s.ask("sf", t, distribution=part), (n, t.shape[1]))
         above = column[:, :, None] > t[rows][:, None, :]
         s.expect_mean(above.astype(float), sf[rows], f"take(rows).sample, coordinate {j}")

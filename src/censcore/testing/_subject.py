@@ -1,4 +1,4 @@
-"""A law under examination: asked in NumPy whatever library it lives in."""
+"""A distribution under examination: asked in NumPy whatever library it lives in."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _BREAKS = 25
 
 
 class Subject:
-    """A law with the times and levels at which it is examined."""
+    """A distribution with the times and levels at which it is examined."""
 
-    def __init__(self, law: Any, rtol: float | None, seed: int) -> None:
-        self.law = law
+    def __init__(self, distribution: Any, rtol: float | None, seed: int) -> None:
+        self.distribution = distribution
         self.seed = seed
-        dtype = to_numpy(law._reference).dtype
+        dtype = to_numpy(distribution._reference).dtype
         self.eps = float(np.finfo(dtype).eps)
         self.dtype = dtype
         self.rtol = rtol if rtol is not None else 1e-6 if self.eps < 1e-10 else 3e-3
-        self.n = len(law)
+        self.n = len(distribution)
 
-    def ask(self, word: str, *args: Any, law: Any = None) -> np.ndarray:
-        """``law.word(*args)`` in double precision; arrays are brought to the law's library first."""
-        law = self.law if law is None else law
+    def ask(self, word: str, *args: Any, distribution: Any = None) -> np.ndarray:
+        """``distribution.word(*args)`` in double precision; arrays are brought to the distribution's library first."""
+        distribution = self.distribution if distribution is None else distribution
         inputs = [self.own(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
-        return np.asarray(to_numpy(getattr(law, word)(*inputs)), dtype=np.float64)
+        return np.asarray(to_numpy(getattr(distribution, word)(*inputs)), dtype=np.float64)
 
     def own(self, array: np.ndarray) -> Any:
-        """``array`` in the library, the dtype and on the device of the law."""
-        return convert(array, self.law._reference)
+        """``array`` in the library, the dtype and on the device of the distribution."""
+        return convert(array, self.distribution._reference)
 
     def rounded(self, values: Any) -> np.ndarray:
-        """Values as the law's dtype has them, in double precision."""
+        """Values as the distribution's dtype has them, in double precision."""
         return np.asarray(values, dtype=self.dtype).astype(np.float64)
 
     @cached_property
@@ -50,8 +50,8 @@ class Subject:
 
     @cached_property
     def breaks(self) -> np.ndarray:
-        """Positive finite times (n, b) where the law says that its survival function jumps or bends."""
-        found = self.law._breaks()
+        """Positive finite times (n, b) where the distribution says that its survival function jumps or bends."""
+        found = self.distribution._breaks()
         if found is None:
             return np.empty((self.n, 0))
         times = np.broadcast_to(to_numpy(found).astype(np.float64), (self.n, found.shape[1]))
@@ -61,7 +61,7 @@ class Subject:
     @property
     def knows_every_break(self) -> bool:
         """Whether all breaks are among the times examined."""
-        found = self.law._breaks()
+        found = self.distribution._breaks()
         return found is None or found.shape[1] <= _BREAKS
 
     @cached_property
@@ -81,7 +81,7 @@ class Subject:
 
     @cached_property
     def draws(self) -> np.ndarray:
-        """A sample of the law, (n, m) or (n, m, k)."""
+        """A sample of the distribution, (n, m) or (n, m, k)."""
         return self.ask("sample", _DRAWS, self.seed)
 
     def expect_mean(self, samples: np.ndarray, expected: np.ndarray, what: str) -> None:

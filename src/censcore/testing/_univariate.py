@@ -1,4 +1,4 @@
-"""Rules for laws of one event time. The docstring of a rule says what it demands."""
+"""Rules for distributions of one event time. The docstring of a rule says what it demands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AT_LEVELS = ("icdf", "isf")
 
 
 def _words(s: Subject) -> tuple[str, ...]:
-    return (*_AT_TIMES, "logpdf") if s.law.has_density else _AT_TIMES
+    return (*_AT_TIMES, "logpdf") if s.distribution.has_density else _AT_TIMES
 
 
 def shapes(s: Subject) -> None:
@@ -129,7 +129,7 @@ def quantiles(s: Subject) -> None:
 def _return_from_levels(s: Subject) -> None:
     cdf, sf = s.ask("cdf", s.times), s.ask("sf", s.times)
     reach = s.times * (1 + max(1e-4, 1e3 * s.eps))
-    # far on, the level no longer tells the time: only isf can, and early on only icdf; where the law is flat
+    # far on, the level no longer tells the time: only isf can, and early on only icdf; where the distribution is flat
     # a level is met exactly or, by rounding, only after the flat part
     below, above = s.rounded(cdf * (1 - 8 * s.eps)), s.rounded(np.minimum(sf * (1 + 8 * s.eps), 1.0))
     assert (s.ask("icdf", below) <= reach)[cdf <= 0.9].all(), "icdf(cdf(t)) > t."
@@ -159,10 +159,12 @@ def quantiles_at_the_ends(s: Subject) -> None:
 
 def derived_routes(s: Subject) -> None:
     """Closed forms agree with what the base class derives from the survival function alone."""
-    law = s.law
+    distribution = s.distribution
     levels = s.levels * 0.9973  # off the levels of jumps, which the base class meets up to rounding only
     for word in ("_icdf", "_isf"):
-        derived = s.ask("__call__", law=_Calls(getattr(Univariate, word), law, s.own(levels)))
+        derived = s.ask(
+            "__call__", distribution=_Calls(getattr(Univariate, word), distribution, s.own(levels))
+        )
         own = s.ask(word, levels)
         steep = np.isinf(own) | np.isinf(derived)
         level = s.ask("_cdf" if word == "_icdf" else "_sf", np.where(steep, 1.0, derived))
@@ -171,7 +173,7 @@ def derived_routes(s: Subject) -> None:
             np.where(steep, 0.0, reached), np.where(steep, 0.0, level), s.rtol, f"{word[1:]}: level reached"
         )
     a, b = s.own(s.times[:, :-1]), s.own(s.times[:, 1:])
-    derived = s.ask("__call__", law=_Calls(Univariate._integrated_sf, law, a, b))
+    derived = s.ask("__call__", distribution=_Calls(Univariate._integrated_sf, distribution, a, b))
     scale = s.times[:, -1:] * 1e-3
     close(
         s.ask("integrated_sf", s.times[:, :-1], s.times[:, 1:]), derived, s.rtol, "integrated_sf", scale=scale
@@ -226,7 +228,7 @@ def _quadrature(s: Subject, f: Callable[[np.ndarray], np.ndarray], edges: np.nda
 
 def density(s: Subject) -> None:
     """The density is the slope of the distribution function; without one, logpdf is a NoDensityError."""
-    if not s.law.has_density:
+    if not s.distribution.has_density:
         try:
             s.ask("logpdf", 1.0)
         except NoDensityError:
@@ -284,47 +286,58 @@ def simulation(s: Subject) -> None:
 
 
 def censoring(s: Subject) -> None:
-    """censor_at(tau) is the law of min(T, tau)."""
+    """censor_at(tau) is the distribution of min(T, tau)."""
     tau = s.times_of_levels[:, 4]
-    cut = s.law.censor_at(s.own(tau))
+    cut = s.distribution.censor_at(s.own(tau))
     end = tau[:, None]
     t = np.sort(np.concatenate([s.times, end], axis=1), axis=1)
     for word, kept, after in (("sf", t < end, 0.0), ("cdf", t < end, 1.0), ("sf_left", t <= end, 0.0)):
         expected = np.where(kept, s.ask(word, t), after)
-        close(s.ask(word, t, law=cut), expected, 16 * s.eps, f"{word} of censor_at(tau)", scale=1.0)
+        close(s.ask(word, t, distribution=cut), expected, 16 * s.eps, f"{word} of censor_at(tau)", scale=1.0)
     expected = np.minimum(s.ask("icdf", s.levels), end)
-    close(s.ask("icdf", s.levels, law=cut), expected, s.rtol, "icdf of censor_at(tau)")
-    close(s.ask("mass_at_infinity", law=cut), np.zeros(s.n), 0.0, "mass at infinity of censor_at(tau)")
+    close(s.ask("icdf", s.levels, distribution=cut), expected, s.rtol, "icdf of censor_at(tau)")
     close(
-        s.ask("mean", law=cut),
+        s.ask("mass_at_infinity", distribution=cut), np.zeros(s.n), 0.0, "mass at infinity of censor_at(tau)"
+    )
+    close(
+        s.ask("mean", distribution=cut),
         s.ask("integrated_sf", 0.0, tau),
         max(1e-9, 1e2 * s.eps),
         "mean of censor_at(tau)",
     )
-    free = s.law.censor_at(np.inf)
+    free = s.distribution.censor_at(np.inf)
     close(
-        s.ask("sf_left", np.inf, law=free), s.ask("sf_left", np.inf), 16 * s.eps, "censor_at(inf)", scale=1.0
+        s.ask("sf_left", np.inf, distribution=free),
+        s.ask("sf_left", np.inf),
+        16 * s.eps,
+        "censor_at(inf)",
+        scale=1.0,
     )
     twice = cut.censor_at(s.own(tau / 2))
     close(
-        s.ask("isf", 0.0, law=twice),
-        s.ask("isf", 0.0, law=s.law.censor_at(s.own(tau / 2))),
+        s.ask("isf", 0.0, distribution=twice),
+        s.ask("isf", 0.0, distribution=s.distribution.censor_at(s.own(tau / 2))),
         8 * s.eps,
         "censored twice",
     )
 
 
 def one_coordinate(s: Subject) -> None:
-    """A law of one time is its own first event and its own coordinate 0; it has no other."""
-    assert s.law.k == 1, f"k is {s.law.k}."
-    for law in (s.law.first(), s.law.marginal(0)):
-        close(s.ask("sf", s.times, law=law), s.ask("sf", s.times), 8 * s.eps, "first() and marginal(0)")
-    _refused(lambda: s.law.marginal(1), "marginal(1)")
+    """A distribution of one time is its own first event and its own coordinate 0; it has no other."""
+    assert s.distribution.k == 1, f"k is {s.distribution.k}."
+    for distribution in (s.distribution.first(), s.distribution.marginal(0)):
+        close(
+            s.ask("sf", s.times, distribution=distribution),
+            s.ask("sf", s.times),
+            8 * s.eps,
+            "first() and marginal(0)",
+        )
+    _refused(lambda: s.distribution.marginal(1), "marginal(1)")
 
 
 def refusals(s: Subject) -> None:
     """NaN, levels outside [0, 1], a > b, negative tau, no draws and shapes that do not fit are refused."""
-    law = s.law
+    distribution = s.distribution
     for word in _words(s):
         _refused(lambda word=word: s.ask(word, np.array([[np.nan]])), f"{word}(nan)")
     for word in _AT_LEVELS:
@@ -334,9 +347,9 @@ def refusals(s: Subject) -> None:
     _refused(lambda: s.ask("integrated_sf", -1.0, 1.0), "integrated_sf(-1, 1)")
     _refused(lambda: s.ask("icdf_beyond", 1.0, 1.5), "icdf_beyond(y, 1.5)")
     _refused(lambda: s.ask("sf", np.ones((1, 1, 1))), "sf of a 3-dimensional array")
-    _refused(lambda: law.censor_at(-1.0), "censor_at(-1)")
-    _refused(lambda: law.censor_at(np.nan), "censor_at(nan)")
-    _refused(lambda: law.sample(0), "sample(0)")
+    _refused(lambda: distribution.censor_at(-1.0), "censor_at(-1)")
+    _refused(lambda: distribution.censor_at(np.nan), "censor_at(nan)")
+    _refused(lambda: distribution.sample(0), "sample(0)")
     if s.n > 1:
         _refused(lambda: s.ask("sf", np.ones(s.n + 1)), "sf at n + 1 times")
 

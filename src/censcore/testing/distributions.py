@@ -10,21 +10,21 @@ from censcore.testing._subject import Rule, Subject
 __all__ = ["check_distribution"]
 
 
-def check_distribution(law: Distribution, *, rtol: float | None = None, seed: int = 0) -> None:
-    r"""Check that a law, of one event time or of several, keeps the contract that every score relies on.
+def check_distribution(distribution: Distribution, *, rtol: float | None = None, seed: int = 0) -> None:
+    r"""Check that a distribution, of one event time or of several, keeps the contract that every score relies on.
 
-    For a law of one time: shapes and broadcasting; :math:`F+\bar F=1`, monotone, right-continuous; left
+    For a distribution of one time: shapes and broadcasting; :math:`F+\bar F=1`, monotone, right-continuous; left
     limits at atoms; quantiles as generalized inverses, :math:`F(Q(p))\ge p` and :math:`Q(F(t))\le t`; the
     integral of the survival function against quadrature, the route of the base class and simulation; the
     density against the slope of F; conditional quantiles against their definition; mass at infinity;
-    censoring. For a joint law: coordinates, the first event and the likelihood against simulation and
+    censoring. For a joint distribution: coordinates, the first event and the likelihood against simulation and
     against differences of the survival function. For both: rows, copies, seeds, the same numbers and
     finite gradients in torch (where it is installed), and refusals of bad input.
 
     Parameters
     ----------
-    law : Distribution
-        The law to check; a few rows suffice, and parameters of everyday size.
+    distribution : Distribution
+        The distribution to check; a few rows suffice, and parameters of everyday size.
     rtol : float, optional
         Agreement asked of two routes to one number; 1e-6 by default (3e-3 in single precision).
     seed : int
@@ -41,9 +41,9 @@ def check_distribution(law: Distribution, *, rtol: float | None = None, seed: in
     >>> from censcore.testing import check_distribution
     >>> check_distribution(cs.Weibull(shape=[0.8, 2.0], scale=3.0))
     """
-    if not isinstance(law, Distribution):
-        raise AssertionError(f"A Distribution was expected; {type(law).__name__} came.")
-    subject = Subject(law, rtol, seed)
-    own = _univariate.RULES if isinstance(law, Univariate) and law.k == 1 else _joint.RULES
+    if not isinstance(distribution, Distribution):
+        raise AssertionError(f"A Distribution was expected; got {type(distribution).__name__}.")
+    subject = Subject(distribution, rtol, seed)
+    own = _univariate.RULES if isinstance(distribution, Univariate) and distribution.k == 1 else _joint.RULES
     rules: tuple[Rule, ...] = (*own, *_everywhere.RULES)
-    expect_kept(rules, subject, repr(law), "distributions")
+    expect_kept(rules, subject, repr(distribution), "distributions")

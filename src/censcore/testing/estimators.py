@@ -27,11 +27,11 @@ __all__ = ["check_estimator"]
 
 
 def check_estimator(estimator: Any, *, k: int = 1, seed: int = 0) -> None:
-    """Check that an estimator keeps the contract that comparisons and laws of C rely on.
+    """Check that an estimator keeps the contract that comparisons and censoring distributions rely on.
 
     Parameters are kept as given and survive ``clone``; nothing is forecast before ``fit``; ``fit`` returns
-    the estimator, changes no data and forgets an earlier fit; the same seed gives the same law; forecasts are
-    distributions (see :func:`check_distribution`) with one law per row, or one for all, that depend on the
+    the estimator, changes no data and forgets an earlier fit; the same seed gives the same distribution; forecasts are
+    distributions (see :func:`check_distribution`) with one distribution per row, or one for all, that depend on the
     row's covariates alone; frames and structured outcomes are understood; unit weights change nothing;
     copies, pickles and model files forecast the same; wrong data are refused; it learns, that is, forecasts
     better than with half or twice the times; and it can estimate a censoring distribution, also where C has
@@ -110,26 +110,30 @@ def fitting(c: Candidate) -> None:
 
 
 def forecasts(c: Candidate) -> None:
-    """predict_distribution gives a law that keeps the contract, one per row or one for all rows."""
-    assert isinstance(c.law, Distribution), f"It gives {type(c.law).__name__}, not a Distribution."
-    assert len(c.law) in (1, len(c.y)), f"It gives {len(c.law)} laws for {len(c.y)} rows."
+    """predict_distribution gives a distribution that keeps the contract, one per row or one for all rows."""
+    assert isinstance(c.distribution, Distribution), (
+        f"It gives {type(c.distribution).__name__}, not a Distribution."
+    )
+    assert len(c.distribution) in (1, len(c.y)), (
+        f"It gives {len(c.distribution)} distributions for {len(c.y)} rows."
+    )
     times = 1 if c.of_censoring else c.k
-    assert c.law.k == times, f"It forecasts {c.law.k} times where the outcome has {times}."
-    few = c.law.take(slice(0, 3)) if len(c.law) > 1 else c.law
+    assert c.distribution.k == times, f"It forecasts {c.distribution.k} times where the outcome has {times}."
+    few = c.distribution.take(slice(0, 3)) if len(c.distribution) > 1 else c.distribution
     check_distribution(few)
 
 
 def rows(c: Candidate) -> None:
     """The forecast for a row depends on its covariates alone, not on its neighbours or its place."""
     back = c.fitted.predict_distribution(c.X[::-1])
-    c.expect_same(back, c.survival(c.law)[::-1], "rows in reverse order", redrawn=True, rtol=1e-4)
+    c.expect_same(back, c.survival(c.distribution)[::-1], "rows in reverse order", redrawn=True, rtol=1e-4)
     one = c.fitted.predict_distribution(c.X[:1])
-    assert len(one) == 1, f"One row gets {len(one)} laws."
+    assert len(one) == 1, f"One row gets {len(one)} distributions."
 
 
 def repetition(c: Candidate) -> None:
-    """The same seed gives the same law again, also after a fit to other data."""
-    expected = c.survival(c.law)
+    """The same seed gives the same distribution again, also after a fit to other data."""
+    expected = c.survival(c.distribution)
     c.expect_same(c.new().fit(c.X, c.y).predict_distribution(c.X), expected, "a second fit")
     used = c.new().fit(c.X[:150, :-1], c.y[:150])
     c.expect_same(used.fit(c.X, c.y).predict_distribution(c.X), expected, "a fit after one to other data")
@@ -137,7 +141,7 @@ def repetition(c: Candidate) -> None:
 
 def copies(c: Candidate) -> None:
     """A fitted estimator can be copied, pickled, and saved where it has save and load."""
-    expected = c.survival(c.law)
+    expected = c.survival(c.distribution)
     twins = {"deepcopy": copy.deepcopy(c.fitted), "pickle": pickle.loads(pickle.dumps(c.fitted))}
     if hasattr(c.fitted, "save"):
         with tempfile.TemporaryDirectory() as folder:
@@ -148,12 +152,12 @@ def copies(c: Candidate) -> None:
 
 
 def frames(c: Candidate) -> None:
-    """A data frame with the same numbers, and a structured outcome, give the same law."""
+    """A data frame with the same numbers, and a structured outcome, give the same distribution."""
     if find_spec("pandas") is None:
         return
     import pandas as pd
 
-    expected = c.survival(c.law)
+    expected = c.survival(c.distribution)
     frame = pd.DataFrame(c.X, columns=[f"x{j}" for j in range(c.X.shape[1])])
     c.expect_same(c.new().fit(frame, c.y).predict_distribution(frame), expected, "a frame")
     if c.k == 1:
@@ -170,7 +174,7 @@ def weights(c: Candidate) -> None:
         equal = c.new().fit(c.X, c.y, sample_weight=np.ones(len(c.y)))
     except TypeError:  # a wrapper whose model takes no weights says so
         return
-    c.expect_same(equal.predict_distribution(c.X), c.survival(c.law), "weights of one", rtol=1e-5)
+    c.expect_same(equal.predict_distribution(c.X), c.survival(c.distribution), "weights of one", rtol=1e-5)
     if c.is_random:
         return
     kept = np.arange(len(c.y)) < 150
@@ -199,11 +203,11 @@ def refusals(c: Candidate) -> None:
 
 def learning(c: Candidate) -> None:
     """It forecasts better than the same forecast with half or twice the times."""
-    samples = np.asarray(c.law.sample(200, 1), dtype=np.float64)
+    samples = np.asarray(c.distribution.sample(200, 1), dtype=np.float64)
 
     def score(factor: float) -> float:
-        law = Ensemble(factor * samples)
-        return float(energy_score(c.latent, law, PointMass(np.inf), horizon=c.last_time).mean())
+        distribution = Ensemble(factor * samples)
+        return float(energy_score(c.latent, distribution, PointMass(np.inf), horizon=c.last_time).mean())
 
     for factor in (0.5, 2.0):
         assert score(1.0) < score(factor), (
@@ -211,13 +215,15 @@ def learning(c: Candidate) -> None:
         )
 
 
-def law_of_c(c: Candidate) -> None:
-    """It can estimate the law of C."""
+def censoring_distribution(c: Candidate) -> None:
+    """It can estimate the censoring distribution."""
     if c.k > 1 or c.of_censoring:
         return
     fitted = Censoring(c.new()).fit(c.X, c.y)
-    law = fitted.predict_distribution(c.X)
-    assert isinstance(law, Distribution), f"Censoring(estimator) gives {type(law).__name__}."
+    distribution = fitted.predict_distribution(c.X)
+    assert isinstance(distribution, Distribution), (
+        f"Censoring(estimator) gives {type(distribution).__name__}."
+    )
 
 
 def atoms_of_c(c: Candidate) -> None:
@@ -269,6 +275,6 @@ RULES: tuple[EstimatorRule, ...] = (
     weights,
     refusals,
     learning,
-    law_of_c,
+    censoring_distribution,
     atoms_of_c,
 )

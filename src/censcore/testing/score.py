@@ -33,7 +33,7 @@ def check_score(
     """Check that a score of your own keeps the contract of the scores here.
 
     One finite loss per row (or a row of them), the same whatever the order, the company or the number of
-    rows; laws that serve all rows; a horizon that acts as administrative censoring; refusal of laws of C that
+    rows; distributions that serve all rows; a horizon that acts as administrative censoring; refusal of censoring distributions that
     contradict the data; inputs left as they were; the same numbers and finite gradients in torch, where it is
     installed; and the truth not beaten in mean, by forecasts that are too early, too late, too sharp or too
     wide, without censoring and under administrative and uniform censoring.
@@ -43,8 +43,8 @@ def check_score(
     score : callable
         ``score(y, forecast, censoring, horizon=...)``; bind further arguments with :func:`functools.partial`.
     forecast : callable, optional
-        Turns the Weibull laws that are scored into forecasts that the score accepts, for instance
-        ``lambda law: Ensemble(law.sample(200, seed=0))``.
+        Turns the Weibull distributions that are scored into forecasts that the score accepts, for instance
+        ``lambda distribution: Ensemble(distribution.sample(200, seed=0))``.
     rtol : float
         Agreement asked of two ways to one loss.
     seed : int
@@ -73,13 +73,13 @@ def check_score(
     AssertionError: improper breaks the contract of scores:
     ...
     """
-    subject = _Subject(score, forecast or (lambda law: law), rtol, seed)
+    subject = _Subject(score, forecast or (lambda distribution: distribution), rtol, seed)
     expect_kept(RULES, subject, getattr(score, "__name__", repr(score)), "scores")
 
 
 @dataclass
 class _Subject:
-    """A score with a small problem to examine it on."""
+    """A score with a small inputs to examine it on."""
 
     score: Score
     forecast: Callable[[Distribution], Distribution]
@@ -133,15 +133,15 @@ def rows_apart(s: _Subject) -> None:
     close(joined, losses, s.rtol, "In slices", 1e-9)
 
 
-def shared_laws(s: _Subject) -> None:
-    """One law of C, or one forecast, may serve all rows or a group of them."""
-    close(s.losses(C=Uniform(0.0, END)), s.losses(), s.rtol, "With one law of C", 1e-9)
+def shared_distributions(s: _Subject) -> None:
+    """One censoring distribution, or one forecast, may serve all rows or a group of them."""
+    close(s.losses(C=Uniform(0.0, END)), s.losses(), s.rtol, "With one censoring distribution", 1e-9)
     one = s.F[[0]]
     each = s.F[np.zeros(s.n, dtype=int)]
     close(s.losses(F=one), s.losses(F=each), s.rtol, "With one forecast", 1e-9)
     group = np.arange(s.n) % 2
     C = Grouped([Uniform(0.0, END), Uniform(np.zeros(s.n // 2), END)], group)
-    close(s.losses(C=C), s.losses(), s.rtol, "With laws of C by group", 1e-9)
+    close(s.losses(C=C), s.losses(), s.rtol, "With censoring distributions by group", 1e-9)
     order = np.random.default_rng(s.seed).permutation(s.n)
     moved = s.losses(s.y[order], s.F[order], C[order])
     close(moved, s.losses()[order], s.rtol, "By group, in another order", 1e-9)
@@ -161,7 +161,7 @@ def horizon_censors(s: _Subject) -> None:
 
 
 def known_censoring(s: _Subject) -> None:
-    """Known censoring times are PointMass(c); a law that contradicts the data is refused."""
+    """Known censoring times are PointMass(c); a distribution that contradicts the data is refused."""
     c = np.where(s.y.event, 1.5 * s.y.time, s.y.time)
     assert np.isfinite(s.losses(C=PointMass(c))).all(), "Losses under PointMass(c) are not finite."
     for impossible in (PointMass(np.inf), PointMass(0.5 * s.y.time)):
@@ -169,7 +169,7 @@ def known_censoring(s: _Subject) -> None:
             s.losses(C=impossible)
         except ValueError:
             continue
-        raise AssertionError("A law of C under which the data are impossible was not refused.")
+        raise AssertionError("A censoring distribution under which the data are impossible was not refused.")
 
 
 def inputs_untouched(s: _Subject) -> None:
@@ -191,11 +191,11 @@ def truth_wins(s: _Subject) -> None:
         "administrative": (np.full(n, 1.25), PointMass(1.25)),
         "uniform": (rng.uniform(0, END, n), Uniform(0.0, END)),
     }
-    rivals = {"early": (1.5, 0.85), "late": (1.5, 1.2), "sharp": (2.0, 1.0), "wide": (1.1, 1.0)}
+    published = {"early": (1.5, 0.85), "late": (1.5, 1.2), "sharp": (2.0, 1.0), "wide": (1.1, 1.0)}
     for kind, (times, C) in settings.items():
         y = outcome(scale, times, s.seed)
         truth = s.losses(y, s.forecast(Weibull(1.5, scale)), C)
-        for name, (shape, factor) in rivals.items():
+        for name, (shape, factor) in published.items():
             lead = s.losses(y, s.forecast(Weibull(shape, factor * scale)), C) - truth
             mean, error = mean_loss(lead.reshape(n, -1).mean(axis=1))
             won = f"a forecast that is too {name} wins by {-mean / error:.1f} standard errors"
@@ -221,7 +221,7 @@ def torch_agrees(s: _Subject) -> None:
 RULES = (
     one_loss_per_row,
     rows_apart,
-    shared_laws,
+    shared_distributions,
     horizon_censors,
     known_censoring,
     inputs_untouched,

@@ -118,17 +118,17 @@ def test_an_endpoint_that_is_present_leaves_the_marginal_likelihood_of_the_other
     margins = [cs.Weibull(1.3, 2.0), cs.Weibull(0.8, 3.0)]
     edges = np.array([0.0, 1.0, 2.0, 5.0])
     weights = np.arange(1.0, 17.0).reshape(1, 4, 4)
-    law = {
+    distribution = {
         "clayton": lambda: cs.Copula("clayton", margins, 1.5),
         "independent": lambda: cs.Independent(margins),
         "grid": lambda: cs.JointGrid(edges, weights / weights.sum(), tail=0.5),
     }[name]()
     one = rows.present.sum(axis=1) == 1
     assert one.sum() > 20
-    found = np.asarray(law.log_likelihood(y.time, y.event))
+    found = np.asarray(distribution.log_likelihood(y.time, y.event))
     for j in (0, 1):
         only = one & rows.at_risk[:, j]
-        margin = law.marginal(j)
+        margin = distribution.marginal(j)
         t, event = steps.scaled(rows.time[only, j]), rows.event[only, j]
         n = len(t)
         density = np.array([float(np.ravel(margin.logpdf(v))[0]) for v in t])

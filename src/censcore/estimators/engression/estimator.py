@@ -19,14 +19,14 @@ from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
 from censcore.estimators.engression.time_scale import TRANSFORMS, TimeScale
-from censcore.estimators.engression.training_law import OBJECTIVES, TrainingLaw
+from censcore.estimators.engression.training_distribution import OBJECTIVES, TrainingLaw
 from censcore.estimators.history import History
 from censcore.estimators.neural import NeuralEstimator, pick_device
 from censcore.estimators.training import Callback, mix_seed
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
-from censcore.scores._problem import pose
 from censcore.scores.energy import leave_out
+from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["CensoredEngression"]
 
@@ -35,11 +35,11 @@ _SAMPLING_UNITS = 2**24
 
 
 class CensoredEngression(SamplePredictions, NeuralEstimator):
-    r"""Joint law of several event times given covariates, learned from right-censored data.
+    r"""Joint distribution of several event times given covariates, learned from right-censored data.
 
     A generator :math:`g_\theta(x,\varepsilon)` with random input :math:`\varepsilon` is trained by the
     censored energy score: its samples are censored the way the data were, at times that each observation
-    allows, and compared with the censored outcome. Minimised in expectation by the true law of T given x
+    allows, and compared with the censored outcome. Minimised in expectation by the true distribution of T given x
     wherever follow-up reaches; beyond it, where P(C >= t | x) = 0, nothing in the data speaks and the
     generator extrapolates. Assumes that C is independent of T given x.
 
@@ -75,7 +75,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     precision : {"auto", "float32", "bfloat16"}
         What the network computes in; the loss is always float32. ``"auto"`` is bfloat16 on a GPU.
     compile : bool
-        Compile the loss on a GPU: half a minute at the start, then faster steps; worth it for large data.
+        Compile the loss on a GPU: half a minute at the start, then faster steps; got worth it for large data.
     progress : bool
         Show a progress bar.
     checkpoint : path, optional
@@ -86,20 +86,20 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     history_ : History
         Losses by epoch, as a frame and a plot (of the first generator).
     censoring_ : Distribution
-        The law of C that training used.
+        The censoring distribution that training used.
     censoring_choice_ : str
-        Where that law came from, in words.
+        Where that distribution from, in words.
     k_ : int
         Number of event times.
 
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.simulation import LogNormalWorld
-    >>> world = LogNormalWorld(k=2, censoring="uniform")
-    >>> data = world.sample(400, seed=0)
+    >>> from censcore.simulation import LogNormalScenario
+    >>> scenario = LogNormalScenario(k=2, censoring="uniform")
+    >>> data = scenario.sample(400, seed=0)
     >>> model = cs.CensoredEngression(epochs=3, random_state=0)
-    >>> model = model.fit(data.X, data.y, censoring=world.censoring_law(data.X))
+    >>> model = model.fit(data.X, data.y, censoring=scenario.censoring_distribution(data.X))
     >>> model.predict_distribution(data.X[:5], n_samples=100)
     Ensemble(shape=(5, 2), m=100)
     """
@@ -221,14 +221,14 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self._forget()
         outcome = self._check_outcome(y)
         matrix = self._check_X(X, len(outcome), reset=True)
-        self._law = TrainingLaw.choose(self.objective, X, outcome, censoring)
-        assert self._law.law is not None
+        self._distribution = TrainingLaw.choose(self.objective, X, outcome, censoring)
+        assert self._distribution.distribution is not None
         outcome = self._as_seen(outcome)
         groups = self._check_groups(groups, len(outcome))
         rows, held_out = self._split(len(outcome), groups, eval_set is not None)
         self._fit_scaling(matrix, rows)
         self._times = TimeScale.of(outcome.take(rows), self.time_transform)
-        everything = self._tensors(matrix, outcome, self._law.law, mask, sample_weight)
+        everything = self._tensors(matrix, outcome, self._distribution.distribution, mask, sample_weight)
         training = rows_of(everything, rows)
         validation = None if held_out is None else rows_of(everything, held_out)
         if eval_set is not None:
@@ -244,24 +244,24 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             ("precision", ("auto", "float32", "bfloat16")),
         ):
             if getattr(self, name) not in allowed:
-                raise InvalidInputError(f"{name} must be one of {allowed}; {getattr(self, name)!r} came.")
+                raise InvalidInputError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
         if self.samples < 2 or self.n_generators < 1:
             raise InvalidInputError(
                 "samples must be at least 2 and n_generators at least 1; "
-                f"{(self.samples, self.n_generators)} came."
+                f"got {(self.samples, self.n_generators)}."
             )
         if not 0 < self.beta < 2:
-            raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; {self.beta} came.")
+            raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; got {self.beta}.")
 
     @property
     def censoring_(self) -> Distribution | None:
-        """The law of C that training used; None in a model read from a file."""
-        return self._law.law
+        """The censoring distribution that training used; None in a model read from a file."""
+        return self._distribution.distribution
 
     @property
     def censoring_choice_(self) -> str:
-        """Where that law came from, in words."""
-        return self._law.words
+        """Where that distribution came from, in words."""
+        return self._distribution.words
 
     def _as_seen(self, y: RightCensored) -> RightCensored:
         """The outcome as the objective takes it."""
@@ -275,11 +275,11 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             y, C, mask = leave_out(y, C, mask)
             if not mask.any():
                 raise InvalidInputError("mask is False everywhere: no event time counts.")
-        problem = pose(y, _anything(y), C, joint=True)
+        inputs = scoring_inputs(y, _anything(y), C, joint=True)
         rows: dict[str, Tensor | Standardised] = {
             "x": self._standardised(X),
             "y": _tensor(self._times.forward, to_numpy(y.time).reshape(n, k)),
-            "c": torch.from_numpy(censoring_table(problem.y, problem.C, self._times.forward)),
+            "c": torch.from_numpy(censoring_table(inputs.y, inputs.C, self._times.forward)),
         }
         if mask is not None:
             rows["mask"] = torch.from_numpy(mask)
@@ -290,7 +290,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data:
         outcome = self._as_seen(as_outcome(y))
         matrix = self._check_X(X, len(outcome), reset=False)
-        return self._tensors(matrix, *self._law.followed(X, outcome, censoring), mask)
+        return self._tensors(matrix, *self._distribution.followed(X, outcome, censoring), mask)
 
     def _fit_generators(
         self,
@@ -345,7 +345,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         x = self._standardised(self._check_X(X, None, reset=False))
         m = self.n_samples if m is None else m
         if not isinstance(m, int | np.integer) or m < 1:
-            raise InvalidInputError(f"m, the number of samples, must be a positive integer; {m} came.")
+            raise InvalidInputError(f"m, the number of samples, must be a positive integer; got {m}.")
         shares = np.diff(np.linspace(0, m, len(self._generators) + 1).round().astype(int))
         seed = self._seed if seed is None else int(seed)
         widest = max(self.width, self._generators[0].noise_size)
@@ -375,8 +375,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         from censcore.scores import energy_score
 
         self._check_fitted()
-        outcome, law = self._law.followed(X, as_outcome(y), censoring)
-        return -float(np.mean(energy_score(outcome, self.predict_distribution(X), law, fair=True)))
+        outcome, distribution = self._distribution.followed(X, as_outcome(y), censoring)
+        return -float(np.mean(energy_score(outcome, self.predict_distribution(X), distribution, fair=True)))
 
     # ---- model files ---------------------------------------------------------------------------
 
@@ -398,11 +398,11 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         self._count = settings["generators"]
         self._times = TimeScale(self.time_transform, settings["unit"], tuple(settings["scale"]))
-        self._law = TrainingLaw(settings["censoring_choice"])
+        self._distribution = TrainingLaw(settings["censoring_choice"])
 
 
 def _anything(y: RightCensored) -> Distribution:
-    """A forecast of the right shape: outcome and law are checked against each other before one exists."""
+    """A forecast of the right shape: outcome and distribution are checked against each other before one exists."""
     return Ensemble(np.zeros((1, 1, *y.shape[1:])))
 
 

@@ -83,15 +83,15 @@ class Generator(nn.Module):
     ) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
-            raise InvalidInputError(f"activation must be one of {sorted(ACTIVATIONS)}; {activation!r} came.")
+            raise InvalidInputError(f"activation must be one of {sorted(ACTIVATIONS)}; got {activation!r}.")
         if output not in OUTPUTS:
-            raise InvalidInputError(f"output must be one of {sorted(OUTPUTS)}; {output!r} came.")
+            raise InvalidInputError(f"output must be one of {sorted(OUTPUTS)}; got {output!r}.")
         if min(depth, width, noise_dim, k) < 1:
             raise InvalidInputError(
-                f"depth, width, noise_dim and k must be at least 1; {(depth, width, noise_dim, k)} came."
+                f"depth, width, noise_dim and k must be at least 1; got {(depth, width, noise_dim, k)}."
             )
         if not 0 <= dropout < 1:
-            raise InvalidInputError(f"dropout must lie in [0, 1); {dropout} came.")
+            raise InvalidInputError(f"dropout must lie in [0, 1); got {dropout}.")
         self.width, self.k, self.noise_dim = width, k, noise_dim
         self.noise_layers = depth if noise_everywhere else 1
         self.residual = residual

@@ -34,8 +34,8 @@ def censoring_table(y: RightCensored, C: Any, scale: Callable[[np.ndarray], np.n
     levels = ((np.arange(q) + 0.5) / q)[None, :, None]
     table = np.empty((len(y), q, C.k), dtype=np.float32)
     for rows in blocks(len(y), q * C.k):
-        part, law = y.take(rows), C if len(C) == 1 else C.take(rows)
-        times = compatible_times(part, law, np.broadcast_to(levels, (len(part), q, C.k)))
+        part, distribution = y.take(rows), C if len(C) == 1 else C.take(rows)
+        times = compatible_times(part, distribution, np.broadcast_to(levels, (len(part), q, C.k)))
         table[rows] = scale(to_numpy(times))
     return table
 

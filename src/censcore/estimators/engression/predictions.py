@@ -25,7 +25,7 @@ class SamplePredictions:
         """Draws (rows, m, k) of consecutive rows."""
 
     def sample(self, X: Any, m: int | None = None, seed: int | None = None) -> np.ndarray:
-        """Draws from the law of T given each row of ``X``: (n, m, k), or (n, m) if y was (n,).
+        """Draws from the distribution of T given each row of ``X``: (n, m, k), or (n, m) if y was (n,).
 
         The same seed and rows give the same draws; by default the seed is that of the fit.
         """
@@ -35,20 +35,20 @@ class SamplePredictions:
     def predict_distribution(
         self, X: Any = None, n_samples: int | None = None, seed: int | None = None
     ) -> Ensemble:
-        """The law of T given each row of ``X``, as an ensemble of draws."""
+        """The distribution of T given each row of ``X``, as an ensemble of draws."""
         return Ensemble(self.sample(X, n_samples, seed))
 
     def predict(self, X: Any, statistic: str = "median") -> np.ndarray:
         """Median (or mean) event times, (n,) or (n, k); a mean reaches into what follow-up never saw."""
         if statistic not in ("median", "mean"):
-            raise InvalidInputError(f"statistic must be 'median' or 'mean'; {statistic!r} came.")
+            raise InvalidInputError(f"statistic must be 'median' or 'mean'; got {statistic!r}.")
         return self._by_coordinate(X, lambda z: (np.median if statistic == "median" else np.mean)(z, axis=1))
 
     def predict_quantile(self, X: Any, levels: Any) -> np.ndarray:
         """Quantiles of each event time: (n, q), or (n, q, k) for joint outcomes; no q for a single level."""
         levels = np.asarray(levels, dtype=float)
         if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
-            raise InvalidInputError(f"levels must be numbers strictly between 0 and 1; {levels} came.")
+            raise InvalidInputError(f"levels must be numbers strictly between 0 and 1; got {levels}.")
         many = np.atleast_1d(levels)
         values = self._by_coordinate(
             X, lambda z: np.moveaxis(np.quantile(z, many, axis=1, method="inverted_cdf"), 0, 1)
@@ -59,7 +59,7 @@ class SamplePredictions:
         """P(T_j > t | x) at common times: (n, q), or (n, q, k) for joint outcomes."""
         times = np.asarray(times, dtype=float).reshape(-1)
         if np.isnan(times).any():
-            raise InvalidInputError("times must be numbers; NaN came.")
+            raise InvalidInputError("times must be numbers; got NaN.")
         return self._by_coordinate(X, lambda z: np.stack([(z > t).mean(axis=1) for t in times], axis=1))
 
     def probability(self, X: Any, event: JointEvent) -> np.ndarray:
@@ -75,7 +75,7 @@ class SamplePredictions:
         """
         if not callable(event):
             raise InvalidInputError(
-                f"event must be a callable such as either_before(24.0); {type(event).__name__} came."
+                f"event must be a callable such as either_before(24.0); got {type(event).__name__}."
             )
 
         def share(z: np.ndarray) -> np.ndarray:

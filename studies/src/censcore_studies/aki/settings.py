@@ -317,16 +317,16 @@ class AkiSettings:
     def from_dict(cls, values: Mapping[str, Mapping[str, Any]]) -> AkiSettings:
         """The inverse of :meth:`to_dict`, also after a round trip through JSON; unknown names are refused."""
         sections = get_type_hints(cls)
-        _refuse_unknown("settings section", values, cls)
+        _check_unknown("settings section", values, cls)
         return cls(**{name: _section(sections[name], given) for name, given in values.items()})
 
 
 def _section(kind: type, values: Mapping[str, Any]) -> Any:
-    _refuse_unknown(f"field of {kind.__name__}", values, kind)
+    _check_unknown(f"field of {kind.__name__}", values, kind)
     return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
 
 
-def _refuse_unknown(what: str, given: Mapping[str, Any], kind: type) -> None:
+def _check_unknown(what: str, given: Mapping[str, Any], kind: type) -> None:
     known = {field.name for field in dataclasses.fields(kind)}
     unknown = sorted(set(given) - known)
     if unknown:

@@ -162,7 +162,7 @@ def multivariate_extensions(
     extension: Annotated[
         list[str] | None,
         typer.Option(
-            help="training-size, severity, law, componentwise, clayton, clayton-k10; all by default."
+            help="training-size, severity, distribution, componentwise, clayton, clayton-k10; all by default."
         ),
     ] = None,
     repetitions: Repetitions = 2,
@@ -198,15 +198,15 @@ def pictures(
 ) -> None:
     """The trap of regime D, and joint densities after naive and censored training."""
     from censcore_studies.forecast_evaluation.trap import draw_trap
-    from censcore_studies.multivariate.joint_densities import draw_joint_densities, sample_joint_laws
+    from censcore_studies.multivariate.joint_densities import draw_joint_densities, sample_joint_distributions
 
     stages = _stages()
     with stages("trap"):
         draw_trap(out / "trap.png", seed=seed)
     with stages("training"):
-        laws = sample_joint_laws(rows, seed=seed)
+        distributions = sample_joint_distributions(rows, seed=seed)
     with stages("densities"):
-        draw_joint_densities(out / "joint_densities.png", laws)
+        draw_joint_densities(out / "joint_densities.png", distributions)
     typer.echo(f"time: {stages}\npictures: {out}")
 
 

@@ -13,7 +13,7 @@ from censcore.distributions import Ensemble
 from censcore.estimators.engression import CensoredEngression
 from censcore.exceptions import InvalidInputError
 from censcore.scores import energy_score, mean_loss
-from censcore.simulation import LogNormalWorld
+from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.kit.tables import StudyTable
 
@@ -74,17 +74,19 @@ def excess_cell(settings: dict[str, Any]) -> dict[str, Any]:
     paired difference of censored energy scores on ``n_test`` new rows.
     """
     options = DEFAULTS | settings
-    scenario = LogNormalWorld(options["k"], censoring="uniform")
+    scenario = LogNormalScenario(options["k"], censoring="uniform")
     sets = [scenario.sample(options[f"n_{p}"], [options["repetition"], 5, i]) for i, p in enumerate(_PARTS)]
     train, valid, test = sets
-    C = scenario.censoring_law(test.X)  # one law for all rows
+    C = scenario.censoring_distribution(test.X)  # one distribution for all rows
     model = CensoredEngression(
         random_state=options["repetition"], device=options["device"], **VARIANTS[options["variant"]]
     )
     model.fit(train.X, train.y, censoring=C, eval_set=(valid.X, valid.y, C))
     forecasts = {
         "own": Ensemble(model.sample(test.X, options["members"]).astype(np.float64)),
-        "truth": Ensemble(scenario.event_law(test.X).sample(options["members"], [options["repetition"], 9])),
+        "truth": Ensemble(
+            scenario.event_distribution(test.X).sample(options["members"], [options["repetition"], 9])
+        ),
     }
     loss = {name: energy_score(test.y, F, C, fair=True) for name, F in forecasts.items()}
     return {

@@ -1,4 +1,4 @@
-"""Does censored engression find the law behind the data? Margins, dependence and joint probabilities."""
+"""Does censored engression find the distribution behind the data? Margins, dependence and joint probabilities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from censcore.distributions.joint_events import JointEvent, all_before, either_before
 from censcore.estimators.engression import CensoredEngression
-from censcore.simulation import LogNormalWorld
+from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.figures import AMBER, FAINT, GREY, INK, TEAL, new_figure, picture
 from censcore_studies.kit.tables import StudyTable
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recovery", "draw_recovery", "kendall_tau", "recover", "report_recovery"]
 
-SCENARIO = LogNormalWorld(k=2, mixture=False, censoring="uniform")
+SCENARIO = LogNormalScenario(k=2, mixture=False, censoring="uniform")
 #: Questions about both times, answered from times cut at the end of follow-up.
 QUESTIONS: dict[str, JointEvent] = {
     "either before 1": either_before(1.0),
@@ -95,7 +95,7 @@ def recover(
 ) -> Recovery:
     """Train on censored rows of the unimodal scenario and sample at new covariates.
 
-    Two log-normal times with correlation 0.45 given x, one C uniform on [0, 5] for both: the law is
+    Two log-normal times with correlation 0.45 given x, one C uniform on [0, 5] for both: the distribution is
     identifiable on [0, 5] in both coordinates, and nothing beyond is ever seen.
 
     Parameters
@@ -118,8 +118,8 @@ def recover(
     """
     train = SCENARIO.sample(n_train, seed=[seed, 0])
     X = SCENARIO.sample(n_test, seed=[seed, 1]).X
-    C = SCENARIO.censoring_law(train.X)
-    samples = {"truth": np.asarray(SCENARIO.event_law(X).sample(members, [seed, 2]))}
+    C = SCENARIO.censoring_distribution(train.X)
+    samples = {"truth": np.asarray(SCENARIO.event_distribution(X).sample(members, [seed, 2]))}
     for objective in objectives:
         model = CensoredEngression(objective=objective, random_state=seed, device="cpu", **settings)
         samples[objective] = model.fit(train.X, train.y, censoring=C).sample(X, members)

@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import PiecewiseLinear, Step, Univariate, Weibull
 from censcore.exceptions import InvalidInputError
-from censcore.simulation import TargetedWorld, WeibullWorld
+from censcore.simulation import TargetedScenario, WeibullScenario
 
 __all__ = ["Candidate", "GridSettings", "exploit_candidates", "perturbed", "weibull_candidates"]
 
@@ -60,7 +60,7 @@ class Candidate:
     Attributes
     ----------
     continuous : Distribution
-        The law itself where it is continuous, otherwise linear inside the bins.
+        The distribution itself where it is continuous, otherwise linear inside the bins.
     binned : Distribution
         The CDF at the grid points, linear in between: what scores on a grid see.
     stepped : Distribution
@@ -87,7 +87,7 @@ def weibull_candidates(X: np.ndarray, grid: GridSettings) -> dict[str, Candidate
     >>> {name: round(float(c.binned.icdf(0.5)[0]), 2) for name, c in candidates.items()}
     {'F0': 1.07, 'F1': 1.37, 'F2': 1.93, 'F3': 1.71, 'F4': 1.1}
     """
-    return perturbed(WeibullWorld().event_law(X), grid)
+    return perturbed(WeibullScenario().event_distribution(X), grid)
 
 
 def perturbed(oracle: Weibull, grid: GridSettings) -> dict[str, Candidate]:
@@ -104,9 +104,9 @@ def perturbed(oracle: Weibull, grid: GridSettings) -> dict[str, Candidate]:
     }
 
 
-def bin_masses(law: Univariate, grid: GridSettings) -> np.ndarray:
+def bin_masses(distribution: Univariate, grid: GridSettings) -> np.ndarray:
     """p_i = F(zeta_i) - F(zeta_{i-1}), (n, B), with the mass beyond the grid put where the settings say."""
-    cdf = to_numpy(law.cdf(grid.edges[None, :]))
+    cdf = to_numpy(distribution.cdf(grid.edges[None, :]))
     p = np.diff(cdf, axis=1)
     if grid.overflow == "last":
         p[:, -1] += 1 - cdf[:, -1]
@@ -116,11 +116,11 @@ def bin_masses(law: Univariate, grid: GridSettings) -> np.ndarray:
     raise InvalidInputError(f"overflow must be 'last' or 'renormalise'; got {grid.overflow!r}.")
 
 
-def _candidate(p: np.ndarray, grid: GridSettings, law: Univariate | None = None) -> Candidate:
+def _candidate(p: np.ndarray, grid: GridSettings, distribution: Univariate | None = None) -> Candidate:
     cdf = np.minimum(np.cumsum(p, axis=1), 1.0)
     cdf[:, -1] = 1.0
     binned = PiecewiseLinear(grid.edges[1:], cdf=cdf)
-    return Candidate(binned if law is None else law, binned, Step(grid.edges[1:], cdf=cdf))
+    return Candidate(binned if distribution is None else distribution, binned, Step(grid.edges[1:], cdf=cdf))
 
 
 def _smoothed(p: np.ndarray, grid: GridSettings) -> np.ndarray:
@@ -151,13 +151,13 @@ def _tilted(p: np.ndarray, grid: GridSettings) -> np.ndarray:
     return heavy / heavy.sum(axis=1, keepdims=True)
 
 
-def exploit_candidates(process: TargetedWorld, grid: GridSettings) -> dict[str, Candidate]:
+def exploit_candidates(process: TargetedScenario, grid: GridSettings) -> dict[str, Candidate]:
     """The truth of the targeted scenario against forecasts with next to no mass in the interior bin."""
     masses = {"F0": 0.5} | {f"F5({eps:g})": eps for eps in (1e-3, 5e-3, 1e-2, 5e-2)}
     return {name: _two_blocks(process, mass, grid) for name, mass in masses.items()}
 
 
-def _two_blocks(process: TargetedWorld, interior_mass: float, grid: GridSettings) -> Candidate:
+def _two_blocks(process: TargetedScenario, interior_mass: float, grid: GridSettings) -> Candidate:
     p = np.full((1, grid.bins), grid.floor if interior_mass != 0.5 else 0.0)
     p[:, grid.bins // 2 - 1] += interior_mass
     p[:, -1] += 1 - interior_mass

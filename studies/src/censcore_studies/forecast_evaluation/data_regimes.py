@@ -11,7 +11,7 @@ import pandas as pd
 from censcore.estimators import Censoring, CoxRegression, WeibullRegression
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.outcomes import RightCensored
-from censcore.simulation import DataWorld
+from censcore.simulation import DataScenario
 
 __all__ = ["DATA_REGIMES", "data_scenario"]
 
@@ -49,7 +49,7 @@ DATA_REGIMES: dict[str, tuple[str, Callable[..., tuple[pd.DataFrame, pd.Series, 
 
 
 @cache
-def data_scenario(name: str) -> DataWorld:
+def data_scenario(name: str) -> DataScenario:
     """A Weibull regression as the truth of T and a Cox regression as that of C, fitted to a public data set.
 
     Times are in units of the longest follow-up. Light, middling and heavy censoring: 28 % of the lung-cancer
@@ -74,4 +74,4 @@ def data_scenario(name: str) -> DataWorld:
     X = X.to_numpy(dtype=float)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     T, C = WeibullRegression().fit(X, y), Censoring(CoxRegression()).fit(X, y)
-    return DataWorld(X, T, C, end=1.0)
+    return DataScenario(X, T, C, end=1.0)

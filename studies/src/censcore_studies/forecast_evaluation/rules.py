@@ -10,7 +10,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass, Univariate
 from censcore.outcomes import RightCensored
-from censcore.rivals import (
+from censcore.published import (
     yanagisawa_brier,
     yanagisawa_log,
     yanagisawa_multiclass_brier,
@@ -79,8 +79,8 @@ def _mean_over_thresholds(scenario: Scenario, losses: np.ndarray) -> np.ndarray:
 
 
 def _latent_crps(scenario: Scenario, f: Candidate) -> np.ndarray:
-    law: Univariate = f.stepped if scenario.latent_form == "stepped" else f.continuous
-    return crps(scenario.data.latent, law, _NEVER)
+    distribution: Univariate = f.stepped if scenario.latent_form == "stepped" else f.continuous
+    return crps(scenario.data.latent, distribution, _NEVER)
 
 
 def _plug_in(f: Candidate, scenario: Scenario) -> None:
@@ -92,7 +92,7 @@ def _oracle(f: Candidate, scenario: Scenario) -> Univariate:
 
 
 def _yanagisawa(weights: Callable[[Candidate, Scenario], Univariate | None]) -> dict[str, Rule]:
-    """The five rules under one choice of the law that completes censored rows."""
+    """The five rules under one choice of the distribution that completes censored rows."""
 
     def on_grid(score: Callable[..., np.ndarray]) -> Rule:
         return lambda a, f: score(a.y, f.binned, grid=a.grid.edges, weights=weights(f, a))

@@ -1,4 +1,4 @@
-"""Regimes A to D: data, laws and conventions put together from a seed."""
+"""Regimes A to D: data, distributions and conventions put together from a seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore.distributions import Distribution, PointMass, Univariate, Weibull
 from censcore.exceptions import InvalidInputError
-from censcore.simulation import Sample, TargetedWorld, WeibullWorld
+from censcore.simulation import Sample, TargetedScenario, WeibullScenario
 from censcore_studies.forecast_evaluation.candidates import (
     GridSettings,
     exploit_candidates,
@@ -69,9 +69,9 @@ def build_scenario(
         return _data_scenario(regime, n, seed, settings)
     if regime not in REGIMES:
         raise InvalidInputError(f"regime must be one of {[*REGIMES, *DATA_REGIMES]}; got {regime!r}.")
-    process = WeibullWorld(REGIMES[regime], severity=settings.severity)
+    process = WeibullScenario(REGIMES[regime], severity=settings.severity)
     data = process.sample(n, seed)
-    C: Distribution = process.censoring_law(data.X)
+    C: Distribution = process.censoring_distribution(data.X)
     if regime == "A" and settings.administrative == "median":
         c = np.median(data.T) / settings.severity
         data, C = Sample(data.X, data.T, np.full(n, c)), PointMass(np.array([c]))
@@ -97,21 +97,21 @@ def _data_scenario(name: str, n: int, seed: int, settings: StudySettings) -> Sce
     data = process.sample(n, seed)
     grid = replace(settings.grid, z_max=process.end / settings.severity)
     thresholds = np.percentile(data.T, settings.percentiles)
-    law = process.event_law(data.X)
-    assert isinstance(law, Weibull)
-    C = process.censoring_law(data.X)
-    return Scenario(data, data.y, C, perturbed(law, grid), grid, thresholds, len(thresholds))
+    distribution = process.event_distribution(data.X)
+    assert isinstance(distribution, Weibull)
+    C = process.censoring_distribution(data.X)
+    return Scenario(data, data.y, C, perturbed(distribution, grid), grid, thresholds, len(thresholds))
 
 
 def _targeted_scenario(n: int, seed: int, settings: StudySettings) -> Scenario:
     """Regime D is judged at the right end of the interior bin; at other thresholds all forecasts agree."""
     grid = settings.grid
-    process = TargetedWorld(grid.z_max, grid.bins)
+    process = TargetedScenario(grid.z_max, grid.bins)
     data = process.sample(n, seed)
     return Scenario(
         data,
         data.y,
-        process.censoring_law(data.X),
+        process.censoring_distribution(data.X),
         exploit_candidates(process, grid),
         grid,
         thresholds=grid.edges[[grid.bins // 2]],
@@ -128,7 +128,7 @@ def estimated_censoring(name: str, data: Sample, seed: int = 0) -> Univariate:
     ----------
     name : str
         ``"kaplan-meier"`` and ``"weibull"`` pool all rows; ``"cox"`` and ``"weibull-x"`` use the covariates;
-        a suffix ``"-cv"`` fits each row's law on the other folds.
+        a suffix ``"-cv"`` fits each row's distribution on the other folds.
     data : Sample
         Covariates and outcome.
     seed : int
@@ -150,7 +150,7 @@ def estimated_censoring(name: str, data: Sample, seed: int = 0) -> Univariate:
     model, conditional = estimators[base]
     X = data.X if conditional else None
     if name.endswith("-cv"):
-        law = Censoring(model, cv=5, random_state=seed).fit_predict_distribution(X, data.y)
+        distribution = Censoring(model, cv=5, random_state=seed).fit_predict_distribution(X, data.y)
     else:
-        law = Censoring(model).fit(X, data.y).predict_distribution(X)
-    return law.marginal(0)
+        distribution = Censoring(model).fit(X, data.y).predict_distribution(X)
+    return distribution.marginal(0)

@@ -30,7 +30,7 @@ OURS = ("CRPS, ours", "Pinball, ours", "Brier, ours")
 
 ESTIMATORS = ("kaplan-meier", "weibull", "cox", "weibull-x", "kaplan-meier-cv", "cox-cv", "weibull-x-cv")
 
-LAWS = {
+DISTRIBUTIONS = {
     "true": "true",
     "kaplan-meier": "Kaplan-Meier",
     "weibull": "Weibull",
@@ -67,10 +67,14 @@ def sensitivity(
     >>> table.groupby("censoring distribution", sort=False).size().to_dict()
     {'true': 6, 'cox': 6}
     """
-    laws = (None, *estimators)
+    distributions = (None, *estimators)
     cells = [
-        replace(cell, name=f"{law or 'true'}-{cell.name}", settings={**cell.settings, "estimator": law})
-        for law in laws
+        replace(
+            cell,
+            name=f"{distribution or 'true'}-{cell.name}",
+            settings={**cell.settings, "estimator": distribution},
+        )
+        for distribution in distributions
         for cell in replicated_cells(["B", "C"], n, replications, seed, rules=list(OURS))
     ]
     results = run_cells(score_cell, cells, out, jobs=jobs, progress=progress)
@@ -79,22 +83,24 @@ def sensitivity(
         means.setdefault((r["settings"]["regime"], r["settings"]["estimator"]), []).append(r["means"])
     return pd.DataFrame(
         [
-            _row(regime, law, rule, means[regime, law], means[regime, None])
+            _row(regime, distribution, rule, means[regime, distribution], means[regime, None])
             for regime in ("B", "C")
-            for law in laws
+            for distribution in distributions
             for rule in OURS
         ]
     )
 
 
-def _row(regime: str, law: str | None, rule: str, means: list[Any], under_truth: list[Any]) -> dict[str, Any]:
+def _row(
+    regime: str, distribution: str | None, rule: str, means: list[Any], under_truth: list[Any]
+) -> dict[str, Any]:
     score = rule.split(",")[0]
-    printed = PRINTED_SENSITIVITY.get((regime, law or ""), {}).get(score, {})
+    printed = PRINTED_SENSITIVITY.get((regime, distribution or ""), {}).get(score, {})
     by_forecast = {f: np.array([m[rule][f] for m in means]) for f in FORECASTS}
     oracle, exact = by_forecast["F0"], np.array([m[rule]["F0"] for m in under_truth])
     row: dict[str, Any] = {
         "regime": regime,
-        "censoring distribution": law or "true",
+        "censoring distribution": distribution or "true",
         "score": score,
         "oracle first": float(np.mean([oracle_rank(m[rule]) == 1 for m in means])),
     }
@@ -111,7 +117,7 @@ def sensitivity_view(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "censoring distribution": LAWS.get(
+                "censoring distribution": DISTRIBUTIONS.get(
                     line["censoring distribution"], line["censoring distribution"]
                 ),
                 "regime": line["regime"],
@@ -134,8 +140,8 @@ def _number(value: float | None, form: str = ".4f") -> str:
 @picture
 def draw_sensitivity(table: pd.DataFrame) -> Figure:
     """How often the truth comes first under estimated censoring distributions, and the bias of its score."""
-    laws = list(table["censoring distribution"].unique())
-    figure = new_figure(10.5, 0.38 * len(laws) + 1.7)
+    distributions = list(table["censoring distribution"].unique())
+    figure = new_figure(10.5, 0.38 * len(distributions) + 1.7)
     panels = figure.subplots(1, 4, sharey=True)
     for panel, (column, regime) in zip(
         panels, [(c, r) for r in ("B", "C") for c in ("oracle first", "bias %")], strict=True
@@ -143,7 +149,7 @@ def draw_sensitivity(table: pd.DataFrame) -> Figure:
         part = table[table["regime"] == regime]
         for i, (score, mark) in enumerate((("CRPS", "P"), ("Pinball", "^"), ("Brier", "s"))):
             line = part[part["score"] == score]
-            y = [laws.index(name) + 0.18 * (i - 1) for name in line["censoring distribution"]]
+            y = [distributions.index(name) + 0.18 * (i - 1) for name in line["censoring distribution"]]
             panel.scatter(line[column], y, marker=mark, s=26, color=TEAL, alpha=0.85, label=score)
         panel.set_title(f"{REGIME_TITLES[regime]}: {'truth first' if column != 'bias %' else 'bias, %'}")
         panel.grid(axis="x")
@@ -151,7 +157,7 @@ def draw_sensitivity(table: pd.DataFrame) -> Figure:
             panel.axvline(0, color=GREY, lw=1)
         else:
             panel.set_xlim(-0.02, 1.02)
-    panels[0].set_yticks(range(len(laws)), [LAWS.get(name, name) for name in laws])
+    panels[0].set_yticks(range(len(distributions)), [DISTRIBUTIONS.get(name, name) for name in distributions])
     panels[0].invert_yaxis()
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure

@@ -32,18 +32,18 @@ def draw_trap(n: int = 4000, seed: int = 0) -> Figure:
     scenario = build_scenario("D", n, seed)
     figure = new_figure(11.2, 4.2)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
-    _draw_laws(left, scenario)
+    _draw_distributions(left, scenario)
     _draw_scores(right, scenario)
     return figure
 
 
-def _draw_laws(axes: Axes, scenario: Scenario) -> None:
+def _draw_distributions(axes: Axes, scenario: Scenario) -> None:
     t = np.linspace(9.0, 21.0, 1201)
     axes.axvspan(9.8626, 9.9653, color=GREY, alpha=0.45, lw=0)
     labels = (("F0", TEAL, "the truth", 0.53), (_EXPLOIT, RED, "a forecast that games the score", 0.08))
     for name, colour, label, height in labels:
-        law = scenario.candidates[name].continuous
-        axes.plot(t, to_numpy(law.cdf(t[None]))[0], color=colour, lw=2.4)
+        distribution = scenario.candidates[name].continuous
+        axes.plot(t, to_numpy(distribution.cdf(t[None]))[0], color=colour, lw=2.4)
         axes.text(13.0, height, label, color=colour)
     axes.annotate(
         "60 % of the rows are\ncensored here,\njust before half of the\nevents would come",

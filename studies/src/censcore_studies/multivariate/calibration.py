@@ -26,7 +26,7 @@ def joint_calibration(forecast: np.ndarray, truth: np.ndarray, happened: np.ndar
     Parameters
     ----------
     forecast, truth : array, (n, m, k)
-        Samples of the forecast and of the true law for each row.
+        Samples of the forecast and of the true distribution for each row.
     happened : array, (n, k)
         The event times.
 

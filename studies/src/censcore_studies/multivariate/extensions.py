@@ -28,7 +28,7 @@ _LEADING = ("Censored engression", "Naive observed engression", "MLP Clayton-Wei
 
 _CLAYTON = ("Independent Weibull", "Clayton-Weibull, margins first", "Clayton-Weibull")
 
-_LAWS = {"true": "true law", "cox": "Cox, given x", "kaplan-meier": "Kaplan-Meier, pooled"}
+_DISTRIBUTIONS = {"true": "true distribution", "cox": "Cox, given x", "kaplan-meier": "Kaplan-Meier, pooled"}
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ EXTENSIONS = {
     "severity": Extension(
         "severity", (0.5, 1.0, 2.0, 4.0), "what censoring times are divided by", "uniform", _LEADING
     ),
-    "law": Extension(
-        "law",
+    "distribution": Extension(
+        "distribution",
         ("true", "cox", "kaplan-meier"),
         "censoring distribution used in training",
         "conditional",
@@ -81,7 +81,7 @@ def extension_cells(name: str, repetitions: int = 2, **more: Any) -> list[Cell]:
     Examples
     --------
     >>> from censcore_studies.multivariate import extension_cells
-    >>> [cell.settings.get("law", "true") for cell in extension_cells("law", repetitions=1)]
+    >>> [cell.settings.get("distribution", "true") for cell in extension_cells("distribution", repetitions=1)]
     ['true', 'cox', 'kaplan-meier']
     """
     if name not in EXTENSIONS:
@@ -107,7 +107,7 @@ def report_extension(out: Path, name: str) -> StudyTable:
     table = summarise_extension(gathered(out), extension)
     draw_extension(out / f"extension_{name}.png", table, extension.varies, extension.label)
     caption = (
-        f"Excess of the censored energy score over the true law by {extension.label}; mixture scenario, "
+        f"Excess of the censored energy score over the true distribution by {extension.label}; mixture scenario, "
         f"k = {extension.k}, {extension.censoring} censoring."
     )
     return StudyTable(f"extension_{name}", table, extension_view(table, extension.varies), caption)
@@ -164,10 +164,10 @@ def draw_extension(summary: pd.DataFrame, setting: str, label: str) -> Figure:
         colours = [COLOURS[m] for m in summary["method"]]
         error = summary["censored excess se"].fillna(0.0)
         axes.barh(y, summary["censored excess %"], xerr=error, color=colours, ecolor=INK)
-        names = summary["method"] if setting == "method" else summary[setting].map(_LAWS)
+        names = summary["method"] if setting == "method" else summary[setting].map(_DISTRIBUTIONS)
         axes.set_yticks(y, names)
         axes.invert_yaxis()
-        axes.set_xlabel("excess over the true law, %")
+        axes.set_xlabel("excess over the true distribution, %")
         return figure
     for method, line in summary.groupby("method", sort=False):
         draw_line(axes, line.sort_values(setting), setting, str(method))
@@ -176,6 +176,6 @@ def draw_extension(summary: pd.DataFrame, setting: str, label: str) -> Figure:
     axes.set_xticks(ticks, [f"{tick:,g}" for tick in ticks])
     axes.minorticks_off()
     axes.set_xlabel(label)
-    axes.set_ylabel("excess over the true law, %")
+    axes.set_ylabel("excess over the true distribution, %")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
     return figure

@@ -19,7 +19,7 @@ __all__ = ["BLOCK", "SETTINGS", "gathered", "read_cells", "usual", "where_the_ti
 BLOCK = ["scenario", "k", "censoring"]
 
 #: What extensions vary, and all other settings that change a result; the device is no such setting.
-VARIED = ["severity", "law", "n_train"]
+VARIED = ["severity", "distribution", "n_train"]
 
 SETTINGS = [*VARIED, *(name for name in DEFAULTS if name not in (*VARIED, "device"))]
 
@@ -36,8 +36,10 @@ def read_cells(out: str | Path) -> pd.DataFrame:
     frames = [as_frame(results)] if results else []
     table = out / "cells.csv"
     if table.exists():
-        rows = pd.read_csv(table, dtype={"law": str})  # "true" is the name of a law, not a truth value
-        rows = rows.rename(columns={"world": "scenario"})  # as first written
+        rows = pd.read_csv(
+            table, dtype={"distribution": str}
+        )  # "true" is the name of a distribution, not a truth value
+        rows = rows.rename(columns={"scenario": "scenario"})  # as first written
         rows = rows if "study" in rows else rows.assign(study="multivariate 1")
         frames.append(rows[rows["study"] == STUDY])
     if not any(map(len, frames)):

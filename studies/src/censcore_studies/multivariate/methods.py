@@ -12,26 +12,26 @@ from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
 from censcore.estimators.grid import JointGridModel
 from censcore.exceptions import InvalidInputError
-from censcore.simulation import LogNormalWorld, Sample
+from censcore.simulation import LogNormalScenario, Sample
 
 __all__ = ["FEASIBLE", "METHODS", "OTHER_METHODS", "Fitted", "fit_method", "methods_for"]
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted method: the law of T for new covariates, and what to say of the fit."""
+    """A fitted method: the distribution of T for new covariates, and what to say of the fit."""
 
     predict: Callable[[Any], Distribution]
     epochs: int
 
 
-def _oracle(scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
-    # follow-up ends long before the clip, which would cost the law its density
-    return Fitted(replace(scenario, clip=None).event_law, 0)
+def _oracle(scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+    # follow-up ends long before the clip, which would cost the distribution its density
+    return Fitted(replace(scenario, clip=None).event_distribution, 0)
 
 
 def _engression(objective: str) -> Callable[..., Fitted]:
-    def fit(scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+    def fit(scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
         model = CensoredEngression(
             objective=objective,
             random_state=options["seed"],
@@ -43,26 +43,34 @@ def _engression(objective: str) -> Callable[..., Fitted]:
         elif objective == "naive":
             model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
         else:
-            laws = _censoring_laws(scenario, train, valid, options.get("law", "true"))
-            model.fit(train.X, train.y, censoring=laws[0], eval_set=(valid.X, valid.y, laws[1]))
+            distributions = _censoring_distributions(
+                scenario, train, valid, options.get("distribution", "true")
+            )
+            model.fit(
+                train.X, train.y, censoring=distributions[0], eval_set=(valid.X, valid.y, distributions[1])
+            )
         return Fitted(lambda X: model.predict_distribution(X, options["members"]), len(model.history_.epochs))
 
     return fit
 
 
-def _censoring_laws(scenario: LogNormalWorld, train: Sample, valid: Sample, law: str) -> list[Distribution]:
+def _censoring_distributions(
+    scenario: LogNormalScenario, train: Sample, valid: Sample, distribution: str
+) -> list[Distribution]:
     """The censoring distribution of training and validation rows: the true one, or an estimate."""
-    if law == "true":
-        return [scenario.censoring_law(part.X) for part in (train, valid)]
+    if distribution == "true":
+        return [scenario.censoring_distribution(part.X) for part in (train, valid)]
     estimators = {"kaplan-meier": KaplanMeier(), "cox": CoxRegression()}
-    if law not in estimators:
-        raise InvalidInputError(f"law must be 'true' or one of {list(estimators)}; got {law!r}.")
-    fitted = Censoring(estimators[law]).fit(train.X, train.y)
+    if distribution not in estimators:
+        raise InvalidInputError(
+            f"distribution must be 'true' or one of {list(estimators)}; got {distribution!r}."
+        )
+    fitted = Censoring(estimators[distribution]).fit(train.X, train.y)
     return [fitted.predict_distribution(part.X) for part in (train, valid)]
 
 
 def _likelihood(make: Callable[[int], Any]) -> Callable[..., Fitted]:
-    def fit(scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
+    def fit(scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
         model = make(options["seed"])
         model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
         return Fitted(model.predict_distribution, len(model.history_.epochs))
@@ -105,7 +113,7 @@ def methods_for(k: int) -> list[str]:
 
 
 def fit_method(
-    name: str, scenario: LogNormalWorld, train: Sample, valid: Sample, options: dict[str, Any]
+    name: str, scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]
 ) -> Fitted:
     """Fit one method on training rows, with validation rows for early stopping."""
     known = METHODS | OTHER_METHODS

@@ -21,7 +21,7 @@ def report_paired(paired: pd.DataFrame) -> StudyTable:
     """The table of :func:`paired_differences`."""
     caption = (
         "Censored engression minus its closest feasible rival on the same rows, in per cent of the score "
-        "of the true law, with a 95 % interval over repetitions."
+        "of the true distribution, with a 95 % interval over repetitions."
     )
     return StudyTable("paired", paired, paired_view(paired), caption)
 
@@ -46,7 +46,7 @@ def paired_differences(cells: pd.DataFrame) -> pd.DataFrame:
             rows.append(
                 dict(zip(BLOCK, block, strict=True))
                 | {
-                    "rival": rival,
+                    "versus": rival,
                     "difference %": mean,
                     "low": mean - half,
                     "high": mean + half,
@@ -64,7 +64,7 @@ def paired_view(paired: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             dict(zip(BLOCK, map(str, block), strict=True))
             | {
-                "closest rival": closest["rival"],
+                "closest rival": closest["versus"],
                 "difference": f"{closest['difference %']:+.2f} %",
                 "95 % interval": _interval(closest["low"], closest["high"]),
                 "reps": str(closest["repetitions"]),

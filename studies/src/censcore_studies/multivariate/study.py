@@ -15,7 +15,7 @@ from censcore.distributions import Copula, Distribution, Ensemble
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, log_score, mean_loss
-from censcore.simulation import LogNormalWorld
+from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.multivariate.calibration import joint_calibration
 from censcore_studies.multivariate.methods import METHODS, OTHER_METHODS, fit_method, methods_for
@@ -36,7 +36,7 @@ STUDY = "multivariate 1"
 SCENARIOS = ("mixture", "lognormal")
 CENSORINGS = ("administrative", "uniform", "conditional", "componentwise")
 SIZES = {"n_train": 4000, "n_valid": 1000, "n_test": 1000, "members": 1024, "draws": 32, "clip": 50.0}
-DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "law": "true", "device": "cpu"}
+DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "distribution": "true", "device": "cpu"}
 
 
 def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     ['censored', 'censored_excess', 'censored_excess_se', 'censored_truth']
     """
     options = DEFAULTS | settings
-    scenario = LogNormalWorld(
+    scenario = LogNormalScenario(
         options["k"],
         options["scenario"] == "mixture",
         options["censoring"],
@@ -71,38 +71,38 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     fitted = fit_method(options["method"], scenario, train, valid, options | {"seed": options["repetition"]})
     seconds = time.perf_counter() - start
     forecast = fitted.predict(test.X)
-    truth = _members(scenario.event_law(test.X), options, 11)
+    truth = _members(scenario.event_distribution(test.X), options, 11)
     model = truth if options["method"] == "DGP" else _members(forecast, options, 12)
-    C = scenario.censoring_law(test.X)
+    C = scenario.censoring_distribution(test.X)
     result: dict[str, Any] = {
         "fit_seconds": round(seconds, 2),
         "epochs": fitted.epochs,
         "event_rate": float(test.y.event.mean()),
     }
-    for name, y, law in (("censored", test.y, C), ("latent", test.latent, None)):
-        result |= _scores(name, y, model, truth, law, options)
+    for name, y, distribution in (("censored", test.y, C), ("latent", test.latent, None)):
+        result |= _scores(name, y, model, truth, distribution, options)
     result |= _likelihood(test.y, forecast, C)
     if options["k"] > 1:
         result["calibration"] = joint_calibration(to_numpy(model.samples), to_numpy(truth.samples), test.T)
     return result
 
 
-def _likelihood(y: RightCensored, law: Distribution, C: Distribution) -> dict[str, float]:
-    """The log score of a law with a density, and the strength of its dependence where it is a copula."""
+def _likelihood(y: RightCensored, distribution: Distribution, C: Distribution) -> dict[str, float]:
+    """The log score of a distribution with a density, and the strength of its dependence where it is a copula."""
     try:
-        found = {"log_score": float(to_numpy(log_score(y, law, C)).mean())}
+        found = {"log_score": float(to_numpy(log_score(y, distribution, C)).mean())}
     except NoDensityError:
         return {}
-    if isinstance(law, Copula):
-        found["theta"] = float(np.mean(to_numpy(law.theta)))
+    if isinstance(distribution, Copula):
+        found["theta"] = float(np.mean(to_numpy(distribution.theta)))
     return found
 
 
-def _members(law: Distribution, options: dict[str, Any], stream: int) -> Ensemble:
-    if isinstance(law, Ensemble):
-        return law
+def _members(distribution: Distribution, options: dict[str, Any], stream: int) -> Ensemble:
+    if isinstance(distribution, Ensemble):
+        return distribution
     return Ensemble(
-        to_numpy(law.sample(options["members"], [options["repetition"], stream])).astype(np.float32)
+        to_numpy(distribution.sample(options["members"], [options["repetition"], stream])).astype(np.float32)
     )
 
 

@@ -43,7 +43,7 @@ def report_tables(out: Path) -> list[StudyTable]:
             block,
             block_view(block),
             f"Energy scores for k = {k} event times, {scenario} scenario: mean ± standard error over "
-            "repetitions; excess is over the score of the true law on the same rows.",
+            "repetitions; excess is over the score of the true distribution on the same rows.",
         )
         for (scenario, k), block in table.groupby(["scenario", "k"], sort=False)
     ]
@@ -140,7 +140,7 @@ def draw_excess(summary: pd.DataFrame) -> Figure:
     grid[0, 0].set_xticks([0, 1, 2, 5, 10, 20, 50], ["0", "1", "2", "5", "10", "20", "50"])
     grid[0, 0].set_xlim(-0.15, 70)
     figure.supxlabel(
-        "excess of the censored energy score over the true law, % (hollow: printed)", fontsize=10
+        "excess of the censored energy score over the true distribution, % (hollow: printed)", fontsize=10
     )
     return figure
 
@@ -183,6 +183,6 @@ def draw_dimension(summary: pd.DataFrame) -> Figure:
         axes.minorticks_off()
         axes.set_title(f"{censoring} censoring")
         axes.set_xlabel("event times, k")
-    panels[0].set_ylabel("excess over the true law, %")
+    panels[0].set_ylabel("excess over the true distribution, %")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=9)
     return figure

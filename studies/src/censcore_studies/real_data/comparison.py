@@ -14,7 +14,7 @@ from censcore.distributions import Distribution, Independent
 from censcore.estimators import Censoring, CoxRegression, KaplanMeier, WeibullRegression
 from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
-from censcore.evaluation.law_of_c import Rows, law_of_c
+from censcore.evaluation.censoring_distribution import Rows, censoring_distribution
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, mean_loss
@@ -34,7 +34,7 @@ DEFAULTS = "the same, default settings"
 #: is trained for half the epochs.
 FEW_ROWS = 1000
 SMALL_DATA: dict[str, Any] = {"validation_fraction": 0.0, "epochs": 40, "width": 32, "weight_decay": 1.0}
-LAWS = {"kaplan-meier": KaplanMeier, "cox": lambda: CoxRegression(alpha=1.0)}
+DISTRIBUTIONS = {"kaplan-meier": KaplanMeier, "cox": lambda: CoxRegression(alpha=1.0)}
 
 Fit = Callable[[pd.DataFrame, RightCensored, Any, dict[str, Any]], Callable[[pd.DataFrame], Distribution]]
 
@@ -42,7 +42,7 @@ Fit = Callable[[pd.DataFrame, RightCensored, Any, dict[str, Any]], Callable[[pd.
 def _each_alone(estimator: Callable[[], Any], covariates: bool) -> Fit:
     """One estimator per event time, joined as if the times were independent given x."""
 
-    def fit(X: pd.DataFrame, y: RightCensored, law: Any, options: dict[str, Any]) -> Any:
+    def fit(X: pd.DataFrame, y: RightCensored, distribution: Any, options: dict[str, Any]) -> Any:
         parts = [estimator().fit(X if covariates else None, y.marginal(j)) for j in range(y.k)]
         return lambda new: Independent([part.predict_distribution(new) for part in parts])
 
@@ -52,16 +52,16 @@ def _each_alone(estimator: Callable[[], Any], covariates: bool) -> Fit:
 def _engression(by_rows: bool) -> Fit:
     """The settings follow the number of rows, or are the default ones whatever it is."""
 
-    def fit(X: pd.DataFrame, y: RightCensored, law: Any, options: dict[str, Any]) -> Any:
+    def fit(X: pd.DataFrame, y: RightCensored, distribution: Any, options: dict[str, Any]) -> Any:
         settings = SMALL_DATA if by_rows and len(y) < FEW_ROWS else {}
         settings = settings | options["engression"]
         model = CensoredEngression(random_state=options["fold"], device="cpu", **settings)
-        return model.fit(X, y, censoring=law).predict_distribution
+        return model.fit(X, y, censoring=distribution).predict_distribution
 
     return fit
 
 
-def _clayton(X: pd.DataFrame, y: RightCensored, law: Any, options: dict[str, Any]) -> Any:
+def _clayton(X: pd.DataFrame, y: RightCensored, distribution: Any, options: dict[str, Any]) -> Any:
     return CopulaWeibull("clayton", random_state=options["fold"]).fit(X, y).predict_distribution
 
 
@@ -85,7 +85,7 @@ def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     settings : dict
-        ``data`` (a key of ``DATA``), ``law`` (``"known"`` or a key of ``LAWS``), ``fold``, ``repetition``,
+        ``data`` (a key of ``DATA``), ``distribution`` (``"known"`` or a key of ``DISTRIBUTIONS``), ``fold``, ``repetition``,
         and ``engression``, settings of :class:`~censcore.CensoredEngression` other than the default.
     """
     options = {"methods": None, "engression": {}, "folder": None} | settings
@@ -93,13 +93,17 @@ def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     train, test = _fold(len(data.y), options["fold"], options["repetition"])
     X_train, X_test = _without_gaps(data.X.iloc[train], data.X.iloc[test])
     y_train, y_test = data.y.take(train), data.y.take(test)
-    law = None if options["law"] == "known" else Censoring(LAWS[options["law"]]())
-    C = law_of_c(law, y_test, X_test, Rows(X_train, y_train))
+    distribution = (
+        None if options["distribution"] == "known" else Censoring(DISTRIBUTIONS[options["distribution"]]())
+    )
+    C = censoring_distribution(distribution, y_test, X_test, Rows(X_train, y_train))
     losses = {}
     same = len(train) >= FEW_ROWS
     for name in options["methods"] or [name for name in METHODS if not (same and name == DEFAULTS)]:
-        forecast = METHODS[name](X_train, y_train, law, options)(X_test)
-        score = energy_score(y_test, forecast, C.law, fair=True, horizon=C.support(), seed=options["fold"])
+        forecast = METHODS[name](X_train, y_train, distribution, options)(X_test)
+        score = energy_score(
+            y_test, forecast, C.distribution, fair=True, horizon=C.support(), seed=options["fold"]
+        )
         losses[name] = [round(float(loss), 7) for loss in score]
     return {"losses": losses, "rows": test.tolist(), "horizon": C.support()}
 
@@ -125,7 +129,7 @@ def _without_gaps(train: pd.DataFrame, test: pd.DataFrame) -> tuple[pd.DataFrame
 
 
 def real_data_cells(data: Sequence[str] = tuple(DATA), repetitions: int = 1, **settings: Any) -> list[Cell]:
-    """One cell per data set, censoring distribution and fold; a known C needs no law."""
+    """One cell per data set, censoring distribution and fold; a known C needs no distribution."""
     unknown = set(data) - set(DATA)
     if unknown:
         raise InvalidInputError(f"There are no data called {sorted(unknown)}; there are {list(DATA)}.")
@@ -139,12 +143,20 @@ def real_data_cells(data: Sequence[str] = tuple(DATA), repetitions: int = 1, **s
     }
     cells = []
     for name in data:
-        laws = ["known"] if name in ("rhDNase", "nafld") else list(LAWS)
-        for law in laws:
+        distributions = ["known"] if name in ("rhDNase", "nafld") else list(DISTRIBUTIONS)
+        for distribution in distributions:
             for repetition in range(repetitions):
                 for fold in range(FOLDS):
-                    chosen = {"data": name, "law": law, "fold": fold, "repetition": repetition, **settings}
-                    cells.append(Cell(f"{name.replace(' ', '-')}-{law}-{repetition}-{fold}", chosen, fixed))
+                    chosen = {
+                        "data": name,
+                        "distribution": distribution,
+                        "fold": fold,
+                        "repetition": repetition,
+                        **settings,
+                    }
+                    cells.append(
+                        Cell(f"{name.replace(' ', '-')}-{distribution}-{repetition}-{fold}", chosen, fixed)
+                    )
     return cells
 
 
@@ -170,9 +182,13 @@ def summarise(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
     where engression was better.
     """
     table = []
-    keys = sorted({(r["settings"]["data"], r["settings"]["law"]) for r in results}, key=str)
-    for data, law in keys:
-        parts = [r for r in results if (r["settings"]["data"], r["settings"]["law"]) == (data, law)]
+    keys = sorted({(r["settings"]["data"], r["settings"]["distribution"]) for r in results}, key=str)
+    for data, distribution in keys:
+        parts = [
+            r
+            for r in results
+            if (r["settings"]["data"], r["settings"]["distribution"]) == (data, distribution)
+        ]
         own = _by_row(parts, OWN)
         for method in parts[0]["losses"]:
             loss = _by_row(parts, method)
@@ -181,7 +197,7 @@ def summarise(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
             table.append(
                 {
                     "data": data,
-                    "censoring distribution": law,
+                    "censoring distribution": distribution,
                     "n": len(loss),
                     "method": method,
                     "energy score": loss.mean(),
@@ -203,8 +219,8 @@ def _by_row(parts: Sequence[dict[str, Any]], method: str) -> np.ndarray:
 def report_real_data(table: pd.DataFrame) -> StudyTable:
     """The table to read: engression's score, and how far the others are behind it."""
     lines = []
-    for (data, law), part in table.groupby(["data", "censoring distribution"], sort=False):
-        line = {"data": data, "rows": f"{part['n'].iloc[0]:,}", "censoring distribution": law}
+    for (data, distribution), part in table.groupby(["data", "censoring distribution"], sort=False):
+        line = {"data": data, "rows": f"{part['n'].iloc[0]:,}", "censoring distribution": distribution}
         for row in part.to_dict(orient="records"):
             own = row["method"] == OWN
             behind = f"{row['behind %']:+.1f} ± {row['error %']:.1f} %"

@@ -1,4 +1,4 @@
-"""The law of C from the options of the command line."""
+"""The censoring distribution from the options of the command line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from censcore.exceptions import InvalidInputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LAWS", "censoring_of", "numbers", "words"]
+__all__ = ["DISTRIBUTIONS", "censoring_of", "numbers", "words"]
 
-LAWS = ("kaplan-meier", "cox", "weibull", "none")
+DISTRIBUTIONS = ("kaplan-meier", "cox", "weibull", "none")
 
 
 def words(text: str | None) -> list[str]:
@@ -28,16 +28,16 @@ def numbers(text: str | None, option: str) -> list[float] | None:
         return [float(word) for word in words(text)]
     except ValueError:
         raise InvalidInputError(
-            f"{option} takes numbers between commas, such as 1,2,5; {text!r} came."
+            f"{option} takes numbers between commas, such as 1,2,5; got {text!r}."
         ) from None
 
 
 def censoring_of(name: str, stratify: str | None, known: bool) -> Any:
-    """An estimator of the law of C, or None where the censoring times are known."""
+    """An estimator of the censoring distribution, or None where the censoring times are known."""
     if known:
         return None
-    if name not in LAWS:
-        raise InvalidInputError(f"--censoring must be one of {', '.join(LAWS)}; {name!r} came.")
+    if name not in DISTRIBUTIONS:
+        raise InvalidInputError(f"--censoring must be one of {', '.join(DISTRIBUTIONS)}; got {name!r}.")
     if stratify is not None and name != "kaplan-meier":
         raise InvalidInputError("--stratify belongs to --censoring kaplan-meier.")
     if name == "none":
@@ -51,7 +51,7 @@ def censoring_of(name: str, stratify: str | None, known: bool) -> Any:
 
 
 def covariates_of(frame: pd.DataFrame, names: list[str], stratify: str | None) -> pd.DataFrame | None:
-    """The columns that a law of C or subgroups need; None for none."""
+    """The columns that a censoring distribution or subgroups need; None for none."""
     wanted = list(dict.fromkeys([*names, *([] if stratify is None else [stratify])]))
     missing = [name for name in wanted if name not in frame.columns]
     if missing:

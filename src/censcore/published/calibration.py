@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.exceptions import InvalidInputError
-from censcore.scores._problem import pose
+from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["DCalibration", "d_calibration"]
 
@@ -115,7 +115,7 @@ def d_calibration(
     Examples
     --------
     >>> import numpy as np, censcore as cs
-    >>> from censcore.rivals import d_calibration
+    >>> from censcore.published import d_calibration
     >>> rng = np.random.default_rng(0)
     >>> t, c = rng.exponential(1.0, 2000), rng.exponential(2.0, 2000)
     >>> y = cs.RightCensored(np.minimum(t, c), t <= c)
@@ -125,11 +125,11 @@ def d_calibration(
     """
     if bins < 2:
         raise InvalidInputError(f"got bins={bins}, expected at least 2.")
-    problem = pose(y, forecast, None, needs_law=False)
-    n, time, event = problem.n, problem.y.time, to_numpy(problem.y.event)
+    inputs = scoring_inputs(y, forecast, None, needs_censoring=False)
+    n, time, event = inputs.n, inputs.y.time, to_numpy(inputs.y.event)
     weight, groups = _weights(sample_weight, n), _groups(groups, n)
-    low = np.broadcast_to(to_numpy(problem.F.sf(time)), (n,)).astype(np.float64)
-    high = np.broadcast_to(to_numpy(problem.F.sf_left(time)), (n,)).astype(np.float64)
+    low = np.broadcast_to(to_numpy(inputs.F.sf(time)), (n,)).astype(np.float64)
+    high = np.broadcast_to(to_numpy(inputs.F.sf_left(time)), (n,)).astype(np.float64)
     high = np.where(event, np.maximum(low, high), low)
 
     each = _contributions(low, high, event, bins)

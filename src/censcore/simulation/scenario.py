@@ -1,4 +1,4 @@
-"""A world is a law of covariates, a law of T given x and a law of C given x; data follow from them."""
+"""A scenario is a distribution of covariates, a distribution of T given x and a censoring distribution given x; data follow from them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from censcore.distributions import Distribution, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["Sample", "World"]
+__all__ = ["Sample", "Scenario"]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Data from a world, with what an analyst would never see beside them.
+    """Data from a scenario, with what an analyst would never see beside them.
 
     Attributes
     ----------
@@ -56,19 +56,19 @@ class Sample:
         return Sample(self.X[rows], self.T[rows], self.C[rows])
 
 
-class World(ABC):
-    """Where the laws of T and C given x are known, so that theorems can be tested.
+class Scenario(ABC):
+    """Where the distributions of T and C given x are known, so that theorems can be tested.
 
-    A subclass gives the covariates and the two laws; T and C are drawn independently given x.
+    A subclass gives the covariates and the two distributions; T and C are drawn independently given x.
 
     Examples
     --------
-    >>> from censcore.simulation import WeibullWorld
-    >>> world = WeibullWorld("uniform")
-    >>> data = world.sample(1000, seed=0)
+    >>> from censcore.simulation import WeibullScenario
+    >>> scenario = WeibullScenario("uniform")
+    >>> data = scenario.sample(1000, seed=0)
     >>> data.X.shape, data.y
     ((1000, 3), RightCensored(n=1000, events=788 (78.8 %), time 0.00311243 to 7.33953))
-    >>> world.event_law(data.X).shape, world.censoring_law(data.X).shape
+    >>> scenario.event_distribution(data.X).shape, scenario.censoring_distribution(data.X).shape
     ((1000,), (1,))
     """
 
@@ -79,26 +79,30 @@ class World(ABC):
         return rng.standard_normal((n, self.n_covariates))
 
     @abstractmethod
-    def event_law(self, X: np.ndarray) -> Distribution:
-        """The law of T given each row of ``X``."""
+    def event_distribution(self, X: np.ndarray) -> Distribution:
+        """The distribution of T given each row of ``X``."""
 
     @abstractmethod
-    def censoring_law(self, X: np.ndarray) -> Distribution:
-        """The law of C given each row of ``X``."""
+    def censoring_distribution(self, X: np.ndarray) -> Distribution:
+        """The censoring distribution given each row of ``X``."""
 
     def sample(self, n: int, seed: Any = None) -> Sample:
         """``n`` rows of covariates, event times and censoring times."""
         if n < 1:
-            raise InvalidInputError(f"n must be at least 1; {n} came.")
+            raise InvalidInputError(f"n must be at least 1; got {n}.")
         rng = np.random.default_rng(seed)
         X = self.covariates(n, rng)
-        return Sample(X, _one_draw(self.event_law(X), n, rng), _one_draw(self.censoring_law(X), n, rng))
+        return Sample(
+            X,
+            _one_draw(self.event_distribution(X), n, rng),
+            _one_draw(self.censoring_distribution(X), n, rng),
+        )
 
 
-def _one_draw(law: Distribution, n: int, rng: np.random.Generator) -> np.ndarray:
-    """One draw per row, also where one law serves all rows."""
-    if isinstance(law, PointMass):
-        return np.broadcast_to(law.location, (n,)).copy()
-    if len(law) == n:
-        return np.asarray(law.sample(1, rng))[:, 0]
-    return np.asarray(law.sample(n, rng))[0]
+def _one_draw(distribution: Distribution, n: int, rng: np.random.Generator) -> np.ndarray:
+    """One draw per row, also where one distribution serves all rows."""
+    if isinstance(distribution, PointMass):
+        return np.broadcast_to(distribution.location, (n,)).copy()
+    if len(distribution) == n:
+        return np.asarray(distribution.sample(1, rng))[:, 0]
+    return np.asarray(distribution.sample(n, rng))[0]

@@ -1,4 +1,4 @@
-"""What every score receives: an outcome, a forecast and a law of C that fit together."""
+"""What every score receives: an outcome, a forecast and a censoring distribution that fit together."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ from censcore.exceptions import (
 from censcore.outcomes import RightCensored, as_outcome
 
 __all__ = [
-    "Problem",
+    "ScoringInputs",
     "as_columns",
     "check_horizon",
     "check_scale",
     "evaluation_times",
-    "inverse_reach",
-    "known_law",
-    "pose",
-    "refuse_infinite",
-    "refuse_unreached",
-    "refuse_unreached_before",
+    "inverse_probability_weights",
+    "known_censoring",
+    "scoring_inputs",
+    "check_infinite",
+    "check_unreached",
+    "check_unreached_before",
 ]
 
 
 @dataclass(frozen=True)
-class Problem:
-    """An outcome y of n rows, a forecast F and a law C in one array library, checked against each other."""
+class ScoringInputs:
+    """An outcome y of n rows, a forecast F and a distribution C in one array library, checked against each other."""
 
     y: RightCensored
     F: Any
     C: Any
-    #: P(C >= y), (n,), for one event time under a law of C.
+    #: P(C >= y), (n,), for one event time under a censoring distribution.
     reached: Any = None
 
     @property
@@ -77,40 +77,43 @@ class Problem:
         """Event indicators as a column, (n, 1)."""
         return self.y.event[:, None]
 
-    def take(self, rows: Any) -> Problem:
-        """Some rows of the problem; laws that serve all rows stay as they are."""
-        F, C = (law if len(law) == 1 else law.take(rows) for law in (self.F, self.C))
-        return Problem(self.y.take(rows), F, C, None if self.reached is None else self.reached[rows])
+    def take(self, rows: Any) -> ScoringInputs:
+        """Some rows of the inputs; distributions that serve all rows stay as they are."""
+        F, C = (
+            distribution if len(distribution) == 1 else distribution.take(rows)
+            for distribution in (self.F, self.C)
+        )
+        return ScoringInputs(self.y.take(rows), F, C, None if self.reached is None else self.reached[rows])
 
-    def in_groups(self, score: Callable[[Problem], Array]) -> Array:
-        """A score of each group of rows under the group's own law of C, the rows back in order."""
+    def in_groups(self, score: Callable[[ScoringInputs], Array]) -> Array:
+        """A score of each group of rows under the group's own censoring distribution, the rows back in order."""
         if len(self.C) == 1:
             return score(replace(self, C=self.C._groups()[0][1]))
-        parts = [score(replace(self.take(rows), C=law)) for rows, law in self.C._groups()]
+        parts = [score(replace(self.take(rows), C=distribution)) for rows, distribution in self.C._groups()]
         return self.C._in_row_order(parts)
 
 
-def pose(
+def scoring_inputs(
     y: Any,
     forecast: Any,
     censoring: Any,
     horizon: Array = None,
     *,
     joint: bool = False,
-    needs_law: bool = True,
+    needs_censoring: bool = True,
     check_censoring: bool = True,
-) -> Problem:
+) -> ScoringInputs:
     """Check and align what a score receives.
 
-    ``joint`` admits several event times; ``needs_law=False`` is for scores whose value does not depend on
-    the law of C (the log score), where a missing law is no guess; ``check_censoring=False`` is for
+    ``joint`` admits several event times; ``needs_censoring=False`` is for scores whose value does not depend on
+    the censoring distribution (the log score), where a missing distribution is no guess; ``check_censoring=False`` is for
     published scores that have their own answer where the censoring distribution excludes what was observed.
     """
     y = as_outcome(y)
     _check_kind(forecast, "forecast")
     given = censoring is not None
     if not given:
-        censoring = _law_of_known_censoring(y) if needs_law else known_law(y) or PointMass(np.inf)
+        censoring = _known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
     _check_kind(censoring, "censoring")
     y, forecast, censoring = _one_library(y, forecast, censoring)
     n = common_rows(outcome=len(y), forecast=len(forecast), censoring=len(censoring))
@@ -120,50 +123,57 @@ def pose(
     if horizon is not None:
         tau = check_horizon(horizon, y)
         y, censoring = y.censor_at(tau), censoring.censor_at(tau)
-    if not check_censoring or not (given or needs_law):
-        return Problem(y, forecast, censoring)
-    reached = [_chance_to_be_seen(part, law) for part, law in _by_censoring_time(y, censoring)]
-    return Problem(y, forecast, censoring, reached[0] if y.time.ndim == 1 else None)
+    if not check_censoring or not (given or needs_censoring):
+        return ScoringInputs(y, forecast, censoring)
+    reached = [
+        _chance_to_be_seen(part, distribution) for part, distribution in _by_censoring_time(y, censoring)
+    ]
+    return ScoringInputs(y, forecast, censoring, reached[0] if y.time.ndim == 1 else None)
 
 
-def known_law(y: RightCensored) -> Distribution | None:
-    """The law of C that needs no estimate: known times, or none where nothing is censored."""
+def known_censoring(y: RightCensored) -> Distribution | None:
+    """The censoring distribution that needs no estimate: known times, or none where nothing is censored."""
     c = y.censoring_time
     if c is not None:
         return PointMass(c) if c.ndim == 1 else Independent([PointMass(c[:, j]) for j in range(y.k)])
     return PointMass(np.inf) if bool(y.event.all()) else None
 
 
-def _law_of_known_censoring(y: RightCensored) -> Distribution:
-    law = known_law(y)
-    if law is None:
+def _known_or_raise(y: RightCensored) -> Distribution:
+    distribution = known_censoring(y)
+    if distribution is None:
         event = to_numpy(y.event)
         raise MissingCensoringError(
-            f"{int((~event).sum())} of {event.size} times are censored and no law of C was given. Pass "
+            f"{int((~event).sum())} of {event.size} times are censored and no censoring distribution was given. Pass "
             "censoring=... : PointMass(c) if the censoring times are known (or give them to RightCensored as "
-            "censoring_time), a known law such as Uniform(0, 5), or an estimate such as "
+            "censoring_time), a known distribution such as Uniform(0, 5), or an estimate such as "
             "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
         )
-    return law
+    return distribution
 
 
-def _check_kind(law: Any, name: str) -> None:
-    if not isinstance(law, Distribution):
+def _check_kind(distribution: Any, name: str) -> None:
+    if not isinstance(distribution, Distribution):
         raise InvalidTypeError(
-            f"{name} must be a censcore Distribution; {type(law).__name__} came. Wrap it: "
+            f"{name} must be a censcore Distribution; got {type(distribution).__name__}. Wrap it: "
             "Step(times, sf=matrix) for survival curves, Ensemble(samples), Quantiles(levels, values), or a "
-            "parametric law such as Weibull(shape, scale)."
+            "parametric distribution such as Weibull(shape, scale)."
         )
 
 
 def _one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[RightCensored, Any, Any]:
-    """All parts in one library; real mixtures are refused, laws of plain numbers join the others.
+    """All parts in one library; real mixtures are refused, distributions of plain numbers join the others.
 
     The forecast decides the precision, since it is the large part: y and C follow it.
     """
-    laws = {"forecast": F, "censoring": C}
+    distributions = {"forecast": F, "censoring": C}
     one_namespace(
-        outcome=y.time, **{name: law._reference for name, law in laws.items() if not law._is_neutral}
+        outcome=y.time,
+        **{
+            name: distribution._reference
+            for name, distribution in distributions.items()
+            if not distribution._is_neutral
+        },
     )
     model = y.time if F._is_neutral else F._reference
     if y.time.dtype != model.dtype:
@@ -171,16 +181,16 @@ def _one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[Ri
     return y, _fitted(F, model), _fitted(C, model)
 
 
-def _fitted(law: Distribution, model: Array) -> Distribution:
-    fits = not law._is_neutral and law._reference.dtype == model.dtype
-    return law if fits else law.like(model)
+def _fitted(distribution: Distribution, model: Array) -> Distribution:
+    fits = not distribution._is_neutral and distribution._reference.dtype == model.dtype
+    return distribution if fits else distribution.like(model)
 
 
 def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint: bool) -> None:
     if y.time.ndim > 1 and not joint:
         raise InvalidInputError(
             f"This score is for one event time per row, (n,); the outcome has shape {y.shape}. Score each "
-            "coordinate, score(y.marginal(j), forecast.marginal(j), ...), or the joint law by energy_score."
+            "coordinate, score(y.marginal(j), forecast.marginal(j), ...), or the joint distribution by energy_score."
         )
     if F.k != y.k:
         raise InvalidInputError(
@@ -188,7 +198,7 @@ def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint:
         )
     if C.k not in (1, y.k):
         raise InvalidInputError(
-            f"The law of C has {C.k} coordinates; one (shared) or {y.k} (one per event time) were expected."
+            f"The censoring distribution has {C.k} coordinates; one (shared) or {y.k} (one per event time) were expected."
         )
     if C.k == 1 and not y.shares_censoring:
         raise ContradictionError(
@@ -207,14 +217,14 @@ def check_horizon(horizon: Array, y: RightCensored) -> Array:
     """A horizon as a positive number or one per row."""
     if isinstance(horizon, str):
         raise InvalidInputError(
-            f"horizon must be a time; {horizon!r} came. horizon='auto' is an option of compare()."
+            f"horizon must be a time; got {horizon!r}. horizon='auto' is an option of compare()."
         )
     if not is_neutral(horizon):
         one_namespace(outcome=y.time, horizon=horizon)
     tau = as_float(horizon, "horizon", like=y.time)
     check_positive(tau, "horizon")
     if tau.ndim > 1:
-        raise InvalidInputError(f"horizon must be a number or one per row; shape {tuple(tau.shape)} came.")
+        raise InvalidInputError(f"horizon must be a number or one per row; got shape {tuple(tau.shape)}.")
     if tau.ndim == 0 or tau.shape[0] == 1:
         return tau.reshape(())
     common_rows(outcome=len(y), horizon=tau.shape[0])
@@ -245,12 +255,12 @@ def _chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
         c, known = y.time, ~y.event
     end = C._end()[:, 0]
     beyond = (y.time > end) | (y.event & (reached <= 0)) | (known & (c > end))
-    _refuse_beyond(np.nonzero(to_numpy(beyond))[0], y, C)
-    _refuse_excluded(np.nonzero(to_numpy(known & C.excludes(c)))[0], to_numpy(c), C)
+    _check_beyond(np.nonzero(to_numpy(beyond))[0], y, C)
+    _check_excluded(np.nonzero(to_numpy(known & C.excludes(c)))[0], to_numpy(c), C)
     return reached
 
 
-def _refuse_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
+def _check_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
     if not bad.size:
         return
     some = C if len(C) == 1 else C.take(bad)
@@ -266,7 +276,7 @@ def _refuse_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
     )
 
 
-def _refuse_excluded(bad: np.ndarray, c: np.ndarray, C: Univariate) -> None:
+def _check_excluded(bad: np.ndarray, c: np.ndarray, C: Univariate) -> None:
     if not bad.size:
         return
     one = np.broadcast_to(to_numpy(C.known_time()), c.shape)[bad[0]]
@@ -287,16 +297,16 @@ def _largest_horizon(C: Univariate, event_times: np.ndarray) -> float:
 
 def _last_reached(G: Callable[[Array], Array], C: Univariate) -> float:
     """The largest float at which G, P(C > t) or P(C >= t), is positive for every subject."""
-    law = C.detach()
-    zero = law._xp.zeros_like(law._sf(law._end()))
+    distribution = C.detach()
+    zero = distribution._xp.zeros_like(distribution._sf(distribution._end()))
     first = float(to_numpy(invert_decreasing(G, zero)).min())
     return float(np.nextafter(np.asarray(first, dtype=to_numpy(zero).dtype), 0))
 
 
-def inverse_reach(problem: Problem) -> Array:
+def inverse_probability_weights(inputs: ScoringInputs) -> Array:
     r""":math:`\delta/G(y-)`, (n, 1): how much an event stands for, given that C allowed it to be seen."""
-    xp, event = problem.xp, problem.event
-    reached = problem.C.sf_left(problem.y.time) if problem.reached is None else problem.reached
+    xp, event = inputs.xp, inputs.event
+    reached = inputs.C.sf_left(inputs.y.time) if inputs.reached is None else inputs.reached
     reached = reached[:, None]
     return xp.astype(event, reached.dtype) / xp.where(event, reached, xp.ones_like(reached))
 
@@ -304,42 +314,42 @@ def inverse_reach(problem: Problem) -> Array:
 def check_scale(scale: str) -> None:
     """Refuse anything but the two scales."""
     if scale not in ("localized", "ipcw"):
-        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; {scale!r} came.")
+        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; got {scale!r}.")
 
 
-def refuse_unreached(problem: Problem, t: Array) -> None:
+def check_unreached(inputs: ScoringInputs, t: Array) -> None:
     """The Brier score on the ipcw scale divides by P(C > t) at its times t, (n or 1, q)."""
-    _refuse_zero(problem, problem.C._sf, t, "The largest time that works is {last!r}")
+    _check_zero(inputs, inputs.C._sf, t, "The largest time that works is {last!r}")
 
 
-def refuse_unreached_before(problem: Problem, end: Array) -> None:
+def check_unreached_before(inputs: ScoringInputs, end: Array) -> None:
     """Its integral divides by P(C > t) at all times before its end, (n,) or (1,).
 
     A finite end needs P(C >= end) > 0, so that the weights are bounded. An infinite one needs a C without an
     end, and subjects followed to where its probability is no zero to machine precision.
     """
-    xp, C = problem.xp, problem.C
+    xp, C = inputs.xp, inputs.C
     endless = xp.isinf(end)
-    seen = xp.where(endless, problem.y.time, end)
-    _refuse_zero(problem, C._sf_left, seen[:, None], "The largest horizon that works is {last!r}")
+    seen = xp.where(endless, inputs.y.time, end)
+    _check_zero(inputs, C._sf_left, seen[:, None], "The largest horizon that works is {last!r}")
     ends = to_numpy(C._end())[:, 0]
     short = to_numpy(endless) & np.isfinite(ends)
     if short.any():
-        _raise_unreached(problem, C._sf_left, ends.min(), short, "Pass horizon={last!r} or less")
+        _raise_unreached(inputs, C._sf_left, ends.min(), short, "Pass horizon={last!r} or less")
 
 
-def _refuse_zero(problem: Problem, G: Callable[[Array], Array], t: Array, remedy: str) -> None:
+def _check_zero(inputs: ScoringInputs, G: Callable[[Array], Array], t: Array, remedy: str) -> None:
     bad = to_numpy(G(t)) <= 0
     if bad.any():
         times, bad = np.broadcast_arrays(to_numpy(t), bad)
-        _raise_unreached(problem, G, times[bad].min(), np.any(bad, axis=1), remedy)
+        _raise_unreached(inputs, G, times[bad].min(), np.any(bad, axis=1), remedy)
 
 
 def _raise_unreached(
-    problem: Problem, G: Callable[[Array], Array], first: float, bad: Any, remedy: str
+    inputs: ScoringInputs, G: Callable[[Array], Array], first: float, bad: Any, remedy: str
 ) -> None:
-    rows = np.nonzero(np.broadcast_to(bad, (problem.n,)))[0]
-    last = _last_reached(G, problem.C)
+    rows = np.nonzero(np.broadcast_to(bad, (inputs.n,)))[0]
+    last = _last_reached(G, inputs.C)
     raise PositivityError(
         f"scale='ipcw' divides by P(C > t), which is zero from t = {first:g} on in {name_rows(rows)}. "
         f"{remedy.format(last=last)}. scale='localized' needs no such division.",
@@ -348,14 +358,14 @@ def _raise_unreached(
     )
 
 
-def refuse_infinite(loss: Array, problem: Problem) -> Array:
+def check_infinite(loss: Array, inputs: ScoringInputs) -> Array:
     """``loss``, or an error that names the rows where it is infinite because follow-up never ends."""
     bad = np.unique(np.nonzero(~np.isfinite(to_numpy(loss)))[0])
     if bad.size:
-        latest = float(to_numpy(problem.y.time).max())
+        latest = float(to_numpy(inputs.y.time).max())
         raise PositivityError(
             f"The score is infinite in {name_rows(bad)}: the forecast has too heavy a tail, or mass at "
-            "infinity, and the law of C never ends follow-up. Score up to a finite time instead: pass "
+            "infinity, and the censoring distribution never ends follow-up. Score up to a finite time instead: pass "
             f"horizon=tau, for instance the end of the study or the largest observed time, {latest:g}.",
             rows=bad.tolist(),
             horizon=latest if latest > 0 else None,
@@ -375,7 +385,7 @@ def evaluation_times(times: Array, y: RightCensored, horizon: Array) -> tuple[Ar
         if bool((t >= limit).any()):
             raise InvalidInputError(
                 f"Evaluation times must lie below the horizon ({float(to_numpy(tau).min()):g}); "
-                f"{float(to_numpy(t).max()):g} came. At the horizon everything is censored and the score is "
+                f"got {float(to_numpy(t).max()):g}. At the horizon everything is censored and the score is "
                 "zero for every forecast."
             )
     return t, single
@@ -387,7 +397,7 @@ def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]
         one_namespace(outcome=y.time, **{name: values})
     array = as_float(values, name, like=y.time)
     if array.ndim > 2 or 0 in array.shape:
-        raise InvalidInputError(f"{name} must be a number, (q,) or (n, q); shape {tuple(array.shape)} came.")
+        raise InvalidInputError(f"{name} must be a number, (q,) or (n, q); got shape {tuple(array.shape)}.")
     if array.dtype != y.time.dtype:
         array = convert(array, y.time)
     columns = array.reshape(1, -1) if array.ndim < 2 else array

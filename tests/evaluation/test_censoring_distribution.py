@@ -8,7 +8,7 @@ import pytest
 import censcore as cs
 from censcore.distributions import ProportionalHazards
 from censcore.evaluation.catalogue import SCORES, Case, Custom
-from censcore.evaluation.law_of_c import Rows, law_of_c
+from censcore.evaluation.censoring_distribution import Rows, censoring_distribution
 
 
 def sample(n: int, seed: int, tied: bool = False) -> tuple[np.ndarray, cs.RightCensored]:
@@ -69,11 +69,11 @@ def test_derivative_is_that_of_the_mean(name, forecast, distribution):
         np.testing.assert_allclose(A[:, j], numerical, atol=0.04 * size)  # interpolated between cells
 
 
-def influence(law, case: Case, score, weight: np.ndarray) -> np.ndarray:
+def influence(distribution, case: Case, score, weight: np.ndarray) -> np.ndarray:
     """What the mean owes to each training subject, (n_train, q)."""
     losses = score.losses(case)
-    xi = np.zeros((law.n_train, losses.shape[1]))
-    for part in law.parts:
+    xi = np.zeros((distribution.n_train, losses.shape[1]))
+    for part in distribution.parts:
         xi[part.training] += part.influence(score, part.cases(case), losses, weight[:, None])[:, 0]
     return xi
 
@@ -94,11 +94,13 @@ def test_influence_is_the_derivative_by_the_weight_of_a_training_subject(name, t
     test, train = slice(0, 100), slice(100, 300)
     weight = np.random.default_rng(0).integers(1, 4, size=200).astype(float)
     censoring = cs.Censoring(ESTIMATORS[name])
-    law = law_of_c(censoring, y[test], x[test], Rows(x[train], y[train], weight))
-    assert law.parts
-    case = Case(y[test], cs.Weibull(1.4, 1.1), law.law, 1.6, np.array([1.0]), np.array([0.4]))
+    distribution = censoring_distribution(censoring, y[test], x[test], Rows(x[train], y[train], weight))
+    assert distribution.parts
+    case = Case(
+        y[test], cs.Weibull(1.4, 1.1), distribution.distribution, 1.6, np.array([1.0]), np.array([0.4])
+    )
     for score, tolerance in [("brier_score:ipcw", 1e-3), ("brier_score", 1e-3), ("pinball_score", 0.02)]:
-        xi = influence(law, case, SCORES[score], np.full(100, 1 / 100))[:, 0]
+        xi = influence(distribution, case, SCORES[score], np.full(100, 1 / 100))[:, 0]
         np.testing.assert_allclose(xi.sum(), 0.0, atol=1e-10)
         for r in (3, 77, 150):
             moved = []
@@ -123,10 +125,10 @@ def test_equal_weights_give_greenwoods_variance():
 
 def test_out_of_fold_distributions_have_a_part_per_fold():
     x, y = sample(300, 5)
-    law = law_of_c(cs.Censoring(cs.KaplanMeier(), cv=4), y, x, None)
-    assert law.in_sample
-    assert len(law.parts) == 4
-    for part in law.parts:
+    distribution = censoring_distribution(cs.Censoring(cs.KaplanMeier(), cv=4), y, x, None)
+    assert distribution.in_sample
+    assert len(distribution.parts) == 4
+    for part in distribution.parts:
         assert not np.intersect1d(part.subjects, part.training).size
         assert len(part.subjects) + len(part.training) == 300
 
@@ -134,8 +136,8 @@ def test_out_of_fold_distributions_have_a_part_per_fold():
 def test_groups_stay_in_one_fold():
     x, y = sample(300, 5)
     groups = np.repeat(np.arange(30), 10)
-    law = law_of_c(cs.Censoring(cs.KaplanMeier(), cv=4), y, x, None, groups=groups)
-    for part in law.parts:
+    distribution = censoring_distribution(cs.Censoring(cs.KaplanMeier(), cv=4), y, x, None, groups=groups)
+    for part in distribution.parts:
         assert not np.intersect1d(groups[part.subjects], groups[part.training]).size
 
 
@@ -145,12 +147,12 @@ def test_a_given_kaplan_meier_curve_is_recognised():
     C = cs.Censoring(cs.KaplanMeier()).fit(None, train.y).predict_distribution()
     copied = cs.Step(*C._steps()[:1], sf=C._steps()[1])
     for given in (C, copied):
-        recognised = law_of_c(given, y[:100], None, train)
+        recognised = censoring_distribution(given, y[:100], None, train)
         assert recognised.estimated
         assert len(recognised.parts) == 1
         assert recognised.n_train == 200
         assert not len(recognised.shared.pairs)
-    other = law_of_c(cs.Uniform(0.0, 2.5), y[:100], None, train)
+    other = censoring_distribution(cs.Uniform(0.0, 2.5), y[:100], None, train)
     assert not other.estimated
     assert "taken as known" in other.description
 
@@ -161,16 +163,16 @@ def test_what_was_fitted_before_to_scored_subjects_is_recognised():
     predicted = fitted.predict_distribution(x)
     out_of_fold = cs.Censoring(cs.KaplanMeier(), cv=4).fit_predict_distribution(x, y)
     for given in (fitted, predicted, out_of_fold):
-        law = law_of_c(given, y, x, None)
-        assert law.n_train == 200
-        np.testing.assert_array_equal(law.shared.pairs, np.column_stack([np.arange(200)] * 2))
-        assert "200 of them scored" in law.description
-    assert len(law_of_c(out_of_fold, y, x, None).parts) == 4
-    some = law_of_c(fitted, y[150:], x[150:], None)
+        distribution = censoring_distribution(given, y, x, None)
+        assert distribution.n_train == 200
+        np.testing.assert_array_equal(distribution.shared.pairs, np.column_stack([np.arange(200)] * 2))
+        assert "200 of them scored" in distribution.description
+    assert len(censoring_distribution(out_of_fold, y, x, None).parts) == 4
+    some = censoring_distribution(fitted, y[150:], x[150:], None)
     np.testing.assert_array_equal(some.shared.pairs, np.column_stack([np.arange(50), np.arange(150, 200)]))
-    changed = law_of_c(predicted.censor_at(1.0), y, x, None)
+    changed = censoring_distribution(predicted.censor_at(1.0), y, x, None)
     assert "taken as known" in changed.description
-    weibull = law_of_c(cs.Censoring(cs.WeibullRegression()).fit(x, y), y, x, None)
+    weibull = censoring_distribution(cs.Censoring(cs.WeibullRegression()).fit(x, y), y, x, None)
     assert "200 of them scored; taken as known" in weibull.description
     assert "200 of 200 scored subjects" in " ".join(weibull.notes)
 
@@ -179,12 +181,12 @@ def test_training_subjects_that_are_scored_are_noticed():
     x, y = sample(100, 7)
     copy = cs.RightCensored(y.time.copy(), y.event.copy())
     km = cs.Censoring(cs.KaplanMeier())
-    assert law_of_c(km, y, x, Rows(x, copy)).in_sample
-    half = law_of_c(km, y, x, Rows(x[:50], y[:50]))
+    assert censoring_distribution(km, y, x, Rows(x, copy)).in_sample
+    half = censoring_distribution(km, y, x, Rows(x[:50], y[:50]))
     assert not half.in_sample
     assert len(half.shared.pairs) == 50
     assert "50 of 100 scored subjects" in half.notes[0]
-    without_X = law_of_c(km, y, None, Rows(None, y[50:]))
+    without_X = censoring_distribution(km, y, None, Rows(None, y[50:]))
     np.testing.assert_array_equal(
         without_X.shared.pairs, np.column_stack([np.arange(50, 100), np.arange(50)])
     )
@@ -199,11 +201,11 @@ def test_equal_subjects_are_not_the_same_subject_where_ties_are_common():
         return cs.RightCensored(rng.integers(1, 40, n).astype(float), rng.random(n) < 0.6)
 
     for _ in range(20):
-        law = law_of_c(km, months(150), None, Rows(None, months(300)))
-        assert not len(law.shared.pairs)
-        assert not law.notes
+        distribution = censoring_distribution(km, months(150), None, Rows(None, months(300)))
+        assert not len(distribution.shared.pairs)
+        assert not distribution.notes
     pool = months(600)
-    overlapping = law_of_c(km, pool[:400], None, Rows(None, pool[100:]))
+    overlapping = censoring_distribution(km, pool[:400], None, Rows(None, pool[100:]))
     assert not len(overlapping.shared.pairs)
     assert "ties make it impossible" in overlapping.notes[0]
 
@@ -211,9 +213,9 @@ def test_equal_subjects_are_not_the_same_subject_where_ties_are_common():
 def test_support_ends_where_training_rows_end():
     x, y = sample(200, 8)
     train = Rows(x[:100], y[:100])
-    kaplan_meier = law_of_c(cs.Censoring(cs.KaplanMeier()), y[100:], x[100:], train)
-    weibull = law_of_c(cs.Censoring(cs.WeibullRegression()), y[100:], x[100:], train)
+    kaplan_meier = censoring_distribution(cs.Censoring(cs.KaplanMeier()), y[100:], x[100:], train)
+    weibull = censoring_distribution(cs.Censoring(cs.WeibullRegression()), y[100:], x[100:], train)
     last = y[:100].time.max()
     assert kaplan_meier.support() == pytest.approx(last)
     assert weibull.support() == last
-    assert law_of_c(cs.Uniform(0.0, 1.5), y[100:], None, train).support() == 1.5
+    assert censoring_distribution(cs.Uniform(0.0, 1.5), y[100:], None, train).support() == 1.5

@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore.distributions import PointMass
 from censcore.exceptions import InvalidInputError, MissingCensoringError
-from censcore.scores._problem import evaluation_times, pose
+from censcore.scores.inputs import evaluation_times, scoring_inputs
 
 __all__ = ["administrative_brier"]
 
@@ -29,7 +29,7 @@ def administrative_brier(y: Any, forecast: Any, censoring: Any = None, times: Ar
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.rivals import administrative_brier
+    >>> from censcore.published import administrative_brier
     >>> y = cs.RightCensored([1.0, 3.0, 2.0], [1, 1, 0], censoring_time=[4.0, 5.0, 2.0])
     >>> administrative_brier(y, cs.Exponential(0.5), times=[2.5]).round(4)
     array([[0.1231],
@@ -38,20 +38,20 @@ def administrative_brier(y: Any, forecast: Any, censoring: Any = None, times: Ar
     """
     if times is None:
         raise InvalidInputError("administrative_brier needs times=..., the times at which F is judged.")
-    problem = pose(y, forecast, censoring)
-    if not isinstance(problem.C, PointMass):
+    inputs = scoring_inputs(y, forecast, censoring)
+    if not isinstance(inputs.C, PointMass):
         raise MissingCensoringError(
             "The administrative Brier score needs the censoring time of every row: give RightCensored a "
             "censoring_time, or pass censoring=PointMass(c)."
         )
-    t, _ = evaluation_times(times, problem.y, None)
-    t, S = to_numpy(t), to_numpy(problem.F.sf(t))
-    time, event = to_numpy(problem.y.time)[:, None], to_numpy(problem.y.event)[:, None]
-    reached = np.broadcast_to(to_numpy(problem.C.location)[:, None] >= t, (problem.n, t.shape[1]))
+    t, _ = evaluation_times(times, inputs.y, None)
+    t, S = to_numpy(t), to_numpy(inputs.F.sf(t))
+    time, event = to_numpy(inputs.y.time)[:, None], to_numpy(inputs.y.event)[:, None]
+    reached = np.broadcast_to(to_numpy(inputs.C.location)[:, None] >= t, (inputs.n, t.shape[1]))
     if not reached.any(axis=0).all():
         raise InvalidInputError(
             "No row is followed up to the last evaluation time; evaluate at earlier times."
         )
     happened = (time <= t) & event & reached
     loss = np.where(happened, S**2, np.where(time >= t, (1 - S) ** 2, 0.0))
-    return loss * problem.n / reached.sum(axis=0)
+    return loss * inputs.n / reached.sum(axis=0)

@@ -1,4 +1,4 @@
-"""The Survival-CRPS: its formula, and the wrong law that minimises it."""
+"""The Survival-CRPS: its formula, and the wrong distribution that minimises it."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import pytest
 from scipy.integrate import quad
 
 import censcore as cs
-from censcore.rivals import survival_crps
+from censcore.published import survival_crps
 
 
 @pytest.mark.parametrize("event", [0, 1])
-@pytest.mark.parametrize("law", [cs.Weibull(1.5, 2.0), cs.LogNormal(0.2, 0.7)], ids=repr)
-def test_equals_its_integrals(law, event):
+@pytest.mark.parametrize("distribution", [cs.Weibull(1.5, 2.0), cs.LogNormal(0.2, 0.7)], ids=repr)
+def test_equals_its_integrals(distribution, event):
     y = 1.3
-    below = quad(lambda s: float(law.cdf([[s]])[0, 0]) ** 2, 0, y, epsabs=1e-11)[0]
-    above = quad(lambda s: float(law.sf([[s]])[0, 0]) ** 2, y, np.inf, epsabs=1e-11)[0]
-    found = survival_crps(cs.RightCensored([y], [event]), law)[0]
+    below = quad(lambda s: float(distribution.cdf([[s]])[0, 0]) ** 2, 0, y, epsabs=1e-11)[0]
+    above = quad(lambda s: float(distribution.sf([[s]])[0, 0]) ** 2, y, np.inf, epsabs=1e-11)[0]
+    found = survival_crps(cs.RightCensored([y], [event]), distribution)[0]
     assert found == pytest.approx(below + event * above, rel=1e-7)
 
 
 def test_a_known_upper_bound_adds_the_tail_beyond_it():
-    law, y, U = cs.Exponential(1.0), cs.RightCensored([1.0, 1.0], [0, 1]), 3.0
-    plain, bounded = survival_crps(y, law), survival_crps(y, law, upper=U)
+    distribution, y, U = cs.Exponential(1.0), cs.RightCensored([1.0, 1.0], [0, 1]), 3.0
+    plain, bounded = survival_crps(y, distribution), survival_crps(y, distribution, upper=U)
     tail = np.exp(-2 * U) / 2  # the integral of exp(-2 s) beyond U
     np.testing.assert_allclose(bounded - plain, [tail, 0.0], rtol=1e-6)
 
 
 def test_events_alone_give_the_crps(rng):
     y = cs.RightCensored(rng.exponential(1.0, 20), np.ones(20))
-    law = cs.Weibull(1.2, 1.1)
-    np.testing.assert_allclose(survival_crps(y, law), cs.crps(y, law), rtol=1e-9)
+    distribution = cs.Weibull(1.2, 1.1)
+    np.testing.assert_allclose(survival_crps(y, distribution), cs.crps(y, distribution), rtol=1e-9)
 
 
 def test_for_exponential_event_and_censoring_times_the_minimiser_is_tanh():
@@ -43,7 +43,7 @@ def test_for_exponential_event_and_censoring_times_the_minimiser_is_tanh():
     def curve(cdf) -> cs.PiecewiseLinear:
         return cs.PiecewiseLinear(knots, cdf=np.append(cdf(knots[:-1]), 1.0)[None, :])
 
-    laws = {
+    distributions = {
         "tanh": curve(np.tanh),
         "the truth": curve(lambda s: -np.expm1(-s)),
         "sharper": curve(lambda s: np.tanh(s) ** 0.9),
@@ -51,13 +51,16 @@ def test_for_exponential_event_and_censoring_times_the_minimiser_is_tanh():
         "earlier": curve(lambda s: np.tanh(1.1 * s)),
         "later": curve(lambda s: np.tanh(0.9 * s)),
     }
-    expected = {name: survival_crps(y, law).mean() for name, law in laws.items()}
+    expected = {name: survival_crps(y, distribution).mean() for name, distribution in distributions.items()}
     assert min(expected, key=expected.get) == "tanh", expected
     assert expected["the truth"] > 1.05 * expected["tanh"]
     # at the minimum the score is flat: both ways cost about the same
     assert expected["earlier"] - expected["tanh"] == pytest.approx(
         expected["later"] - expected["tanh"], rel=0.5
     )
-    # under the law of C the proper score has the truth first
-    proper = {name: cs.crps(y, law, cs.Exponential(1.0)).mean() for name, law in laws.items()}
+    # under the censoring distribution the proper score has the truth first
+    proper = {
+        name: cs.crps(y, distribution, cs.Exponential(1.0)).mean()
+        for name, distribution in distributions.items()
+    }
     assert min(proper, key=proper.get) == "the truth", proper

@@ -11,7 +11,7 @@ from censcore._arrays import Array, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import name_rows
 from censcore.exceptions import InvalidInputError, PositivityError
-from censcore.scores._problem import Problem, evaluation_times, pose
+from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
 
 __all__ = ["CONVENTIONS", "Convention", "ipcw_binomial_log", "ipcw_brier"]
 
@@ -128,16 +128,16 @@ def ipcw_brier(
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.rivals import ipcw_brier
+    >>> from censcore.published import ipcw_brier
     >>> y = cs.RightCensored([1.0, 3.0, 2.0], [1, 1, 0])
     >>> ipcw_brier(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), times=[1.5]).round(4)
     array([[0.2789],
            [0.3977],
            [0.3977]])
     """
-    problem, t, rule = _prepare(y, forecast, censoring, times, convention, left_limit, normalize, floor)
-    S = problem.F.sf(t)
-    return _weighted(problem, t, rule, event=S**2, survivor=(1 - S) ** 2)
+    inputs, t, rule = _prepare(y, forecast, censoring, times, convention, left_limit, normalize, floor)
+    S = inputs.F.sf(t)
+    return _weighted(inputs, t, rule, event=S**2, survivor=(1 - S) ** 2)
 
 
 def ipcw_binomial_log(
@@ -165,20 +165,20 @@ def ipcw_binomial_log(
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.rivals import ipcw_binomial_log
+    >>> from censcore.published import ipcw_binomial_log
     >>> y = cs.RightCensored([1.0, 3.0, 2.0], [1, 1, 0])
     >>> ipcw_binomial_log(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), times=[1.5]).round(4)
     array([[0.7992],
            [1.0714],
            [1.0714]])
     """
-    problem, t, rule = _prepare(y, forecast, censoring, times, convention, left_limit, normalize, floor)
-    return _weighted(problem, t, rule, event=-safe_log(problem.F.cdf(t)), survivor=-problem.F.logsf(t))
+    inputs, t, rule = _prepare(y, forecast, censoring, times, convention, left_limit, normalize, floor)
+    return _weighted(inputs, t, rule, event=-safe_log(inputs.F.cdf(t)), survivor=-inputs.F.logsf(t))
 
 
 def _prepare(
     y: Any, forecast: Any, censoring: Any, times: Array, convention: str, *overrides: Any
-) -> tuple[Problem, Array, Convention]:
+) -> tuple[ScoringInputs, Array, Convention]:
     if times is None:
         raise InvalidInputError("IPCW scores need times=..., the times at which F is judged.")
     if convention not in CONVENTIONS:
@@ -186,25 +186,25 @@ def _prepare(
     given = zip(("left_limit", "normalize", "floor"), overrides, strict=True)
     rule = replace(CONVENTIONS[convention], **{name: value for name, value in given if value is not None})
     # events that the censoring distribution excludes are for the convention to judge
-    problem = pose(y, forecast, censoring, check_censoring=False)
-    t, _ = evaluation_times(times, problem.y, None)
-    return problem, t, rule
+    inputs = scoring_inputs(y, forecast, censoring, check_censoring=False)
+    t, _ = evaluation_times(times, inputs.y, None)
+    return inputs, t, rule
 
 
-def _weighted(problem: Problem, t: Array, rule: Convention, event: Array, survivor: Array) -> Array:
-    weight, dead = _weights(problem, t, rule)
+def _weighted(inputs: ScoringInputs, t: Array, rule: Convention, event: Array, survivor: Array) -> Array:
+    weight, dead = _weights(inputs, t, rule)
     loss = np.where(weight > 0, weight * np.where(dead, to_numpy(event), to_numpy(survivor)), 0.0)
     if rule.normalize == "weights":
         loss = loss * len(weight) / weight.sum(axis=0)
     return loss
 
 
-def _weights(problem: Problem, t: Array, rule: Convention) -> tuple[np.ndarray, np.ndarray]:
+def _weights(inputs: ScoringInputs, t: Array, rule: Convention) -> tuple[np.ndarray, np.ndarray]:
     """Inverse probabilities (n, q), zero if censored before t, and who has had the event by t."""
-    C, y = problem.C, problem.y
+    C, y = inputs.C, inputs.y
     time, delta = to_numpy(y.time)[:, None], to_numpy(y.event)[:, None]
     at_event = to_numpy((C.sf_left if rule.left_limit else C.sf)(y.time))
-    at_event = np.broadcast_to(at_event, (problem.n,))[:, None]
+    at_event = np.broadcast_to(at_event, (inputs.n,))[:, None]
     at_time = to_numpy((C.sf_left if rule.survivor_left_limit else C.sf)(t))
     dead, alive = (time <= t) & delta, time > t
     divisor = rule.divisor(np.where(dead, at_event, at_time), dead | alive)

@@ -7,7 +7,7 @@ import pytest
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
-from censcore.rivals import (
+from censcore.published import (
     yanagisawa_brier,
     yanagisawa_log,
     yanagisawa_multiclass_brier,
@@ -77,7 +77,7 @@ def test_pinball_by_hand_under_both_conventions():
     np.testing.assert_allclose(event[0], at_z)
 
 
-def test_weights_of_another_law_replace_those_of_the_forecast():
+def test_weights_of_another_distribution_replace_those_of_the_forecast():
     other = cs.PiecewiseLinear(GRID[1:], cdf=np.array([[0.25, 0.5, 0.75, 1.0]]))
     w = (0.5 - 0.375) / (1 - 0.375)
     expected = -(w * np.log(0.4) + (1 - w) * np.log(0.5))
@@ -111,7 +111,7 @@ def censored_data(kind: str) -> cs.RightCensored:
     return cs.RightCensored(np.minimum(T, c), c >= T)
 
 
-def rivals() -> dict[str, cs.PiecewiseLinear]:
+def published() -> dict[str, cs.PiecewiseLinear]:
     """Mass moved around, to the end and to the front."""
     masses = {
         "flat": [0.25, 0.25, 0.25, 0.25],
@@ -127,7 +127,7 @@ def margins(rule, y: cs.RightCensored, oracle_weights: bool) -> dict[str, float]
     """By how many standard errors the truth beats each rival, rows paired."""
     best = rule(y, F, F)
     found = {}
-    for name, rival in rivals().items():
+    for name, rival in published().items():
         gap = rule(y, rival, F if oracle_weights else None) - best
         found[name] = gap.mean() / (gap.std(ddof=1) / np.sqrt(len(gap)))
     return found
@@ -160,13 +160,13 @@ def test_the_plug_in_log_score_prefers_a_sharper_forecast_within_the_bin():
 
 
 def test_finer_grids_bring_the_log_score_to_the_censored_likelihood(rng):
-    law, y = cs.Weibull(1.5, 2.0), cs.RightCensored(rng.uniform(0.2, 4, 50), rng.integers(0, 2, 50))
-    exact = cs.log_score(y, law, cs.Uniform(0.0, 9.0))
+    distribution, y = cs.Weibull(1.5, 2.0), cs.RightCensored(rng.uniform(0.2, 4, 50), rng.integers(0, 2, 50))
+    exact = cs.log_score(y, distribution, cs.Uniform(0.0, 9.0))
     errors = []
     for bins in (200, 5000):
         grid = np.linspace(0, 12, bins + 1)
         # a bin's mass is its width times the density
-        found = yanagisawa_log(y, law, grid=grid, epsilon=0.0) + y.event * np.log(grid[1])
+        found = yanagisawa_log(y, distribution, grid=grid, epsilon=0.0) + y.event * np.log(grid[1])
         errors.append(np.abs(found - exact).max())
     assert errors[1] < 0.1 * errors[0]
     assert errors[1] < 0.02

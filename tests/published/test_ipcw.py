@@ -7,7 +7,7 @@ import pytest
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, MissingCensoringError, PositivityError
-from censcore.rivals import CONVENTIONS, administrative_brier, ipcw_binomial_log, ipcw_brier
+from censcore.published import CONVENTIONS, administrative_brier, ipcw_binomial_log, ipcw_brier
 
 TIMES = np.array([1.0, 2.0, 3.0, 4.0])
 
@@ -22,14 +22,14 @@ def tied(rng) -> tuple[cs.RightCensored, cs.Step, np.ndarray]:
     return y, cs.Step(TIMES, sf=S), S
 
 
-def law_of_c(y: cs.RightCensored, ties: str) -> cs.Distribution:
+def censoring_distribution(y: cs.RightCensored, ties: str) -> cs.Distribution:
     if ties == "events first":
         return cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
     return cs.KaplanMeier().fit(None, cs.RightCensored(y.time, ~y.event)).predict_distribution()
 
 
 def mean_under(convention: str, y: cs.RightCensored, F: cs.Distribution, score=ipcw_brier) -> np.ndarray:
-    C = law_of_c(y, CONVENTIONS[convention].ties)
+    C = censoring_distribution(y, CONVENTIONS[convention].ties)
     return score(y, F, C, TIMES, convention=convention).mean(axis=0)
 
 
@@ -66,7 +66,7 @@ def test_left_limit_and_floor_by_hand():
 
 def test_the_default_is_the_proper_score_on_the_ipcw_scale(tied):
     y, F, _ = tied
-    C = law_of_c(y, "events first")
+    C = censoring_distribution(y, "events first")
     np.testing.assert_allclose(ipcw_brier(y, F, C, TIMES), cs.brier_score(y, F, C, TIMES, scale="ipcw"))
 
 
@@ -96,7 +96,7 @@ def test_hazardous_where_its_floor_binds(rng):
     T, c = rng.geometric(0.1, n).astype(float), rng.geometric(0.8, n).astype(float)
     y = cs.RightCensored(np.minimum(T, c), c >= T)
     S = np.tile(0.9**TIMES, (n, 1))
-    assert law_of_c(y, "censorings first").sf(np.array([[3.0]])) < 0.05
+    assert censoring_distribution(y, "censorings first").sf(np.array([[3.0]])) < 0.05
     frame = pd.DataFrame({"event": y.event.astype(int), "duration": y.time})
     expected = metrics.brier_score_survival(frame, frame, S, TIMES)
     np.testing.assert_allclose(mean_under("hazardous", y, cs.Step(TIMES, sf=S)), expected, rtol=1e-10)
@@ -113,7 +113,7 @@ def test_scikit_survival_gives_no_weight_where_the_censoring_distribution_ends(r
     _, expected = metrics.brier_score(
         surv.from_arrays(train.event, train.time), surv.from_arrays(y.event, y.time), S, at
     )
-    C = law_of_c(train, "events first")
+    C = censoring_distribution(train, "events first")
     assert C.sf(4.5)[0] == 0
     found = ipcw_brier(y, cs.Step(at, sf=S), C, at, convention="scikit-survival")
     np.testing.assert_allclose(found.mean(axis=0), expected, rtol=1e-12)
@@ -128,7 +128,7 @@ def test_hazardous_where_the_censoring_distribution_ends(rng):
     S = rng.uniform(0.2, 0.9, 4)[:, None] ** at
     frames = [pd.DataFrame({"event": o.event.astype(int), "duration": o.time}) for o in (train, y)]
     expected = metrics.brier_score_survival(*frames, S, at)
-    C = law_of_c(train, "censorings first")
+    C = censoring_distribution(train, "censorings first")
     # its floor is the larger of 0.05 and the smallest positive value of G
     smallest = min(G for G in C.sf(train.time[None, :])[0] if G > 0)
     found = ipcw_brier(y, cs.Step(at, sf=S), C, at, convention="hazardous", floor=max(0.05, smallest))
@@ -229,7 +229,7 @@ UNIFORM = cs.Uniform(0.0, 4.0)
         (lambda y, F: ipcw_brier(y, F, UNIFORM, [1.0], convention="mine"), InvalidInputError, "convention"),
         (lambda y, F: ipcw_brier(y, F, UNIFORM, [1.0], normalize="max"), InvalidInputError, "normalize"),
         (lambda y, F: ipcw_brier(y, F, cs.Step([2.0], sf=[0.0]), [2.5]), PositivityError, "zero in"),
-        (lambda y, F: ipcw_brier(y, F, None, [1.0]), MissingCensoringError, "no law of C"),
+        (lambda y, F: ipcw_brier(y, F, None, [1.0]), MissingCensoringError, "no censoring distribution"),
         (lambda y, F: administrative_brier(y, F, UNIFORM, [1.0]), MissingCensoringError, "every row"),
         (lambda y, F: administrative_brier(y, F, UNIFORM), InvalidInputError, "times="),
         (lambda y, F: administrative_brier(y[:1], F, cs.PointMass(2.0), [3.0]), InvalidInputError, "earlier"),

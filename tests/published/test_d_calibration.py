@@ -7,7 +7,7 @@ import pytest
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError
-from censcore.rivals import d_calibration
+from censcore.published import d_calibration
 
 
 def test_contributions_by_hand():
@@ -118,7 +118,7 @@ def test_contributions_sum_to_one_also_at_the_ends():
     assert found.contributions[2, 0] == 1.0
 
 
-def test_the_truth_passes_and_a_shifted_law_fails(rng):
+def test_the_truth_passes_and_a_shifted_distribution_fails(rng):
     n = 4000
     scale = np.exp(0.5 * rng.standard_normal(n))
     T, c = scale * rng.weibull(1.5, n), rng.exponential(2.0, n)
@@ -128,7 +128,7 @@ def test_the_truth_passes_and_a_shifted_law_fails(rng):
 
 
 def test_it_cannot_see_what_the_covariates_say(rng):
-    """A law blind to the covariates passes, though every proper score puts it behind the truth."""
+    """A distribution blind to the covariates passes, though every proper score puts it behind the truth."""
     n = 2000
     scale = np.exp(0.5 * rng.standard_normal(n))
     T = scale * rng.exponential(1.0, n)

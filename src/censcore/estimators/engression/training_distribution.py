@@ -1,4 +1,4 @@
-"""Which law of C censored engression trains with, and where it came from."""
+"""Which censoring distribution censored engression trains with, and where it came from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from censcore.estimators.censoring import Censoring
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores._problem import known_law
+from censcore.scores.inputs import known_censoring
 
 __all__ = ["OBJECTIVES", "TrainingLaw"]
 
@@ -31,27 +31,27 @@ _log = logging.getLogger("censcore")
 
 @dataclass(frozen=True)
 class TrainingLaw:
-    """A law of C and its origin.
+    """A censoring distribution and its origin.
 
     Attributes
     ----------
     words : str
-        Where the law came from.
-    law : Distribution or None
-        The law for the training rows; None in a model read from a file.
+        Where the distribution came from.
+    distribution : Distribution or None
+        The distribution for the training rows; None in a model read from a file.
     estimator : Censoring or None
         What estimated it, ready for other rows.
     """
 
     words: str
-    law: Distribution | None = None
+    distribution: Distribution | None = None
     estimator: Censoring | None = None
 
     @classmethod
     def choose(cls, objective: str, X: Any, y: RightCensored, censoring: Any) -> Self:
         """As asked for; else what is known; else a Kaplan-Meier estimate."""
         chosen = cls._choose(objective, X, y, censoring)
-        _log.info("law of C for censored engression: %s", chosen.words)
+        _log.info("censoring distribution for censored engression: %s", chosen.words)
         return chosen
 
     @classmethod
@@ -66,41 +66,44 @@ class TrainingLaw:
                 )
             return cls("none: objective='latent' takes the times as they are", never)
         if isinstance(censoring, Distribution):
-            return cls("the law passed to fit", censoring)
-        if censoring is None and (known := known_law(y)) is not None:
+            return cls("the distribution passed to fit", censoring)
+        if censoring is None and (known := known_censoring(y)) is not None:
             return cls("known: the outcome has all censoring times, or nothing is censored", known)
         if censoring is None and _has_covariates(X):
             warnings.warn(POOLED, CensoringWarning, stacklevel=4)
         estimator = KaplanMeier() if censoring is None else censoring
         estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
-        law = estimator.fit(X, y).predict_distribution(X)
-        return cls(f"estimated from the training rows by {estimator!r}", law, estimator)
+        distribution = estimator.fit(X, y).predict_distribution(X)
+        return cls(f"estimated from the training rows by {estimator!r}", distribution, estimator)
 
     def followed(self, X: Any, y: RightCensored, given: Any = None) -> tuple[RightCensored, Distribution]:
-        """Other rows and their law of C, each cut where an estimate from training ends its follow-up."""
-        law = self.for_rows(X, y, given)
-        end = np.min([np.broadcast_to(law.marginal(j).isf(0.0), len(y)) for j in range(law.k)], axis=0)
+        """Other rows and their censoring distribution, each cut where an estimate from training ends its follow-up."""
+        distribution = self.for_rows(X, y, given)
+        end = np.min(
+            [np.broadcast_to(distribution.marginal(j).isf(0.0), len(y)) for j in range(distribution.k)],
+            axis=0,
+        )
         late = (y.time.reshape(len(y), -1) > end[:, None]).any()
         if given is not None or self.estimator is None or not late:
-            return y, law
-        return y.censor_at(end), law.censor_at(end)
+            return y, distribution
+        return y.censor_at(end), distribution.censor_at(end)
 
     def for_rows(self, X: Any, y: RightCensored, given: Any = None) -> Distribution:
-        """The law of C for other rows: given, known from them, or as in training where that is possible."""
+        """The censoring distribution for other rows: given, known from them, or as in training where that is possible."""
         if isinstance(given, Distribution):
             return given
-        known = known_law(y)
+        known = known_censoring(y)
         if y.censoring_time is not None and known is not None:
             return known
         if self.estimator is not None:
             return self.estimator.predict_distribution(X)
-        if self.law is not None and len(self.law) == 1:
-            return self.law
+        if self.distribution is not None and len(self.distribution) == 1:
+            return self.distribution
         if known is not None:
             return known
         raise InvalidInputError(
-            "The law of C of these rows is not known: fit got one law per training row, or the model comes "
-            "from a file. Pass their law: score(X, y, censoring=law), eval_set=(X, y, law)."
+            "The censoring distribution of these rows is not known: fit got one distribution per training row, or the model comes "
+            "from a file. Pass their distribution: score(X, y, censoring=distribution), eval_set=(X, y, distribution)."
         )
 
 

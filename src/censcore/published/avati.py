@@ -10,7 +10,7 @@ from censcore._arrays import Array
 from censcore.distributions import PointMass
 from censcore.outcomes import RightCensored
 from censcore.scores import crps
-from censcore.scores._problem import pose
+from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["survival_crps"]
 
@@ -33,14 +33,14 @@ def survival_crps(y: Any, forecast: Any, censoring: Any = None, *, upper: Array 
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.rivals import survival_crps
+    >>> from censcore.published import survival_crps
     >>> y = cs.RightCensored([1.0, 1.0], [1, 0])
     >>> survival_crps(y, cs.Exponential(1.0)).round(4)
     array([0.2358, 0.1681])
     """
-    problem = pose(y, forecast, None, needs_law=False)
-    time, event, F = problem.y.time, problem.y.event, problem.F
-    xp = problem.xp
+    inputs = scoring_inputs(y, forecast, None, needs_censoring=False)
+    time, event, F = inputs.y.time, inputs.y.event, inputs.F
+    xp = inputs.xp
     uncensored = PointMass(xp.asarray([np.inf], dtype=time.dtype))
     as_event = crps(RightCensored(time, xp.ones_like(event)), F, uncensored)
     below = crps(RightCensored(time, xp.zeros_like(event)), F, PointMass(time))

@@ -1,7 +1,7 @@
 r"""Right-censored scores on a time grid whose weights complete the censored rows by a forecast.
 
-A row censored at z is completed beyond z by a law F_w: the share of its survivors that has the event by q is
-:math:`w(q;z)=(F_w(q)-F_w(z))/(1-F_w(z))`. With the true law of T as F_w ("oracle weights") these scores are
+A row censored at z is completed beyond z by a distribution F_w: the share of its survivors that has the event by q is
+:math:`w(q;z)=(F_w(q)-F_w(z))/(1-F_w(z))`. With the true distribution of T as F_w ("oracle weights") these scores are
 proper; the truth is what one wants to find, so in practice F_w is the scored forecast itself ("plug-in
 weights"), and then they are not: a forecast earns by completing the data in its own favour.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore.distributions import Univariate
 from censcore.exceptions import InvalidInputError
-from censcore.scores._problem import pose
+from censcore.scores.inputs import scoring_inputs
 
 __all__ = [
     "yanagisawa_brier",
@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _Completed:
-    """Data on the grid, the scored forecast F and the law F_w that completes censored rows; all (n, ...)."""
+    """Data on the grid, the scored forecast F and the distribution F_w that completes censored rows; all (n, ...)."""
 
     z: np.ndarray
     event: np.ndarray
@@ -47,9 +47,9 @@ class _Completed:
         """f_i = F(zeta_i) - F(zeta_{i-1}), (n, B)."""
         return np.diff(self.on_grid(self.F), axis=1)
 
-    def on_grid(self, law: Univariate) -> np.ndarray:
+    def on_grid(self, distribution: Univariate) -> np.ndarray:
         """The CDF at zeta_0..zeta_B, (n, B + 1)."""
-        values = to_numpy(law.cdf(self.grid[None, :]))
+        values = to_numpy(distribution.cdf(self.grid[None, :]))
         return np.broadcast_to(values, (len(self.z), len(self.grid)))
 
     def w(self, F_q: np.ndarray) -> np.ndarray:
@@ -60,15 +60,15 @@ class _Completed:
 
 
 def _complete(y: Any, forecast: Any, weights: Any, grid: Array) -> _Completed:
-    problem = pose(y, forecast, None, needs_law=False)
+    inputs = scoring_inputs(y, forecast, None, needs_censoring=False)
     grid = np.asarray(grid, dtype=float)
     if grid.ndim != 1 or len(grid) < 2 or (np.diff(grid) <= 0).any() or not np.isfinite(grid).all():
         raise InvalidInputError("grid must be finite and increasing, (B + 1,) with B >= 1 bins.")
     return _Completed(
-        to_numpy(problem.y.time),
-        to_numpy(problem.y.event),
-        problem.F,
-        problem.F if weights is None else weights,
+        to_numpy(inputs.y.time),
+        to_numpy(inputs.y.event),
+        inputs.F,
+        inputs.F if weights is None else weights,
         grid,
     )
 
@@ -94,11 +94,11 @@ def yanagisawa_log(
     y, forecast : outcome and Distribution
         As for every score.
     censoring : ignored
-        The score does not use the law of C; accepted so that all scores are called alike.
+        The score does not use the censoring distribution; accepted so that all scores are called alike.
     grid : array, (B + 1,)
         Bin edges zeta_0 < ... < zeta_B.
     weights : Distribution, optional
-        The law that completes censored rows; the forecast itself (plug-in) by default.
+        The distribution that completes censored rows; the forecast itself (plug-in) by default.
     simple : bool
         Take w = 0, which gives a censored row -log(1 - F(zeta_i)).
     epsilon : float
@@ -111,7 +111,7 @@ def yanagisawa_log(
     Examples
     --------
     >>> import numpy as np, censcore as cs
-    >>> from censcore.rivals import yanagisawa_log
+    >>> from censcore.published import yanagisawa_log
     >>> y = cs.RightCensored([0.4, 1.2], [1, 0])
     >>> yanagisawa_log(y, cs.Exponential(1.0), grid=np.linspace(0, 5, 11)).round(3)
     array([0.933, 1.612])
@@ -136,7 +136,7 @@ def yanagisawa_brier(
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.rivals import yanagisawa_brier
+    >>> from censcore.published import yanagisawa_brier
     >>> y = cs.RightCensored([0.4, 1.2], [1, 0])
     >>> yanagisawa_brier(y, cs.Exponential(1.0), times=[1.0, 2.0]).round(3)
     array([[0.135, 0.018],
@@ -167,7 +167,7 @@ def yanagisawa_rps(
     Examples
     --------
     >>> import numpy as np, censcore as cs
-    >>> from censcore.rivals import yanagisawa_rps
+    >>> from censcore.published import yanagisawa_rps
     >>> y = cs.RightCensored([0.4, 1.2], [1, 0])
     >>> yanagisawa_rps(y, cs.Exponential(1.0), grid=np.linspace(0, 5, 11)).round(3)
     array([0.582, 1.936])
@@ -187,7 +187,7 @@ def yanagisawa_multiclass_brier(
     Examples
     --------
     >>> import numpy as np, censcore as cs
-    >>> from censcore.rivals import yanagisawa_multiclass_brier
+    >>> from censcore.published import yanagisawa_multiclass_brier
     >>> y = cs.RightCensored([0.4, 1.2], [1, 0])
     >>> yanagisawa_multiclass_brier(y, cs.Exponential(1.0), grid=np.linspace(0, 5, 11)).round(3)
     array([0.458, 1.089])
@@ -228,7 +228,7 @@ def yanagisawa_pinball(
     z_inf : float
         Stand-in for a time above every quantile; the last grid point in practice.
     weights : Distribution, optional
-        The law that completes censored rows; the forecast itself by default.
+        The distribution that completes censored rows; the forecast itself by default.
     below : {"observed", "unobserved"}
         What w is where :math:`\alpha\le F_w(z)`: 1 (all weight at z), or the clamp to 0 (all at z_inf). The
         two have the same gradient in q but different values.
@@ -236,7 +236,7 @@ def yanagisawa_pinball(
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.rivals import yanagisawa_pinball
+    >>> from censcore.published import yanagisawa_pinball
     >>> y = cs.RightCensored([0.4, 1.2], [1, 0])
     >>> yanagisawa_pinball(y, cs.Exponential(1.0), levels=[0.25, 0.5], z_inf=5.0).round(3)
     array([[0.028, 0.147],
@@ -245,7 +245,7 @@ def yanagisawa_pinball(
     if levels is None:
         raise InvalidInputError("yanagisawa_pinball needs levels=..., the quantile levels.")
     if below not in ("observed", "unobserved"):
-        raise InvalidInputError(f"below must be 'observed' or 'unobserved'; {below!r} came.")
+        raise InvalidInputError(f"below must be 'observed' or 'unobserved'; got {below!r}.")
     data = _complete(y, forecast, weights, np.array([0.0, 1.0]))
     alpha = np.asarray(levels, dtype=float).reshape(1, -1)
     q = np.broadcast_to(to_numpy(data.F.icdf(alpha)), (len(data.z), alpha.shape[1]))

@@ -1,4 +1,4 @@
-"""Examples of every exported law, for contracts to run on. A new law is added here."""
+"""Examples of every exported distribution, for contracts to run on. A new distribution is added here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SAMPLES = RNG.weibull(1.3, (3, 40)).round(2)
 JOINT_SAMPLES = RNG.weibull(1.3, (2, 50, 3))
 CELLS = RNG.dirichlet(np.ones(16), 2).reshape(2, 4, 4)
 
-#: Laws of one event time, by the name of their class and what is special about them.
+#: Distributions of one event time, by the name of their class and what is special about them.
 UNIVARIATE: dict[str, Callable[[], Distribution]] = {
     "Weibull": lambda: Weibull([0.7, 1.0, 2.5], [1.0, 2.0, 3.0]),
     "Weibull, shared": lambda: Weibull(1.5, 2.0),
@@ -80,7 +80,7 @@ UNIVARIATE: dict[str, Callable[[], Distribution]] = {
     ),
 }
 
-#: Laws of several event times.
+#: Distributions of several event times.
 JOINT: dict[str, Callable[[], Distribution]] = {
     "Independent": lambda: Independent([Weibull(1.5, [1.0, 2.0]), LogNormal(0.0, 0.8)]),
     "Independent, atoms": lambda: Independent([PointMass([1.0, INF]), Exponential(1.0), Uniform(0.0, 2.0)]),
@@ -93,4 +93,4 @@ JOINT: dict[str, Callable[[], Distribution]] = {
     "Ensemble, joint": lambda: Ensemble(JOINT_SAMPLES),
 }
 
-LAWS = UNIVARIATE | JOINT
+DISTRIBUTIONS = UNIVARIATE | JOINT

@@ -1,10 +1,10 @@
 """Published scores that the proper ones are compared with; each says what is known of it."""
 
-from censcore.rivals.administrative import administrative_brier
-from censcore.rivals.avati import survival_crps
-from censcore.rivals.calibration import DCalibration, d_calibration
-from censcore.rivals.ipcw import CONVENTIONS, Convention, ipcw_binomial_log, ipcw_brier
-from censcore.rivals.yanagisawa import (
+from censcore.published.administrative import administrative_brier
+from censcore.published.avati import survival_crps
+from censcore.published.calibration import DCalibration, d_calibration
+from censcore.published.ipcw import CONVENTIONS, Convention, ipcw_binomial_log, ipcw_brier
+from censcore.published.yanagisawa import (
     yanagisawa_brier,
     yanagisawa_log,
     yanagisawa_multiclass_brier,

@@ -18,9 +18,9 @@ from censcore.estimators.censoring import Origin, origin_of
 from censcore.evaluation.censoring_influence import Part, has_influence, part_of
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored, as_outcome
-from censcore.scores._problem import known_law
+from censcore.scores.inputs import known_censoring
 
-__all__ = ["LawOfC", "Rows", "law_of_c"]
+__all__ = ["CensoringForScores", "Rows", "censoring_distribution"]
 
 NONE_SHARED = Shared(np.zeros((0, 2), dtype=np.intp))
 
@@ -61,7 +61,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class LawOfC:
+class CensoringForScores:
     """A censoring distribution for the scored subjects, and how it came about.
 
     ``parts`` are set for estimators with an influence function, ``refit`` for others: it takes training
@@ -69,7 +69,7 @@ class LawOfC:
     ``shared`` pairs scored subjects with the training subjects that they are.
     """
 
-    law: Distribution
+    distribution: Distribution
     description: str
     estimated: bool
     in_sample: bool = False
@@ -84,20 +84,20 @@ class LawOfC:
 
     def support(self) -> float:
         """The largest time that every subject's distribution supports, as far as training subjects go."""
-        if isinstance(self.law, PointMass):
+        if isinstance(self.distribution, PointMass):
             return self.last_time
-        ends = to_numpy(self.law.marginal(0).isf(0.0)).reshape(-1)
+        ends = to_numpy(self.distribution.marginal(0).isf(0.0)).reshape(-1)
         return float(min(ends.min(), self.last_time))
 
 
-def law_of_c(
+def censoring_distribution(
     censoring: Any,
     y: RightCensored,
     X: Any,
     train: Rows | None,
     weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
-) -> LawOfC:
+) -> CensoringForScores:
     """Fit or take the censoring distribution of the subjects (X, y).
 
     ``weight`` and ``groups`` are those of the scored subjects: they count where these are also the
@@ -106,14 +106,16 @@ def law_of_c(
     last = float(to_numpy(y.time).max()) if train is None else float(to_numpy(train.y.time).max())
     scored = Rows(X, y, weight)
     if censoring is None:
-        known = known_law(y)
+        known = known_censoring(y)
         if known is None:
             raise MissingCensoringError(
                 f"{int((~to_numpy(y.event)).sum())} of {len(y)} subjects are censored, and the censoring "
                 "distribution is missing. Pass censoring=Censoring(KaplanMeier()), which is fitted on train, "
                 "or a distribution."
             )
-        return LawOfC(known, "known: the censoring times are given", estimated=False, last_time=last)
+        return CensoringForScores(
+            known, "known: the censoring times are given", estimated=False, last_time=last
+        )
     if isinstance(censoring, Distribution):
         return _given(censoring, scored, train, last)
     if not hasattr(censoring, "fit"):
@@ -132,7 +134,7 @@ def law_of_c(
 # ---- distributions that are given ----------------------------------------------------------------------
 
 
-def _given(C: Distribution, scored: Rows, train: Rows | None, last: float) -> LawOfC:
+def _given(C: Distribution, scored: Rows, train: Rows | None, last: float) -> CensoringForScores:
     """A distribution as it is; one that was predicted by an estimator is recognised as the estimate it is."""
     origin = origin_of(C)
     if origin is not None and len(C) in (1, len(scored.y)):
@@ -143,18 +145,20 @@ def _given(C: Distribution, scored: Rows, train: Rows | None, last: float) -> La
             return _in_sample(pooled, replace(scored, X=None), last, None)
         if train is not None and _is_curve_of(C, train):
             return _fitted_to(replace(train, X=None), pooled, replace(scored, X=None), last)
-    return LawOfC(C, f"given: {type(C).__name__}, taken as known", estimated=False, last_time=last)
+    return CensoringForScores(
+        C, f"given: {type(C).__name__}, taken as known", estimated=False, last_time=last
+    )
 
 
 def _is_curve_of(C: Step, subjects: Rows) -> bool:
     """Whether C is the Kaplan-Meier curve of these subjects."""
-    curve = Censoring(KaplanMeier()).fit(None, subjects.y, subjects.weight).estimators_[0].laws_[0]
+    curve = Censoring(KaplanMeier()).fit(None, subjects.y, subjects.weight).estimators_[0].distributions_[0]
     return all(
         np.array_equal(to_numpy(a), to_numpy(b)) for a, b in zip(curve._steps(), C._steps(), strict=True)
     )
 
 
-def _fitted_before(C: Distribution, origin: Origin, scored: Rows, last: float) -> LawOfC:
+def _fitted_before(C: Distribution, origin: Origin, scored: Rows, last: float) -> CensoringForScores:
     """An estimate that was made before, from subjects that the scored ones may be among."""
     censoring, X, out_of_fold = origin
     X = scored.X if X is None else X
@@ -166,9 +170,9 @@ def _fitted_before(C: Distribution, origin: Origin, scored: Rows, last: float) -
     count = f"{n_train} subjects, {len(shared.pairs)} of them scored"
     if not has_influence(censoring):
         what = f"{name} to {count}; taken as known, since it cannot be fitted again: pass train="
-        return LawOfC(C, what, estimated=False, last_time=last, notes=notes)
+        return CensoringForScores(C, what, estimated=False, last_time=last, notes=notes)
     parts = _parts(censoring, X, len(scored.y), out_of_fold)
-    return LawOfC(
+    return CensoringForScores(
         C,
         f"{name} to {count}",
         True,
@@ -183,7 +187,9 @@ def _fitted_before(C: Distribution, origin: Origin, scored: Rows, last: float) -
 # ---- distributions that are fitted here ----------------------------------------------------------------
 
 
-def _in_sample(censoring: Censoring, rows: Rows, last: float, groups: np.ndarray | None) -> LawOfC:
+def _in_sample(
+    censoring: Censoring, rows: Rows, last: float, groups: np.ndarray | None
+) -> CensoringForScores:
     """The scored subjects are the training subjects: one fit to all of them, or out of fold with cv."""
     n = len(rows.y)
     C = censoring.fit_predict_distribution(rows.X, rows.y, groups, rows.weight)
@@ -194,12 +200,12 @@ def _in_sample(censoring: Censoring, rows: Rows, last: float, groups: np.ndarray
     everyone = Shared(np.column_stack([np.arange(n)] * 2))
     common: dict[str, Any] = {"train": rows, "last_time": last, "n_train": n, "shared": everyone}
     if has_influence(censoring):
-        return LawOfC(C, name, True, True, _parts(censoring, rows.X, n, out_of_fold), **common)
+        return CensoringForScores(C, name, True, True, _parts(censoring, rows.X, n, out_of_fold), **common)
     plain = clone(censoring).set_params(cv=None)
-    return LawOfC(C, name, True, True, refit=_refitter(plain), scored_X=rows.X, **common)
+    return CensoringForScores(C, name, True, True, refit=_refitter(plain), scored_X=rows.X, **common)
 
 
-def _fitted_to(train: Rows, censoring: Censoring, scored: Rows, last: float) -> LawOfC:
+def _fitted_to(train: Rows, censoring: Censoring, scored: Rows, last: float) -> CensoringForScores:
     """A fit to training subjects, some of which may be scored as well."""
     censoring = censoring.fit(train.X, train.y, train.weight)
     C = censoring.predict_distribution(scored.X)
@@ -216,8 +222,8 @@ def _fitted_to(train: Rows, censoring: Censoring, scored: Rows, last: float) -> 
     }
     if has_influence(censoring):
         parts = _parts(censoring, scored.X, len(scored.y), out_of_fold=False)
-        return LawOfC(C, name, True, parts=parts, **common)
-    return LawOfC(C, name, True, refit=_refitter(censoring), scored_X=scored.X, **common)
+        return CensoringForScores(C, name, True, parts=parts, **common)
+    return CensoringForScores(C, name, True, refit=_refitter(censoring), scored_X=scored.X, **common)
 
 
 def _parts(censoring: Censoring, X: Any, n: int, out_of_fold: bool) -> list[Part]:
@@ -266,7 +272,7 @@ def describe(censoring: Censoring) -> str:
     return name if inner is None else f"{name}({type(inner).__name__})"
 
 
-def refuse_joint(y: RightCensored) -> None:
+def check_joint(y: RightCensored) -> None:
     """A comparison is of one event time per subject."""
     if y.time.ndim > 1:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Worlds that look like a data set at hand."""
+"""Scenarios that look like a data set at hand."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
-from censcore.simulation.world import World
+from censcore.simulation.scenario import Scenario
 
-__all__ = ["DataWorld"]
+__all__ = ["DataScenario"]
 
 
 @dataclass(frozen=True)
-class DataWorld(World):
-    """Covariates drawn from a data set with replacement; the laws of T and C are those of fitted models.
+class DataScenario(Scenario):
+    """Covariates drawn from a data set with replacement; the distributions of T and C are those of fitted models.
 
     What a model says of the data becomes the truth, so theorems can be tested on covariates, event rates and
     follow-up like those of real studies.
@@ -35,12 +35,12 @@ class DataWorld(World):
     Examples
     --------
     >>> import censcore as cs
-    >>> from censcore.simulation import DataWorld, WeibullWorld
-    >>> study = WeibullWorld("conditional").sample(300, seed=0)   # in place of real data
+    >>> from censcore.simulation import DataScenario, WeibullScenario
+    >>> study = WeibullScenario("conditional").sample(300, seed=0)   # in place of real data
     >>> T = cs.WeibullRegression().fit(study.X, study.y)
     >>> C = cs.Censoring(cs.CoxRegression()).fit(study.X, study.y)
-    >>> world = DataWorld(study.X, T, C, end=float(study.y.time.max()))
-    >>> data = world.sample(1000, seed=1)
+    >>> scenario = DataScenario(study.X, T, C, end=float(study.y.time.max()))
+    >>> data = scenario.sample(1000, seed=1)
     >>> bool(abs(data.y.event.mean() - study.y.event.mean()) < 0.06)
     True
     """
@@ -53,19 +53,19 @@ class DataWorld(World):
 
     def __post_init__(self) -> None:
         if np.ndim(self.X) != 2:
-            raise InvalidInputError(f"X must be (n, d); an array with {np.ndim(self.X)} dimensions came.")
+            raise InvalidInputError(f"X must be (n, d); got an array with {np.ndim(self.X)} dimensions.")
         if not self.end > 0:
-            raise InvalidInputError(f"end must be positive; {self.end} came.")
+            raise InvalidInputError(f"end must be positive; got {self.end}.")
 
     def covariates(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Rows of the data set, drawn with replacement."""
         return self.X[rng.integers(len(self.X), size=n)]
 
-    def event_law(self, X: np.ndarray) -> Distribution:
+    def event_distribution(self, X: np.ndarray) -> Distribution:
         """What the fitted model says of T."""
         return self.event_model.predict_distribution(X)
 
-    def censoring_law(self, X: np.ndarray) -> Distribution:
+    def censoring_distribution(self, X: np.ndarray) -> Distribution:
         """What the fitted model says of C, cut at the end of follow-up."""
-        law: Distribution = self.censoring_model.predict_distribution(X)
-        return law if np.isinf(self.end) else law.censor_at(self.end / self.severity)
+        distribution: Distribution = self.censoring_model.predict_distribution(X)
+        return distribution if np.isinf(self.end) else distribution.censor_at(self.end / self.severity)
