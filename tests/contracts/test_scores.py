@@ -70,7 +70,7 @@ def meddles(y, F, C, horizon=None):
 
 
 BROKEN = {
-    only_the_mean: r"got Shape \(\) for 40 rows",
+    only_the_mean: r"Got shape \(\) for 40 subjects",
     ranks: "In slices",
     forgets_the_horizon: "horizon=1.25",
     believes_anything: "was not refused",

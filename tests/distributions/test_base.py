@@ -148,7 +148,7 @@ def test_every_mix_of_shapes():
         (lambda distribution: distribution.icdf_beyond(-1.0, 0.5), "y must be non-negative"),
         (
             lambda distribution: distribution.icdf_beyond(np.nan, 0.5),
-            "y must be non-negative and finite; nan",
+            "y must be non-negative and finite; got nan",
         ),
         (
             lambda distribution: distribution.log_likelihood([1.0, -1.0, 1.0], [1, 1, 1]),

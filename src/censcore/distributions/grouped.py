@@ -55,8 +55,8 @@ class Grouped(Univariate):
             )
         if self._group.min() < 0 or self._group.max() >= len(self._members):
             raise InvalidInputError(
-                f"group must number the {len(self._members)} distributions from 0; {self._group.min()} to "
-                f"got {self._group.max()}."
+                f"group must number the {len(self._members)} distributions from 0; got {self._group.min()} to "
+                f"{self._group.max()}."
             )
         for number, distribution in enumerate(self._members):
             rows = int((self._group == number).sum())

@@ -61,8 +61,8 @@ class PiecewiseExponential(ByHazard):
         if len(times) != 2 or len(rates) != 2 or rates[1] != times[1] + 1:
             raise InvalidInputError(
                 "PiecewiseExponential needs one rate more than times, since the first interval starts at 0 "
-                f"and the last never ends: times (J - 1,) or (n, J - 1) with rates (J,) or (n, J); {times} "
-                f"got and {rates}."
+                f"and the last never ends: times (J - 1,) or (n, J - 1) with rates (J,) or (n, J); got "
+                f"{times} and {rates}."
             )
         common_rows(times=times[0], rates=rates[0])
 

@@ -130,6 +130,6 @@ class PiecewiseLinear(Polyline):
         at_zero = to_numpy((self._times[:, :1] == 0) & (self._levels[:, :1] != self._start))
         if at_zero.any():
             raise InvalidInputError(
-                "got PiecewiseLinear starts at P(T > 0) = 1, but mass at time 0 in "
+                "PiecewiseLinear starts at P(T > 0) = 1; got mass at time 0 in "
                 f"{name_rows(np.nonzero(at_zero)[0])}. Use Step for atoms."
             )

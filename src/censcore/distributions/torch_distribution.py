@@ -22,7 +22,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 __all__ = ["TorchDistribution", "from_torch"]
 
 #: Families that this package has itself, with the parameters torch gives in the order of ours.
-_OWN: dict[str, tuple[Callable[..., Univariate], tuple[str, ...]]] = {
+_FAMILIES: dict[str, tuple[Callable[..., Univariate], tuple[str, ...]]] = {
     "Weibull": (Weibull, ("concentration", "scale")),
     "Exponential": (Exponential, ("rate",)),
     "LogNormal": (LogNormal, ("loc", "scale")),
@@ -55,8 +55,8 @@ def from_torch(distribution: Any) -> Distribution:
         return Independent([_one(base, _column(j)) for j in range(base.batch_shape[-1])])
     if distribution.event_shape or len(batch) > 1:
         raise InvalidInputError(
-            f"torch.distributions.{kind} of batch shape {batch} and event shape "
-            f"got {tuple(distribution.event_shape)}; one event time per row, batch shape (n,), was "
+            f"Got torch.distributions.{kind} of batch shape {batch} and event shape "
+            f"{tuple(distribution.event_shape)}; one event time per subject, batch shape (n,), was "
             "expected. For "
             "several event times use torch.distributions.Independent(base, 1) with base of shape (n, k)."
         )
@@ -70,9 +70,9 @@ def _column(j: int) -> Callable[[Array], Array]:
 def _one(distribution: Any, chosen: Callable[[Array], Array]) -> Univariate:
     """The distribution of one time; ``chosen`` picks the part of every parameter that belongs to it."""
     name = type(distribution).__name__
-    if name in _OWN:
-        distribution, parameters = _OWN[name]
-        return distribution(*(chosen(getattr(distribution, parameter)) for parameter in parameters))
+    if name in _FAMILIES:
+        family, parameters = _FAMILIES[name]
+        return family(*(chosen(getattr(distribution, parameter)) for parameter in parameters))
     return TorchDistribution(distribution, chosen)
 
 

@@ -117,8 +117,8 @@ def outcome(scale: np.ndarray, c: np.ndarray, seed: int) -> RightCensored:
 def one_loss_per_row(s: _Subject) -> None:
     """A score gives one loss per row, finite for a forecast that excludes nothing."""
     losses = s.losses()
-    assert losses.ndim in (1, 2), f"Shape {losses.shape} came for {s.n} rows."
-    assert losses.shape[0] == s.n, f"Shape {losses.shape} came for {s.n} rows."
+    assert losses.ndim in (1, 2), f"Got shape {losses.shape} for {s.n} subjects."
+    assert losses.shape[0] == s.n, f"Got shape {losses.shape} for {s.n} subjects."
     assert np.isfinite(losses).all(), f"{int((~np.isfinite(losses)).sum())} losses are not finite."
     close(s.losses(), losses, 0.0, "The second call")
 

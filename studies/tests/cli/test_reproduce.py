@@ -94,7 +94,7 @@ def test_tables_escape_what_latex_would_read():
     view = pd.DataFrame({"rule": ["a_b"], "share": ["50 % ± 1"]})
     assert r"a\_b & 50 \% $\pm$ 1 \\" in as_latex(view, "100 %")
     assert as_markdown(view).splitlines()[1].startswith("|:---")
-    assert as_markdown(pd.DataFrame({"distribution": ["Cox | x"]})).splitlines()[2] == r"| Cox \| x |"
+    assert as_markdown(pd.DataFrame({"model": ["Cox | x"]})).splitlines()[2] == r"| Cox \| x |"
 
 
 def test_records_and_tables_hold_no_values_that_json_lacks(tmp_path):

@@ -1,6 +1,6 @@
 """From the CSV files to small Parquet tables: one pass over each file, every record left out counted.
 
-Rules, the same for every table. A record that cannot be is named by its ``inputs`` and left out. Exact
+Rules, the same for every table. A record that cannot be is named by its ``problem`` and left out. Exact
 copies of a record count once. Two different records with one key are refused, and so is a table in which no
 record, or less than half of the records, can be used: such a file is damaged or of another database.
 """
@@ -124,17 +124,17 @@ def _extract(
     found = int(engine.value("SELECT count(*) FROM found"))
     left_out = dict(
         engine.rows(
-            "SELECT inputs, count(*) FROM found WHERE inputs IS NOT NULL GROUP BY inputs ORDER BY inputs"
+            "SELECT problem, count(*) FROM found WHERE problem IS NOT NULL GROUP BY problem ORDER BY problem"
         )
     )
     usable = found - sum(left_out.values())
-    _check_unusable(label, wanted, found, usable, left_out)
+    _refuse_unusable(label, wanted, found, usable, left_out)
     engine.table(
         "kept",
-        f"SELECT {'DISTINCT' if wanted.key else ''} * EXCLUDE (inputs) FROM found WHERE inputs IS NULL",
+        f"SELECT {'DISTINCT' if wanted.key else ''} * EXCLUDE (problem) FROM found WHERE problem IS NULL",
     )
     kept = int(engine.value("SELECT count(*) FROM kept"))
-    _check_conflicts(engine, label, wanted.key, kept)
+    _refuse_conflicts(engine, label, wanted.key, kept)
     if usable > kept:
         left_out["exact copy of another record"] = usable - kept
     rows = engine.write(_merge_sql(wanted), folder / f"{wanted.name}.parquet", parameters)
@@ -147,20 +147,20 @@ def _extract(
     return summary
 
 
-def _check_unusable(
+def _refuse_unusable(
     label: str, wanted: _Extraction, found: int, usable: int, left_out: Mapping[str, int]
 ) -> None:
     if wanted.may_be_empty and found == 0:
         return
     if usable == 0 or usable < found / 2:
-        reasons = "; ".join(f"{inputs}: {count}" for inputs, count in left_out.items()) or "no such record"
+        reasons = "; ".join(f"{problem}: {count}" for problem, count in left_out.items()) or "no such record"
         raise InvalidInputError(
             f"{label}: {usable} of {found} records for '{wanted.name}' are usable ({reasons}). Fewer than "
             "half means a damaged file or another database; check it and the item numbers in the settings."
         )
 
 
-def _check_conflicts(engine: Engine, label: str, key: tuple[str, ...], kept: int) -> None:
+def _refuse_conflicts(engine: Engine, label: str, key: tuple[str, ...], kept: int) -> None:
     if not key:
         return
     columns = ", ".join(key)
