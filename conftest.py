@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent
 # Kernels for a GPU; their package exists only where one can be.
 collect_ignore = [] if find_spec("triton") else ["src/censcore/scores/_pairs_triton.py"]
 
-# The same examples in every run, and no verdict by the weighted_time: machines differ.
+# The same examples in every run, and no verdict by elapsed time: machines differ.
 settings.register_profile("censcore", derandomize=True, deadline=None)
 settings.load_profile("censcore")
 

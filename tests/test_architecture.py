@@ -1,0 +1,129 @@
+"""The shape of the code: packages meet in public names, each mechanism exists once, words are the field's."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARY = ROOT / "src" / "censcore"
+STUDIES = ROOT / "studies" / "src" / "censcore_studies"
+MODULES = sorted([*LIBRARY.rglob("*.py"), *STUDIES.rglob("*.py")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "studies").glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = [page for page in PAGES if "_build" not in page.parts]
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def imports(source: str) -> Iterator[str]:
+    """The dotted name of everything that a module imports absolutely."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def is_private(name: str) -> bool:
+    return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+
+
+def foreign_private_names(source: str, home: str) -> list[str]:
+    """Private names of other packages that a module of the package ``home`` imports.
+
+    ``home`` is ``"censcore.scores"``, or ``"censcore"`` for a module beside the packages. Modules of the
+    library may use the private modules at its top, such as ``censcore._arrays``.
+    """
+    library = home.split(".")[0]
+    found = []
+    for name in imports(source):
+        package, _, inside = name.partition(".")
+        if package not in ("censcore", "censcore_studies") or not is_private(name):
+            continue
+        at_the_top = package == library and inside.startswith("_")
+        within = home != library and name.startswith(f"{home}.")
+        if not (at_the_top or within):
+            found.append(name)
+    return found
+
+
+def home_of(path: Path) -> str:
+    """``"censcore.scores"`` for a file in that package, ``"censcore"`` for one beside the packages."""
+    root = LIBRARY if path.is_relative_to(LIBRARY) else STUDIES
+    return ".".join([root.name, *path.relative_to(root).parts[:-1][:1]])
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_packages_import_public_names_of_each_other(path):
+    assert foreign_private_names(path.read_text(encoding="utf-8"), home_of(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "home", "allowed"),
+    [
+        ("from censcore.scores._pairs import pairs", "censcore.scores", True),
+        ("from censcore.scores._pairs import pairs", "censcore.estimators", False),
+        ("from censcore.scores import _pairs", "censcore.estimators", False),
+        ("from censcore.scores.energy import _lags", "censcore.evaluation", False),
+        ("import censcore.scores._pairs", "censcore", False),
+        ("from censcore._arrays import to_numpy", "censcore.scores", True),
+        ("from censcore._arrays import to_numpy", "censcore_studies.kit", False),
+        ("from censcore import __version__", "censcore_studies.kit", True),
+        ("from censcore.scores import crps", "censcore.estimators", True),
+    ],
+)
+def test_private_imports_are_recognised(line, home, allowed):
+    assert (foreign_private_names(line, home) == []) is allowed
+
+
+#: What is not said, and what is said instead; docs/glossary.md has the reasons.
+WORDS = {
+    r"\blaws?\b": "distribution",
+    r"\bcame[.;]|\bcame instead|\b(?:none|one) came\b": "got ..., expected ...",
+    r"\bworlds?\b": "scenario",
+    r"\barenas?\b": "scenario",
+    r"\brivals?\b": "scores as published elsewhere, other forecasts",
+    r"\brefuse_\w+": "check_...",
+    r"\binverse reach\b": "inverse-probability weight",
+    r"\bhangs? together\b": "dependence, joint distribution",
+    r"\bweighted_time that\b|\bthe weighted_time\b": "time, integrated survival",
+}
+
+
+def strange_words(text: str) -> dict[str, str]:
+    """Words that survival analysts do not use, and what to say instead."""
+    found = {pattern: re.search(pattern, text, re.IGNORECASE) for pattern in WORDS}
+    return {match.group(): WORDS[pattern] for pattern, match in found.items() if match}
+
+
+@pytest.mark.parametrize("path", [*MODULES, *PAGES], ids=named)
+def test_words_are_those_of_the_field(path):
+    assert strange_words(path.read_text(encoding="utf-8")) == {}
+
+
+def test_strange_words_are_recognised():
+    assert set(strange_words("The law of C in this world; 3.5 came.")) == {"law", "world", "came."}
+    assert strange_words("Where the distribution came from, and which came first.") == {}
+
+
+#: What exists once, and how to recognise it.
+ONCE = {
+    "atomic writer": r"\bos\.replace\(",
+    "plot style": r"[\"'](?:axes|font)\.\w+[\"']:",
+    "progress bar": r"from rich\.progress import",
+    "page": r"(?i)<!doctype html",
+    "LaTeX table": r"\\begin\{tabular\}",
+    "command group": r"entry_points\(",
+}
+
+
+@pytest.mark.parametrize("mechanism", ONCE)
+def test_each_mechanism_exists_once(mechanism):
+    found = [named(path) for path in MODULES if re.search(ONCE[mechanism], path.read_text(encoding="utf-8"))]
+    assert len(found) == 1, f"{mechanism}: {found}"
