@@ -82,13 +82,20 @@ def test_private_imports_are_recognised(line, home, allowed):
     assert (foreign_private_names(line, home) == []) is allowed
 
 
-#: What is not said, and what is said instead; docs/glossary.md has the reasons.
+
+
+def word(name: str) -> str:
+    """A word in prose and as a part of a name: ``word``, ``words``, ``some_word``, ``SomeWord``."""
+    return rf"(?<![a-z]){name}s?(?![a-z])|(?-i:{name.title()}s?(?![a-z]))"
+
+
+#: What is not said, and what is said instead; docs/glossary.md has the words.
 WORDS = {
-    r"\blaws?\b": "distribution",
+    word("law"): "distribution",
     r"\bcame[.;]|\bcame instead|\b(?:none|one) came\b": "got ..., expected ...",
-    r"\bworlds?\b": "scenario",
-    r"\barenas?\b": "scenario",
-    r"\brivals?\b": "scores as published elsewhere, other forecasts",
+    word("world"): "scenario",
+    word("arena"): "scenario",
+    word("rival"): "scores as published elsewhere, other forecasts",
     r"\brefuse_\w+": "check_...",
     r"\binverse reach\b": "inverse-probability weight",
     r"\bhangs? together\b": "dependence, joint distribution",
@@ -109,7 +116,8 @@ def test_words_are_those_of_the_field(path):
 
 def test_strange_words_are_recognised():
     assert set(strange_words("The law of C in this world; 3.5 came.")) == {"law", "world", "came."}
-    assert strange_words("Where the distribution came from, and which came first.") == {}
+    assert set(strange_words("class TrainingLaw: lognormal_worlds = None")) == {"Law", "worlds"}
+    assert strange_words("Where the flaw came from, and which came first.") == {}
 
 
 #: What exists once, and how to recognise it.
