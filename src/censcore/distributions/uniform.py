@@ -10,7 +10,7 @@ from censcore._arrays import Array, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import check_positive, name_rows
 from censcore.distributions._panels import merge_edges
-from censcore.distributions._parametric import Parametric
+from censcore.distributions.parametric import Parametric
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Uniform"]
