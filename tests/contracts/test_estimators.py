@@ -10,8 +10,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import censcore as cs
 from censcore.testing import check_estimator
-from censcore.testing._candidate import Candidate
-from censcore.testing.estimators import atoms_of_c
+from censcore.testing.estimators import Candidate, atoms_of_c
 
 torch.set_num_threads(1)
 

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass, Step
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.estimators._covariates import check_rows, check_weights, take_rows
-from censcore.estimators._subjects import Shared, SubjectKeys, shared_subjects
 from censcore.estimators.censoring import Origin, origin_of
+from censcore.estimators.covariates import check_rows, check_weights, take_rows
+from censcore.estimators.subjects import Shared, SubjectKeys, shared_subjects
 from censcore.evaluation.censoring_influence import Part, has_influence, part_of
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored, as_outcome
