@@ -42,7 +42,9 @@ def data():
 
 
 CPU = torch.device("cpu")
-WITH_TESTS = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+WITH_TESTS = os.environ | {
+    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+}
 RECIPE = Recipe(epochs=12, batch_size=32, learning_rate=0.2, patience=None)
 
 

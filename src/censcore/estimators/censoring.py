@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import clone
@@ -21,23 +20,35 @@ from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["Censoring", "Origin", "origin_of"]
+__all__ = ["Censoring", "Origin"]
 
 
 class Origin(NamedTuple):
-    """The fitted estimator that predicted a censoring distribution, for which covariates, in folds or not."""
+    """Where an estimated censoring distribution came from: its attribute ``estimated_from``.
+
+    A comparison needs it to account for the estimation: which subjects the estimator was fitted to, and for
+    which covariates it predicted. The attribute is part of the distribution, so that copies, pickles and
+    other processes keep it.
+
+    Attributes
+    ----------
+    censoring : Censoring
+        The fitted estimator.
+    X : array, frame or None
+        Covariates of the subjects that it predicted for.
+    out_of_fold : bool
+        Whether each subject's distribution was fitted without the subject's fold.
+    """
 
     censoring: Censoring
     X: Any
     out_of_fold: bool
 
-
-_ORIGINS: WeakKeyDictionary[Distribution, Origin] = WeakKeyDictionary()
-
-
-def origin_of(distribution: Distribution) -> Origin | None:
-    """Where a predicted censoring distribution came from; None for any that was made or changed since."""
-    return _ORIGINS.get(distribution)
+    def take(self, rows: Any) -> Origin | None:
+        """The origin of the distributions of some subjects; None for folds, which belong to all subjects."""
+        if self.out_of_fold:
+            return None
+        return self if self.X is None else self._replace(X=take_rows(self.X, _numbers(rows, self.X)))
 
 
 class Censoring(SurvivalEstimator):
@@ -114,7 +125,7 @@ class Censoring(SurvivalEstimator):
         self._reference = y.time[:0]
         fits = [self._fit_flipped(X, part, sample_weight) for part in parts]
         self.estimators_, self.subjects_, self.ends_ = (list(found) for found in zip(*fits, strict=True))
-        self._trained_on = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
+        self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
         return self
 
     def _fit_flipped(
@@ -145,9 +156,9 @@ class Censoring(SurvivalEstimator):
         self._check_fitted()
         fitted = zip(self.estimators_, self.ends_, strict=True)
         parts = [self._up_to(end, estimator.predict_distribution(X)) for estimator, end in fitted]
-        # a copy, since estimators may keep what they predict, and an origin must not keep itself alive
+        # a copy, since an estimator may keep what it predicts
         predicted = copy.copy(parts[0]) if self.shared_ else Independent(parts)
-        _ORIGINS[predicted] = Origin(self, X, out_of_fold=False)
+        predicted.estimated_from = Origin(self, X, out_of_fold=False)
         return predicted
 
     def _up_to(self, end: float | None, predicted: Any) -> Any:
@@ -155,7 +166,7 @@ class Censoring(SurvivalEstimator):
         return predicted if end is None else predicted.like(self._reference).censor_at(end)
 
     def fit_predict_distribution(
-        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
     ) -> Distribution:
         """The censoring distribution for each row, fitted without the row's own fold where ``cv`` is given.
 
@@ -167,18 +178,18 @@ class Censoring(SurvivalEstimator):
         if self.cv is None:
             return self.predict_distribution(X)
         folds = self._folds(y, groups)
-        self._fold_fits = [self._fit_fold(X, y, sample_weight, train) for train, _ in folds]
+        self.fold_estimators_ = [self._fit_fold(X, y, sample_weight, train) for train, _ in folds]
         distributions: list[Any] = [
             fit.predict_distribution(take_rows(X, test))
-            for fit, (_, test) in zip(self._fold_fits, folds, strict=True)
+            for fit, (_, test) in zip(self.fold_estimators_, folds, strict=True)
         ]
         self.fold_ = np.zeros(len(y), dtype=np.intp)
         for number, (_, test) in enumerate(folds):
             self.fold_[test] = number
-        self._fold_train = [train for train, _ in folds]
+        self.fold_training_ = [train for train, _ in folds]
         if self.shared_:
             predicted = Grouped(distributions, self.fold_)
-            _ORIGINS[predicted] = Origin(self, X, out_of_fold=True)
+            predicted.estimated_from = Origin(self, X, out_of_fold=True)
             return predicted
         marginals = [[distribution.marginal(j) for distribution in distributions] for j in range(y.k)]
         return Independent([Grouped(marginal, self.fold_) for marginal in marginals])
@@ -222,6 +233,12 @@ class Censoring(SurvivalEstimator):
         if self.cv < 2:
             raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {self.cv}.")
         return (GroupKFold if grouped else KFold)(self.cv, shuffle=True, random_state=self.random_state)
+
+
+def _numbers(rows: Any, X: Any) -> np.ndarray:
+    """Subjects that were chosen by indices, a slice or a mask, as indices."""
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    return np.atleast_1d(np.arange(n)[rows if isinstance(rows, slice) else to_numpy(rows)])
 
 
 # ---- atoms of the censoring time -------------------------------------------------------------

@@ -17,7 +17,6 @@ _DRAWS = 4000
 _BREAKS = 25
 
 
-
 def expect_kept(rules: Sequence[Callable[[Any], None]], subject: Any, name: str, kind: str) -> None:
     """Raise an AssertionError with every rule that the subject breaks; a rule is named by its docstring."""
     broken = [f"- {rule.__doc__} {found}" for rule in rules if (found := _broken(rule, subject))]

@@ -194,6 +194,16 @@ def fitting(c: Candidate) -> None:
     assert np.array_equal(event, c.y.event), "The events of y are changed."
 
 
+def order_of_arguments(c: Candidate) -> None:
+    """The arguments of fit are X, y and, where it takes weights, sample_weight, in this order."""
+    parameters = inspect.signature(c.estimator.fit).parameters.values()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [parameter.name for parameter in parameters if parameter.kind in positional]
+    assert names[2:3] in ([], ["sample_weight"]), (
+        f"fit: got {', '.join(names)}, expected X, y, sample_weight; make other arguments keyword-only."
+    )
+
+
 def forecasts(c: Candidate) -> None:
     """predict_distribution gives a distribution that keeps the contract, one per row or one for all rows."""
     assert isinstance(c.distribution, Distribution), (
@@ -352,6 +362,7 @@ RULES: tuple[EstimatorRule, ...] = (
     parameters,
     unfitted,
     fitting,
+    order_of_arguments,
     forecasts,
     rows,
     repetition,
