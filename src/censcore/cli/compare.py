@@ -27,7 +27,7 @@ from censcore.cli.options import (
     words,
 )
 from censcore.cli.predictions import COLUMNS_HELP, column, forecasts_of, outcome_of, read_table
-from censcore.evaluation.catalogue import DEFAULT_SCORES
+from censcore.evaluation.case_scores import DEFAULT_SCORES
 
 __all__ = ["compare"]
 
