@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from censcore.estimators._batches import Batches
+from censcore.estimators.neural.batches import Batches
 from censcore.exceptions import InvalidInputError
 
 

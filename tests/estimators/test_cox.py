@@ -8,7 +8,7 @@ import pytest
 import censcore as cs
 from censcore.distributions import ProportionalHazards
 from censcore.estimators import CoxRegression
-from censcore.estimators._risk_sets import RiskSets, score_of
+from censcore.estimators.cox_equations import RiskSets, score_of
 from censcore.exceptions import InvalidInputError, NotFittedError
 
 

@@ -262,7 +262,7 @@ def test_groups_stay_on_one_side_and_apart_in_batches(monkeypatch):
         seen.update(rows=rows, validation=validation, groups=groups)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("censcore.estimators.neural.train", look)
+    monkeypatch.setattr("censcore.estimators.neural.estimator.train", look)
     covariates = np.column_stack([groups, DATA.X])
     with pytest.raises(KeyboardInterrupt):
         cs.CensoredEngression(**SMALL).fit(covariates, DATA.y, censoring=DISTRIBUTION, groups=groups)

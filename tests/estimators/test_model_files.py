@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from censcore.estimators.model_files import read_model_file, write_model_file
+from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.exceptions import ModelFileError
 
 

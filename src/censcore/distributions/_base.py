@@ -47,6 +47,10 @@ class Distribution(ABC):
     #: What :meth:`_remember` keeps.
     _remembered: dict[str, Any]
 
+    #: Where an estimate came from, set by the estimator: an object with ``take(rows)``. None for a
+    #: distribution that was given, and for one derived from an estimate, other than by ``take`` and ``like``.
+    estimated_from: Any = None
+
     def _store(self, **arrays: Array) -> None:
         """Keep ``arrays`` (numbers, or arrays with the rows first) as ``_name`` in one array library."""
         xp = one_namespace(**arrays)
@@ -103,7 +107,7 @@ class Distribution(ABC):
     def _rebuilt(self, array: Callable[[Array], Array], distribution: Callable[[Any], Any]) -> Self:
         """The same kind of distribution, made of other arrays and other parts."""
         other = copy.copy(self)
-        other._remembered = {}
+        other._remembered, other.estimated_from = {}, None
         for name in self._arrays:
             setattr(other, name, array(getattr(self, name)))
         for name in self._distributions:
@@ -135,9 +139,16 @@ class Distribution(ABC):
         if isinstance(rows, slice) and (rows.step or 1) < 0:
             rows = np.arange(n)[rows]  # torch has no slices that run backwards
         rows = as_rows(rows)
-        return self._rebuilt(
+        taken = self._rebuilt(
             lambda array: array if array.shape[0] == 1 else array[rows], lambda part: part.take(rows)
         )
+        return taken._estimated_like(self, rows)
+
+    def _estimated_like(self, other: Distribution, rows: Any = None) -> Self:
+        """Notes that the distribution is the estimate ``other``, or that of some of its subjects."""
+        source = other.estimated_from
+        self.estimated_from = source if source is None or rows is None else source.take(rows)
+        return self
 
     def __getitem__(self, rows: Any) -> Self:
         return self.take(rows)
@@ -147,7 +158,7 @@ class Distribution(ABC):
 
     def like(self, array: Array) -> Self:
         """The same distributions in the library, on the device and in the dtype of ``array``."""
-        return self._map(lambda own: convert(own, array))._bound()
+        return self._map(lambda own: convert(own, array))._bound()._estimated_like(self)
 
     def _bound(self) -> Self:
         """Marks the distribution and its parts as belonging to an array library."""

@@ -86,7 +86,7 @@ class Grouped(Univariate):
         other = copy.copy(self)
         other._remembered = {}
         other._group, other._position = self._group[rows], self._position[rows]
-        return other
+        return other._estimated_like(self, rows)
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); still one distribution per group where ``tau`` is the same for all rows."""

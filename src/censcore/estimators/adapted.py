@@ -12,9 +12,9 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators._base import NotFitted, SurvivalEstimator, one_event_time
-from censcore.estimators._covariates import check_rows, check_weights
 from censcore.estimators.adapters import as_forecast
+from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
+from censcore.estimators.covariates import check_rows, check_weights
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from censcore.estimators._base import SurvivalEstimator
+from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import KaplanMeier

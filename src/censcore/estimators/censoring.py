@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import clone
@@ -13,32 +12,43 @@ from sklearn.base import clone
 from censcore._arrays import to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Distribution, Grouped, Independent
-from censcore.estimators._atoms import before, check_no_atoms, common_end, represents_atoms
-from censcore.estimators._base import SurvivalEstimator
-from censcore.estimators._covariates import check_rows, check_weights, fit_weighted, take_rows
-from censcore.estimators._subjects import SubjectKeys
 from censcore.estimators.adapted import Adapted
+from censcore.estimators.base import SurvivalEstimator
+from censcore.estimators.covariates import check_rows, check_weights, fit_weighted, take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["Censoring", "Origin", "origin_of"]
+__all__ = ["Censoring", "Origin"]
 
 
 class Origin(NamedTuple):
-    """The fitted estimator that predicted a censoring distribution, for which covariates, in folds or not."""
+    """Where an estimated censoring distribution came from: its attribute ``estimated_from``.
+
+    A comparison needs it to account for the estimation: which subjects the estimator was fitted to, and for
+    which covariates it predicted. The attribute is part of the distribution, so that copies, pickles and
+    other processes keep it.
+
+    Attributes
+    ----------
+    censoring : Censoring
+        The fitted estimator.
+    X : array, frame or None
+        Covariates of the subjects that it predicted for.
+    out_of_fold : bool
+        Whether each subject's distribution was fitted without the subject's fold.
+    """
 
     censoring: Censoring
     X: Any
     out_of_fold: bool
 
-
-_ORIGINS: WeakKeyDictionary[Distribution, Origin] = WeakKeyDictionary()
-
-
-def origin_of(distribution: Distribution) -> Origin | None:
-    """Where a predicted censoring distribution came from; None for any that was made or changed since."""
-    return _ORIGINS.get(distribution)
+    def take(self, rows: Any) -> Origin | None:
+        """The origin of the distributions of some subjects; None for folds, which belong to all subjects."""
+        if self.out_of_fold:
+            return None
+        return self if self.X is None else self._replace(X=take_rows(self.X, _numbers(rows, self.X)))
 
 
 class Censoring(SurvivalEstimator):
@@ -115,7 +125,7 @@ class Censoring(SurvivalEstimator):
         self._reference = y.time[:0]
         fits = [self._fit_flipped(X, part, sample_weight) for part in parts]
         self.estimators_, self.subjects_, self.ends_ = (list(found) for found in zip(*fits, strict=True))
-        self._trained_on = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
+        self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
         return self
 
     def _fit_flipped(
@@ -146,9 +156,9 @@ class Censoring(SurvivalEstimator):
         self._check_fitted()
         fitted = zip(self.estimators_, self.ends_, strict=True)
         parts = [self._up_to(end, estimator.predict_distribution(X)) for estimator, end in fitted]
-        # a copy, since estimators may keep what they predict, and an origin must not keep itself alive
+        # a copy, since an estimator may keep what it predicts
         predicted = copy.copy(parts[0]) if self.shared_ else Independent(parts)
-        _ORIGINS[predicted] = Origin(self, X, out_of_fold=False)
+        predicted.estimated_from = Origin(self, X, out_of_fold=False)
         return predicted
 
     def _up_to(self, end: float | None, predicted: Any) -> Any:
@@ -156,7 +166,7 @@ class Censoring(SurvivalEstimator):
         return predicted if end is None else predicted.like(self._reference).censor_at(end)
 
     def fit_predict_distribution(
-        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
     ) -> Distribution:
         """The censoring distribution for each row, fitted without the row's own fold where ``cv`` is given.
 
@@ -168,18 +178,18 @@ class Censoring(SurvivalEstimator):
         if self.cv is None:
             return self.predict_distribution(X)
         folds = self._folds(y, groups)
-        self._fold_fits = [self._fit_fold(X, y, sample_weight, train) for train, _ in folds]
+        self.fold_estimators_ = [self._fit_fold(X, y, sample_weight, train) for train, _ in folds]
         distributions: list[Any] = [
             fit.predict_distribution(take_rows(X, test))
-            for fit, (_, test) in zip(self._fold_fits, folds, strict=True)
+            for fit, (_, test) in zip(self.fold_estimators_, folds, strict=True)
         ]
         self.fold_ = np.zeros(len(y), dtype=np.intp)
         for number, (_, test) in enumerate(folds):
             self.fold_[test] = number
-        self._fold_train = [train for train, _ in folds]
+        self.fold_training_ = [train for train, _ in folds]
         if self.shared_:
             predicted = Grouped(distributions, self.fold_)
-            _ORIGINS[predicted] = Origin(self, X, out_of_fold=True)
+            predicted.estimated_from = Origin(self, X, out_of_fold=True)
             return predicted
         marginals = [[distribution.marginal(j) for distribution in distributions] for j in range(y.k)]
         return Independent([Grouped(marginal, self.fold_) for marginal in marginals])
@@ -223,3 +233,58 @@ class Censoring(SurvivalEstimator):
         if self.cv < 2:
             raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {self.cv}.")
         return (GroupKFold if grouped else KFold)(self.cv, shuffle=True, random_state=self.random_state)
+
+
+def _numbers(rows: Any, X: Any) -> np.ndarray:
+    """Subjects that were chosen by indices, a slice or a mask, as indices."""
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    return np.atleast_1d(np.arange(n)[rows if isinstance(rows, slice) else to_numpy(rows)])
+
+
+# ---- atoms of the censoring time -------------------------------------------------------------
+
+#: An atom: at least this many censored at one time, and this share of those at risk. An estimate that is
+#: smooth across it misses P(C > t) by up to half the share.
+FEWEST, SHARE = 5, 0.05
+
+
+def represents_atoms(estimator: Any) -> bool:
+    """Whether an estimator declares that it is consistent where the time has atoms."""
+    return bool(getattr(estimator, "represents_atoms", False))
+
+
+def common_end(flipped: RightCensored, weight: np.ndarray) -> float | None:
+    """The last time, if two or more subjects are censored there and nobody is seen later; otherwise None.
+
+    Everybody at risk at the last time is censored there, so that C never exceeds it.
+    """
+    time, event = to_numpy(flipped.time)[weight > 0], to_numpy(flipped.event)[weight > 0]
+    at_end = time == time.max()
+    return float(time.max()) if event[at_end].all() and at_end.sum() > 1 else None
+
+
+def before(end: float, flipped: RightCensored) -> RightCensored:
+    """The outcome of C' where C = min(C', end): at the end it is not over."""
+    return RightCensored(flipped.time, flipped.event & (flipped.time < end))
+
+
+def check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:
+    """Raise an error where censoring times have atoms that ``estimator`` would smooth over."""
+    time, event = to_numpy(flipped.time), to_numpy(flipped.event)
+    distinct, number = np.unique(time, return_inverse=True)
+    count = np.bincount(number, event & (weight > 0), minlength=len(distinct))
+    censored = np.bincount(number, event * weight, minlength=len(distinct))
+    at_risk = np.cumsum(np.bincount(number, weight, minlength=len(distinct))[::-1])[::-1]
+    atoms = np.nonzero((count >= FEWEST) & (censored >= SHARE * at_risk))[0]
+    if not atoms.size:
+        return
+    largest = atoms[np.argmax(censored[atoms] / at_risk[atoms])]
+    others = f" and {atoms.size - 1} more" if atoms.size > 1 else ""
+    raise InvalidInputError(
+        f"Censoring times have atoms: got {int(count[largest])} subjects censored at {distinct[largest]:g}, "
+        f"{censored[largest] / at_risk[largest]:.0%} of those at risk{others}; {type(estimator).__name__} "
+        f"does not represent atoms, and less than {SHARE:.0%} was expected at any time but a common end. Use "
+        "Censoring(KaplanMeier()), Censoring(KaplanMeier(stratify=...)) or Censoring(CoxRegression()), or, "
+        "if the times are rounded, record them to a finer unit. An estimator that represents atoms says so "
+        "by the attribute represents_atoms = True."
+    )

@@ -12,8 +12,8 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from censcore.distributions import Copula, Distribution, Independent, Weibull
-from censcore.estimators._standardised import Data, blocks
-from censcore.estimators.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.estimators.neural.standardised import Data, blocks
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["CopulaWeibull"]
@@ -41,7 +41,7 @@ class CopulaWeibull(LikelihoodEstimator):
         margins to please the copula, and this does not.
     epochs, batch_size, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
     validate_every, tolerance
-        How to train, see :class:`~censcore.estimators.training.Recipe`.
+        How to train, see :class:`~censcore.estimators.neural.Recipe`.
     validation_fraction, random_state, device, progress, checkpoint
         As for :class:`~censcore.CensoredEngression`.
 

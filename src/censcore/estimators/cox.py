@@ -8,12 +8,10 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions.proportional_hazards import ProportionalHazards
-from censcore.estimators._base import one_event_time
-from censcore.estimators._coefficients import CoefficientInference
-from censcore.estimators._covariates import check_rows, check_weights
-from censcore.estimators._design import Standardised, as_matrix
-from censcore.estimators._newton import find_root
-from censcore.estimators._risk_sets import PartialScore, RiskSets, score_of
+from censcore.estimators.base import one_event_time
+from censcore.estimators.covariates import as_matrix, check_rows, check_weights
+from censcore.estimators.cox_equations import PartialScore, RiskSets, score_of
+from censcore.estimators.regression import CoefficientInference, StandardisedColumns, find_root
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["CoxRegression"]
@@ -127,7 +125,7 @@ class CoxRegression(CoefficientInference):
         self._used = np.nonzero(weight > 0)[0]
         self._n = len(y)
         weight = weight[self._used]
-        columns = Standardised.of(covariates[self._used], weight, self)
+        columns = StandardisedColumns.of(covariates[self._used], weight, self)
         sets = RiskSets(to_numpy(y.time)[self._used], to_numpy(y.event)[self._used], weight)
         self._scale, self.center_ = columns.scale, columns.center
         self._score = self._solve(columns, weight, sets)
@@ -137,7 +135,7 @@ class CoxRegression(CoefficientInference):
         self._reference = y.time[:0]
         return self
 
-    def _solve(self, columns: Standardised, weight: np.ndarray, sets: RiskSets) -> PartialScore:
+    def _solve(self, columns: StandardisedColumns, weight: np.ndarray, sets: RiskSets) -> PartialScore:
         """The estimating equations at their solution; at zero where there is nothing to solve."""
         Z, kind = columns.Z[sets.order], score_of(self.ties)
         self._penalty = self.alpha / columns.scale**2

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from censcore._arrays import to_numpy
 from censcore.distributions import JointGrid
-from censcore.estimators.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
@@ -38,7 +38,7 @@ class JointGridModel(LikelihoodEstimator):
         Widths of hidden layers; empty for logits linear in x.
     epochs, batch_size, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
     validate_every, tolerance
-        How to train, see :class:`~censcore.estimators.training.Recipe`.
+        How to train, see :class:`~censcore.estimators.neural.Recipe`.
     validation_fraction, random_state, device, progress, checkpoint
         As for :class:`~censcore.CensoredEngression`.
 

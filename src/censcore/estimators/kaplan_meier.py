@@ -9,8 +9,8 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Grouped, Step, Univariate
-from censcore.estimators._base import SurvivalEstimator, one_event_time
-from censcore.estimators._covariates import check_rows, check_weights, column_of
+from censcore.estimators.base import SurvivalEstimator, one_event_time
+from censcore.estimators.covariates import check_rows, check_weights, column_of
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["KaplanMeier"]

@@ -9,11 +9,14 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Weibull
-from censcore.estimators._base import one_event_time
-from censcore.estimators._coefficients import CoefficientInference
-from censcore.estimators._covariates import check_rows, check_weights
-from censcore.estimators._design import Standardised, as_matrix
-from censcore.estimators._newton import Derivatives, maximise
+from censcore.estimators.base import one_event_time
+from censcore.estimators.covariates import as_matrix, check_rows, check_weights
+from censcore.estimators.regression import (
+    CoefficientInference,
+    Derivatives,
+    StandardisedColumns,
+    maximise,
+)
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["WeibullRegression"]
@@ -95,7 +98,7 @@ class WeibullRegression(CoefficientInference):
         self, X: np.ndarray, log_time: np.ndarray, event: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
         """Set the estimates and their covariance; give each subject's influence on them."""
-        columns = Standardised.of(X, weight, self)
+        columns = StandardisedColumns.of(X, weight, self)
         if not self.alpha and X.shape[1]:
             columns.check_collinear(weight, "WeibullRegression")
         mean = np.average(log_time, weights=weight)
@@ -116,13 +119,13 @@ class WeibullRegression(CoefficientInference):
         self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
         return weight[:, None] * _scores(theta, L, Z, event) @ by_theta.T
 
-    def _map_back(self, theta: np.ndarray, columns: Standardised, mean: float, spread: float) -> None:
+    def _map_back(self, theta: np.ndarray, columns: StandardisedColumns, mean: float, spread: float) -> None:
         a, gamma0, gamma = theta[0] / spread, theta[1], theta[2:] / columns.scale
         self.shape_ = float(a)
         self.coef_ = gamma / a
         self.intercept_ = float(mean + gamma0 / a - columns.center @ self.coef_)
 
-    def _slope(self, theta: np.ndarray, columns: Standardised, spread: float) -> np.ndarray:
+    def _slope(self, theta: np.ndarray, columns: StandardisedColumns, spread: float) -> np.ndarray:
         """Derivative of (coef_, intercept_, log shape_) by theta, which :meth:`_map_back` maps to them."""
         p = len(self.coef_)
         slope = np.zeros((p + 2, p + 2))

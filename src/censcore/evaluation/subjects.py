@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.estimators._covariates import check_rows, check_weights, take_rows
+from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
 

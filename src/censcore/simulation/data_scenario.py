@@ -14,7 +14,7 @@ from censcore.simulation.scenario import Scenario
 __all__ = ["DataScenario"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DataScenario(Scenario):
     """Covariates drawn from a data set with replacement; the distributions of T and C are those of fitted models.
 

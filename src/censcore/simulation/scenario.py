@@ -15,7 +15,7 @@ from censcore.outcomes import RightCensored
 __all__ = ["Sample", "Scenario"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """Data from a scenario, with what an analyst would never see beside them.
 
@@ -51,6 +51,13 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sample):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("X", "T", "C"))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, rows: Any) -> Sample:
         return Sample(self.X[rows], self.T[rows], self.C[rows])

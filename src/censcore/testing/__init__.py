@@ -2,6 +2,6 @@
 
 from censcore.testing.distributions import check_distribution
 from censcore.testing.estimators import check_estimator
-from censcore.testing.score import check_score
+from censcore.testing.scores import check_score
 
 __all__ = ["check_distribution", "check_estimator", "check_score"]

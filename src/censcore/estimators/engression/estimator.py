@@ -13,16 +13,16 @@ from torch import Tensor, nn
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble
-from censcore.estimators._covariates import check_weights
-from censcore.estimators._standardised import Data, Standardised, blocks, rows_of
+from censcore.estimators.covariates import check_weights
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
 from censcore.estimators.engression.time_scale import TRANSFORMS, TimeScale
-from censcore.estimators.engression.training_distribution import OBJECTIVES, TrainingLaw
-from censcore.estimators.history import History
-from censcore.estimators.neural import NeuralEstimator, pick_device
-from censcore.estimators.training import Callback, mix_seed
+from censcore.estimators.engression.training_censoring import OBJECTIVES, TrainingCensoring
+from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
+from censcore.estimators.neural.history import History
+from censcore.estimators.neural.standardised import Data, Standardised, blocks, rows_of
+from censcore.estimators.neural.training import Callback, mix_seed
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 from censcore.scores.energy import leave_out
@@ -63,7 +63,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         Rows per step; ``"auto"`` is 256, and an eighth of the rows (at least 32) where they are few.
     epochs, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
     validate_every, tolerance
-        How to train, see :class:`~censcore.estimators.training.Recipe`.
+        How to train, see :class:`~censcore.estimators.neural.Recipe`.
     validation_fraction : float
         Share of the rows held out for validation when ``fit`` gets no ``eval_set``; 0 for none.
     n_samples : int
@@ -221,7 +221,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self._forget()
         outcome = self._check_outcome(y)
         matrix = self._check_X(X, len(outcome), reset=True)
-        self._distribution = TrainingLaw.choose(self.objective, X, outcome, censoring)
+        self._distribution = TrainingCensoring.choose(self.objective, X, outcome, censoring)
         assert self._distribution.distribution is not None
         outcome = self._as_seen(outcome)
         groups = self._check_groups(groups, len(outcome))
@@ -398,7 +398,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         self._count = settings["generators"]
         self._times = TimeScale(self.time_transform, settings["unit"], tuple(settings["scale"]))
-        self._distribution = TrainingLaw(settings["censoring_choice"])
+        self._distribution = TrainingCensoring(settings["censoring_choice"])
 
 
 def _anything(y: RightCensored) -> Distribution:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import to_numpy
-from censcore.estimators._standardised import blocks
 from censcore.estimators.engression.generator import Generator
-from censcore.estimators.training import Rows
+from censcore.estimators.neural.standardised import blocks
+from censcore.estimators.neural.training import Rows
 from censcore.outcomes import RightCensored
 from censcore.scores._compatible import compatible_times, known_rows
 from censcore.scores._pairs import energy_loss

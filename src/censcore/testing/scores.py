@@ -14,8 +14,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Grouped, PointMass, Uniform, Weibull
 from censcore.outcomes import RightCensored
 from censcore.scores import mean_loss
-from censcore.testing._contract import expect_kept
-from censcore.testing._subject import close
+from censcore.testing.contract import close, expect_kept
 
 __all__ = ["check_score"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from censcore._arrays import as_rows, is_torch, to_numpy
 from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import CenscoreError, NoDensityError
-from censcore.testing._subject import Subject, close
+from censcore.testing.contract import Examined, close
 
 __all__ = ["selection"]
 
@@ -48,7 +48,7 @@ class _Questions:
         return _Questions(self.time[:, :, j : j + 1], self.level, self.event[:, j : j + 1], self.number)
 
 
-def selection(s: Subject) -> None:
+def selection(s: Examined) -> None:
     """take, however subjects are chosen, commutes with every public method; all parts follow the whole."""
     distribution = s.distribution
     assert len(distribution) == distribution.shape[0], (
@@ -102,7 +102,7 @@ def _as_numpy(rows: Any) -> Any:
     return to_numpy(rows) if is_torch(rows) else as_rows(rows)
 
 
-def _derived(s: Subject) -> Iterator[tuple[str, Callable[[Any, _Questions], Distribution]]]:
+def _derived(s: Examined) -> Iterator[tuple[str, Callable[[Any, _Questions], Distribution]]]:
     """What is made of a distribution: copies, coordinates, the first event, censored ones."""
     yield "like", lambda distribution, _: distribution.like(distribution._reference)
     yield "pickle", lambda distribution, _: pickle.loads(pickle.dumps(distribution.detach()))
@@ -120,7 +120,7 @@ def _derived(s: Subject) -> Iterator[tuple[str, Callable[[Any, _Questions], Dist
         yield "marginal(1)", lambda distribution, _: distribution.marginal(1)
 
 
-def _questions(s: Subject) -> _Questions:
+def _questions(s: Examined) -> _Questions:
     n, k = s.n if s.n > 1 else 3, s.distribution.k
     rng = np.random.default_rng(s.seed)
     level = s.rounded(np.clip(_LEVELS + rng.uniform(-0.05, 0.05, (n, len(_LEVELS))), 0.01, 0.99))
@@ -134,7 +134,7 @@ def _questions(s: Subject) -> _Questions:
     return _Questions(s.rounded(moved), level, event, s.rounded(np.full(n, np.median(moved))))
 
 
-def _answers(s: Subject, distribution: Any, asked: _Questions, few: bool = False) -> Answers:
+def _answers(s: Examined, distribution: Any, asked: _Questions, few: bool = False) -> Answers:
     """What the distribution says of each subject; an error of this package is an answer too, by its name."""
     found: Answers = {"shape": np.asarray(distribution.shape[1:])}
     for word, arguments in _words(distribution, asked, few).items():
@@ -168,7 +168,7 @@ def _words(distribution: Any, asked: _Questions, few: bool) -> dict[str, tuple[A
     return words
 
 
-def _same(s: Subject, got: Answers, of_all: Answers, rows: Any, what: str) -> None:
+def _same(s: Examined, got: Answers, of_all: Answers, rows: Any, what: str) -> None:
     assert got.keys() == of_all.keys(), f"{what}: {sorted(got)} instead of {sorted(of_all)}."
     for word, expected in of_all.items():
         found = got[word]
@@ -183,7 +183,7 @@ def _same(s: Subject, got: Answers, of_all: Answers, rows: Any, what: str) -> No
         close(found, chosen, 1e4 * s.eps, f"{what}: {word}", scale=1e-3)
 
 
-def _expect_draws(s: Subject) -> None:
+def _expect_draws(s: Examined) -> None:
     """Draws of chosen subjects follow the distributions of these subjects."""
     n = s.n
     rows = np.arange(n)[::-1]

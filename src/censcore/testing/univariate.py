@@ -10,7 +10,7 @@ import numpy as np
 from censcore._numerics import integrate_panels
 from censcore.distributions import Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
-from censcore.testing._subject import Rule, Subject, close
+from censcore.testing.contract import Examined, Rule, close
 
 __all__ = ["RULES"]
 
@@ -18,11 +18,11 @@ _AT_TIMES = ("sf", "cdf", "sf_left", "logsf")
 _AT_LEVELS = ("icdf", "isf")
 
 
-def _words(s: Subject) -> tuple[str, ...]:
+def _words(s: Examined) -> tuple[str, ...]:
     return (*_AT_TIMES, "logpdf") if s.distribution.has_density else _AT_TIMES
 
 
-def shapes(s: Subject) -> None:
+def shapes(s: Examined) -> None:
     """A number or (n,) gives (n,), (1, q) or (n, q) gives (n, q), with the same values."""
     rows = s.n if s.n > 1 else 3
     for word in (*_words(s), *_AT_LEVELS):
@@ -51,7 +51,7 @@ def shapes(s: Subject) -> None:
         assert s.ask(word).shape == (s.n,), f"{word}() is not (n,)."
 
 
-def probabilities(s: Subject) -> None:
+def probabilities(s: Examined) -> None:
     """P(T <= t) + P(T > t) = 1, both in [0, 1] and monotone, with the right values at the ends."""
     sf, cdf, left = (s.ask(word, s.times) for word in ("sf", "cdf", "sf_left"))
     close(sf + cdf, np.ones_like(sf), 16 * s.eps, "cdf + sf")
@@ -74,7 +74,7 @@ def _tied(times: np.ndarray) -> bool:
     return bool((np.diff(times, axis=1) == 0).any())
 
 
-def logarithms(s: Subject) -> None:
+def logarithms(s: Examined) -> None:
     """Logarithms agree with what they are the logarithms of."""
     sf = s.ask("sf", s.times)
     with np.errstate(divide="ignore"):
@@ -90,7 +90,7 @@ def logarithms(s: Subject) -> None:
     assert (logsf[sf == 0] < np.log(np.finfo(s.dtype).tiny) + 4).all(), "logsf is too large where sf is 0."
 
 
-def left_limits(s: Subject) -> None:
+def left_limits(s: Examined) -> None:
     """Survival is right-continuous, and sf_left is its limit from the left, at every break and elsewhere."""
     t = s.times
     after = np.nextafter(t.astype(s.dtype), np.asarray(np.inf, s.dtype)).astype(np.float64)
@@ -100,7 +100,7 @@ def left_limits(s: Subject) -> None:
     close(s.ask("sf", before), s.ask("sf_left", t), tolerance, "sf just before t against sf_left", scale=1.0)
 
 
-def quantiles(s: Subject) -> None:
+def quantiles(s: Examined) -> None:
     """Quantiles are generalized inverses: F(Q(p)) >= p, F(Q(p)-) <= p, Q(F(t)) <= t, and so for isf."""
     slack = 64 * s.eps
     p = s.levels
@@ -126,7 +126,7 @@ def quantiles(s: Subject) -> None:
     _return_from_levels(s)
 
 
-def _return_from_levels(s: Subject) -> None:
+def _return_from_levels(s: Examined) -> None:
     cdf, sf = s.ask("cdf", s.times), s.ask("sf", s.times)
     reach = s.times * (1 + max(1e-4, 1e3 * s.eps))
     # far on, the level no longer tells the time: only isf can, and early on only icdf; where the distribution is flat
@@ -136,7 +136,7 @@ def _return_from_levels(s: Subject) -> None:
     assert (s.ask("isf", above) <= reach)[sf <= 0.9].all(), "isf(sf(t)) > t."
 
 
-def quantiles_at_the_ends(s: Subject) -> None:
+def quantiles_at_the_ends(s: Examined) -> None:
     """icdf(0) = isf(1) = 0, icdf(1) = isf(0) is the end of the support, and isf reaches far into the tail."""
     close(s.ask("icdf", 0.0), np.zeros(s.n), 0.0, "icdf(0)")
     close(s.ask("isf", 1.0), np.zeros(s.n), 0.0, "isf(1)")
@@ -157,7 +157,7 @@ def quantiles_at_the_ends(s: Subject) -> None:
     assert reached.all(), "sf(isf(p)) > p for p down to 1e-30."
 
 
-def derived_routes(s: Subject) -> None:
+def derived_routes(s: Examined) -> None:
     """Closed forms agree with what the base class derives from the survival function alone."""
     distribution = s.distribution
     levels = s.levels * 0.9973  # off the levels of jumps, which the base class meets up to rounding only
@@ -190,7 +190,7 @@ class _Calls:
         return self._formula(*self._args)
 
 
-def integral(s: Subject) -> None:
+def integral(s: Examined) -> None:
     """integrated_sf is additive, agrees with quadrature, and is infinite with mass at infinity."""
     t = s.times
     zero = np.zeros_like(t[:, :1])
@@ -216,7 +216,7 @@ def integral(s: Subject) -> None:
     assert np.isinf(mean)[s.ask("mass_at_infinity") > 0].all(), "mean() is finite despite mass at infinity."
 
 
-def _quadrature(s: Subject, f: Callable[[np.ndarray], np.ndarray], edges: np.ndarray) -> np.ndarray:
+def _quadrature(s: Examined, f: Callable[[np.ndarray], np.ndarray], edges: np.ndarray) -> np.ndarray:
     """The integral of f between consecutive edges (n, q), of which breaks are some, on panels that grow."""
     a, b = edges[:, :-1, None], edges[:, 1:, None]
     pieces = np.arange(17) / 16
@@ -226,7 +226,7 @@ def _quadrature(s: Subject, f: Callable[[np.ndarray], np.ndarray], edges: np.nda
     return integrate_panels(f, low, high).reshape(len(edges), -1, 16).sum(axis=2)
 
 
-def density(s: Subject) -> None:
+def density(s: Examined) -> None:
     """The density is the slope of the distribution function; without one, logpdf is a NoDensityError."""
     if not s.distribution.has_density:
         try:
@@ -245,7 +245,7 @@ def density(s: Subject) -> None:
         close(got, s.ask(word, t), 8 * s.eps, f"log_likelihood against {word}")
 
 
-def conditional_quantiles(s: Subject) -> None:
+def conditional_quantiles(s: Examined) -> None:
     """Given T >= y, icdf_beyond(y, p) is the first t >= y with P(T <= t | T >= y) >= p."""
     slack = 1e2 * s.eps
     for y in (s.times[:, 0], s.times_of_levels[:, 4], s.times_of_levels[:, -1], s.times[:, -1]):
@@ -270,7 +270,7 @@ def conditional_quantiles(s: Subject) -> None:
         close(s.ask("icdf_beyond", y, 0.0), y, 8 * s.eps, "icdf_beyond(y, 0)")
 
 
-def simulation(s: Subject) -> None:
+def simulation(s: Examined) -> None:
     """Draws are non-negative and follow sf, sf_left, the mass at infinity and the integral of sf."""
     draws = s.draws
     assert draws.shape[0] == s.n, f"sample(m) has {draws.shape[0]} rows, not {s.n}."
@@ -285,7 +285,7 @@ def simulation(s: Subject) -> None:
     s.expect_mean(np.minimum(draws[:, :, None], limit) / limit, expected, "integrated_sf(0, t) = E min(T, t)")
 
 
-def censoring(s: Subject) -> None:
+def censoring(s: Examined) -> None:
     """censor_at(tau) is the distribution of min(T, tau)."""
     tau = s.times_of_levels[:, 4]
     cut = s.distribution.censor_at(s.own(tau))
@@ -322,7 +322,7 @@ def censoring(s: Subject) -> None:
     )
 
 
-def one_coordinate(s: Subject) -> None:
+def one_coordinate(s: Examined) -> None:
     """A distribution of one time is its own first event and its own coordinate 0; it has no other."""
     assert s.distribution.k == 1, f"k is {s.distribution.k}."
     for distribution in (s.distribution.first(), s.distribution.marginal(0)):
@@ -335,7 +335,7 @@ def one_coordinate(s: Subject) -> None:
     _refused(lambda: s.distribution.marginal(1), "marginal(1)")
 
 
-def refusals(s: Subject) -> None:
+def refusals(s: Examined) -> None:
     """NaN, levels outside [0, 1], a > b, negative tau, no draws and shapes that do not fit are refused."""
     distribution = s.distribution
     for word in _words(s):

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.estimators._batches import Batches
-from censcore.estimators._standardised import Data
+from censcore.estimators.neural.batches import Batches
+from censcore.estimators.neural.standardised import Data
 
 __all__ = ["GraphedEpochs", "fits_on_device"]
 

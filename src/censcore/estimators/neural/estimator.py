@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 from censcore._arrays import to_numpy
-from censcore.estimators._base import NotFitted, SurvivalEstimator
-from censcore.estimators._standardised import Data, Standardised, moments
-from censcore.estimators.history import History
-from censcore.estimators.model_files import read_model_file, write_model_file
-from censcore.estimators.recipe import Recipe
-from censcore.estimators.training import Callback, Task, rank_and_scenario, same_everywhere, train
+from censcore.estimators.base import NotFitted, SurvivalEstimator
+from censcore.estimators.neural.history import History
+from censcore.estimators.neural.model_files import read_model_file, write_model_file
+from censcore.estimators.neural.recipe import Recipe
+from censcore.estimators.neural.standardised import Data, Standardised, moments
+from censcore.estimators.neural.training import Callback, Task, rank_and_processes, same_everywhere, train
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 
@@ -31,9 +31,9 @@ def pick_device(device: str) -> torch.device:
         return _named_device(device)
     if not torch.cuda.is_available():
         return torch.device("cpu")
-    rank, scenario = rank_and_scenario()
+    rank, processes = rank_and_processes()
     own = int(os.environ.get("LOCAL_RANK", rank))
-    return torch.device("cuda", own) if scenario > 1 else torch.device("cuda")
+    return torch.device("cuda", own) if processes > 1 else torch.device("cuda")
 
 
 def _named_device(device: str) -> torch.device:

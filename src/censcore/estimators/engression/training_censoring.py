@@ -16,7 +16,7 @@ from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["OBJECTIVES", "TrainingLaw"]
+__all__ = ["OBJECTIVES", "TrainingCensoring"]
 
 OBJECTIVES = ("censored", "naive", "latent")
 
@@ -30,7 +30,7 @@ _log = logging.getLogger("censcore")
 
 
 @dataclass(frozen=True)
-class TrainingLaw:
+class TrainingCensoring:
     """A censoring distribution and its origin.
 
     Attributes

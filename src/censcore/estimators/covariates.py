@@ -10,7 +10,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import check_positive
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["check_rows", "check_weights", "column_of", "fit_weighted", "take_rows"]
+__all__ = ["as_matrix", "check_rows", "check_weights", "column_of", "fit_weighted", "take_rows"]
 
 
 def check_rows(X: Any, n: int) -> None:
@@ -89,3 +89,42 @@ def _takes_weights(estimator: Any) -> bool:
     return "sample_weight" in parameters or any(
         parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
     )
+
+
+def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
+    """X as an (n, p) matrix in double precision, None for no covariates.
+
+    Sets (``reset=True``) or checks ``n_features_in_`` and ``feature_names_in_``.
+    """
+    from sklearn.utils.validation import validate_data
+
+    if X is None or (hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0):
+        if not reset and estimator.n_features_in_:
+            raise InvalidInputError(
+                f"This {type(estimator).__name__} was fitted with {estimator.n_features_in_} covariates; "
+                "got none."
+            )
+        if reset:
+            estimator.n_features_in_ = 0
+            vars(estimator).pop("feature_names_in_", None)
+        return None
+    if not reset and estimator.n_features_in_ == 0:
+        return None
+    _check_categories(X)
+    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X)  # sparse: scikit-learn refuses
+    return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
+
+
+def _check_categories(X: Any) -> None:
+    if not hasattr(X, "columns"):
+        return
+    import narwhals as nw
+
+    schema = nw.from_native(X, eager_only=True).schema
+    bad = [name for name, kind in schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]
+    if bad:
+        kinds = ", ".join(f"{name!r} ({schema[name]})" for name in bad[:10])
+        raise InvalidTypeError(
+            f"X must hold numbers; these columns do not: {kinds}. Encode categories first, for instance by "
+            "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline."
+        )

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from censcore.exceptions import InvalidInputError, NoDensityError
-from censcore.testing._subject import Rule, Subject, close
+from censcore.testing.contract import Examined, Rule, close
 
 __all__ = ["RULES"]
 
 
-def _times(s: Subject) -> np.ndarray:
+def _times(s: Examined) -> np.ndarray:
     """Finite positive times (n, q, k): the draws of each coordinate at a few levels, a little moved."""
     return s.rounded(_levels_of(s.draws).transpose(1, 0, 2) * 1.0137 + 1e-3)
 
@@ -25,7 +25,7 @@ def _levels_of(draws: np.ndarray) -> np.ndarray:
     return np.nanquantile(usable, [0.1, 0.35, 0.6, 0.85], axis=1)
 
 
-def coordinates(s: Subject) -> None:
+def coordinates(s: Examined) -> None:
     """marginal(j) is the distribution of the j-th time: draws follow it."""
     times = _times(s)
     for j in range(s.distribution.k):
@@ -48,7 +48,7 @@ def coordinates(s: Subject) -> None:
     )
 
 
-def first_event(s: Subject) -> None:
+def first_event(s: Examined) -> None:
     """first() is the distribution of the smallest time: draws follow it, in survival, integral and quantiles."""
     distribution = s.distribution.first()
     earliest = s.draws.min(axis=2)
@@ -74,7 +74,7 @@ def first_event(s: Subject) -> None:
     assert reached.all(), "F(icdf(p)) < p for first()."
 
 
-def survival(s: Subject) -> None:
+def survival(s: Examined) -> None:
     """The likelihood of rows censored in every coordinate is the probability that all times are later."""
     times = _times(s)
     nothing = np.zeros((s.n, s.distribution.k), dtype=bool)
@@ -88,7 +88,7 @@ def survival(s: Subject) -> None:
         s.expect_mean(later.astype(float), np.exp(value)[:, None], "survival of all coordinates")
 
 
-def likelihood(s: Subject) -> None:
+def likelihood(s: Examined) -> None:
     """With events, the likelihood is the slope of survival in their coordinates."""
     if s.eps > 1e-10:
         return  # differences need double precision
@@ -108,7 +108,7 @@ def likelihood(s: Subject) -> None:
             close(value, _slope(s, t, events), 1e-3, f"log_likelihood with events in {events}", scale=1e-6)
 
 
-def _slope(s: Subject, t: np.ndarray, events: tuple[int, ...]) -> np.ndarray:
+def _slope(s: Examined, t: np.ndarray, events: tuple[int, ...]) -> np.ndarray:
     """Mixed central difference of the survival function in the coordinates ``events``."""
     nothing = np.zeros_like(t, dtype=bool)
     total = np.zeros(s.n)
@@ -121,7 +121,7 @@ def _slope(s: Subject, t: np.ndarray, events: tuple[int, ...]) -> np.ndarray:
     return total / np.prod([2e-4 * t[:, j] for j in events], axis=0)
 
 
-def censoring(s: Subject) -> None:
+def censoring(s: Examined) -> None:
     """censor_at(tau), tau a number, (n,) or (n, k), is the distribution of min(T_j, tau_j)."""
     tau = _times(s)[:, 2]
     for limit in (float(tau.max()), tau[:, 0], tau):
@@ -143,7 +143,7 @@ def censoring(s: Subject) -> None:
         assert (draws <= limits[:, None, :] * (1 + 4 * s.eps)).all(), "A draw of censor_at(tau) exceeds tau."
 
 
-def refusals(s: Subject) -> None:
+def refusals(s: Examined) -> None:
     """NaN, negative times, a wrong number of columns, coordinates out of range and no draws are refused."""
     k = s.distribution.k
     event = np.zeros((s.n, k), dtype=bool)

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators._covariates import check_weights
-from censcore.estimators._standardised import Data, Standardised, rows_of
-from censcore.estimators.neural import NeuralEstimator, pick_device
-from censcore.estimators.training import Callback, Rows
+from censcore.estimators.covariates import check_weights
+from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
+from censcore.estimators.neural.standardised import Data, Standardised, rows_of
+from censcore.estimators.neural.training import Callback, Rows
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 

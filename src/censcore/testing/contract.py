@@ -1,8 +1,8 @@
-"""A distribution under examination: asked in NumPy whatever library it lives in."""
+"""How a contract is checked: every rule is applied, and all that are broken are reported together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,14 +10,32 @@ import numpy as np
 
 from censcore._arrays import convert, to_numpy
 
-__all__ = ["Rule", "Subject", "close"]
+__all__ = ["Examined", "Rule", "close", "expect_kept"]
 
 _LEVELS = np.array([1e-6, 0.01, 0.1, 0.25, 0.5, 0.6, 0.8, 0.95, 0.999])
 _DRAWS = 4000
 _BREAKS = 25
 
 
-class Subject:
+def expect_kept(rules: Sequence[Callable[[Any], None]], subject: Any, name: str, kind: str) -> None:
+    """Raise an AssertionError with every rule that the subject breaks; a rule is named by its docstring."""
+    broken = [f"- {rule.__doc__} {found}" for rule in rules if (found := _broken(rule, subject))]
+    if broken:
+        raise AssertionError(f"{name} breaks the contract of {kind}:\n" + "\n".join(broken))
+
+
+def _broken(rule: Callable[[Any], None], subject: Any) -> str:
+    """What is wrong with the subject by this rule; empty if nothing is."""
+    try:
+        rule(subject)
+    except AssertionError as error:
+        return " ".join(str(error).split())
+    except Exception as error:  # a rule that cannot even be asked is broken, whatever the reason
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+class Examined:
     """A distribution with the times and levels at which it is examined."""
 
     def __init__(self, distribution: Any, rtol: float | None, seed: int) -> None:
@@ -92,7 +110,7 @@ class Subject:
         assert (off < 6).all(), f"{what}: simulation is {off.max():.1f} standard errors away."
 
 
-Rule = Callable[[Subject], None]
+Rule = Callable[[Examined], None]
 
 
 def close(

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.estimators._batches import Batches
-from censcore.estimators._cuda_graph import GraphedEpochs, fits_on_device
-from censcore.estimators._standardised import Data, Standardised, blocks
-from censcore.estimators.history import Epoch, History, ProgressBar
-from censcore.estimators.model_files import read_model_file, write_model_file
-from censcore.estimators.recipe import Recipe
+from censcore.estimators.neural.batches import Batches
+from censcore.estimators.neural.cuda_graphs import GraphedEpochs, fits_on_device
+from censcore.estimators.neural.history import Epoch, History, ProgressBar
+from censcore.estimators.neural.model_files import read_model_file, write_model_file
+from censcore.estimators.neural.recipe import Recipe
+from censcore.estimators.neural.standardised import Data, Standardised, blocks
 from censcore.exceptions import InvalidInputError, ModelFileError
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "Rows",
     "Task",
     "mix_seed",
-    "rank_and_scenario",
+    "rank_and_processes",
     "same_everywhere",
     "train",
 ]
@@ -81,7 +81,7 @@ def train(
         What is trained.
     rows, validation : mappings of tensors with the rows first
         Data. An entry ``"weight"`` weighs rows. They may stay in CPU memory, and covariates in a mapped file
-        (:class:`~censcore.estimators._standardised.Standardised`): batches travel to the device.
+        (:class:`~censcore.estimators.neural.standardised.Standardised`): batches travel to the device.
     recipe : Recipe
         How.
     seed : int
@@ -133,14 +133,14 @@ class _Run:
     ) -> None:
         self.task, self.rows, self.validation, self.recipe = task, rows, validation, recipe
         self.seed, self.device = seed, device
-        self.rank, self.scenario = rank_and_scenario()
+        self.rank, self.processes = rank_and_processes()
         n = len(next(iter(rows.values())))
         self.batches = Batches(n, recipe.batch_size, groups)
         self.network = task.network.to(device)
         self.parallel = (
-            nn.parallel.DistributedDataParallel(self.network) if self.scenario > 1 else self.network
+            nn.parallel.DistributedDataParallel(self.network) if self.processes > 1 else self.network
         )
-        captured = captured and self.scenario == 1 and device.type == "cuda"
+        captured = captured and self.processes == 1 and device.type == "cuda"
         self.optimizer = _optimizer(self.network, recipe, device if captured else None)
         self.averaged = _clone(self.network)
         self.best = _clone(self.network)
@@ -243,20 +243,20 @@ class _Run:
         random = self.task.draw(len(index), generator, self.device)
         weight = batch.get("weight", torch.ones(len(index), device=self.device))
         size = weight.sum()
-        share = slice(self.rank, None, self.scenario)
+        share = slice(self.rank, None, self.processes)
         losses = self.task.loss(
             self.parallel, {n: v[share] for n, v in batch.items()}, {n: v[share] for n, v in random.items()}
         )
         loss = (losses * weight[share]).sum() / size
         self.optimizer.zero_grad(set_to_none=True)
         # DistributedDataParallel averages gradients over processes; the loss of the whole batch is their sum
-        (loss * self.scenario).backward()
+        (loss * self.processes).backward()
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         self.optimizer.step()
         self.steps += 1
         _average(self.averaged, self.network, self.recipe.averaging, self.steps)
-        return _sum_over_processes(loss.detach(), self.scenario), size
+        return _sum_over_processes(loss.detach(), self.processes), size
 
     @torch.no_grad()
     def validate(self) -> Tensor:
@@ -282,7 +282,7 @@ class _Run:
 
     def leave_the_others(self) -> None:
         """Free the link between processes now: it must not outlive the process group, or torch aborts."""
-        if self.scenario > 1:
+        if self.processes > 1:
             self.parallel = self.network
             gc.collect()
 
@@ -399,7 +399,7 @@ def mix_seed(seed: int, part: int) -> int:
     return int(np.random.SeedSequence([seed, part + 1]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def rank_and_scenario() -> tuple[int, int]:
+def rank_and_processes() -> tuple[int, int]:
     """The number of this process and the number of processes; (0, 1) without a process group."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
@@ -408,14 +408,14 @@ def rank_and_scenario() -> tuple[int, int]:
 
 def same_everywhere(number: int) -> int:
     """The number that the first process came with."""
-    if rank_and_scenario()[1] == 1:
+    if rank_and_processes()[1] == 1:
         return number
     shared = [number]
     torch.distributed.broadcast_object_list(shared)
     return shared[0]
 
 
-def _sum_over_processes(value: Tensor, scenario: int) -> Tensor:
-    if scenario > 1:
+def _sum_over_processes(value: Tensor, processes: int) -> Tensor:
+    if processes > 1:
         torch.distributed.all_reduce(value)
     return value
