@@ -90,8 +90,8 @@ def test_influence_of_training_subjects_is_what_leaving_them_out_does(data, cens
     (x, y), (x_train, y_train) = data
     found = compare(x, y, censoring, train=(x_train, y_train))
     before = found.frame().query("~proper and model == 'sharp'")
-    keys = range(len(found._discrimination.measures))
-    influence = np.column_stack([found._discrimination.values[0, "sharp", k].influence[:, 0] for k in keys])
+    keys = range(len(found.pair_measures.measures))
+    influence = np.column_stack([found.pair_measures.values[0, "sharp", k].influence[:, 0] for k in keys])
     n_train = len(y_train)
     xi = influence[-n_train:]
     some = np.arange(0, n_train, 6)

@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore.distributions import Distribution
 from censcore.evaluation.case_scores import Case
-from censcore.evaluation.inference import Estimate, row_influence
+from censcore.evaluation.inference import Estimate
 from censcore.evaluation.losses import Losses, Means, Subset, track
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Clusters
@@ -49,7 +49,7 @@ def means_by_refitting(
     for (model, name), found in losses.values.items():
         q = found.shape[1]
         for s, subset in enumerate(subsets):
-            mean = row_influence(found, subset.weight, clusters.scored)
+            mean = Estimate.of_mean(found, subset.weight, clusters.scored)
             of_mean = spread[:, start + s * q : start + (s + 1) * q]
             influence = of_mean if clusters.overlap else np.concatenate([mean.influence, of_mean])
             values[s, model, name] = Estimate(mean.value, influence)

@@ -5,7 +5,9 @@ Descriptive, not proper: they ignore calibration, and a forecast may gain by dep
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,35 +31,59 @@ Key = tuple[int, str, int]
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A share of pairs by name: of all pairs, or of cases and controls at a time."""
+class Measure(ABC):
+    """A share of pairs that a forecast ranks rightly."""
 
-    name: str
+    name: ClassVar[str]
+    title: ClassVar[str]
+    axis: ClassVar[str] = ""
+    #: Whether pairs have weights that depend on the censoring distribution.
+    weighted: ClassVar[bool] = True
+
     at_time: float = np.nan
-
-    @property
-    def axis(self) -> str:
-        """What it is taken at."""
-        return "time" if self.name == "auc" else ""
 
     def at(self, case: Case) -> np.ndarray:
         """Its one time; NaN without any."""
         return np.array([self.at_time])
 
-    @property
-    def weighted(self) -> bool:
-        """Whether pairs have weights that depend on the censoring distribution."""
-        return self.name != "concordance:harrell"
-
+    @abstractmethod
     def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
         """The pairs of some subjects, ranked by the forecast."""
-        F, n = case.F.marginal(0), len(case.y)
-        if self.name == "auc":
-            risk = np.broadcast_to(to_numpy(F.cdf(self.at_time)), (n,))
-            return cases_and_controls(case.y, risk, case.C, self.at_time, subjects=subjects)
-        risk = -np.broadcast_to(to_numpy(F.integrated_sf(0.0, case.horizon)), (n,))
+
+
+class UnoConcordance(Measure):
+    """Concordance of the expected time up to the horizon, with inverse-probability weights."""
+
+    name = "concordance:uno"
+    title = "concordance, uno"
+
+    def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
+        """The comparable pairs."""
+        expected = to_numpy(case.F.marginal(0).integrated_sf(0.0, case.horizon))
+        risk = -np.broadcast_to(expected, (len(case.y),))
         C = case.C if self.weighted else None
         return comparable_pairs(case.y, risk, C, horizon=case.horizon, subjects=subjects)
+
+
+class HarrellConcordance(UnoConcordance):
+    """The same without weights."""
+
+    name = "concordance:harrell"
+    title = "concordance, harrell"
+    weighted = False
+
+
+class DynamicAUC(Measure):
+    """The area under the curve of F(t) between cases, who have had the event by t, and controls."""
+
+    name = "auc"
+    title = "auc"
+    axis = "time"
+
+    def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
+        """The pairs of a case and a control."""
+        risk = np.broadcast_to(to_numpy(case.F.marginal(0).cdf(self.at_time)), (len(case.y),))
+        return cases_and_controls(case.y, risk, case.C, self.at_time, subjects=subjects)
 
 
 @dataclass(frozen=True)
@@ -81,8 +107,8 @@ def discriminate(
     """Concordance of the expected time up to the horizon, and AUC of F(t), in all subsets."""
     first = next(iter(cases.values()))
     clusters = Clusters.of(len(first.y), censoring.n_train, groups, train_groups, censoring.shared.pairs)
-    names = ("concordance:harrell", "concordance:uno")
-    measures = [*map(Measure, names), *(Measure("auc", float(t)) for t in first.times)]
+    at_times = (DynamicAUC(float(t)) for t in first.times)
+    measures = [HarrellConcordance(), UnoConcordance(), *at_times]
     found = Discrimination(measures)
     for model, case in cases.items():
         pieces = [part.cases(case) for part in censoring.parts]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from censcore.evaluation.case_scores import Case, CaseScore
-from censcore.evaluation.inference import Estimate, row_influence
+from censcore.evaluation.inference import Estimate
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Clusters
 from censcore.exceptions import (
@@ -120,9 +120,9 @@ def mean_with_influence(
 ) -> Estimate:
     """A weighted mean of losses with influences per independent cluster, xi (n_train, q) being those of C."""
     if not len(xi):
-        return row_influence(losses, weight, clusters.scored)
+        return Estimate.of_mean(losses, weight, clusters.scored)
     added, apart = clusters.split(xi)
-    mean = row_influence(losses, weight, clusters.scored, added)
+    mean = Estimate.of_mean(losses, weight, clusters.scored, added)
     return Estimate(mean.value, np.concatenate([mean.influence, apart]))
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from censcore.evaluation.inference import MINIMUM_EVENTS
+from censcore.evaluation.tables import CANNOT_TELL, NOT_AVAILABLE, Line, mean_lines
 
 if TYPE_CHECKING:
+    from censcore.evaluation.case_scores import CaseScore
     from censcore.evaluation.comparison import Comparison
+    from censcore.evaluation.discrimination import Measure
 
-__all__ = ["label", "p_text", "text_of"]
-
-CANNOT_TELL = "cannot tell"
+__all__ = ["label", "lines_of", "p_text", "text_of"]
 
 
 def label(score: str, at: float, axis: str) -> str:
@@ -32,27 +33,29 @@ def p_text(p: float) -> str:
 
 def lines_of(comparison: Comparison) -> list[tuple[str, list[str]]]:
     """Score lines of all subjects: a title, and one cell per model."""
-    frame = comparison.frame()
-    frame = frame[frame["by"] == ""]
-    axes = {score.name: (score.title, score.axis) for score in comparison.scores}
-    lines = []
-    for (score, at), block in frame.groupby(["score", "at"], sort=False, dropna=False):
-        title, axis = axes.get(score, (score.replace(":", ", "), "time"))
-        cells = {row.model: _cell(row) for row in block.itertuples()}
-        name = label(title, float(at), axis) + ("" if block["proper"].all() else " *")
-        lines.append((name, [cells[model] for model in comparison.models]))
-    return lines
+    known: list[CaseScore | Measure] = list(comparison.scores)
+    if comparison.discrimination:
+        known += comparison.pair_measures.measures
+    of_name = {score.name: score for score in known}
+    lines = [line for line in mean_lines(comparison) if line["by"] == ""]
+    found = []
+    for start in range(0, len(lines), len(comparison.models)):
+        block = lines[start : start + len(comparison.models)]
+        score, at = of_name[block[0]["score"]], block[0]["at"]
+        name = label(score.title, at, score.axis) + ("" if block[0]["proper"] else " *")
+        found.append((name, [_cell(line) for line in block]))
+    return found
 
 
-def _cell(row: object) -> str:
-    mean, error = row.mean, row.standard_error  # type: ignore[attr-defined]
-    if row.note.startswith("not available"):  # type: ignore[attr-defined]
-        return "not available"
+def _cell(line: Line) -> str:
+    mean, error = line["mean"], line["standard_error"]
+    if line["note"].startswith(NOT_AVAILABLE):
+        return NOT_AVAILABLE
     if np.isinf(mean):
-        return f"inf ({row.infinite} subjects) "  # type: ignore[attr-defined]
-    if row.note.startswith(CANNOT_TELL):  # type: ignore[attr-defined]
+        return f"inf ({line['infinite']} subjects) "
+    if line["note"].startswith(CANNOT_TELL):
         return f"{mean:.4f} ({CANNOT_TELL}) "
-    best = "!" if row.rank == 1 else " "  # type: ignore[attr-defined]
+    best = "!" if line["rank"] == 1 else " "
     return f"{mean:.4f}{best}" if np.isnan(error) else f"{mean:.4f} ± {error:.4f}{best}"
 
 
