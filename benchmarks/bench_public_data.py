@@ -106,7 +106,7 @@ def study(name: str, X: np.ndarray, y: cs.RightCensored) -> tuple[pd.DataFrame, 
         )  # fmt: skip
         frames.append(found.frame().assign(distribution=kind, data=name))
         if kind == "pooled":
-            test = cs.censoring_diagnostic(y, found.distribution.distribution, X, horizon=horizon).covariates
+            test = cs.censoring_diagnostic(y, found.resolved_censoring.distribution, X, horizon=horizon).covariates
             p = np.nan if test is None else test.p_value
             facts = {
                 "rows": len(y), "columns": X.shape[1], "events": int(y.event.sum()), "horizon": horizon,

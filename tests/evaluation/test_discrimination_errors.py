@@ -90,8 +90,8 @@ def test_influence_of_training_subjects_is_what_leaving_them_out_does(data, cens
     (x, y), (x_train, y_train) = data
     found = compare(x, y, censoring, train=(x_train, y_train))
     before = found.frame().query("~proper and model == 'sharp'")
-    keys = range(len(found._discrimination.measures))
-    influence = np.column_stack([found._discrimination.values[0, "sharp", k].influence[:, 0] for k in keys])
+    keys = range(len(found.pair_measures.measures))
+    influence = np.column_stack([found.pair_measures.values[0, "sharp", k].influence[:, 0] for k in keys])
     n_train = len(y_train)
     xi = influence[-n_train:]
     some = np.arange(0, n_train, 6)
@@ -183,7 +183,7 @@ def test_a_perfect_ranking_or_a_single_case_has_no_error(event, note):
 def test_other_estimators_are_refitted(data):
     (x, y), train = data
     found = compare(x, y, cs.Censoring(cs.WeibullRegression()), train=train, refits=8)
-    plain = compare(x, y, found.distribution.distribution)
+    plain = compare(x, y, found.resolved_censoring.distribution)
     error, smaller = (c.frame().query("score == 'auc'")["standard_error"].to_numpy() for c in (found, plain))
     np.testing.assert_allclose(described(found), described(plain))
     assert (error > smaller).all()

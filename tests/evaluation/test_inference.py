@@ -12,7 +12,6 @@ from censcore.evaluation.inference import (
     effective_number,
     hall,
     hall_inverse,
-    row_influence,
     skill_interval,
 )
 from censcore.exceptions import InvalidInputError
@@ -28,24 +27,24 @@ def independent(z: list[float]) -> list[Estimate]:
     return found
 
 
-def test_row_influence_is_mean_loss():
+def test_the_estimate_of_a_mean_is_mean_loss():
     rng = np.random.default_rng(0)
     losses, weight, groups = rng.normal(size=(50, 2)), rng.random(50), rng.integers(0, 9, 50)
-    found = row_influence(losses, weight / weight.sum(), groups)
+    found = Estimate.of_mean(losses, weight / weight.sum(), groups)
     expected = cs.mean_loss(losses, weight, groups)
     np.testing.assert_allclose(found.value, expected.mean)
     np.testing.assert_allclose(found.standard_error, expected.standard_error)
 
 
 def test_infinite_losses_give_an_infinite_mean_and_no_error():
-    found = row_influence(np.array([[1.0], [np.inf], [2.0]]), np.full(3, 1 / 3))
+    found = Estimate.of_mean(np.array([[1.0], [np.inf], [2.0]]), np.full(3, 1 / 3))
     assert np.isinf(found.value[0])
     assert np.isnan(found.standard_error[0])
 
 
 def test_rows_without_weight_do_not_count():
     losses = np.array([[1.0], [np.inf], [2.0], [4.0]])
-    found = row_influence(losses, np.array([1, 0, 1, 1]) / 3)
+    found = Estimate.of_mean(losses, np.array([1, 0, 1, 1]) / 3)
     expected = cs.mean_loss(losses[[0, 2, 3]])
     assert found.value[0] == pytest.approx(expected.mean[0])
     assert found.standard_error[0] == pytest.approx(expected.standard_error[0])
@@ -99,7 +98,7 @@ def test_unknown_adjustment_is_refused():
 
 
 def mean_of(losses: np.ndarray) -> Estimate:
-    return row_influence(losses[:, None], np.full(len(losses), 1 / len(losses)))
+    return Estimate.of_mean(losses[:, None], np.full(len(losses), 1 / len(losses)))
 
 
 def test_many_symmetric_contributions_give_the_t_interval():
@@ -172,7 +171,7 @@ def test_eight_clusters_are_covered():
     groups, hits, normal = np.repeat(np.arange(8), 20), [], []
     for _ in range(1500):
         losses = rng.exponential(size=160) + rng.normal(size=8)[groups]
-        found = row_influence(losses[:, None], np.full(160, 1 / 160), groups)
+        found = Estimate.of_mean(losses[:, None], np.full(160, 1 / 160), groups)
         low, high = found.interval(0.95)
         hits.append(low[0] <= 1 <= high[0])
         normal.append(abs(found.value[0] - 1) < 1.96 * found.standard_error[0])

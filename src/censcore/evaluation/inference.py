@@ -48,6 +48,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.exceptions import InvalidInputError
+from censcore.scores import clustered_mean
 
 __all__ = [
     "MINIMUM_EVENTS",
@@ -56,7 +57,6 @@ __all__ = [
     "adjust",
     "effective_number",
     "group_codes",
-    "row_influence",
     "shares",
     "skill_interval",
 ]
@@ -89,8 +89,8 @@ class Estimate:
     Examples
     --------
     >>> import numpy as np
-    >>> from censcore.evaluation.inference import row_influence
-    >>> mean = row_influence(np.array([[0.0], [0.1], [0.1], [0.3], [0.9]]), np.full(5, 0.2))
+    >>> from censcore.evaluation.inference import Estimate
+    >>> mean = Estimate.of_mean(np.array([[0.0], [0.1], [0.1], [0.3], [0.9]]), np.full(5, 0.2))
     >>> low, high = mean.interval(0.95)                  # longer towards the long tail
     >>> round(float(mean.value[0]), 2), round(float(low[0]), 2), round(float(high[0]), 2)
     (0.28, -0.11, 0.94)
@@ -98,6 +98,17 @@ class Estimate:
 
     value: np.ndarray
     influence: np.ndarray
+
+    @classmethod
+    def of_mean(
+        cls,
+        losses: np.ndarray,
+        weight: np.ndarray,
+        groups: np.ndarray | None = None,
+        added: np.ndarray | None = None,
+    ) -> Estimate:
+        """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
+        return cls(*clustered_mean(losses, weight, groups, added))
 
     @cached_property
     def standard_error(self) -> np.ndarray:
@@ -284,40 +295,6 @@ def group_codes(groups: Any, n: int) -> np.ndarray | None:
     if labels.shape != (n,):
         raise InvalidInputError(f"groups must have one label per subject, ({n},); got {labels.shape}.")
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
-
-
-def row_influence(
-    losses: np.ndarray, weight: np.ndarray, groups: np.ndarray | None = None, added: np.ndarray | None = None
-) -> Estimate:
-    r"""The weighted mean of losses (n, q) and what every subject contributes to its error.
-
-    .. math:: \bar\ell=\sum_i w_i\ell_i,\qquad
-        \psi_i=\sqrt{g/(g-1)}\,\{w_i(\ell_i-\bar\ell)+\xi_i\}
-
-    summed within each of g groups; :math:`\xi` (``added``, (n, q)) is what the subject moves by being one of
-    those that the censoring distribution was estimated from.
-    """
-    used = weight > 0
-    with np.errstate(invalid="ignore"):
-        mean = weight[used] @ losses[used]
-        influence = np.where(used[:, None], weight[:, None] * (losses - mean), 0.0)
-    if added is not None:
-        influence = influence + added
-    if groups is None:
-        influence = influence[used] if added is None else influence
-    else:
-        influence = sum_by_group(influence, groups)
-        influence = influence[np.bincount(groups, used if added is None else None) > 0]
-    g = len(influence)
-    inflation = np.sqrt(g / (g - 1)) if g > 1 else np.nan
-    return Estimate(mean, inflation * influence)
-
-
-def sum_by_group(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Sums of values (n, q) over the subjects of each group."""
-    order = np.argsort(groups, kind="stable")
-    starts = np.searchsorted(groups[order], np.arange(groups.max() + 1))
-    return np.add.reduceat(values[order], starts, axis=0)
 
 
 @dataclass(frozen=True)

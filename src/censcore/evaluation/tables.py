@@ -1,91 +1,224 @@
-"""A comparison as text."""
+"""The numbers of a comparison, line by line: means, intervals, ranks, skills and paired differences."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore.evaluation.inference import MINIMUM_EVENTS
+from censcore.evaluation.case_scores import CaseScore
+from censcore.evaluation.discrimination import Measure
+from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, adjust, skill_interval
+from censcore.exceptions import MissingDependencyError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["label", "p_text", "text_of"]
+__all__ = ["Line", "cannot_tell", "data_frame", "difference_lines", "mean_lines"]
+
+Line = dict[str, Any]
 
 CANNOT_TELL = "cannot tell"
+NOT_AVAILABLE = "not available"
+DESCRIPTIVE = "descriptive, not proper"
+NO_ERROR = "; the pairs, all won, all lost, or all with one subject in common, do not show its error"
+UNTOLD = ("standard_error", "low", "high", "rank", "skill_standard_error", "skill_low", "skill_high")
+NUMBERS = ("mean", *UNTOLD[:4], "skill", *UNTOLD[4:], "events")
 
 
-def label(score: str, at: float, axis: str) -> str:
-    """A line of the table: the score, and the time or level it is taken at."""
-    if np.isnan(at):
-        return score
-    return f"{score}, {'t = ' if axis == 'time' else 'level '}{at:.4g}"
+def data_frame(lines: Iterable[Line], columns: list[str] | None = None) -> pd.DataFrame:
+    """Lines as a data frame, which needs pandas."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("Data frames need pandas: pip install 'censcore[cli]'.") from error
+    return pd.DataFrame(list(lines), columns=columns)
 
 
-def p_text(p: float) -> str:
-    """A p-value in words; never zero, and "cannot tell" where there is none."""
-    if np.isnan(p):
-        return CANNOT_TELL
-    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+def cannot_tell(events: float) -> str:
+    """Why a line has no error, rank or p-value."""
+    return f"{CANNOT_TELL}: {events:.3g} effective events, at least {MINIMUM_EVENTS} are needed"
 
 
-def lines_of(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Score lines of all subjects: a title, and one cell per model."""
-    frame = comparison.frame()
-    frame = frame[frame["by"] == ""]
-    axes = {score.name: (score.title, score.axis) for score in comparison.scores}
-    lines = []
-    for (score, at), block in frame.groupby(["score", "at"], sort=False, dropna=False):
-        title, axis = axes.get(score, (score.replace(":", ", "), "time"))
-        cells = {row.model: _cell(row) for row in block.itertuples()}
-        name = label(title, float(at), axis) + ("" if block["proper"].all() else " *")
-        lines.append((name, [cells[model] for model in comparison.models]))
+# ---- means -----------------------------------------------------------------------------------------
+
+
+def mean_lines(comparison: Comparison, discrimination: bool = True) -> list[Line]:
+    """One line per subset, score, time or level, and model; see :meth:`Comparison.frame`."""
+    subsets = range(len(comparison.subsets))
+    lines = [line for s in subsets for line in _score_lines(comparison, s)]
+    if discrimination and comparison.discrimination:
+        lines += [line for s in subsets for line in _discrimination_lines(comparison, s)]
     return lines
 
 
-def _cell(row: object) -> str:
-    mean, error = row.mean, row.standard_error  # type: ignore[attr-defined]
-    if row.note.startswith("not available"):  # type: ignore[attr-defined]
-        return "not available"
-    if np.isinf(mean):
-        return f"inf ({row.infinite} subjects) "  # type: ignore[attr-defined]
-    if row.note.startswith(CANNOT_TELL):  # type: ignore[attr-defined]
-        return f"{mean:.4f} ({CANNOT_TELL}) "
-    best = "!" if row.rank == 1 else " "  # type: ignore[attr-defined]
-    return f"{mean:.4f}{best}" if np.isnan(error) else f"{mean:.4f} ± {error:.4f}{best}"
+def _columns(comparison: Comparison, s: int) -> Iterator[tuple[CaseScore, int, float, float]]:
+    """Every column of every score: its number, its time or level, and its effective events."""
+    for score in comparison.scores:
+        events = comparison.effective_events(score, s)
+        for j, at in enumerate(comparison.places(score)):
+            yield score, j, float(at), float(events[j])
 
 
-def text_of(comparison: Comparison) -> str:
-    """The table of all subjects, as plain text."""
-    lines = lines_of(comparison)
-    settings = comparison.settings
-    width = max(len(name) for name, _ in lines)
-    widths = [
-        max(len(model), *(len(cells[i]) for _, cells in lines)) for i, model in enumerate(comparison.models)
-    ]
-    head = " " * width + "".join(f"  {m:>{w}}" for m, w in zip(comparison.models, widths, strict=True))
-    body = [
-        f"{name:{width}}" + "".join(f"  {cell:>{w}}" for cell, w in zip(cells, widths, strict=True))
-        for name, cells in lines
-    ]
-    text = [
-        f"Comparison of {len(comparison.models)} forecasts on {settings['rows']} rows "
-        f"({settings['events']} events), horizon {settings['horizon']:.6g}",
-        "mean loss ± standard error, lower is better; ! marks the best",
-        "",
-        head,
-        *body,
-        "",
-        f"censoring distribution: {settings['censoring distribution']}",
-        f"standard errors: {settings['standard errors']}",
-    ]
-    if any(CANNOT_TELL in cell for _, cells in lines for cell in cells):
-        text.append(
-            f"{CANNOT_TELL}: fewer than {MINIMUM_EVENTS} effective events, or subjects beyond the time"
-        )
-    if any(name.endswith(" *") for name, _ in lines):
-        text.append("* descriptive, not proper; higher is better")
-    text += [f"note: {note}" for note in comparison.notes]
-    text += [f"warning: {warning}" for warning in comparison.censoring.warnings]
-    return "\n".join(line.rstrip() for line in text)
+def _score_lines(comparison: Comparison, s: int) -> Iterator[Line]:
+    for score, j, at, events in _columns(comparison, s):
+        found = {model: _column(comparison.estimate(model, score.name, s), j) for model in comparison.models}
+        ranks = _ranks({model: e.value[0] for model, e in found.items() if e is not None})
+        against = None if comparison.reference is None else found.get(comparison.reference)
+        for model, estimate in found.items():
+            line = _line(comparison, s, score.name, at, model) | {"events": events}
+            if estimate is None:
+                yield line | {"note": NOT_AVAILABLE}
+                continue
+            line |= _numbers(estimate, comparison.confidence) | {"rank": ranks[model]}
+            line["infinite"] = _infinite(comparison, s, model, score.name, j)
+            if against is not None and score.info.has_skill:
+                same = model == comparison.reference
+                line |= NO_SKILL if same else _skill(estimate, against, comparison.confidence)
+            yield line | (_untold(events) if events < MINIMUM_EVENTS else {})
+
+
+def _line(comparison: Comparison, s: int, score: str, at: float, model: str) -> Line:
+    subset = comparison.subsets[s]
+    line: Line = {"by": subset.by, "group": subset.label, "score": score, "at": at, "model": model}
+    line |= dict.fromkeys(NUMBERS, np.nan)
+    return line | {"n": int((subset.weight > 0).sum()), "infinite": 0, "proper": True, "note": ""}
+
+
+def _untold(events: float) -> Line:
+    return dict.fromkeys(UNTOLD, np.nan) | {"note": cannot_tell(events)}
+
+
+def _numbers(estimate: Estimate, confidence: float) -> dict[str, float]:
+    low, high = estimate.interval(confidence)
+    error = np.where(estimate.varies, estimate.standard_error, np.nan)
+    numbers = {"mean": estimate.value, "standard_error": error, "low": low, "high": high}
+    return {name: float(value[0]) for name, value in numbers.items()}
+
+
+NO_SKILL = dict.fromkeys(("skill", "skill_standard_error", "skill_low", "skill_high"), 0.0)
+"""Of the reference against itself, which is certain."""
+
+
+def _skill(estimate: Estimate, against: Estimate, confidence: float) -> dict[str, float]:
+    skill = estimate.skill(against)
+    error = float(skill.standard_error[0]) if skill.varies[0] else np.nan
+    low, high = skill_interval(estimate, against, confidence)
+    return {
+        "skill": float(skill.value[0]),
+        "skill_standard_error": error,
+        "skill_low": low,
+        "skill_high": high,
+    }
+
+
+def _infinite(comparison: Comparison, s: int, model: str, score: str, j: int) -> int:
+    counted = comparison.subsets[s].weight > 0
+    return int(np.isinf(comparison.losses.values[model, score][counted, j]).sum())
+
+
+def _column(estimate: Estimate | None, j: int) -> Estimate | None:
+    return None if estimate is None else Estimate(estimate.value[j : j + 1], estimate.influence[:, j : j + 1])
+
+
+def _ranks(values: dict[str, float]) -> dict[str, float]:
+    """1 for the smallest; ties share the better rank, NaN stays."""
+    known = np.array([value for value in values.values() if not np.isnan(value)])
+    return {m: float("nan") if np.isnan(v) else 1.0 + float((known < v).sum()) for m, v in values.items()}
+
+
+# ---- concordance and AUC ---------------------------------------------------------------------------
+
+
+def _measures(comparison: Comparison, s: int) -> Iterator[tuple[int, Measure, float]]:
+    """Every measure with its number and effective events."""
+    for k, measure in enumerate(comparison.pair_measures.measures):
+        yield k, measure, float(comparison.effective_events(measure, s)[0])
+
+
+def _discrimination_lines(comparison: Comparison, s: int) -> Iterator[Line]:
+    of_pairs = comparison.pair_measures
+    for k, measure, events in _measures(comparison, s):
+        found = {model: of_pairs.values.get((s, model, k)) for model in comparison.models}
+        ranks = _ranks({model: -e.value[0] for model, e in found.items() if e is not None})
+        for model, estimate in found.items():
+            line = _line(comparison, s, measure.name, measure.at_time, model)
+            line |= {"proper": False, "events": events, "note": DESCRIPTIVE}
+            if estimate is None:
+                line["note"] = f"{NOT_AVAILABLE}: {of_pairs.unavailable[s, model, k]}"
+            else:
+                line |= _numbers_of_share(estimate, comparison.confidence) | {"rank": ranks[model]}
+                if events < MINIMUM_EVENTS:
+                    line |= _untold(events)
+                elif np.isnan(line["standard_error"]) and not np.isnan(line["mean"]):
+                    line["note"] += NO_ERROR
+            yield line
+
+
+def _numbers_of_share(estimate: Estimate, confidence: float) -> dict[str, float]:
+    """A share of pairs with an interval within [0, 1], from the logit scale."""
+    share, error = float(estimate.value[0]), float(estimate.standard_error[0])
+    if error == 0:  # a forecast that is the same for everyone ranks nobody, whatever the data
+        return {"mean": share, "standard_error": 0.0, "low": share, "high": share}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = estimate.value
+        logit = Estimate(np.log(value / (1 - value)), estimate.influence / (value * (1 - value)))
+        low, high = (1 / (1 + np.exp(-end[0])) for end in logit.interval(confidence))
+    return {"mean": share, "standard_error": error, "low": float(low), "high": float(high)}
+
+
+# ---- paired differences ----------------------------------------------------------------------------
+
+
+def difference_lines(
+    comparison: Comparison, adjustment: str = "max-t", discrimination: bool = True
+) -> list[Line]:
+    """One line per subset, score, time or level, and pair; see :meth:`Comparison.differences`."""
+    lines: list[Line] = []
+    for s in range(len(comparison.subsets)):
+        for score, j, at, events in _columns(comparison, s):
+            found = {m: _column(comparison.estimate(m, score.name, s), j) for m in comparison.models}
+            lines += _pairs(comparison, s, score.name, at, events, found, adjustment)
+        if discrimination and comparison.discrimination:
+            for k, measure, events in _measures(comparison, s):
+                found = {m: comparison.pair_measures.values.get((s, m, k)) for m in comparison.models}
+                pairs = _pairs(comparison, s, measure.name, measure.at_time, events, found, adjustment)
+                lines += [line | {"better": "higher", "proper": False} for line in pairs]
+    return lines
+
+
+def _pairs(
+    comparison: Comparison,
+    s: int,
+    score: str,
+    at: float,
+    events: float,
+    found: dict[str, Estimate | None],
+    adjustment: str,
+) -> list[Line]:
+    known = {m: e for m, e in found.items() if e is not None}
+    pairs = {(a, b): known[a] - known[b] for a, b in combinations(known, 2)}
+    if not pairs:
+        return []
+    together = adjust(list(pairs.values()), adjustment, comparison.confidence, comparison.seed)
+    subset, lines = comparison.subsets[s], []
+    for ((a, b), difference), p in zip(pairs.items(), together.p_value, strict=True):
+        low, high = difference.interval(together.confidence)
+        line: Line = {"by": subset.by, "group": subset.label, "score": score, "at": at}
+        line |= {"model": a, "versus": b, "difference": float(difference.value[0])}
+        numbers = {
+            "standard_error": float(difference.standard_error[0]),
+            "p_value": float(difference.p_value[0]),
+            "p_adjusted": float(p),
+            "low": float(low[0]),
+            "high": float(high[0]),
+        }
+        told = bool(difference.varies[0]) and events >= MINIMUM_EVENTS
+        line |= numbers if told else dict.fromkeys(numbers, np.nan)
+        note = cannot_tell(events) if events < MINIMUM_EVENTS else ""
+        lines.append(line | {"better": "lower", "proper": True, "events": events, "note": note})
+    return lines

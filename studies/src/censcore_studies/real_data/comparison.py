@@ -14,7 +14,8 @@ from censcore.distributions import Distribution, Independent
 from censcore.estimators import Censoring, CoxRegression, KaplanMeier, WeibullRegression
 from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
-from censcore.evaluation.censoring_distribution import Rows, censoring_distribution
+from censcore.evaluation.resolved_censoring import resolve_censoring
+from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, mean_loss
@@ -96,7 +97,7 @@ def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     distribution = (
         None if options["distribution"] == "known" else Censoring(DISTRIBUTIONS[options["distribution"]]())
     )
-    C = censoring_distribution(distribution, y_test, X_test, Rows(X_train, y_train))
+    C = resolve_censoring(distribution, y_test, X_test, Subjects(X_train, y_train))
     losses = {}
     same = len(train) >= FEW_ROWS
     for name in options["methods"] or [name for name in METHODS if not (same and name == DEFAULTS)]:

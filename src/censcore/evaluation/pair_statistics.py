@@ -23,7 +23,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import name_rows
-from censcore.evaluation.inference import Estimate, row_influence
+from censcore.evaluation.inference import Estimate
 from censcore.exceptions import InvalidInputError, PositivityError
 
 __all__ = [
@@ -144,7 +144,7 @@ def estimate_of_pairs(
     statistic = pair_statistic(pairs, weight[subjects])
     deviations = np.zeros((len(weight), 1))
     deviations[subjects, 0] = statistic.deviations
-    return Estimate(np.array([statistic.value]), row_influence(deviations, weight, groups).influence)
+    return Estimate(np.array([statistic.value]), Estimate.of_mean(deviations, weight, groups).influence)
 
 
 def share_of_pairs(pairs: Pairs, weight: np.ndarray) -> float:
