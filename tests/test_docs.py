@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import doctest
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -42,9 +44,10 @@ def run_block(source: str, names: dict, page: Path, line: int) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names: dict = {"__name__": "__page__"}
+    module = ModuleType("__page__")
+    monkeypatch.setitem(sys.modules, "__page__", module)  # so that classes of a page can be pickled
     for line, source in python_blocks(page):
-        run_block(source, names, page, line)
+        run_block(source, module.__dict__, page, line)
 
 
 def test_a_wrong_output_is_caught():
