@@ -82,8 +82,6 @@ def test_private_imports_are_recognised(line, home, allowed):
     assert (foreign_private_names(line, home) == []) is allowed
 
 
-
-
 def word(name: str) -> str:
     """A word in prose and as a part of a name: ``word``, ``words``, ``some_word``, ``SomeWord``."""
     return rf"(?<![a-z]){name}s?(?![a-z])|(?-i:{name.title()}s?(?![a-z]))"
@@ -93,7 +91,7 @@ def word(name: str) -> str:
 WORDS = {
     word("law"): "distribution",
     r"\bcame[.;]|\bcame instead|\b(?:none|one) came\b": "got ..., expected ...",
-    word("world"): "scenario",
+    rf"(?:{word('world')})(?!_size)": "scenario",  # torch counts processes by its world size
     word("arena"): "scenario",
     word("rival"): "scores as published elsewhere, other forecasts",
     r"\brefuse_\w+": "check_...",
