@@ -6,10 +6,13 @@ import ast
 import inspect
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
+from numpydoc.docscrape import NumpyDocString
 
 import censcore as cs
+from censcore.estimators import SurvivalEstimator
 
 HEAVY = ["torch", "sklearn", "numba", "matplotlib", "pandas", "polars", "scipy.stats"]
 
@@ -24,11 +27,79 @@ def test_exported_name_resolves_and_is_documented(name):
     assert (inspect.getdoc(thing) or "").strip(), f"{name} has no docstring"
 
 
-@pytest.mark.parametrize("name", [name for names in cs._EXPORTS.values() for name in names])
-def test_public_class_or_function_has_an_example(name):
-    thing = getattr(cs, name)
-    if not inspect.isabstract(thing):  # what cannot be made cannot be shown
-        assert ">>>" in (thing.__doc__ or ""), f"{name} shows no example"
+def public_things() -> dict[str, object]:
+    """Every class and function that the library or one of its public packages exports, once."""
+    modules = [cs, *(import_module(f"censcore.{name}") for name in cs._SUBMODULES if name != "exceptions")]
+    found = {}
+    for module in modules:
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                found.setdefault(thing, f"{module.__name__}.{name}")
+    return {name: thing for thing, name in found.items()}
+
+
+PUBLIC = public_things()
+#: Results, which callers receive from a function and never make.
+RESULTS = ("censcore.Comparison", "censcore.evaluation.DependentCensoringSensitivity")
+#: Estimators that wrap another one, whose literature counts.
+WRAPPERS = ("censcore.Adapted", "censcore.Censoring")
+
+
+def docstring(thing: object) -> NumpyDocString:
+    return NumpyDocString(inspect.getdoc(thing) or "")
+
+
+def arguments(thing: object) -> set[str]:
+    """Names of the parameters that a caller passes."""
+    if inspect.isabstract(thing) or (inspect.isclass(thing) and thing.__init__ is object.__init__):
+        return set()
+    return {name for name in inspect.signature(thing).parameters if name != "self"}
+
+
+def described(doc: NumpyDocString) -> set[str]:
+    """Names in the sections that describe parameters; one entry may have several, ``low, high : float``."""
+    entries = [*doc["Parameters"], *doc["Other Parameters"], *doc["Attributes"]]
+    return {name.strip().lstrip("*") for entry in entries for name in entry.name.split(",")}
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name not in RESULTS])
+def test_docstring_describes_every_argument(name):
+    assert arguments(PUBLIC[name]) - described(docstring(PUBLIC[name])) == set()
+
+
+@pytest.mark.parametrize("name", [name for name, thing in PUBLIC.items() if inspect.isfunction(thing)])
+def test_docstring_says_what_is_returned(name):
+    thing = PUBLIC[name]
+    if inspect.signature(thing).return_annotation not in (None, "None"):
+        assert docstring(thing)["Returns"], f"{name} has no section Returns"
+
+
+@pytest.mark.parametrize("name", [name for name, thing in PUBLIC.items() if not inspect.isabstract(thing)])
+def test_docstring_shows_an_example(name):
+    assert any(">>>" in line for line in docstring(PUBLIC[name])["Examples"]), f"{name} shows no example"
+
+
+def rests_on_literature(name: str, thing: object) -> bool:
+    """Whether this is a score, a published rule or an estimator."""
+    if inspect.isclass(thing):
+        return issubclass(thing, SurvivalEstimator) and not inspect.isabstract(thing)
+    return name.startswith("censcore.published.") or thing.__module__.startswith("censcore.scores.")
+
+
+@pytest.mark.parametrize("section", ["References", "See Also"])
+@pytest.mark.parametrize("name", [name for name, thing in PUBLIC.items() if rests_on_literature(name, thing)])
+def test_docstring_refers_to_literature_and_neighbours(name, section):
+    if section == "See Also" or name not in WRAPPERS:
+        assert docstring(PUBLIC[name])[section], f"{name} has no section {section}"
+
+
+def test_what_is_public_is_found():
+    assert {"censcore.crps", "censcore.KaplanMeier", "censcore.published.ipcw_brier"} <= set(PUBLIC)
+    assert arguments(cs.mean_loss) >= {"losses", "groups"}
+    assert described(docstring(cs.brier_score)) >= {"y", "times", "scale"}
+    assert rests_on_literature("censcore.crps", cs.crps)
+    assert not rests_on_literature("censcore.compare", cs.compare)
 
 
 def test_type_checkers_see_the_same_names():
