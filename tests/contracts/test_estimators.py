@@ -23,7 +23,6 @@ CASES = {
     "CoxRegression": (cs.CoxRegression(), 1),
     "CoxRegression, Efron": (cs.CoxRegression(ties="efron"), 1),
     "Adapted": (cs.Adapted(CoxPHSurvivalAnalysis(alpha=1e-3)), 1),
-    "Adapted, with weights": (cs.Adapted(RandomSurvivalForest(5, min_samples_leaf=20, random_state=0)), 1),
     "WithCensoring": (cs.WithCensoring(cs.WeibullRegression()), 1),
     "Censoring": (cs.Censoring(cs.KaplanMeier()), 1),
     "Censoring, shared": (cs.Censoring(cs.CoxRegression()), 2),

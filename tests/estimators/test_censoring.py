@@ -212,7 +212,7 @@ def test_frames_are_split_as_frames(one):
     ("cv", "message"),
     [
         (1, "at least 2"),
-        (ShuffleSplit(2, random_state=0), "every row exactly once"),
+        (ShuffleSplit(2, random_state=0), "every subject exactly once"),
         ([(np.arange(60), np.arange(30)), (np.arange(60), np.arange(30, 60))], "overlap"),
     ],
 )

@@ -125,3 +125,15 @@ def test_refusals():
         cs.censoring_diagnostic(y, pooled(y), x, groups=[1, 2])
     with pytest.raises(InvalidInputError, match="sample_weight"):
         cs.censoring_diagnostic(y, pooled(y), x, sample_weight=[1.0, 2.0])
+
+
+def test_folds_of_a_pooled_curve_do_not_silence_the_warning():
+    x, y = sample(0.7)
+    frame = pd.DataFrame(x, columns=["age", "other"]).assign(old=x[:, 0] > 0)
+    by_fold = cs.Censoring(cs.KaplanMeier(), cv=5).fit_predict_distribution(frame, y)
+    found = cs.censoring_diagnostic(y, by_fold, frame, horizon=1.0)
+    assert not found.conditional
+    assert any("depends on covariates" in warning for warning in found.warnings)
+    for estimator in (cs.KaplanMeier(stratify="old"), cs.CoxRegression()):
+        given = cs.Censoring(estimator, cv=5).fit_predict_distribution(frame, y)
+        assert cs.censoring_diagnostic(y, given, frame, horizon=1.0).conditional

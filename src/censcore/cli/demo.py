@@ -18,6 +18,7 @@ import typer
 
 import censcore as cs
 from censcore.exceptions import NoDensityError
+from censcore.scores import registry
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from censcore.estimators import SurvivalEstimator
     from censcore.scores import MeanLoss
+    from censcore.scores.registry import ScoreInfo
 
 __all__ = ["demo"]
 
@@ -35,28 +37,27 @@ TIMES = np.array([1.0, 2.0, 4.0])
 LEVELS = np.array([0.1, 0.25, 0.5])
 CURVE_TIMES = np.linspace(0.05, HORIZON, 100, endpoint=False)
 
-AT_TIMES = [f"{t:g} y" for t in TIMES]
-AT_LEVELS = [f"level {a:g}" for a in LEVELS]
-
 Score = Callable[["cs.RightCensored", "cs.Distribution", "cs.Distribution"], np.ndarray]
 Losses = dict[str, dict[str, np.ndarray]]  # score -> model -> (subjects, columns)
 
+#: What the columns of a score are called, by its axis.
+COLUMNS = {"time": [f"{t:g} y" for t in TIMES], "level": [f"level {a:g}" for a in LEVELS]}
+
+
+def _demo_score(info: ScoreInfo) -> Score:
+    """A score of the registry at the times and levels of the demo."""
+
+    def score(y: cs.RightCensored, F: cs.Distribution, C: cs.Distribution) -> np.ndarray:
+        forecast = F if info.univariate else _ensemble(F)
+        return info(y, forecast, C, times=TIMES, levels=LEVELS, horizon=HORIZON)
+
+    return score
+
+
 #: Each score, and what its columns are called.
 SCORES: dict[str, tuple[Score, list[str]]] = {
-    "log score": (lambda y, F, C: cs.log_score(y, F, C, horizon=HORIZON), []),
-    "CRPS": (lambda y, F, C: cs.crps(y, F, C, horizon=HORIZON), []),
-    "energy score": (lambda y, F, C: cs.energy_score(y, _ensemble(F), C, horizon=HORIZON), []),
-    "integrated Brier, IPCW": (
-        lambda y, F, C: cs.integrated_brier_score(y, F, C, scale="ipcw", normalize=True, horizon=HORIZON),
-        [],
-    ),
-    "Brier": (lambda y, F, C: cs.brier_score(y, F, C, TIMES, horizon=HORIZON), AT_TIMES),
-    "Brier, IPCW": (
-        lambda y, F, C: cs.brier_score(y, F, C, TIMES, scale="ipcw", horizon=HORIZON),
-        AT_TIMES,
-    ),
-    "binomial log": (lambda y, F, C: cs.binomial_log_score(y, F, C, TIMES, horizon=HORIZON), AT_TIMES),
-    "pinball": (lambda y, F, C: cs.pinball_score(y, F, C, LEVELS, horizon=HORIZON), AT_LEVELS),
+    info.title.replace(" score", ""): (_demo_score(info), COLUMNS.get(info.axis, []))
+    for info in registry.SCORES.values()
 }
 
 
@@ -152,7 +153,7 @@ def score_table(losses: Losses) -> Table:
     names = list(losses["CRPS"])
     table = Table(
         title=f"Mean loss ± standard error over {HORIZON:g} years, lower is better",
-        caption="IPCW: divided by P(C > t), the chance of being followed that long.\n"
+        caption="ipcw: divided by P(C > t), the chance of being followed that long.\n"
         "For one event time the energy score is the CRPS.",
         title_justify="left",
         caption_justify="left",

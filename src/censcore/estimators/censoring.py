@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import clone
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Distribution, Grouped, Independent
 from censcore.estimators.adapted import Adapted
@@ -18,7 +18,7 @@ from censcore.estimators.covariates import check_rows, check_weights, fit_weight
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["Censoring", "Origin"]
 
@@ -52,12 +52,12 @@ class Origin(NamedTuple):
 
 
 class Censoring(SurvivalEstimator):
-    r"""The distribution of the censoring time C, by any estimator of event times on the flipped inputs.
+    r"""Estimator of the censoring distribution, by any estimator of event times on the flipped outcome.
 
-    Censoring becomes the event and the event censors it. Since :math:`\Delta=\mathbb 1\{T\le C\}` events
-    come first at ties: whoever has an event at y is at risk of censoring only before y (see
+    Censoring becomes the event, and the event censors it. Since :math:`\Delta=\mathbb 1\{T\le C\}`, events
+    come first at ties: a subject with an event at y is at risk of censoring only before y (see
     :meth:`RightCensored.flip`). The estimate is as good as the estimator: a pooled Kaplan-Meier curve is
-    right only where C does not depend on the covariates.
+    consistent only where C does not depend on the covariates.
 
     Censoring times often have atoms: an administrative end of follow-up, closing dates, a grid of visits.
     :class:`KaplanMeier` and :class:`CoxRegression` represent them. For any other estimator (see
@@ -71,10 +71,11 @@ class Censoring(SurvivalEstimator):
     estimator : estimator
         Anything with ``fit(X, y)`` and ``predict_distribution(X)``; it is cloned, not changed.
     cv : int, splitter or iterable of (train, test), optional
-        Folds of :meth:`fit_predict_distribution`, so that no row's distribution is fitted to that row.
+        Folds of :meth:`fit_predict_distribution`, so that no subject's distribution is fitted to that
+        subject.
     shared : bool, optional
-        Outcomes of several event times: one C per row for all of them (a distribution of one time), or one C per
-        event time (``Independent`` distributions). Without it, shared where the data allow it.
+        For outcomes of several event times: one C per subject for all of them (a distribution of one time),
+        or one C per event time (``Independent`` distributions). If omitted, shared where the data allow it.
     random_state : int
         Seed of the folds where ``cv`` is a number.
 
@@ -85,13 +86,23 @@ class Censoring(SurvivalEstimator):
     shared_ : bool
         Whether one C per subject was estimated.
     subjects_ : list of arrays of int
-        The subjects that each estimator was fitted to: all but those with an event at time zero, who say
-        nothing of C.
+        The subjects that each estimator was fitted to: all but those with an event at time zero, who carry
+        no information on C.
     ends_ : list of float or None
         The common end of follow-up that was treated here, for each estimator; None where there is none, or
         where the estimator represents it.
     fold_ : array of int, (n,)
-        After :meth:`fit_predict_distribution` with ``cv``: the fold of each row.
+        After :meth:`fit_predict_distribution` with ``cv``: the fold of each subject.
+    fold_estimators_, fold_training_ : list of Censoring, list of arrays of int
+        After :meth:`fit_predict_distribution` with ``cv``: the estimator of each fold, and the subjects that
+        it was fitted to.
+    trained_on_ : SubjectKeys
+        Hashes of the training subjects, by which a comparison recognises them.
+
+    See Also
+    --------
+    KaplanMeier, CoxRegression : Estimators that represent atoms.
+    censcore.censoring_diagnostic : Whether covariates predict censoring.
 
     Examples
     --------
@@ -110,8 +121,22 @@ class Censoring(SurvivalEstimator):
         self.shared = shared
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the censoring distribution to all subjects that say something of it."""
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Fit the censoring distribution.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome, (n,) or (n, k); censored times are the events of C.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
             raise InvalidInputError(
                 f"estimator: got {self.estimator!r}, expected an estimator such as KaplanMeier() or "
@@ -135,24 +160,36 @@ class Censoring(SurvivalEstimator):
         subjects = np.nonzero(to_numpy(y.informs_censoring))[0]
         if not subjects.size:
             raise InvalidInputError(
-                "Every subject has its event at time zero, so nothing is known of the censoring time."
+                "Every subject has its event at time zero, so that nothing is known of the censoring time."
             )
         X, flipped = take_rows(X, subjects), y.flip()
         weight = np.ones(len(subjects)) if sample_weight is None else sample_weight[subjects]
         estimator, end = clone(self.estimator), None
-        smooth = not represents_atoms(estimator)
-        if smooth or isinstance(estimator, Adapted):  # a leaf of a forest may hold nobody who reaches the end
-            end = common_end(flipped, weight)
+        smooth = not getattr(estimator, "represents_atoms", False)
+        if smooth or isinstance(estimator, Adapted):  # a leaf of a forest may hold nobody seen at the end
+            end = _common_end(flipped, weight)
         if smooth:
-            earlier = flipped if end is None else before(end, flipped)
+            earlier = flipped if end is None else _before(end, flipped)
             if end is not None and not to_numpy(earlier.event)[weight > 0].any():  # the end is all there is
                 return KaplanMeier().fit(None, flipped, weight), subjects, end
-            check_no_atoms(earlier, weight, estimator)
+            _check_no_atoms(earlier, weight, estimator)
             flipped = earlier
         return fit_weighted(estimator, X, flipped, None if sample_weight is None else weight), subjects, end
 
-    def predict_distribution(self, X: Any = None) -> Distribution:
-        """The distribution of C for each subject of X, or one for all subjects where X plays no part."""
+    def predict_distribution(self, X: Array | None = None) -> Distribution:
+        """Predict the censoring distribution.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+
+        Returns
+        -------
+        Distribution
+            The distribution of C for each subject of X, or one for all subjects where X plays no part. Its
+            attribute ``estimated_from`` says that it is an estimate (see :class:`Origin`).
+        """
         self._check_fitted()
         fitted = zip(self.estimators_, self.ends_, strict=True)
         parts = [self._up_to(end, estimator.predict_distribution(X)) for estimator, end in fitted]
@@ -166,12 +203,32 @@ class Censoring(SurvivalEstimator):
         return predicted if end is None else predicted.like(self._reference).censor_at(end)
 
     def fit_predict_distribution(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+        self,
+        X: Array | None,
+        y: OutcomeLike,
+        sample_weight: Array | None = None,
+        *,
+        groups: Array | None = None,
     ) -> Distribution:
-        """The censoring distribution for each row, fitted without the row's own fold where ``cv`` is given.
+        """Predict the censoring distribution of the training subjects, out of fold where ``cv`` is given.
 
-        The estimator itself is fitted to all rows, ready for new ones. Rows of one value of ``groups``
-        stay in one fold.
+        The estimator is also fitted to all subjects, ready for new ones.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects.
+        groups : array, (n,), optional
+            Subjects of one group stay in one fold.
+
+        Returns
+        -------
+        Distribution
+            The distribution of C for each subject, fitted without the subject's fold.
         """
         y = as_outcome(y)
         self.fit(X, y, sample_weight)
@@ -200,7 +257,7 @@ class Censoring(SurvivalEstimator):
         return fold.fit(take_rows(X, train), y.take(train), weight)
 
     def _folds(self, y: RightCensored, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows to train on and rows to predict, both ascending; every row is predicted once."""
+        """Subjects to train on and to predict, both ascending; every subject is predicted once."""
         n = len(y)
         if isinstance(self.cv, Iterable):
             splits = self.cv
@@ -209,20 +266,20 @@ class Censoring(SurvivalEstimator):
             splits = self._splitter(groups is not None).split(np.zeros((n, 1)), events, groups)
             if groups is not None and isinstance(self.cv, int) and len(np.unique(groups)) < self.cv:
                 raise InvalidInputError(
-                    f"cv={self.cv} folds need at least as many groups; got {len(np.unique(groups))}. Pass a "
-                    "smaller cv."
+                    f"groups: got {len(np.unique(groups))} of them, expected at least cv={self.cv}, one per "
+                    "fold. Pass a smaller cv."
                 )
         rows = np.arange(n)
         folds = [(rows[train], np.sort(rows[test])) for train, test in splits]
         times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n)
         if (times != 1).any():
             raise InvalidInputError(
-                "The test sets of cv must hold every row exactly once; that is not so for "
+                "The test sets of cv must hold every subject exactly once; that is not so for "
                 f"{name_rows(np.nonzero(times != 1)[0])}."
             )
         for train, test in folds:
             if np.intersect1d(train, test).size:
-                raise InvalidInputError("The training and test sets of cv overlap; no row may see itself.")
+                raise InvalidInputError("The training and test sets of cv overlap; expected disjoint sets.")
         return folds
 
     def _splitter(self, grouped: bool) -> Any:
@@ -245,16 +302,11 @@ def _numbers(rows: Any, X: Any) -> np.ndarray:
 
 #: An atom: at least this many censored at one time, and this share of those at risk. An estimate that is
 #: smooth across it misses P(C > t) by up to half the share.
-FEWEST, SHARE = 5, 0.05
+_FEWEST, _SHARE = 5, 0.05
 
 
-def represents_atoms(estimator: Any) -> bool:
-    """Whether an estimator declares that it is consistent where the time has atoms."""
-    return bool(getattr(estimator, "represents_atoms", False))
-
-
-def common_end(flipped: RightCensored, weight: np.ndarray) -> float | None:
-    """The last time, if two or more subjects are censored there and nobody is seen later; otherwise None.
+def _common_end(flipped: RightCensored, weight: np.ndarray) -> float | None:
+    """The last time, if two or more subjects are censored there and nobody has an event; otherwise None.
 
     Everybody at risk at the last time is censored there, so that C never exceeds it.
     """
@@ -263,19 +315,19 @@ def common_end(flipped: RightCensored, weight: np.ndarray) -> float | None:
     return float(time.max()) if event[at_end].all() and at_end.sum() > 1 else None
 
 
-def before(end: float, flipped: RightCensored) -> RightCensored:
-    """The outcome of C' where C = min(C', end): at the end it is not over."""
+def _before(end: float, flipped: RightCensored) -> RightCensored:
+    """The outcome of C' where C = min(C', end): subjects censored at the end are not yet censored."""
     return RightCensored(flipped.time, flipped.event & (flipped.time < end))
 
 
-def check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:
-    """Raise an error where censoring times have atoms that ``estimator`` would smooth over."""
+def _check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:
+    """Check that censoring times have no atoms, which ``estimator`` would smooth over."""
     time, event = to_numpy(flipped.time), to_numpy(flipped.event)
     distinct, number = np.unique(time, return_inverse=True)
     count = np.bincount(number, event & (weight > 0), minlength=len(distinct))
     censored = np.bincount(number, event * weight, minlength=len(distinct))
     at_risk = np.cumsum(np.bincount(number, weight, minlength=len(distinct))[::-1])[::-1]
-    atoms = np.nonzero((count >= FEWEST) & (censored >= SHARE * at_risk))[0]
+    atoms = np.nonzero((count >= _FEWEST) & (censored >= _SHARE * at_risk))[0]
     if not atoms.size:
         return
     largest = atoms[np.argmax(censored[atoms] / at_risk[atoms])]
@@ -283,7 +335,7 @@ def check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -
     raise InvalidInputError(
         f"Censoring times have atoms: got {int(count[largest])} subjects censored at {distinct[largest]:g}, "
         f"{censored[largest] / at_risk[largest]:.0%} of those at risk{others}; {type(estimator).__name__} "
-        f"does not represent atoms, and less than {SHARE:.0%} was expected at any time but a common end. Use "
+        f"does not represent atoms, and expected less than {_SHARE:.0%} at any time but a common end. Use "
         "Censoring(KaplanMeier()), Censoring(KaplanMeier(stratify=...)) or Censoring(CoxRegression()), or, "
         "if the times are rounded, record them to a finer unit. An estimator that represents atoms says so "
         "by the attribute represents_atoms = True."

@@ -1,4 +1,4 @@
-"""Rows and columns of X, whatever kind of table it is."""
+"""Covariates and weights: checks, and the subjects and columns of X, whatever kind of table it is."""
 
 from __future__ import annotations
 
@@ -14,16 +14,47 @@ __all__ = ["as_matrix", "check_rows", "check_weights", "column_of", "fit_weighte
 
 
 def check_rows(X: Any, n: int) -> None:
-    """Refuse covariates that have not one row per row of the outcome."""
+    """Check that covariates have one row per subject of the outcome.
+
+    Parameters
+    ----------
+    X : array, frame or None
+        Covariates; None is never an error.
+    n : int
+        Subjects of the outcome.
+
+    Examples
+    --------
+    >>> check_rows([[0.1], [0.2]], 2)
+    """
     if X is None:
         return
     rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if rows != n:
-        raise InvalidInputError(f"X has {rows} rows and y has {n}; each row of X belongs to a row of y.")
+        raise InvalidInputError(f"X: got {rows} rows, expected {n}, one per subject of y.")
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
-    """Some rows of X in its own kind of table."""
+    """The covariates of some subjects, in the same kind of table.
+
+    Parameters
+    ----------
+    X : array, frame or None
+        Covariates.
+    rows : array of int
+        Which subjects.
+
+    Returns
+    -------
+    array, frame or None
+        The same kind of table as X; None for None.
+
+    Examples
+    --------
+    >>> take_rows([[0.1], [0.2], [0.3]], np.array([2, 0]))
+    array([[0.3],
+           [0.1]])
+    """
     if X is None:
         return None
     if hasattr(X, "columns"):
@@ -34,7 +65,25 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
 
 
 def column_of(X: Any, column: str | int) -> np.ndarray:
-    """One column of X, by its name (frames) or its number."""
+    """One column of X.
+
+    Parameters
+    ----------
+    X : array or frame
+        Covariates.
+    column : str or int
+        Its name, in a frame, or its number.
+
+    Returns
+    -------
+    array, (n,)
+        The column.
+
+    Examples
+    --------
+    >>> column_of(np.array([[0.1, 1.0], [0.2, 2.0]]), 1)
+    array([1., 2.])
+    """
     if X is None:
         raise InvalidInputError(f"X is needed for its column {column!r}; got None.")
     if hasattr(X, "columns"):
@@ -43,7 +92,9 @@ def column_of(X: Any, column: str | int) -> np.ndarray:
         frame = nw.from_native(X, eager_only=True)
         name = frame.columns[column] if isinstance(column, int) else column
         if name not in frame.columns:
-            raise InvalidInputError(f"X has no column {column!r}; it has {list(frame.columns)[:20]}.")
+            raise InvalidInputError(
+                f"X has no column {column!r}; got the columns {list(frame.columns)[:20]}."
+            )
         return frame[name].to_numpy()
     if isinstance(column, str):
         raise InvalidTypeError(
@@ -57,7 +108,25 @@ def column_of(X: Any, column: str | int) -> np.ndarray:
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Weights of n rows, ones where none are given."""
+    """Check the weights of n subjects.
+
+    Parameters
+    ----------
+    sample_weight : array, (n,), or None
+        Non-negative numbers, not all zero.
+    n : int
+        Number of subjects.
+
+    Returns
+    -------
+    array, (n,)
+        The weights in double precision; ones for None.
+
+    Examples
+    --------
+    >>> check_weights(None, 2), check_weights([1, 3], 2)
+    (array([1., 1.]), array([1., 3.]))
+    """
     if sample_weight is None:
         return np.ones(n)
     weights = to_numpy(sample_weight).astype(np.float64)
@@ -65,12 +134,36 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
         raise InvalidInputError(f"sample_weight must have shape ({n},); got {weights.shape}.")
     check_positive(weights, "sample_weight", zero=True)
     if not weights.sum() > 0:
-        raise InvalidInputError("sample_weight must not be zero in every row.")
+        raise InvalidInputError("sample_weight: got zero for every subject; at least one must be positive.")
     return weights
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None) -> Any:
-    """``estimator.fit(X, y)``, with weights where there are any; an estimator without them is an error."""
+    """Call ``estimator.fit``, with weights where there are any.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Anything with ``fit(X, y)``.
+    X : array, frame or None
+        Covariates.
+    y : RightCensored
+        The outcome.
+    sample_weight : array, (n,), or None
+        Weights; an error is raised if the estimator takes none.
+
+    Returns
+    -------
+    estimator
+        What ``fit`` returned.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.0, 2.0], [1, 1])
+    >>> fit_weighted(cs.KaplanMeier(), None, y, np.array([1.0, 3.0])).predict_distribution().sf(1.0)
+    array([0.75])
+    """
     if sample_weight is None:
         return estimator.fit(X, y)
     if not _takes_weights(estimator):
@@ -92,9 +185,28 @@ def _takes_weights(estimator: Any) -> bool:
 
 
 def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
-    """X as an (n, p) matrix in double precision, None for no covariates.
+    """Covariates as a matrix of numbers.
 
-    Sets (``reset=True``) or checks ``n_features_in_`` and ``feature_names_in_``.
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``n_features_in_`` and ``feature_names_in_`` are set (``reset=True``) or checked.
+    X : array, frame or None
+        Covariates.
+    reset : bool
+        True in ``fit``, False in prediction.
+
+    Returns
+    -------
+    array, (n, p), or None
+        Double precision; None where there are no covariates.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> as_matrix(cs.CoxRegression(), [[1, 2], [3, 4]], reset=True)
+    array([[1., 2.],
+           [3., 4.]])
     """
     from sklearn.utils.validation import validate_data
 
@@ -111,7 +223,7 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
     if not reset and estimator.n_features_in_ == 0:
         return None
     _check_categories(X)
-    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X)  # sparse: scikit-learn refuses
+    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X)  # sparse: scikit-learn raises
     return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
 
 
@@ -125,6 +237,6 @@ def _check_categories(X: Any) -> None:
     if bad:
         kinds = ", ".join(f"{name!r} ({schema[name]})" for name in bad[:10])
         raise InvalidTypeError(
-            f"X must hold numbers; these columns do not: {kinds}. Encode categories first, for instance by "
+            f"X must hold numbers; got {kinds}. Encode categories first, for instance by "
             "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline."
         )

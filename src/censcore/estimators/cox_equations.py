@@ -1,4 +1,4 @@
-"""Cox regression below its interface: risk sets, estimating equations at ties, and what each subject adds."""
+"""Estimating equations of Cox regression: risk sets, rules for ties, and the residuals of each subject."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RiskSets:
 
     @property
     def survived(self) -> np.ndarray:
-        """Whether anybody at risk survives each jump; otherwise it says nothing of the coefficients."""
+        """Whether anybody at risk survives each jump; otherwise it carries no information on coefficients."""
         return self.after < len(self.weight)
 
     def at_risk(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -94,7 +94,7 @@ class PartialScore:
         sets, w = self.sets, self.w_failed
         self.phi, self.rest = phi, rest
         P, R = sets.over_failures(w * phi), sets.over_failures(w * rest)
-        # where those who fail were sure to, as far as rounding can tell, a jump says as little as a last one
+        # where failure was certain up to rounding, a jump carries as little information as a last one
         self.open = self.open & (R > 1e-10 * P)
         self.d = np.where(self.open, sets.d, 0.0)
         self.P = np.where(self.open, P, 1.0)

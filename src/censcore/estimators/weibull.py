@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Weibull
 from censcore.estimators.base import one_event_time
 from censcore.estimators.covariates import as_matrix, check_rows, check_weights
-from censcore.estimators.regression import (
-    CoefficientInference,
-    Derivatives,
-    StandardisedColumns,
-    maximise,
-)
+from censcore.estimators.newton import Derivatives, maximise
+from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
 
 __all__ = ["WeibullRegression"]
 
@@ -55,9 +52,19 @@ class WeibullRegression(CoefficientInference):
     Notes
     -----
     In a and :math:`\gamma=a\beta` the log-likelihood is concave, so Newton's method finds the maximum from
-    any start. A subject censored at time zero says nothing and has no weight; an event at time zero has
-    density zero or infinity under every Weibull distribution and raises an error. The distribution is
-    continuous: for a time with atoms use :class:`KaplanMeier` or :class:`CoxRegression`.
+    any start. A subject censored at time zero carries no information and gets no weight; an event at time
+    zero has density zero or infinity under every Weibull distribution and raises an error. The distribution
+    is continuous: for a time with atoms use :class:`KaplanMeier` or :class:`CoxRegression`.
+
+    See Also
+    --------
+    CoxRegression : Proportional hazards without a parametric baseline.
+    censcore.Weibull : The distribution.
+
+    References
+    ----------
+    .. [1] J. D. Kalbfleisch and R. L. Prentice (2002). The Statistical Analysis of Failure Time Data, second
+       edition. Wiley, Hoboken.
 
     Examples
     --------
@@ -76,8 +83,22 @@ class WeibullRegression(CoefficientInference):
     def __init__(self, alpha: float = 0.0) -> None:
         self.alpha = alpha
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Maximise the (penalised) likelihood; X is (n, p) or None."""
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Maximise the (penalised) likelihood.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome, one event time per subject.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         y = one_event_time(y, "WeibullRegression")
         check_rows(X, len(y))
         if not self.alpha >= 0:
@@ -144,8 +165,19 @@ class WeibullRegression(CoefficientInference):
     def _coefficient_influence(self) -> np.ndarray:
         return self._parts
 
-    def predict_distribution(self, X: Any = None) -> Weibull:
-        """The Weibull distribution of each subject of X, or the pooled one for all subjects."""
+    def predict_distribution(self, X: Array | None = None) -> Weibull:
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Weibull
+            One distribution per subject of X, or the pooled one for all subjects.
+        """
         self._check_fitted()
         X = as_matrix(self, X, reset=False)
         log_scale = np.array([self.intercept_]) if X is None else self.intercept_ + X @ self.coef_
@@ -191,7 +223,7 @@ def _check_events(time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> No
     at_zero = np.nonzero(event & (time == 0))[0]
     if at_zero.size:
         raise InvalidInputError(
-            "A Weibull distribution has density zero or infinity at time zero, and there is an event in "
+            "A Weibull distribution has density zero or infinity at time zero; got an event at time zero in "
             f"{name_rows(at_zero)}. Record times to a finer unit, "
             "or use KaplanMeier or CoxRegression, which allow it."
         )
@@ -202,6 +234,6 @@ def _check_events(time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> No
         )
     if (time[event] == time[weight > 0].max()).all():
         raise InvalidInputError(
-            f"All {int(event.sum())} events are at the largest time, so the likelihood grows without "
-            "end with the shape. Use KaplanMeier or CoxRegression."
+            f"All {int(event.sum())} events are at the largest time, so the likelihood grows without bound "
+            "with the shape. Use KaplanMeier or CoxRegression."
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore.distributions import Distribution
 from censcore.evaluation.case_scores import Case
-from censcore.evaluation.inference import Estimate
+from censcore.evaluation.inference import Estimate, separate_stream
 from censcore.evaluation.losses import Losses, Means, Subset, track
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Clusters
@@ -32,11 +32,15 @@ def means_by_refitting(
     seed: int,
     progress: bool,
 ) -> Means:
-    """The censoring distribution is fitted to bootstrap samples, and all means are taken again.
+    """Fit the censoring distribution to bootstrap samples, and take all means again.
 
-    Training subjects are drawn with replacement in their clusters. Where some of them are scored, all clusters are
-    drawn, and the means of a draw show all there is; where none is, the scored subjects stay as they are
-    and their influences are added.
+    Clusters of training subjects are drawn with replacement. Where some training subjects are scored, all
+    clusters are drawn, and the spread of the means over the samples is the whole error. Where none is, the
+    scored subjects stay as they are, and their influences are added.
+
+    References
+    ----------
+    .. [1] Efron, B. and Tibshirani, R. J. (1993). An Introduction to the Bootstrap. Chapman and Hall.
     """
     weight = np.column_stack([subset.weight for subset in subsets])
 
@@ -77,9 +81,11 @@ def spread_over_refits(
         raise InvalidInputError(
             f"refits, the number of bootstrap samples: got {refits}, expected at least 2."
         )
-    refit = _refitter(censoring)
+    refit, train = censoring.refit, censoring.train
+    assert refit is not None
+    assert train is not None
     of_scored, of_train, count = _numbered(clusters)
-    rng = np.random.default_rng(seed)
+    rng = separate_stream(seed)
     drawn: list[np.ndarray] = []
     failures = 0
     for _ in track(range(refits), "refitting the censoring distribution", progress):
@@ -88,7 +94,7 @@ def spread_over_refits(
             training = np.repeat(np.arange(censoring.n_train), times[of_train])
             w = weight * times[of_scored][:, None] if clusters.overlap else weight
             try:
-                drawn.append(values_under(refit(training), w))
+                drawn.append(values_under(refit(train.take(training), censoring.scored_X), w))
                 break
             except CenscoreError as error:
                 failures += 1
@@ -119,13 +125,6 @@ def _numbered(clusters: Clusters) -> tuple[np.ndarray, np.ndarray, int]:
     n_scored = int(of_scored.max()) + 1 if clusters.overlap else 0
     of_train = np.where(clusters.carrier >= 0, of_scored[clusters.carrier], n_scored + clusters.apart)
     return of_scored, of_train, n_scored + n_apart
-
-
-def _refitter(censoring: ResolvedCensoring) -> Callable[[np.ndarray], Distribution]:
-    assert censoring.refit is not None
-    assert censoring.train is not None
-    refit, train, X = censoring.refit, censoring.train, censoring.scored_X
-    return lambda subjects: refit(train.take(subjects), X)
 
 
 def _means(losses: Losses, cases: dict[str, Case], C: Distribution, weight: np.ndarray) -> np.ndarray:

@@ -94,7 +94,7 @@ class Comparison:
 
         case = self._case
         return {
-            "rows": len(case.y),
+            "subjects": len(case.y),
             "events": int(to_numpy(case.y.event).sum()),
             "horizon": self.horizon,
             "times": case.times.tolist(),

@@ -12,6 +12,7 @@ from censcore._validation import check_positive
 from censcore.distributions import Univariate
 from censcore.evaluation.copula_graphic import Curve, Generator, copula_graphic_curve, generator
 from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
+from censcore.evaluation.inference import separate_stream
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import RightCensored, as_outcome
 from censcore.scores.areas import squared_cdf_area, squared_sf_area
@@ -138,7 +139,7 @@ class _Stratum:
         self,
         y: RightCensored,
         rows: np.ndarray,
-        distributions: dict[str, Univariate],
+        forecasts: dict[str, Univariate],
         t: np.ndarray,
         h: float | None,
     ) -> None:
@@ -153,14 +154,8 @@ class _Stratum:
                 f"horizon below {self.time.max():g}.",
                 horizon=float(self.time.max()),
             )
-        self.distributions = [
-            distribution if len(distribution) == 1 else distribution.take(rows)
-            for distribution in distributions.values()
-        ]
-        survival = [
-            np.broadcast_to(to_numpy(distribution.sf(t[None, :])), (len(rows), len(t)))
-            for distribution in self.distributions
-        ]
+        self.forecasts = [F if len(F) == 1 else F.take(rows) for F in forecasts.values()]
+        survival = [np.broadcast_to(to_numpy(F.sf(t[None, :])), (len(rows), len(t))) for F in self.forecasts]
         self.S = np.stack(survival, axis=1)  # (n, models, q)
         self._areas: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -171,16 +166,16 @@ class _Stratum:
         starts, h = self.starts, self.h
         ends = np.append(starts[1:], h)
         step = max(1, CHUNK_NUMBERS // len(ends))
-        for distribution in self.distributions:
+        for F in self.forecasts:
             living, after = np.zeros((len(weights), len(starts))), np.zeros(len(self.time))
             for first in range(0, len(self.time), step):
                 part = slice(first, first + step)
-                distribution_part = distribution if len(distribution) == 1 else distribution.take(part)
+                some = F if len(F) == 1 else F.take(part)
                 stop = np.minimum(self.time[part], h)[:, None]
-                area = squared_cdf_area(distribution_part, np.broadcast_to(ends, (len(stop), len(ends))))
+                area = squared_cdf_area(some, np.broadcast_to(ends, (len(stop), len(ends))))
                 area = np.diff(area, axis=1, prepend=0.0) * (stop > starts)
                 living += weights[:, part] @ area
-                beyond = squared_sf_area(distribution_part, np.concatenate([stop, 0 * stop + h], axis=1))
+                beyond = squared_sf_area(some, np.concatenate([stop, 0 * stop + h], axis=1))
                 after[part] = beyond[:, 1] - beyond[:, 0]
             self._areas.append((living, after))
 
@@ -248,8 +243,7 @@ def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -
         code[rows] = number
     if replicates and len(members) < 2:
         raise InvalidInputError("A bootstrap needs at least 2 groups; got 1. Pass replicates=0 without one.")
-    # a stream apart from default_rng(seed), which may have drawn the data: counts would follow the times
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    rng = separate_stream(seed)
     counts = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=replicates)
     drawn = counts[:, code].astype(float)
     return np.concatenate([np.ones((1, n)), drawn * (n / drawn.sum(axis=1, keepdims=True))])

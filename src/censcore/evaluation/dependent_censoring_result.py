@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from censcore.evaluation.plots import COLOURS, DASHES
 from censcore.evaluation.style import GREY, new_figure, styled
+from censcore.evaluation.tables import data_frame
 from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class DependentCensoringSensitivity:
     """What :func:`dependent_censoring_sensitivity` found. It is no test: the data do not identify tau."""
 
@@ -76,15 +78,13 @@ class DependentCensoringSensitivity:
 
     def frame(self) -> pd.DataFrame:
         """One row per score, tau and model: mean, standard error, difference from the reference, rank."""
-        import pandas as pd
-
         errors, differences, paired, ranks = (
             self.standard_errors,
             self.differences,
             self.difference_errors,
             self.ranks,
         )
-        return pd.DataFrame(
+        return data_frame(
             {
                 "score": score,
                 "at": at,
@@ -103,17 +103,20 @@ class DependentCensoringSensitivity:
 
     def order_changes(self) -> pd.DataFrame:
         """Between which neighbouring values of tau the order of the forecasts changes, from best to worst."""
-        import pandas as pd
+        columns = ["score", "at", "tau_below", "tau_above", "order_below", "order_above"]
+        return data_frame(self._order_changes(), columns)
 
+    def _order_changes(self) -> list[dict[str, Any]]:
         found = []
         for k, (score, at) in enumerate(self.lines):
             orders = [self._order(a, k) for a in range(len(self.tau))]
-            for a in range(len(orders) - 1):
-                if orders[a] != orders[a + 1]:
-                    found.append((score, at, self.tau[a], self.tau[a + 1], orders[a], orders[a + 1]))
-        return pd.DataFrame(
-            found, columns=["score", "at", "tau_below", "tau_above", "order_below", "order_above"]
-        )
+            for a, (below, above) in enumerate(pairwise(orders)):
+                if below != above:
+                    taus = {"tau_below": self.tau[a], "tau_above": self.tau[a + 1]}
+                    found.append(
+                        {"score": score, "at": at} | taus | {"order_below": below, "order_above": above}
+                    )
+        return found
 
     def _order(self, a: int, line: int) -> str:
         return " < ".join(self.models[m] for m in np.argsort(self.means[a, :, line], kind="stable"))
@@ -142,17 +145,16 @@ class DependentCensoringSensitivity:
         return rows
 
     def _verdicts(self) -> list[str]:
-        changes = self.order_changes()
         said = []
         for score, at in self.lines:
-            here = changes[(changes["score"] == score) & (changes["at"] == at)]
-            if not len(here):
+            changes = [row for row in self._order_changes() if (row["score"], row["at"]) == (score, at)]
+            if not changes:
                 span = f"tau = {self.tau[0]:g} to {self.tau[-1]:g}"
                 said.append(f"{_title(score, at)}: the order is the same for {span}")
             said += [
-                f"{_title(score, at)}: the order changes between tau = {row.tau_below:g} ({row.order_below}) "
-                f"and {row.tau_above:g} ({row.order_above})"
-                for row in here.itertuples()
+                f"{_title(score, at)}: the order changes between tau = {row['tau_below']:g} "
+                f"({row['order_below']}) and {row['tau_above']:g} ({row['order_above']})"
+                for row in changes
             ]
         return said
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
-from censcore.estimators.covariates import check_rows, check_weights
+from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.evaluation.covariate_test import CensoringTest, covariates_predict
 from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError
@@ -47,7 +47,8 @@ class CensoringDiagnostic:
     events_in : int
         Events up to the horizon.
     conditional : bool
-        Whether the censoring distribution differs between subjects.
+        Whether the censoring distribution differs between subjects by their covariates. Folds alone do not
+        count: a pooled curve that is fitted out of fold is the same for all.
     covariates : CensoringTest or None
         Whether covariates predict censoring up to the horizon; None where that was not tested.
     not_tested : str
@@ -197,16 +198,13 @@ def censoring_diagnostic(
         check_horizon(horizon, y)
     check_rows(X, len(y))
     time, event = to_numpy(y.time), to_numpy(y.event)
-    distribution = C.marginal(0)
-    support = float(
-        to_numpy(distribution.isf(0.0)).max()
-        if isinstance(distribution, PointMass)
-        else to_numpy(distribution.isf(0.0)).min()
-    )
+    G = C.marginal(0)
+    ends = to_numpy(G.isf(0.0))
+    support = float(ends.max() if isinstance(G, PointMass) else ends.min())
     end = min(support, float(time.max())) if horizon is None else float(horizon)
-    reach = np.broadcast_to(to_numpy(distribution.sf_left(y.time)), time.shape)
-    counted = event & (time <= end) & (reach > 0)
-    weight = 1 / reach[counted]
+    followed = np.broadcast_to(to_numpy(G.sf_left(y.time)), time.shape)  # P(C >= y)
+    counted = event & (time <= end) & (followed > 0)
+    weight = 1 / followed[counted]
     test: CensoringTest | str
     test = "no covariates were given" if X is None else "nobody is censored"
     if X is not None and not event.all():
@@ -219,16 +217,25 @@ def censoring_diagnostic(
         censored=int((~event).sum()),
         horizon=end,
         support=support,
-        safe_horizon=float(min(end, to_numpy(distribution.isf(SAFE_SHARE)).min())),
-        beyond=int((event & (reach <= 0)).sum()),
+        safe_horizon=float(min(end, to_numpy(G.isf(SAFE_SHARE)).min())),
+        beyond=int((event & (followed <= 0)).sum()),
         cut=int((time > end).sum()),
         weights=_quantiles(weight),
         effective=float(weight.sum() ** 2 / (weight**2).sum()) if len(weight) else 0.0,
         events_in=int(counted.sum()),
-        conditional=len(distribution) > 1,
+        conditional=_given_covariates(C),
         covariates=None if isinstance(test, str) else test,
         not_tested=test if isinstance(test, str) else "",
     )
+
+
+def _given_covariates(C: Distribution) -> bool:
+    """Whether subjects differ in C by their covariates, and not only by the fold that they are in."""
+    origin = C.estimated_from
+    if origin is None or not origin.out_of_fold:
+        return len(C) > 1
+    X = take_rows(origin.X, np.arange(2))
+    return any(len(fold.predict_distribution(X)) > 1 for fold in origin.censoring.fold_estimators_)
 
 
 def _quantiles(weight: np.ndarray) -> dict[str, float]:

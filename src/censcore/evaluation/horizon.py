@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from censcore._arrays import to_numpy
@@ -12,7 +10,7 @@ from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["find_horizon", "follow_up_end"]
+__all__ = ["find_horizon", "follow_up_end", "given_horizon"]
 
 FOLLOWED = 0.1  # smallest P(C >= horizon) of any subject: no inverse-probability weight exceeds 10
 AT_RISK = 10  # subjects still at risk at the horizon, or a fifth of them where they are few
@@ -66,8 +64,21 @@ def followed(subjects: Subjects, groups: np.ndarray | None) -> list[np.ndarray]:
     return [time[counted], last[np.unique(groups[counted])]]
 
 
+def given_horizon(horizon: float | str) -> float | None:
+    """The horizon as a number, None for "auto"; anything else is an error."""
+    if isinstance(horizon, str) and horizon == "auto":
+        return None
+    try:
+        end = float(horizon)
+    except (TypeError, ValueError):
+        end = np.nan
+    if not (np.isfinite(end) and end > 0):
+        raise InvalidInputError(f"horizon must be 'auto' or a positive, finite time; got {horizon!r}.")
+    return end
+
+
 def find_horizon(
-    horizon: Any,
+    horizon: float | str,
     censoring: ResolvedCensoring,
     scored: Subjects,
     notes: list[str],
@@ -80,7 +91,8 @@ def find_horizon(
         times += followed(censoring.train, groups if censoring.in_sample else train_groups)
     supported = follow_up_end(censoring.distribution, *times)
     last = min(float(time.max()) for time in times)
-    if isinstance(horizon, str) and horizon == "auto":
+    end = given_horizon(horizon)
+    if end is None:
         if not supported > 0:
             raise InvalidInputError(
                 f"horizon='auto' found no time that follow-up supports: got P(C >= t) < {FOLLOWED:g} for "
@@ -89,12 +101,6 @@ def find_horizon(
         if not isinstance(censoring.distribution, PointMass):
             notes.append(_chosen(supported, last, times))
         return supported
-    try:
-        end = float(horizon)
-    except (TypeError, ValueError):
-        end = np.nan
-    if not (np.isfinite(end) and end > 0):
-        raise InvalidInputError(f"horizon must be 'auto' or a positive, finite time; got {horizon!r}.")
     if end > supported:
         notes.append(_too_far(end, supported, last, censoring, times))
     return end

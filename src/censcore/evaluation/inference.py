@@ -57,6 +57,7 @@ __all__ = [
     "adjust",
     "effective_number",
     "group_codes",
+    "separate_stream",
     "shares",
     "skill_interval",
 ]
@@ -267,6 +268,15 @@ def effective_number(weight: np.ndarray, groups: np.ndarray | None = None) -> fl
         return 0.0
     total = total / total.max()  # so that equal weights give whole numbers
     return float(total.sum()) ** 2 / float(total @ total)
+
+
+def separate_stream(seed: int | None) -> np.random.Generator:
+    """Random numbers apart from those of ``default_rng(seed)``.
+
+    Data are often drawn from ``default_rng(seed)``. Bootstrap samples from the same stream would follow the
+    data, and their spread would be wrong.
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
 
 
 def _minus(a: np.ndarray, b: np.ndarray) -> np.ndarray:

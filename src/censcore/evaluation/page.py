@@ -7,11 +7,12 @@ already: what comes from data goes through :func:`html.escape` first.
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
+
+from censcore.evaluation.style import svg_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,9 +107,4 @@ def image(figure: Figure, alternative: str) -> str:
 
 def image_source(figure: Figure) -> str:
     """A figure as the address of an image that holds its content, the same bytes for the same figure."""
-    import matplotlib as mpl
-
-    stream = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "censcore"}):
-        figure.savefig(stream, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode()
+    return "data:image/svg+xml;base64," + base64.b64encode(svg_of(figure)).decode()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from censcore.distributions import PointMass
 from censcore.evaluation.case_scores import CASE_SCORES
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
 from censcore.evaluation.murphy import Elementary
-from censcore.evaluation.style import GREY, INK, styled
+from censcore.evaluation.style import GREY, INK, new_figure, styled
+from censcore.evaluation.tables import difference_lines, mean_lines
 from censcore.evaluation.text import label
 from censcore.exceptions import InvalidInputError
 from censcore.published import d_calibration
@@ -32,14 +32,6 @@ DASHES: list[Any] = ["-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (8,
 POINTS = 60  # of a curve
 NOWHERE = -1.0  # stands for the time or level of a score that has none
 WIDTH, HEIGHT = 6.0, 4.0  # inches: readable on a phone
-
-
-@contextmanager
-def _style() -> Iterator[Any]:
-    with styled(grid=True):
-        from matplotlib.figure import Figure
-
-        yield Figure
 
 
 def _looks(comparison: Comparison) -> dict[str, dict[str, Any]]:
@@ -98,8 +90,8 @@ def plot_brier(comparison: Comparison, scale: str = "localized") -> Figure:
     time = np.minimum(to_numpy(comparison.outcome.time), comparison.horizon)
     last = float(np.quantile(time, 0.99)) if score.ipcw else comparison.horizon
     x = np.linspace(0, last, POINTS + 2)[1:-1]
-    with _style() as Figure:
-        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    with styled(grid=True):
+        figure = new_figure(WIDTH, HEIGHT)
         axes = figure.subplots()
         told = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
         _curves(axes, comparison, x, comparison.curve(score, times=x), told=told)
@@ -112,8 +104,8 @@ def plot_pinball(comparison: Comparison) -> Figure:
     """Pinball score over quantile levels with pointwise bands."""
     top = min(0.95, max(comparison.settings["levels"]) + 0.05)
     x = np.linspace(0.05, top, 19)
-    with _style() as Figure:
-        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    with styled(grid=True):
+        figure = new_figure(WIDTH, HEIGHT)
         axes = figure.subplots()
         _curves(axes, comparison, x, comparison.curve(CASE_SCORES["pinball_score"], levels=x))
         axes.set(xlabel="quantile level", ylabel="pinball score")
@@ -128,8 +120,8 @@ def plot_murphy(comparison: Comparison, time: float | None = None) -> Figure:
     if not 0 < tau < comparison.horizon:
         raise InvalidInputError(f"time must lie between 0 and the horizon; got {tau}.")
     theta = np.linspace(0, 1, 101)[1:-1]
-    with _style() as Figure:
-        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    with styled(grid=True):
+        figure = new_figure(WIDTH, HEIGHT)
         axes = figure.subplots()
         _curves(axes, comparison, theta, comparison.curve(Elementary(tau, theta)))
         axes.set(xlabel="threshold θ", ylabel="elementary score", xlim=(0, 1))
@@ -142,8 +134,8 @@ def plot_calibration(comparison: Comparison, bins: int = 10) -> Figure:
     models = comparison.models
     columns = min(2, len(models))
     rows = -(-len(models) // columns)
-    with _style() as Figure:
-        figure = Figure(figsize=(WIDTH, 1.1 + 1.7 * rows), layout="constrained")
+    with styled(grid=True):
+        figure = new_figure(WIDTH, 1.1 + 1.7 * rows)
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for axes in grid.flat[len(models) :]:
             axes.set_visible(False)
@@ -176,10 +168,8 @@ def plot_differences(comparison: Comparison, adjustment: str = "max-t") -> Figur
     if not others or not blocks:
         raise InvalidInputError("A plot of differences needs at least two forecasts with a common score.")
     looks = _looks(comparison)
-    with _style() as Figure:
-        figure = Figure(
-            figsize=(WIDTH, 1.4 + len(blocks) * (0.16 + 0.14 * len(others))), layout="constrained"
-        )
+    with styled(grid=True):
+        figure = new_figure(WIDTH, 1.4 + len(blocks) * (0.16 + 0.14 * len(others)))
         axes = figure.subplots()
         gap = 0.8 / len(others)
         for i, model in enumerate(others):
@@ -205,21 +195,19 @@ def _against(
 ) -> dict[tuple[str, float], dict[str, tuple[float, float, float]]]:
     """Per score line and model: the difference from ``base`` and its interval, in percent of its loss."""
     blocks: dict[tuple[str, float], dict[str, tuple[float, float, float]]] = {}
-    means = comparison.frame(discrimination=False)
-    means = means[(means["by"] == "") & (means["model"] == base)]
-    scale = {(row.score, _key(row.at)): abs(row.mean) for row in means.itertuples()}
+    means = [line for line in mean_lines(comparison, discrimination=False) if line["model"] == base]
+    scale = {(line["score"], _key(line["at"])): abs(line["mean"]) for line in means if line["by"] == ""}
     relative = {score.name for score in comparison.scores if score.info.has_skill}
-    pairs = comparison.differences(adjustment, discrimination=False)
-    for row in pairs[pairs["by"] == ""].itertuples() if len(pairs) else ():
-        if base not in (row.model, row.versus) or not np.isfinite(row.difference + row.standard_error):
+    for line in difference_lines(comparison, adjustment, discrimination=False):
+        sign = 1 if line["versus"] == base else -1
+        other = line["model"] if sign == 1 else line["versus"]
+        if line["by"] != "" or base not in (line["model"], line["versus"]) or line["score"] not in relative:
             continue
-        sign = 1 if row.versus == base else -1
-        other = row.model if sign == 1 else row.versus
-        ends = sorted((sign * row.low, sign * row.high))
-        size = scale[row.score, _key(row.at)]
-        if size > 0 and row.score in relative:
-            numbers = (100 * sign * row.difference / size, 100 * ends[0] / size, 100 * ends[1] / size)
-            blocks.setdefault((row.score, _key(row.at)), {})[other] = numbers
+        key = line["score"], _key(line["at"])
+        if np.isfinite(line["difference"] + line["standard_error"]) and scale[key] > 0:
+            low, high = sorted((sign * line["low"], sign * line["high"]))
+            numbers = np.array([sign * line["difference"], low, high]) * 100 / scale[key]
+            blocks.setdefault(key, {})[other] = tuple(numbers)
     return blocks
 
 
@@ -234,30 +222,22 @@ def _line(title: str, axis: str, at: float) -> str:
 
 def plot_censoring(comparison: Comparison) -> Figure:
     """The censoring distribution over time, and what one event stands for."""
-    distribution, y, h = (
-        comparison.resolved_censoring.distribution.marginal(0),
-        comparison.outcome,
-        comparison.horizon,
-    )
+    G, y, h = comparison.resolved_censoring.distribution.marginal(0), comparison.outcome, comparison.horizon
     x = np.linspace(0, h, 300)
-    some = (
-        distribution
-        if len(distribution) == 1
-        else distribution.take(np.linspace(0, len(distribution) - 1, min(len(distribution), 500)).astype(int))
-    )
+    some = G if len(G) == 1 else G.take(np.linspace(0, len(G) - 1, min(len(G), 500)).astype(int))
     curves = to_numpy(some.sf(x[None, :]))
-    reach = np.broadcast_to(to_numpy(distribution.sf_left(y.time)), (len(y),))
-    counted = to_numpy(y.event) & (to_numpy(y.time) <= h) & (reach > 0)
-    with _style() as Figure:
-        figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+    followed = np.broadcast_to(to_numpy(G.sf_left(y.time)), (len(y),))
+    counted = to_numpy(y.event) & (to_numpy(y.time) <= h) & (followed > 0)
+    with styled(grid=True):
+        figure = new_figure(WIDTH, 3.4)
         left, right = figure.subplots(1, 2)
         left.plot(x, curves.mean(axis=0), color=COLOURS[0], lw=2, drawstyle="steps-post")
-        if len(curves) > 1 and not isinstance(distribution, PointMass):
+        if len(curves) > 1 and not isinstance(G, PointMass):
             low, high = np.quantile(curves, [0.05, 0.95], axis=0)
             left.fill_between(x, low, high, color=COLOURS[0], alpha=0.15, lw=0, step="post")
         left.set(xlabel="time", xlim=(0, h), ylim=(0, 1.02))
         left.set_title("followed beyond t: P(C > t)", fontsize=10)
-        right.hist(1 / reach[counted], bins=30, color=COLOURS[0])
+        right.hist(1 / followed[counted], bins=30, color=COLOURS[0])
         right.set(xlabel="weight of an event, 1/P(C ≥ y)")
         right.set_title("events", fontsize=10)
         right.grid(axis="x", visible=False)

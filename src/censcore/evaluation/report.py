@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore.evaluation.page import image, table, whole_page
 from censcore.evaluation.plots import PLOTS
-from censcore.evaluation.tables import CANNOT_TELL, difference_lines, mean_lines
+from censcore.evaluation.tables import CANNOT_TELL, NOT_AVAILABLE, Line, difference_lines, mean_lines
 from censcore.evaluation.text import label, lines_of, p_text
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ __all__ = ["page"]
 CAPTIONS = {
     "brier": "How far each forecast of “the event happens by t” is off, over time. Lower is better.",
     "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
-    "differences": "Differences from the reference on the same rows; an interval clear of zero is no noise.",
+    "differences": "Differences from the reference on the same subjects; an interval that excludes zero is more than noise.",
     "murphy": "A forecast that is lowest at every threshold is best by every proper score of this time.",
     "calibration": "Bars of equal height mean that predicted probabilities hold on average.",
-    "censoring": "How long rows are followed, and how many rows each event stands for.",
+    "censoring": "How long subjects are followed, and how many subjects each event represents.",
 }
 
 
@@ -53,7 +53,7 @@ def page(comparison: Comparison, title: str) -> str:
 def _summary(comparison: Comparison) -> str:
     s = comparison.settings
     text = (
-        f"<p>{len(comparison.models)} forecasts, {s['rows']} rows with {s['events']} events, judged up to "
+        f"<p>{len(comparison.models)} forecasts, {s['subjects']} subjects with {s['events']} events, scored up to "
         f"time {s['horizon']:.6g}.</p>"
     )
     return text + _verdict(comparison)
@@ -61,22 +61,20 @@ def _summary(comparison: Comparison) -> str:
 
 def _verdict(comparison: Comparison) -> str:
     """In words: who has the smallest mean of the first score that all have, and whether that is noise."""
-    frame = comparison.frame(discrimination=False)
-    frame = frame[(frame["by"] == "") & (frame["note"] != "not available")]
-    counts = frame.groupby("score", sort=False)["model"].nunique()
-    whole = [name for name in counts.index if counts[name] == len(comparison.models)]
+    lines = [line for line in mean_lines(comparison, discrimination=False) if line["by"] == ""]
+    lacking = {line["score"] for line in lines if line["note"] == NOT_AVAILABLE}
+    whole = [score.name for score in comparison.scores if score.name not in lacking]
     if not whole or len(comparison.models) < 2:
         return ""
     name = "crps" if "crps" in whole else whole[0]
-    block = frame[frame["score"] == name]
-    block = block[block["at"].isna() | (block["at"] == block["at"].iloc[0])].sort_values("mean")
-    first, second = block["model"].iloc[0], block["model"].iloc[1]
-    pairs = comparison.differences(discrimination=False)
-    at = block["at"].iloc[0]
-    same_at = pairs["at"].isna() if np.isnan(at) else pairs["at"] == at
-    chosen = pairs[(pairs["by"] == "") & (pairs["score"] == name) & same_at]
-    row = chosen[chosen["model"].isin([first, second]) & chosen["versus"].isin([first, second])].iloc[0]
-    p = float(row["p_adjusted"])
+    block = [line for line in lines if line["score"] == name][: len(comparison.models)]  # its first column
+    first, second = (line["model"] for line in sorted(block, key=lambda line: line["mean"])[:2])
+    pairs = difference_lines(comparison, discrimination=False)
+    row = next(
+        row for row in pairs
+        if row["by"] == "" and row["score"] == name and {row["model"], row["versus"]} == {first, second}
+    )  # fmt: skip
+    p = row["p_adjusted"]
     title = next(score.title for score in comparison.scores if score.name == name)
     if np.isnan(p):
         reason = row["note"] or "the losses of the two do not differ, or not by a finite amount"
@@ -121,23 +119,20 @@ def _scored(cell: str) -> str:
 
 
 def _difference_table(comparison: Comparison) -> str:
-    pairs = comparison.differences(discrimination=False)
-    if not len(pairs):
+    pairs = [row for row in difference_lines(comparison, discrimination=False) if row["by"] == ""]
+    if not pairs:
         return "<p>There is nothing to compare: fewer than two forecasts share a score.</p>"
-    titles = {score.name: (score.title, score.axis) for score in comparison.scores}
-    rows = []
-    for row in pairs[pairs["by"] == ""].itertuples():
-        title, axis = titles[row.score]
-        rows.append(
-            [
-                escape(label(title, row.at, axis)),
-                f"{escape(row.model)} − {escape(row.versus)}",
-                _number(row.difference),
-                f"{_number(row.low)} to {_number(row.high)}",
-                escape(p_text(row.p_value)),
-                escape(p_text(row.p_adjusted)),
-            ]
-        )
+    rows = [
+        [
+            escape(_label(comparison, row)),
+            f"{escape(row['model'])} − {escape(row['versus'])}",
+            _number(row["difference"]),
+            f"{_number(row['low'])} to {_number(row['high'])}",
+            escape(p_text(row["p_value"])),
+            escape(p_text(row["p_adjusted"])),
+        ]
+        for row in pairs
+    ]
     head = [
         "score",
         "forecasts",
@@ -157,6 +152,11 @@ def _difference_table(comparison: Comparison) -> str:
     )
 
 
+def _label(comparison: Comparison, row: Line) -> str:
+    score = next(score for score in comparison.scores if score.name == row["score"])
+    return label(score.title, row["at"], score.axis)
+
+
 def _number(value: float) -> str:
     return "unknown" if np.isnan(value) else f"{value:+.4g}".replace("-", "−")
 
@@ -174,8 +174,7 @@ def _pictures(comparison: Comparison) -> str:
 
 def _has_intervals(comparison: Comparison) -> bool:
     """Whether some pair of forecasts has an interval."""
-    pairs = comparison.differences()
-    return bool(len(pairs)) and bool(pairs["standard_error"].notna().any())
+    return any(not np.isnan(row["standard_error"]) for row in difference_lines(comparison))
 
 
 def _in_words(comparison: Comparison, kind: str) -> str:
@@ -187,22 +186,20 @@ def _in_words(comparison: Comparison, kind: str) -> str:
 
 
 def _subgroups(comparison: Comparison) -> str:
-    frame = comparison.frame(discrimination=False)
-    frame = frame[frame["by"] != ""]
-    if not len(frame):
-        return ""
-    titles = {score.name: (score.title, score.axis) for score in comparison.scores}
     rows = []
-    for row in frame.itertuples():
-        mean = f"{row.mean:.4f} ± {row.standard_error:.4f}"
-        if row.note:
-            mean = f"{row.mean:.4f} ({CANNOT_TELL})" if row.note.startswith(CANNOT_TELL) else row.note
-        title, axis = titles[row.score]
-        rows.append(
-            [escape(f"{row.by} = {row.group}"), escape(label(title, row.at, axis)), escape(row.model), mean,
-             "" if np.isnan(row.skill) else f"{row.skill:.3f}", str(row.n)]
-        )  # fmt: skip
-    head = ["subgroup", "score", "forecast", "mean loss ± standard error", "skill", "rows"]
+    for row in mean_lines(comparison, discrimination=False):
+        if row["by"] == "":
+            continue
+        mean, note = f"{row['mean']:.4f} ± {row['standard_error']:.4f}", row["note"]
+        if note:
+            mean = f"{row['mean']:.4f} ({CANNOT_TELL})" if note.startswith(CANNOT_TELL) else note
+        subgroup, skill = f"{row['by']} = {row['group']}", row["skill"]
+        shown = "" if np.isnan(skill) else f"{skill:.3f}"
+        names = (subgroup, _label(comparison, row), row["model"])
+        rows.append([*map(escape, names), mean, shown, str(row["n"])])
+    if not rows:
+        return ""
+    head = ["subgroup", "score", "forecast", "mean loss ± standard error", "skill", "subjects"]
     table = _table("Subgroups", "Mean losses and skills by subgroup.", head, rows, 3)
     return f"<h2 id='subgroups'>Subgroups</h2><details><summary>{len(rows)} lines</summary>{table}</details>"
 

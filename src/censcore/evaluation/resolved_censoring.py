@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +26,17 @@ NONE_SHARED = Shared(np.zeros((0, 2), dtype=np.intp))
 
 
 @dataclass(frozen=True)
+class Refit:
+    """The estimator of a censoring distribution, to be fitted to other training subjects."""
+
+    censoring: Censoring
+
+    def __call__(self, train: Subjects, X: Any) -> Distribution:
+        """The distribution of subjects with covariates X that these training subjects lead to."""
+        return clone(self.censoring).fit(train.X, train.y, train.weight).predict_distribution(X)
+
+
+@dataclass(frozen=True, eq=False)
 class ResolvedCensoring:
     """The censoring distribution of the scored subjects, and how it was obtained.
 
@@ -40,7 +50,7 @@ class ResolvedCensoring:
     estimated: bool
     in_sample: bool = False
     parts: list[Part] = field(default_factory=list)
-    refit: Callable[[Subjects, Any], Distribution] | None = None
+    refit: Refit | None = None
     train: Subjects | None = None
     scored_X: Any = None
     last_time: float = np.inf
@@ -166,7 +176,7 @@ def _in_sample(
     if has_influence(censoring):
         return ResolvedCensoring(C, name, True, True, _parts(censoring, subjects.X, n, out_of_fold), **common)
     plain = clone(censoring).set_params(cv=None)
-    return ResolvedCensoring(C, name, True, True, refit=_refitter(plain), scored_X=subjects.X, **common)
+    return ResolvedCensoring(C, name, True, True, refit=Refit(plain), scored_X=subjects.X, **common)
 
 
 def _fitted_to(train: Subjects, censoring: Censoring, scored: Subjects, last: float) -> ResolvedCensoring:
@@ -187,7 +197,7 @@ def _fitted_to(train: Subjects, censoring: Censoring, scored: Subjects, last: fl
     if has_influence(censoring):
         parts = _parts(censoring, scored.X, len(scored.y), out_of_fold=False)
         return ResolvedCensoring(C, name, True, parts=parts, **common)
-    return ResolvedCensoring(C, name, True, refit=_refitter(censoring), scored_X=scored.X, **common)
+    return ResolvedCensoring(C, name, True, refit=Refit(censoring), scored_X=scored.X, **common)
 
 
 def _parts(censoring: Censoring, X: Any, n: int, out_of_fold: bool) -> list[Part]:
@@ -201,13 +211,6 @@ def _parts(censoring: Censoring, X: Any, n: int, out_of_fold: bool) -> list[Part
         subjects = everyone[censoring.fold_ == number]
         parts.append(part_of(fit, take_rows(X, subjects), subjects, train))
     return parts
-
-
-def _refitter(censoring: Censoring) -> Callable[[Subjects, Any], Distribution]:
-    def refit(train: Subjects, X: Any) -> Distribution:
-        return clone(censoring).fit(train.X, train.y, train.weight).predict_distribution(X)
-
-    return refit
 
 
 def _notes_on_shared(shared: Shared, n: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from censcore.exceptions import MissingDependencyError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AMBER", "FAINT", "GREY", "INK", "RED", "STYLE", "TEAL", "new_figure", "styled"]
+__all__ = ["AMBER", "FAINT", "GREY", "INK", "RED", "STYLE", "TEAL", "new_figure", "styled", "svg_of"]
 
 INK, FAINT, GREY = "#1f2937", "#e5e7eb", "#6b7280"
 TEAL, AMBER, RED = "#0f766e", "#d97706", "#b91c1c"
@@ -39,7 +40,7 @@ STYLE: dict[str, Any] = {
 
 @contextmanager
 def styled(grid: bool = False) -> Iterator[None]:
-    """Figures that are drawn and saved inside the block have the house style; other settings come back after.
+    """Figures that are drawn and saved inside the block share one style; other settings come back after.
 
     Parameters
     ----------
@@ -59,6 +60,14 @@ def styled(grid: bool = False) -> Iterator[None]:
         raise MissingDependencyError("Plots need matplotlib: pip install 'censcore[plots]'.") from error
     with mpl.rc_context(STYLE | {"axes.grid": grid}):
         yield
+
+
+def svg_of(figure: Figure) -> bytes:
+    """A figure as SVG, the same bytes for the same figure."""
+    stream = io.BytesIO()
+    with styled():
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    return stream.getvalue()
 
 
 def new_figure(width: float, height: float) -> Figure:

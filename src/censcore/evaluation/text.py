@@ -73,7 +73,7 @@ def text_of(comparison: Comparison) -> str:
         for name, cells in lines
     ]
     text = [
-        f"Comparison of {len(comparison.models)} forecasts on {settings['rows']} rows "
+        f"Comparison of {len(comparison.models)} forecasts on {settings['subjects']} subjects "
         f"({settings['events']} events), horizon {settings['horizon']:.6g}",
         "mean loss ± standard error, lower is better; ! marks the best",
         "",

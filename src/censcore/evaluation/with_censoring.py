@@ -9,12 +9,11 @@ from sklearn.base import BaseEstimator, clone
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators import Adapted, Censoring, KaplanMeier, SurvivalEstimator
+from censcore.estimators import Adapted, Censoring, KaplanMeier, NotFitted, SurvivalEstimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.case_scores import Case
 from censcore.evaluation.compare import default_times
-from censcore.evaluation.horizon import follow_up_end
-from censcore.exceptions import NotFittedError
+from censcore.evaluation.horizon import follow_up_end, given_horizon
 from censcore.outcomes import as_outcome
 
 __all__ = ["WithCensoring"]
@@ -60,26 +59,26 @@ class WithCensoring(BaseEstimator):
     array([-0.196, -0.213, -0.221])
     """
 
-    def __init__(self, model: Any, censoring: Any = None, horizon: Any = "auto") -> None:
+    def __init__(self, model: Any, censoring: Any = None, horizon: float | str = "auto") -> None:
         self.model = model
         self.censoring = censoring
         self.horizon = horizon
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model and the censoring distribution to the same subjects, with the same weights."""
-        outcome = as_outcome(y)
-        given = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
-        distribution = given if isinstance(given, Censoring) else Censoring(given)
+        outcome, given = as_outcome(y), given_horizon(self.horizon)
+        censoring = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
+        censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
-        self.censoring_ = distribution.set_params(cv=None).fit(X, outcome, weight)
+        self.censoring_ = censoring.set_params(cv=None).fit(X, outcome, weight)
         self.model_ = fit_weighted(_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
         time = to_numpy(outcome.time)
         self._train_time = time if weight is None else time[weight > 0]
-        if not isinstance(self.horizon, str):
-            self.horizon_ = float(self.horizon)
-        else:
+        if given is None:
             self.horizon_ = follow_up_end(self.censoring_.predict_distribution(X), self._train_time)
+        else:
+            self.horizon_ = given
         self.times_ = default_times(outcome, self.horizon_, weight)
         return self
 
@@ -97,7 +96,7 @@ class WithCensoring(BaseEstimator):
         """Forecasts, censoring distribution and outcomes of subjects, scored up to a supported horizon."""
         C = self.predict_censoring(X)
         horizon = self.horizon_
-        if isinstance(self.horizon, str):
+        if given_horizon(self.horizon) is None:
             horizon = min(horizon, follow_up_end(C, self._train_time))
         at = self.times_[self.times_ < horizon] if times is None else np.atleast_1d(times).astype(float)
         at = at if len(at) else np.array([horizon / 2])
@@ -112,7 +111,7 @@ class WithCensoring(BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise NotFittedError("This WithCensoring is not fitted yet. Call fit(X, y) first.")
+            raise NotFitted("This WithCensoring is not fitted yet. Call fit(X, y) first.")
 
 
 def _estimator(model: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Training epochs on a GPU as replays of one captured step: no launch overhead, no talk with the host."""
+"""Training epochs on a GPU as replays of one captured step, without launch overhead or synchronisation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Covariates in the units of a network, taken row by row from where they lie: memory, or a mapped file."""
+"""Standardised covariates for a network, read when needed from memory or from a mapped file."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["Data", "Standardised", "blocks", "moments", "rows_of"]
 
 _VALUES_AT_ONCE = 2**18
 
-#: What is trained on, entry by entry, with the rows first.
+#: Training data: arrays with the subjects as first axis.
 Data = Mapping[str, "Tensor | Standardised"]
 
 
 class Standardised:
-    r""":math:`(x-\mathrm{center})/\mathrm{spread}` for the rows that are asked for, when they are.
+    r"""Covariates :math:`(x-\mathrm{center})/\mathrm{spread}`, computed for the subjects that are asked for.
 
     Nothing of the size of X is copied, so a memory-mapped X stays on disk while a network is trained on it.
 
     Parameters
     ----------
     X : array of float32, (n, d)
-        Covariates; without columns a single zero stands for them.
+        Covariates; without columns a single zero replaces them.
     center, spread : arrays of float32, (d,)
-        Their units.
+        Means and standard deviations.
     rows : array of int or slice
-        Only these rows of X, in this order.
+        Only these subjects, in this order.
 
     Examples
     --------

@@ -39,7 +39,7 @@ Rows = Mapping[str, Tensor]
 
 
 class Task(Protocol):
-    """What is trained: a network, the randomness that one batch needs, and a loss per row.
+    """What is trained: a network, the random numbers that a batch needs, and a loss per subject.
 
     A task may have an ``identity``, JSON values that must be equal for a checkpoint to be continued.
     """
@@ -51,10 +51,10 @@ class Task(Protocol):
     def draw(
         self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
     ) -> dict[str, Tensor]:
-        """The random numbers of a batch of n rows; the rows are the first axis of each."""
+        """The random numbers of a batch of n subjects, which are the first axis of each array."""
 
     def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
-        """One loss per row of the batch."""
+        """One loss per subject of the batch."""
 
 
 Callback = Callable[[Epoch, nn.Module], Any]
@@ -79,17 +79,18 @@ def train(
     ----------
     task : Task
         What is trained.
-    rows, validation : mappings of tensors with the rows first
-        Data. An entry ``"weight"`` weighs rows. They may stay in CPU memory, and covariates in a mapped file
-        (:class:`~censcore.estimators.neural.standardised.Standardised`): batches travel to the device.
+    rows, validation : mappings of tensors with the subjects as first axis
+        Training and validation data; an entry ``"weight"`` holds weights. They may stay in CPU memory, and
+        covariates in a mapped file (:class:`~censcore.estimators.neural.standardised.Standardised`):
+        batches are copied to the device.
     recipe : Recipe
-        How.
+        How to train.
     seed : int
-        Order of rows, noise and everything else random follow from it, epoch by epoch.
+        The order of subjects, the noise and everything else random follow from it, epoch by epoch.
     device : torch.device
         Where to compute.
     groups : array, optional
-        No two rows of one group share a batch.
+        No two subjects of one group share a batch.
     callbacks : sequence of callables
         Called after every epoch with ``(epoch, network)``; one that returns True stops the training.
     checkpoint : path, optional
@@ -97,6 +98,29 @@ def train(
         run would have ended.
     progress : bool
         Show a progress bar.
+
+    Returns
+    -------
+    History
+        Losses by epoch.
+
+    Examples
+    --------
+    Linear regression as a task without random numbers:
+
+    >>> class Squares:
+    ...     network = nn.Linear(2, 1)
+    ...
+    ...     def draw(self, n, generator, device, validating=False):
+    ...         return {}
+    ...
+    ...     def loss(self, network, rows, random):
+    ...         return (network(rows["x"])[:, 0] - rows["y"]) ** 2
+    >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    >>> recipe = Recipe(epochs=30, batch_size=20, learning_rate=0.05)
+    >>> history = train(Squares(), {"x": x, "y": x.sum(1)}, None, recipe, seed=0, device=torch.device("cpu"))
+    >>> history.epochs[-1].train_loss < 0.01
+    True
     """
     run = _Run(task, rows, validation, recipe, seed, device, groups)
     if checkpoint is not None and Path(checkpoint).exists():
@@ -213,10 +237,10 @@ class _Run:
         return sums
 
     def _validated(self, number: int) -> float | None:
-        """The validation loss, if it is due; keeps the weights where they are worth it."""
+        """The validation loss, if it is due; keeps the weights if it is among the best."""
         last = number + 1 == self.recipe.epochs
         if self.validation is None:
-            # without validation rows the last weights are the ones to keep
+            # without validation data the last weights are kept
             self._keep(number)
             self.history.best_epoch = number
             return None
@@ -236,7 +260,7 @@ class _Run:
         self.history.kept_epoch = number
 
     def step(self, index: np.ndarray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """One update; every process draws for the whole batch and works on its share of the rows."""
+        """One update; every process draws for the whole batch and computes its share of the subjects."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.rate(self.steps, self.recipe.epochs * len(self.batches))
         batch = _gather(self.rows, index, self.device)
@@ -407,7 +431,7 @@ def rank_and_processes() -> tuple[int, int]:
 
 
 def same_everywhere(number: int) -> int:
-    """The number that the first process came with."""
+    """The number of the first process, in every process."""
     if rank_and_processes()[1] == 1:
         return number
     shared = [number]

@@ -1,0 +1,152 @@
+"""Newton's method for likelihoods and estimating equations of regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["Derivatives", "find_root", "maximise"]
+
+#: Value, gradient and minus Hessian at a point; the value is -inf outside the domain.
+Derivatives = tuple[float, np.ndarray, np.ndarray]
+
+
+def maximise(
+    f: Callable[[np.ndarray], Derivatives], start: np.ndarray, tolerance: float = 1e-10, steps: int = 200
+) -> tuple[np.ndarray, np.ndarray]:
+    """Maximise a concave function.
+
+    Ends when the Newton decrement says that less than ``tolerance`` is left to gain, after which one more
+    full step doubles the number of right digits.
+
+    Parameters
+    ----------
+    f : callable
+        Value, gradient and minus the Hessian at a point.
+    start : array, (p,)
+        Where to begin.
+    tolerance : float
+        What may be left to gain.
+    steps : int
+        Most steps.
+
+    Returns
+    -------
+    x, curvature : array, (p,) and (p, p)
+        The maximum and minus the Hessian there.
+    """
+    x = start
+    value, gradient, curvature = f(x)
+    for _ in range(steps):
+        step = _solve(curvature, gradient)
+        gain = float(gradient @ step)
+        x, (value, gradient, curvature) = _search(f, x, step, value, gain)
+        if gain < 2 * tolerance:
+            return x, curvature
+    raise InvalidInputError(
+        f"The likelihood was not maximised in {steps} steps; {gain / 2:.3g} is left to gain. Rescale the "
+        "columns of X, drop extreme values, or add a penalty (alpha)."
+    )
+
+
+def _solve(curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """The Newton step; a flat direction, of which the gradient has no part, is left alone."""
+    unit = np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(curvature / np.outer(unit, unit))
+    kept = values > 1e-13
+    return vectors[:, kept] @ ((vectors[:, kept].T @ (gradient / unit)) / values[kept]) / unit
+
+
+def _search(
+    f: Callable[[np.ndarray], Derivatives], x: np.ndarray, step: np.ndarray, value: float, gain: float
+) -> tuple[np.ndarray, Derivatives]:
+    """Halve the step until it brings a fair part of what it promises; rounding may hide the last of it."""
+    rounding = 1e-13 * abs(value)
+    for halvings in range(60):
+        size = 0.5**halvings
+        found = f(x + size * step)
+        if found[0] >= value + 0.1 * size * gain - rounding:
+            return x + size * step, found
+    return x, f(x)
+
+
+def find_root(
+    f: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None],
+    start: np.ndarray,
+    tolerance: float = 1e-10,
+    steps: int = 200,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the root of a decreasing estimating function.
+
+    Along a Newton step the function must shrink by a part of the step's size; a step across the root that
+    ends farther away than it began is halved. Ends as :func:`maximise` does.
+
+    Parameters
+    ----------
+    f : callable
+        The function and minus its derivative at a point; None outside its domain.
+    start : array, (p,)
+        Where to begin.
+    tolerance : float
+        What may be left to gain.
+    steps : int
+        Most steps.
+
+    Returns
+    -------
+    x, slope : array, (p,) and (p, p)
+        The root and minus the derivative there.
+    """
+    x = start
+    found = f(x)
+    if found is None:
+        raise InvalidInputError("The risks underflow at the start. Rescale the columns of X.")
+    value, slope = found
+    for _ in range(steps):
+        step = _solve_general(slope, value)
+        gain = float(value @ step)
+        new = _shrink(f, x, step, gain, gain < 2 * tolerance)
+        if new is None and gain < 1e-6:  # rounding hides what is left
+            return x, slope
+        if new is None:
+            break
+        x, (value, slope) = new
+        if gain < 2 * tolerance:
+            return x, slope
+    raise InvalidInputError(
+        f"No solution of the estimating equations was found; a gain of {gain / 2:.3g} is left. This "
+        "happens when a column of X separates subjects with an event from those without, or has extreme "
+        "values. Drop or rescale it, merge its groups, or add a penalty (alpha)."
+    )
+
+
+def _solve_general(slope: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """The Newton step; the symmetric part of the derivative, made positive, where that is no descent."""
+    diagonal = np.diag(slope)
+    unit = np.sqrt(np.maximum(diagonal, 1e-12 * max(np.abs(diagonal).max(), 1e-280)))
+    scaled = slope / np.outer(unit, unit)
+    step = np.linalg.lstsq(scaled, value / unit, rcond=1e-13)[0] / unit
+    if value @ step >= 0:
+        return step
+    values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
+    kept = np.abs(values) > 1e-13
+    return vectors[:, kept] @ ((vectors[:, kept].T @ (value / unit)) / np.abs(values[kept])) / unit
+
+
+def _shrink(
+    f: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray] | None],
+    x: np.ndarray,
+    step: np.ndarray,
+    gain: float,
+    last: bool,
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None:
+    """The end of the longest part of the step along which the function shrinks; None if there is none."""
+    for halvings in range(40):
+        size = 0.5**halvings
+        new = f(x + size * step)
+        if new is not None and (last or abs(float(new[0] @ step)) <= (1 - size / 2) * gain):
+            return x + size * step, new
+    return None
