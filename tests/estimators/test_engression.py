@@ -316,7 +316,7 @@ def test_the_distribution_of_c_may_use_the_names_of_columns():
 def test_the_distribution_of_c_of_other_rows(model, tmp_path):
     one_per_row = cs.Uniform(np.zeros(600), np.full(600, 5.0))
     fitted = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(DATA.X, DATA.y, censoring=one_per_row)
-    with pytest.raises(InvalidInputError, match="censoring distribution of these rows"):
+    with pytest.raises(InvalidInputError, match="censoring distribution of these subjects"):
         fitted.score(DATA.X[:9], DATA.y[:9])
     assert np.isfinite(fitted.score(DATA.X[:9], DATA.y[:9], one_per_row[:9]))
     assert np.isfinite(fitted.score(DATA.X[:9], DATA.y_known[:9]))

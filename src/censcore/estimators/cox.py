@@ -71,11 +71,11 @@ class CoxRegression(CoefficientInference):
         -\frac{\sum_{R_u}w_kr_kx_k}{\sum_{R_u}w_kr_k}\Bigr)=0.
 
     The first is that of Kalbfleisch and Prentice [1]_. Both are unbiased with jumps of any size, since
-    :math:`1-e^{-h_ur}` is the probability to fail. A term of the second is Cox's where one subject
-    fails, zero where all at risk fail, agrees with Efron's up to the second order in the size of the jump, and is the score of the
-    grouped proportional-hazards model [2]_ up to a factor per jump. Without ties the
-    coefficients are therefore those of Cox's partial likelihood. Weights that are counts give what repeated
-    subjects give, and a common factor of the weights changes nothing.
+    :math:`1-e^{-h_ur}` is the probability to fail. A term of the second is Cox's where one subject fails and
+    zero where all at risk fail. It agrees with Efron's up to the second order in the size of the jump, and
+    is the score of the grouped proportional-hazards model [2]_ up to a factor per jump. Without ties the
+    coefficients are therefore those of Cox's partial likelihood. Weights that are counts give the same
+    result as repeated subjects, and a common factor of the weights changes nothing.
 
     Predictions share the baseline (:class:`~censcore.distributions.ProportionalHazards`): no matrix of
     subjects by times is made. The probability left after the last event time is placed at infinity. Data

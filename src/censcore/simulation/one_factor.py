@@ -1,4 +1,4 @@
-"""Joint log-normal distributions with one common factor, given which the coordinates are independent."""
+"""Joint log-normal distributions with one common factor."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class OneFactorLogNormal(Joint):
         """The same distributions in the precision of ``array``, a NumPy array."""
         if is_torch(array):
             raise InvalidTypeError(
-                "OneFactorLogNormal computes in NumPy only; got a torch tensor. Its marginals know torch: "
+                "OneFactorLogNormal computes in NumPy only; got a torch tensor. Its marginals work in torch: "
                 "distribution.marginal(j).like(tensor)."
             )
         return super().like(array)
@@ -91,7 +91,7 @@ class OneFactorLogNormal(Joint):
         return self._log_likelihood(t, np.zeros(t.shape, dtype=bool))
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
-        """Quadrature over the factor; axes are rows, times, regimes, nodes, coordinates."""
+        """Quadrature over the factor; axes are subjects, times, regimes, nodes, coordinates."""
         with np.errstate(divide="ignore"):
             log_t, log_pi = np.log(t)[:, :, None, None, :], np.log(self._pi)[:, None, :, None]
         mu, sigma = self._mu[:, None, :, None, :], self._sigma[:, None, :, None, :]
