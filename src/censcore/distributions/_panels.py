@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from censcore._arrays import Array, common_rows, convert, namespace, searchsorted, take_along
-from censcore._numerics import CHUNK_NUMBERS, integrate_panels
+from censcore._numerics import CHUNK_NUMBERS
+from censcore._quadrature import integrate_panels
 from censcore.distributions._special import exp, relative_expm1
 
 if TYPE_CHECKING:

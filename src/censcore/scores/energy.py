@@ -13,8 +13,8 @@ from censcore._numerics import chunked_rows
 from censcore.distributions import Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
-from censcore.scores._compatible import RandomNumbers, check_componentwise, compatible_times, known_rows
-from censcore.scores._pairs import chunk_numbers, energy_loss, fastest_terms
+from censcore.scores.compatible_times import RandomNumbers, check_componentwise, compatible_times, known_rows
+from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
 from censcore.scores.crps import crps
 from censcore.scores.inputs import (
     ScoringInputs,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
+from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Grouped, PointMass
 from censcore.exceptions import InvalidInputError
-from censcore.scores._compiled import WORTH_COMPILING, compiled
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, weighted_time_of
 from censcore.scores.crps import add_to_events, crps_of
 from censcore.scores.inputs import (
@@ -108,8 +108,8 @@ def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
     steps = (
         inputs.F._degree == 0 and inputs.C._degree == 0 and bool(np.isfinite(to_numpy(end.location)).all())
     )
-    if steps and inputs.n * numbers >= WORTH_COMPILING:
-        kernel = compiled("_crps_numba", "step_ipcw", inputs.y.time)
+    if steps:
+        kernel = on_cpu("censcore.scores._crps_numba", "step_ipcw", inputs.y.time, inputs.n * numbers)
 
     def part(rows: slice) -> Array:
         some, last = inputs.take(rows), end if len(end) == 1 else end.take(rows)
