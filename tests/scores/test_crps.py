@@ -203,7 +203,8 @@ def gauss_of_each_step(f, edges, weights):
     x, w = np.polynomial.legendre.leggauss(16)
     total = 0.0
     for a, b, weight in zip(edges[:-1], edges[1:], weights, strict=True):
-        cuts = np.unique(np.concatenate([[a, b], np.geomspace(max(a, 1e-30 * b), b, 400)]))
+        grid = np.geomspace(max(a, 1e-30 * b), b, 400) if b > 1e-250 else []
+        cuts = np.unique(np.concatenate([[a, b], grid]))
         low, width = cuts[:-1, None], np.diff(cuts)[:, None]
         t = low + width * (x + 1) / 2
         total += weight * np.sum(f(t.reshape(1, -1)).reshape(t.shape) * w * width / 2)
@@ -229,7 +230,7 @@ def test_a_horizon_far_beyond_the_jumps_of_c_takes_no_accuracy(monkeypatch, name
 
 
 @pytest.mark.parametrize("name", FLAT_TAILS)
-@pytest.mark.parametrize("y", [5e-324, 1e-300, 1e-8, 1e-3, 3.0])
+@pytest.mark.parametrize("y", [5e-324, 1e-200, 1e-8, 1e-3, 3.0])
 def test_early_times_on_the_ipcw_scale(name, y):
     F, jumps, G = FLAT_TAILS[name], np.geomspace(1e-12, 4, 50), np.linspace(0.99, 0.02, 50)
     C, h = cs.Step(jumps, sf=G), 1e3
@@ -241,7 +242,7 @@ def test_early_times_on_the_ipcw_scale(name, y):
         expected = gauss_of_each_step(lambda t: F.cdf(t) ** 2, stops, weights)
         if event:
             expected += gauss_of_each_step(lambda t: F.sf(t) ** 2, [y, h], [1 / C.sf_left(y)[0]])
-        np.testing.assert_allclose(loss, expected, rtol=1e-8, atol=1e-320)
+        np.testing.assert_allclose(loss, expected, rtol=1e-8, atol=1e-25 * y)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
