@@ -30,6 +30,7 @@ __all__ = [
     "Function",
     "antiderivative",
     "at_nodes",
+    "cuts_below_gaps",
     "integrate",
     "integrate_panels",
     "integrate_steps",
@@ -108,10 +109,10 @@ def integrate_panels(f: Function, a: Array, b: Array, order: int = 16) -> Array:
 
 
 def integrate_steps(f: Function, edges: Array, order: int, times: Array, values: Array) -> Array:
-    r""":math:`\int w f=\sum_j w_j\int_{c_j}^{c_{j+1}}f` over the panels of each row for a step function w: (n,).
+    r""":math:`\int wf=\sum_jw_j\int_{c_j}^{c_{j+1}}f` over the panels of each row for a step function w: (n,).
 
-    w is 1 before the first of the ascending ``times``, then ``values``, both (1 or n, J). f is read as a polynomial of degree ``order - 1`` on
-    every panel.
+    w is 1 before the first of the ascending ``times``, then ``values``, both (1 or n, J). f is read as a
+    polynomial of degree ``order - 1`` on every panel.
     """
     edges = _cut_at(times, edges)
     before, coefficients = _polynomials(f, edges, order)
@@ -144,24 +145,34 @@ def _cut_at(times: Array, edges: Array) -> Array:
     the first and the last time in every interval [8^k, 8^(k+1)) become edges, and no time lies between two
     of them elsewhere. Wide gaps are cut as ``FAR`` says.
     """
-    chosen, above_gap = _first_and_last(to_numpy(times))
-    cuts = np.concatenate([chosen, *(above_gap * share for share in FAR)], axis=1)
+    t = to_numpy(times)
+    cuts = np.concatenate([_first_and_last(t), _below_gaps(t)], axis=1)
     xp, low, high = namespace(edges), edges[:, :1], edges[:, -1:]
     joined = side_by_side([edges, convert(cuts, edges)])
     return xp.sort(xp.where(joined > low, xp.where(joined < high, joined, high), low), axis=1)
 
 
-def _first_and_last(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of ascending times (n, J) the first and last in every interval, and those after a gap, zeros added."""
+def cuts_below_gaps(times: Array) -> Array:
+    """Cuts of the wide gaps below ascending times (1 or n, J), as ``FAR`` says; the first time has one too."""
+    return convert(_below_gaps(to_numpy(times)), times)
+
+
+def _below_gaps(t: np.ndarray) -> np.ndarray:
+    positive = (t > 0) & np.isfinite(t)
+    before = np.concatenate([np.zeros_like(t[:, :1]), np.where(positive, t, 0.0)[:, :-1]], axis=1)
+    above = _gathered(t, positive & (before < t / NEAR**2))
+    return np.concatenate([above * share for share in FAR], axis=1)
+
+
+def _first_and_last(t: np.ndarray) -> np.ndarray:
+    """Of ascending times (n, J) the first and last in every interval, zeros added."""
     positive = (t > 0) & np.isfinite(t)
     interval = np.floor(np.log(np.where(positive, t, 1.0)) / np.log(NEAR))
     interval[~positive] = np.inf
     edge = np.full_like(interval[:, :1], np.inf)
     changes = interval != np.concatenate([edge, interval[:, :-1]], axis=1)
     last = interval != np.concatenate([interval[:, 1:], edge], axis=1)
-    before = np.concatenate([np.zeros_like(edge), np.where(positive, t, 0.0)[:, :-1]], axis=1)
-    gap = positive & (before < t / NEAR**2)
-    return _gathered(t, positive & (changes | last)), _gathered(t, gap)
+    return _gathered(t, positive & (changes | last))
 
 
 def _gathered(t: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -26,7 +26,16 @@ from censcore._arrays import (
     searchsorted,
     take_along,
 )
-from censcore._quadrature import FAR, ORDER, Function, integrate, integrate_steps, side_by_side, tail
+from censcore._quadrature import (
+    FAR,
+    ORDER,
+    Function,
+    cuts_below_gaps,
+    integrate,
+    integrate_steps,
+    side_by_side,
+    tail,
+)
 from censcore.distributions import Step, Univariate
 
 __all__ = ["area", "as_steps", "weighted_time_of", "numbers_per_row", "square_below", "square_beyond"]
@@ -198,8 +207,11 @@ def _last_finite(times: Array) -> Array:
 
 
 def _far(distributions: list[Univariate], end: Array) -> list[Array]:
-    smooth = any(distribution._degree is None for distribution in distributions)
-    return [end * convert(np.array([FAR]), end)] if smooth else []
+    """Cuts below ``end`` and below break points, where an integrand on the log scale may span many decades."""
+    polynomials = [part for part in distributions if part._degree is not None]
+    if len(polynomials) == len(distributions):
+        return []
+    return [end * convert(np.array([FAR]), end), *(cuts_below_gaps(part._breaks()) for part in polynomials)]
 
 
 def _edges_of(distribution: Univariate, y: Array, close: Callable[[Univariate, Array], Array]) -> list[Array]:
