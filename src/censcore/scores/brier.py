@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from censcore._arrays import Array, namespace
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
+from censcore.distributions import Distribution
+from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import (
     ScoringInputs,
     check_scale,
@@ -23,9 +23,9 @@ CACHED_NUMBERS = 131_072
 
 
 def brier_score(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     times: Array = None,
     *,
     scale: str = "localized",

@@ -189,12 +189,12 @@ def _fitted(distribution: Distribution, model: Array) -> Distribution:
 def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint: bool) -> None:
     if y.time.ndim > 1 and not joint:
         raise InvalidInputError(
-            f"This score is for one event time per row, (n,); the outcome has shape {y.shape}. Score each "
+            f"This score is for one event time per subject, (n,); the outcome has shape {y.shape}. Score each "
             "coordinate, score(y.marginal(j), forecast.marginal(j), ...), or the joint distribution by energy_score."
         )
     if F.k != y.k:
         raise InvalidInputError(
-            f"The outcome has {y.k} event times per row and the forecast {F.k}; they must agree."
+            f"The outcome has {y.k} event times per subject and the forecast {F.k}; they must agree."
         )
     if C.k not in (1, y.k):
         raise InvalidInputError(

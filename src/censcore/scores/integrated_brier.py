@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore.distributions import Grouped, PointMass
+from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, weighted_time_of
 from censcore.scores.crps import add_to_events, crps_of
 from censcore.scores.inputs import (
@@ -27,9 +26,9 @@ __all__ = ["integrated_brier_score"]
 
 
 def integrated_brier_score(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     *,
     scale: str = "localized",
     normalize: bool = False,
