@@ -89,6 +89,7 @@ JOINT: dict[str, Callable[[], Distribution]] = {
     ),
     "Copula, Gumbel": lambda: Copula("gumbel", [Weibull(1.2, 2.0), Exponential([1.0, 2.0])], theta=1.7),
     "JointGrid": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail=0.5),
+    "JointGrid, censored": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail=0.5).censor_at([3.0, INF]),
     "JointGrid, cured": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail="infinity"),
     "Ensemble, joint": lambda: Ensemble(JOINT_SAMPLES),
 }

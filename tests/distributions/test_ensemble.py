@@ -116,13 +116,33 @@ def test_resampling_follows_the_weights(distribution):
 
 def test_sorting_does_not_depend_on_blocks(monkeypatch, rng):
     samples = rng.random((101, 7))
-    monkeypatch.setattr("censcore.distributions._sorting._BLOCK", 20)
+    monkeypatch.setattr("censcore.distributions.ensemble._SORTED_AT_ONCE", 20)
     np.testing.assert_array_equal(Ensemble(samples)._steps()[0], np.sort(samples, axis=1))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("m", [1, 255, 257, 300, 512, 513, 1000, 1025, 3000])
+def test_members_of_any_number_are_sorted(rng, m, dtype):
+    rows = rng.exponential(size=(6, m)).astype(dtype)
+    rows[0, : m // 2] = np.inf
+    rows[1] = 1.0
+    rows[2].sort()
+    rows[3] = rows[2, ::-1]
+    np.testing.assert_array_equal(Ensemble(rows)._steps()[0], np.sort(rows, axis=1))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 700), (900, 600), (2, 400_000)])
+def test_samples_stay_as_they_are(rng, shape):
+    rows = rng.random(shape)
+    before = rows.copy()
+    np.testing.assert_array_equal(Ensemble(rows)._steps()[0], np.sort(rows, axis=1))
+    np.testing.assert_array_equal(rows, before)
+    np.testing.assert_array_equal(Ensemble(rows.T)._steps()[0], np.sort(rows.T, axis=1))
 
 
 def test_sorting_inside_the_thread_pool_does_not_wait_for_the_pool(monkeypatch, rng):
     monkeypatch.setenv("CENSCORE_THREADS", "2")
-    monkeypatch.setattr("censcore.distributions._sorting._BLOCK", 20)
+    monkeypatch.setattr("censcore.distributions.ensemble._SORTED_AT_ONCE", 20)
     distributions = [Ensemble(rng.random((50, 7))) for _ in range(8)]
     means = _numerics.run_threads(lambda distribution: distribution.mean(), distributions)
     np.testing.assert_allclose(means, [distribution.samples.mean(axis=1) for distribution in distributions])
@@ -218,7 +238,7 @@ def test_tau_that_does_not_fit(joint, distribution):
         joint.censor_at(np.ones((3, 3)))
     with pytest.raises(InvalidInputError, match="tau must be a number"):
         distribution.censor_at(np.ones((2, 1)))
-    with pytest.raises(InvalidInputError, match="numbers of rows differ"):
+    with pytest.raises(InvalidInputError, match="numbers of subjects differ"):
         distribution.censor_at(np.ones(3))
 
 

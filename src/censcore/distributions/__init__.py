@@ -1,7 +1,11 @@
-"""Distributions of event times and of censoring times: one vocabulary for both."""
+"""Distributions of event times and of censoring times: one vocabulary for both.
 
-from censcore.distributions._base import Distribution, Univariate
-from censcore.distributions.censored import Censored
+A new distribution subclasses :class:`Univariate`, :class:`ByHazard`, :class:`Parametric`, :class:`Joint` or
+:class:`FromMarginals`; the docstring of :class:`Univariate` says which formulas it writes.
+"""
+
+from censcore.distributions.base import Distribution, Univariate
+from censcore.distributions.censored import Censored, CensoredJoint
 from censcore.distributions.copula import Copula
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.exponential import Exponential
@@ -9,10 +13,13 @@ from censcore.distributions.gamma import Gamma
 from censcore.distributions.gompertz import Gompertz
 from censcore.distributions.grid import JointGrid
 from censcore.distributions.grouped import Grouped
+from censcore.distributions.hazard import ByHazard
 from censcore.distributions.independent import Independent
+from censcore.distributions.joint import FromMarginals, Joint
 from censcore.distributions.loglogistic import LogLogistic
 from censcore.distributions.lognormal import LogNormal
 from censcore.distributions.mixture import Mixture
+from censcore.distributions.parametric import Parametric
 from censcore.distributions.piecewise_exponential import PiecewiseExponential
 from censcore.distributions.piecewise_linear import PiecewiseLinear
 from censcore.distributions.point_mass import PointMass
@@ -24,24 +31,29 @@ from censcore.distributions.uniform import Uniform
 from censcore.distributions.weibull import Weibull
 
 __all__ = [
+    "ByHazard",
     "Censored",
+    "CensoredJoint",
     "Copula",
     "Distribution",
     "Ensemble",
     "Exponential",
+    "FromMarginals",
     "Gamma",
     "Gompertz",
     "Grouped",
     "Independent",
+    "Joint",
     "JointGrid",
     "LogLogistic",
     "LogNormal",
     "Mixture",
+    "Parametric",
     "PiecewiseExponential",
     "PiecewiseLinear",
     "PointMass",
-    "Quantiles",
     "ProportionalHazards",
+    "Quantiles",
     "ScipyDistribution",
     "Step",
     "Uniform",

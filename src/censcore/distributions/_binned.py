@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, namespace, searchsorted, take_along
-from censcore.distributions._base import Univariate
-from censcore.distributions._joint import log_or_never
+from censcore.distributions.base import Univariate
+from censcore.distributions.joint import log_or_never
 
 __all__ = ["Binned", "decay", "place", "tail_excess"]
 

@@ -1,4 +1,4 @@
-"""The distribution of min(T, tau)."""
+"""The distribution of min(T, tau), for one event time and for several."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, is_neutral, one_namespace
 from censcore._validation import check_positive
-from censcore.distributions._base import Univariate
 from censcore.distributions._panels import merge_edges
-from censcore.exceptions import InvalidInputError
+from censcore.distributions.base import Univariate
+from censcore.distributions.joint import Joint
+from censcore.exceptions import InvalidInputError, NoDensityError
 
-__all__ = ["Censored"]
+__all__ = ["Censored", "CensoredJoint"]
 
 
 class Censored(Univariate):
@@ -117,3 +118,63 @@ class Censored(Univariate):
         both = Censored(distribution._distribution, distribution._xp.minimum(distribution._tau, end)[:, 0])
         both._neutral = distribution._neutral and is_neutral(tau)
         return both
+
+
+class CensoredJoint(Joint):
+    r"""The distribution of :math:`(\min(T_j,\tau_j))_j`, made by ``joint.censor_at(tau)``."""
+
+    _arrays: ClassVar[tuple[str, ...]] = ("_tau",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+
+    def __init__(self, joint: Joint, tau: Array) -> None:
+        distribution = joint._fitting(tau)
+        columns = [column.reshape(-1) for column in distribution._columns_of(tau)]
+        self._tau = distribution._xp.stack(columns, axis=1)
+        self._inner = [distribution]
+        self._neutral = distribution._is_neutral
+
+    @property
+    def _distribution(self) -> Joint:
+        return self._inner[0]
+
+    @property
+    def k(self) -> int:
+        """Number of event times."""
+        return self._distribution.k
+
+    def marginal(self, j: int) -> Univariate:
+        """The distribution of coordinate ``j``."""
+        return self._distribution.marginal(j).censor_at(self._tau[:, self._coordinate(j)])
+
+    def _logsf(self, t: Array, left: bool = False) -> Array:
+        xp = self._xp
+        limit = self._tau[:, None, :]
+        open_ = xp.all((t <= limit) if left else (t < limit), axis=-1)
+        value = self._distribution._logsf(t, left)
+        return xp.where(open_, value, xp.full_like(value, -np.inf))
+
+    def _mass_at_infinity(self) -> Array:
+        xp = self._xp
+        mass = self._distribution._mass_at_infinity()
+        unlimited = xp.all(xp.isinf(self._tau), axis=1)
+        return xp.where(unlimited, mass, xp.zeros_like(mass))
+
+    def _end_of_first(self) -> Array:
+        return self._xp.minimum(self._distribution._end_of_first(), self._xp.min(self._tau, axis=1))
+
+    def _log_likelihood(self, t: Array, event: Array) -> Array:
+        if bool(self._xp.any(event)):
+            raise NoDensityError(
+                "A distribution cut at tau has an atom there and so no density. Take the likelihood under the distribution "
+                "before censor_at, at the outcome cut by y.censor_at(tau)."
+            )
+        return self._logsf(t)
+
+    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+        xp = self._xp
+        draws = self._distribution._sample(m, rng)
+        return xp.minimum(draws, self._tau[:, None, :] + xp.zeros_like(draws[..., :1]))
+
+    def censor_at(self, tau: Array) -> CensoredJoint:
+        """The distribution cut once more."""
+        return CensoredJoint(self, tau)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, convert, is_neutral, one_namespace, to_numpy
-from censcore.distributions._archimedean import FAMILIES, Family, bounded
-from censcore.distributions._base import Univariate
-from censcore.distributions._joint import FromMarginals, in_one_library
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    convert,
+    detach,
+    is_neutral,
+    namespace,
+    one_namespace,
+    to_numpy,
+)
+from censcore._validation import check_positive
+from censcore.distributions.base import Univariate
+from censcore.distributions.joint import FromMarginals, in_one_library
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Copula"]
@@ -59,8 +69,8 @@ class Copula(FromMarginals):
     _arrays: ClassVar[tuple[str, ...]] = ("_theta",)
 
     def __init__(self, family: str, marginals: Sequence[Univariate], theta: Array) -> None:
-        if family not in FAMILIES:
-            raise InvalidInputError(f"family must be one of {sorted(FAMILIES)}; got {family!r}.")
+        if family not in _FAMILIES:
+            raise InvalidInputError(f"family must be one of {sorted(_FAMILIES)}; got {family!r}.")
         distributions = in_one_library(marginals, type(self).__name__)
         if not is_neutral(theta) and all(distribution._is_neutral for distribution in distributions):
             distributions = [distribution.like(as_float(theta, "theta")) for distribution in distributions]
@@ -82,7 +92,7 @@ class Copula(FromMarginals):
 
     @property
     def _family(self) -> Family:
-        return FAMILIES[self.family]
+        return _FAMILIES[self.family]
 
     @property
     def theta(self) -> Array:
@@ -102,14 +112,14 @@ class Copula(FromMarginals):
         H = -self._stack(logsf)
         xp = self._xp
         over = xp.any(xp.isinf(H), axis=-1)
-        value = -self._family.exponent(bounded(H), self._theta)
+        value = -self._family.exponent(_bounded(H), self._theta)
         return xp.where(over, xp.full_like(value, -np.inf), value)
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         xp = self._xp
         H = -self._stack([distribution._logsf(t[..., j]) for j, distribution in enumerate(self._marginals)])
         event = xp.broadcast_to(event, H.shape)
-        finite = bounded(H)
+        finite = _bounded(H)
         log_hazard = self._log_density(t, event) + xp.where(event, finite, xp.zeros_like(H))
         value = self._family.log_likelihood(finite, log_hazard, event, self._theta)
         over = xp.any(xp.isinf(H) & ~event, axis=-1)
@@ -137,3 +147,186 @@ class Copula(FromMarginals):
         """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
         distribution = self._fitting(tau)
         return Copula(self.family, distribution._censored_marginals(tau), distribution.theta)
+
+
+# ---- families -------------------------------------------------------------------------------------------
+#
+# Formulas take cumulative hazards H with the coordinates last, (n, q, k), and theta as (n, 1) or (1, 1). A
+# copula gives the joint survival function exp{-g(H)}; its mixed partial derivatives give the likelihood of any
+# pattern of events.
+
+# Stands in for an infinite cumulative hazard: far beyond any that a float can turn into a probability.
+_ENDLESS = 1e30
+# Below this the series of the functions at a removable singularity is exact to the last bit.
+_SERIES = 0.05
+
+
+class Family(Protocol):
+    """What a copula is made of."""
+
+    def check(self, theta: Array, k: int) -> None:
+        """Refuse a parameter or a dimension that the family does not have."""
+
+    def exponent(self, H: Array, theta: Array) -> Array:
+        """g(H), minus the joint log survival: (n, q, k) -> (n, q)."""
+
+    def log_likelihood(self, H: Array, log_hazard: Array, event: Array, theta: Array) -> Array:
+        """Log mixed derivative in the coordinates with an event; ``log_hazard`` is zero in the others."""
+
+    def draw_hazards(self, theta: np.ndarray, shape: tuple[int, int, int], rng: np.random.Generator) -> Array:
+        """Cumulative hazards of draws, (n, m, k): T_j solves H_j(T_j) = H_j."""
+
+    def kendall_tau(self, theta: Array) -> Array:
+        """Kendall's rank correlation of any two coordinates."""
+
+
+class Clayton:
+    r""":math:`g=\theta^{-1}\log A,\ A=1+\sum_j(e^{\theta H_j}-1)`; theta = 0 is independence."""
+
+    def check(self, theta: Array, k: int) -> None:
+        check_positive(theta, "theta of a Clayton copula", zero=True)
+
+    def exponent(self, H: Array, theta: Array) -> Array:
+        """Small theta H: B psi(theta B) with B = sum_j H_j phi(theta H_j), no division by theta.
+
+        Large theta H: the largest hazard is taken out of the sum, as in a log-sum-exp.
+        """
+        xp = namespace(H)
+        column = theta[..., None]
+        M = detach(xp.max(H, axis=-1))
+        small = theta * M < 1
+        inner = xp.where(small[..., None], H, xp.zeros_like(H))
+        B = xp.sum(inner * _expm1_over(column * inner), axis=-1)
+        near = B * _log1p_over(theta * B)
+        theta_far = xp.where(small, xp.ones_like(theta * M), theta + 0 * M)
+        H_far = xp.where(small[..., None], xp.zeros_like(H), H)
+        M_far = xp.where(small, xp.zeros_like(M), M)
+        ratios = xp.sum(xp.exp(theta_far[..., None] * (H_far - M_far[..., None])), axis=-1)
+        a = ratios - (H.shape[-1] - 1) * xp.exp(-theta_far * M_far)
+        far = M_far + xp.log(a) / theta_far
+        return xp.where(small, near, far)
+
+    def log_likelihood(self, H: Array, log_hazard: Array, event: Array, theta: Array) -> Array:
+        xp = namespace(H)
+        g = self.exponent(H, theta)
+        zero = xp.zeros_like(H)
+        seen = xp.sum(log_hazard + xp.where(event, theta[..., None] * (H - g[..., None]), zero), axis=-1)
+        earlier = xp.where(event, xp.cumsum(xp.astype(event, H.dtype), axis=-1) - 1, zero)
+        constants = xp.sum(xp.log1p(earlier * theta[..., None]), axis=-1)
+        return seen + constants - g
+
+    def draw_hazards(self, theta: np.ndarray, shape: tuple[int, int, int], rng: np.random.Generator) -> Array:
+        r"""V ~ Gamma(1/theta), H_j = log(1 + E_j/V)/theta, with log V since V underflows for large theta."""
+        n, m, k = shape
+        exponential = rng.standard_exponential((n, m, k))
+        theta = np.broadcast_to(theta, (n, 1))
+        dependent = theta > 0
+        positive = np.where(dependent, theta, 1.0)
+        log_frailty = np.log(rng.standard_gamma(1 + 1 / positive, (n, m)))
+        log_frailty = log_frailty - positive * rng.standard_exponential((n, m))
+        x = np.log(exponential) - log_frailty[:, :, None]
+        return np.where(dependent[:, :, None], np.logaddexp(0.0, x) / positive[:, :, None], exponential)
+
+    def kendall_tau(self, theta: Array) -> Array:
+        return theta / (theta + 2)
+
+
+class Gumbel:
+    r""":math:`g=R=(H_1^\theta+H_2^\theta)^{1/\theta}`; theta = 1 is independence."""
+
+    def check(self, theta: Array, k: int) -> None:
+        if k != 2:
+            raise InvalidInputError(
+                f"A Gumbel copula joins two event times; got {k} marginals. Use 'clayton' for more."
+            )
+        check_positive(theta, "theta of a Gumbel copula")
+        if bool((theta < 1).any()):
+            raise InvalidInputError(
+                "theta of a Gumbel copula must be at least 1 (1 is independence); "
+                f"got {float(detach(theta).min()):g}."
+            )
+
+    def exponent(self, H: Array, theta: Array) -> Array:
+        return self._norm(H, theta)[0]
+
+    def _norm(self, H: Array, theta: Array) -> tuple[Array, Array, Array]:
+        """R, log R and log(H_j / R), where a hazard of zero counts as the smallest float in the logs."""
+        xp = namespace(H)
+        tiny = float(xp.finfo(H.dtype).tiny)
+        log_H = xp.log(xp.where(H > 0, H, xp.full_like(H, tiny)))
+        excess = xp.log1p(xp.exp(-theta * xp.abs(log_H[..., 0] - log_H[..., 1]))) / theta
+        log_R = xp.maximum(log_H[..., 0], log_H[..., 1]) + excess
+        R = xp.maximum(H[..., 0], H[..., 1]) * xp.exp(excess)
+        return R, log_R, log_H - log_R[..., None]
+
+    def log_likelihood(self, H: Array, log_hazard: Array, event: Array, theta: Array) -> Array:
+        xp = namespace(H)
+        R, log_R, log_share = self._norm(H, theta)
+        zero = xp.zeros_like(H)
+        column = theta[..., None]
+        # a coordinate with no hazard yet, beside one with some, has an event only under independence
+        impossible = (H == 0) & (R > 0)[..., None] & (column > 1)
+        shares = xp.where(impossible, xp.full_like(H, -np.inf), (column - 1) * log_share)
+        seen = xp.sum(log_hazard + xp.where(event, shares, zero), axis=-1)
+        both = event[..., 0] & event[..., 1]
+        cross = xp.where(both, _log_ratio(theta - 1, R, log_R), xp.zeros_like(R))
+        at_zero = both & (R == 0) & (theta > 1)
+        return xp.where(at_zero, xp.full_like(R, np.inf), seen + cross - R)
+
+    def draw_hazards(self, theta: np.ndarray, shape: tuple[int, int, int], rng: np.random.Generator) -> Array:
+        """Positive stable V of index a = 1/theta (Chambers, Mallows and Stuck), H_j = (E_j/V)^a."""
+        n, m, k = shape
+        a = np.broadcast_to(1 / theta, (n, 1))
+        exponential = rng.standard_exponential((n, m, k))
+        U = np.pi * (1 - rng.random((n, m)))
+        W = rng.standard_exponential((n, m))
+        b = np.where(a < 1, 1 - a, 0.5)
+        a_log_V = a * np.log(np.sin(a * U)) - np.log(np.sin(U)) + b * (np.log(np.sin(b * U)) - np.log(W))
+        a_log_V = np.where(a < 1, a_log_V, 0.0)
+        return np.exp(a[:, :, None] * np.log(exponential) - a_log_V[:, :, None])
+
+    def kendall_tau(self, theta: Array) -> Array:
+        return 1 - 1 / theta
+
+
+_FAMILIES: dict[str, Family] = {"clayton": Clayton(), "gumbel": Gumbel()}
+
+
+def _bounded(H: Array) -> Array:
+    """Infinite cumulative hazards as a finite number, so that differences of two exist."""
+    xp = namespace(H)
+    return xp.where(xp.isinf(H), xp.full_like(H, _ENDLESS), H)
+
+
+def _expm1_over(x: Array) -> Array:
+    """(exp(x) - 1) / x, with its gradient, also at zero."""
+    xp = namespace(x)
+    near = xp.abs(x) < _SERIES
+    apart = xp.where(near, xp.ones_like(x), x)
+    close = xp.where(near, x, xp.zeros_like(x))
+    series = xp.ones_like(x)
+    for i in range(10, 1, -1):
+        series = 1 + series * close / i
+    return xp.where(near, series, xp.expm1(apart) / apart)
+
+
+def _log1p_over(y: Array) -> Array:
+    """log(1 + y) / y, with its gradient, also at zero."""
+    xp = namespace(y)
+    near = xp.abs(y) < _SERIES
+    apart = xp.where(near, xp.ones_like(y), y)
+    close = xp.where(near, y, xp.zeros_like(y))
+    series = xp.zeros_like(y)
+    for i in range(13, 0, -1):
+        series = 1 / i - close * series
+    return xp.where(near, series, xp.log1p(apart) / apart)
+
+
+def _log_ratio(x: Array, R: Array, log_R: Array) -> Array:
+    """log((x + R) / R) for x >= 0, which neither cancels for small x nor overflows for small R."""
+    xp = namespace(R)
+    x = x + xp.zeros_like(R)
+    large = x > R
+    one = xp.ones_like(R)
+    small_ratio = xp.where(large | (R == 0), 0 * x, x / xp.where(large | (R == 0), one, R))
+    return xp.where(large, xp.log(xp.where(large, x + R, one)) - log_R, xp.log1p(small_ratio))

@@ -18,9 +18,9 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
+from censcore._numerics import run_threads
 from censcore._validation import check_positive, name_rows
-from censcore.distributions._base import Univariate
-from censcore.distributions._sorting import sort_rows
+from censcore.distributions.base import Univariate
 from censcore.distributions.step import Step
 from censcore.exceptions import InvalidInputError, NoDensityError
 
@@ -89,6 +89,11 @@ class Ensemble(Univariate):
     def shape(self) -> tuple[int, ...]:
         """(n,), or (n, k) for several event times."""
         return (len(self), int(self._samples.shape[2])) if self._samples.ndim == 3 else (len(self),)
+
+    @property
+    def k(self) -> int:
+        """Number of event times."""
+        return int(self._samples.shape[2]) if self._samples.ndim == 3 else 1
 
     @property
     def m(self) -> int:
@@ -242,6 +247,18 @@ def _minimum(samples: Array, limit: Array) -> Array:
     return xp.where(samples < limit, samples, limit)
 
 
+# Numbers that stay in the cache while they are sorted.
+_SORTED_AT_ONCE = 131_072
+
+
 def _sort_rows(samples: Array) -> Array:
-    """Sorted along the members."""
-    return namespace(samples).sort(samples, axis=1) if is_torch(samples) else sort_rows(samples)
+    """A copy of ``samples`` (n, m) sorted along the members, NumPy's block by block in threads."""
+    if is_torch(samples):
+        return namespace(samples).sort(samples, axis=1)
+    ordered = np.array(samples, order="C")
+    n, m = ordered.shape
+    step = max(1, _SORTED_AT_ONCE // m)
+    run_threads(
+        lambda block: block.sort(axis=1), [ordered[start : start + step] for start in range(0, n, step)]
+    )
+    return ordered

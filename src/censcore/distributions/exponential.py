@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from censcore._arrays import Array
 from censcore._numerics import safe_log
-from censcore.distributions._hazard import ByHazard
-from censcore.distributions._parametric import Parametric
 from censcore.distributions._special import decaying_area
+from censcore.distributions.hazard import ByHazard
+from censcore.distributions.parametric import Parametric
 
 __all__ = ["Exponential"]
 

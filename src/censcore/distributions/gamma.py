@@ -8,7 +8,6 @@ import numpy as np
 
 from censcore._arrays import Array, detach
 from censcore._numerics import safe_log, special, xlogy
-from censcore.distributions._parametric import Parametric
 from censcore.distributions._special import (
     gammainc,
     gammaincc,
@@ -17,6 +16,7 @@ from censcore.distributions._special import (
     interior,
     log_gammaincc,
 )
+from censcore.distributions.parametric import Parametric
 
 __all__ = ["Gamma"]
 

@@ -7,9 +7,9 @@ import numpy as np
 from censcore._arrays import Array
 from censcore._numerics import expm1, safe_log
 from censcore._quadrature import integrate_panels
-from censcore.distributions._hazard import ByHazard
-from censcore.distributions._parametric import Parametric
 from censcore.distributions._special import expint_scaled
+from censcore.distributions.hazard import ByHazard
+from censcore.distributions.parametric import Parametric
 
 __all__ = ["Gompertz"]
 

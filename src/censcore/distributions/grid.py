@@ -20,10 +20,10 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._validation import check_positive, check_probabilities, name_rows
-from censcore.distributions._base import Univariate
 from censcore.distributions._binned import Binned, decay, place, tail_excess
-from censcore.distributions._censored_joint import CensoredJoint
-from censcore.distributions._joint import Joint, log_or_never, logsumexp
+from censcore.distributions.base import Univariate
+from censcore.distributions.censored import CensoredJoint
+from censcore.distributions.joint import Joint, log_or_never, logsumexp
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["JointGrid"]

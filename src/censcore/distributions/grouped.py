@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from censcore._arrays import Array, as_float, as_rows, is_torch, to_numpy
-from censcore.distributions._base import Univariate
-from censcore.distributions._joint import in_one_library
+from censcore.distributions.base import Univariate
+from censcore.distributions.joint import in_one_library
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Grouped"]
@@ -83,8 +82,7 @@ class Grouped(Univariate):
         if len(self) == 1:
             return self
         rows = to_numpy(rows) if is_torch(rows) else as_rows(rows)
-        other = copy.copy(self)
-        other._remembered = {}
+        other = self._map(lambda array: array)
         other._group, other._position = self._group[rows], self._position[rows]
         return other
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore._numerics import expm1, safe_log, xlogy
-from censcore.distributions._hazard import ByHazard
-from censcore.distributions._parametric import Parametric
 from censcore.distributions._special import exp, interior
+from censcore.distributions.hazard import ByHazard
+from censcore.distributions.parametric import Parametric
 
 __all__ = ["LogLogistic"]
 

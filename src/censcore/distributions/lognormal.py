@@ -6,8 +6,8 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore._numerics import safe_log, special
-from censcore.distributions._parametric import Parametric
 from censcore.distributions._special import exp, interior, ndtr
+from censcore.distributions.parametric import Parametric
 
 __all__ = ["LogNormal"]
 

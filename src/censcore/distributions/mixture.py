@@ -17,9 +17,9 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._validation import check_positive, name_rows
-from censcore.distributions._base import Univariate
-from censcore.distributions._joint import in_one_library, logsumexp
 from censcore.distributions._panels import merge_edges
+from censcore.distributions.base import Univariate
+from censcore.distributions.joint import in_one_library, logsumexp
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Mixture"]

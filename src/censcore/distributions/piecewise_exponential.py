@@ -7,9 +7,9 @@ import numpy as np
 from censcore._arrays import Array, common_rows, searchsorted, take_along, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import check_positive, name_rows
-from censcore.distributions._hazard import ByHazard
 from censcore.distributions._panels import RunningSums
 from censcore.distributions._special import decaying_area
+from censcore.distributions.hazard import ByHazard
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["PiecewiseExponential"]

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from censcore._arrays import Array, as_float, is_neutral
 from censcore._validation import check_positive
-from censcore.distributions._base import Univariate
 from censcore.distributions._curve import Curve
+from censcore.distributions.base import Univariate
 
 __all__ = ["Step"]
 

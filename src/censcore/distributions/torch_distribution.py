@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from censcore._arrays import Array, is_torch
-from censcore.distributions._base import Distribution, Univariate
 from censcore.distributions._special import interior
+from censcore.distributions.base import Distribution, Univariate
 from censcore.distributions.exponential import Exponential
 from censcore.distributions.gamma import Gamma
 from censcore.distributions.independent import Independent

@@ -9,9 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
 from censcore._arrays import Array, is_torch
-from censcore.distributions import LogNormal, Mixture, Univariate
-from censcore.distributions._censored_joint import CensoredJoint
-from censcore.distributions._joint import Joint
+from censcore.distributions import CensoredJoint, Joint, LogNormal, Mixture, Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["OneFactorLogNormal"]

@@ -20,8 +20,8 @@ from censcore._arrays import (
     one_namespace,
 )
 from censcore._validation import check_positive
-from censcore.distributions._base import Distribution, Univariate
 from censcore.distributions._panels import merge_edges
+from censcore.distributions.base import Distribution, Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["First", "FromMarginals", "Joint", "in_one_library", "log_or_never", "logsumexp"]
