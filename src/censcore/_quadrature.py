@@ -14,7 +14,7 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
-    common_rows,
+    broadcast_to,
     convert,
     detach,
     namespace,
@@ -238,9 +238,9 @@ def _legendre_antiderivative(order: int) -> np.ndarray:
 
 def side_by_side(parts: list[Array]) -> Array:
     """Arrays (1 or n, p) as the columns of one."""
-    xp = namespace(parts[0])
-    n = common_rows(**{f"part {i}": part.shape[0] for i, part in enumerate(parts)})
-    return xp.concat([xp.broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
+    n = max([part.shape[0] for part in parts])
+    parts = [part if part.shape[0] == n else broadcast_to(part, (n, part.shape[1])) for part in parts]
+    return namespace(parts[0]).concat(parts, axis=1)
 
 
 def tail(f: Function, end: Array) -> Array:
