@@ -19,7 +19,7 @@ import torch
 import censcore as cs
 from censcore.estimators.engression.loss import EngressionTask
 from censcore.estimators.neural.training import Recipe, _Run
-from censcore.scores._pairs import energy_loss
+from censcore.scores.energy_pairs import energy_loss
 from censcore.simulation import LogNormalScenario, Sample
 
 CPU = torch.device("cpu")

@@ -14,8 +14,6 @@ from censcore import _numerics
 from censcore._numerics import (
     chunked_rows,
     expm1,
-    integrate,
-    integrate_panels,
     invert_decreasing,
     log1p,
     run_threads,
@@ -23,6 +21,7 @@ from censcore._numerics import (
     special,
     xlogy,
 )
+from censcore._quadrature import integrate, integrate_panels
 
 
 def test_integrate_is_exact_for_polynomials_on_uneven_panels():

@@ -115,8 +115,8 @@ def test_pandas_nullable_and_boolean_columns():
         ([1.0, -2.0], [1, 0], "time must be non-negative and finite; got -2.0"),
         ([1.0, 2.0], [1, 0, 1], r"event must have the shape of time, \(2,\)"),
         ([1.0, 2.0], [[1, 0]], "event must have the shape of time"),
-        ([], [], "at least one row"),
-        (np.ones((2, 0)), np.ones((2, 0)), "at least one row and coordinate"),
+        ([], [], "at least one subject"),
+        (np.ones((2, 0)), np.ones((2, 0)), "at least one subject and coordinate"),
         (3.0, 1, r"time must have shape \(n,\) or \(n, k\)"),
         (np.ones((2, 2, 2)), np.ones((2, 2, 2)), r"time must have shape \(n,\) or \(n, k\)"),
         ([1.0, 2.0], [1.0, 0.5], "event must be 0/1 or boolean"),
@@ -200,7 +200,7 @@ def test_rows_are_taken_in_the_order_asked_for(rows):
 
 
 def test_no_rows_are_no_outcome():
-    with pytest.raises(InvalidInputError, match="at least one row"):
+    with pytest.raises(InvalidInputError, match="at least one subject"):
         JOINT[[]]
 
 
@@ -233,7 +233,7 @@ def test_componentwise_censoring_has_no_first_event_and_no_common_flip():
     y = RightCensored([[2.0, 7.0]], [[0, 1]])
     assert not y.shares_censoring
     for method in (y.first, y.flip):
-        with pytest.raises(InvalidInputError, match="one censoring time per row"):
+        with pytest.raises(InvalidInputError, match="one censoring time per subject"):
             method()
 
 

@@ -7,9 +7,9 @@ operations that the standard lacks, or spells row by row, live here.
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any
 
-import array_api_compat
 import numpy as np
 
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -18,6 +18,7 @@ __all__ = [
     "Array",
     "as_float",
     "as_rows",
+    "broadcast_to",
     "common_rows",
     "convert",
     "detach",
@@ -31,11 +32,14 @@ __all__ = [
     "to_numpy",
 ]
 
+#: An array of NumPy or a tensor of torch. Neither library has a type that describes both.
 Array = Any
 
 
 def is_torch(value: object) -> bool:
     """Whether ``value`` is a torch tensor, without importing torch."""
+    if type(value) is np.ndarray:
+        return False
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -49,11 +53,14 @@ def is_neutral(value: object) -> bool:
 
 def namespace(array: Array) -> Any:
     """The array-API namespace of one array; anything that is not a tensor counts as NumPy."""
-    return array_api_compat.array_namespace(array) if is_torch(array) else _numpy_namespace()
+    if type(array) is np.ndarray:
+        return np
+    return _torch_namespace() if is_torch(array) else np
 
 
-def _numpy_namespace() -> Any:
-    import array_api_compat.numpy as xp
+@cache
+def _torch_namespace() -> Any:
+    import array_api_compat.torch as xp
 
     return xp
 
@@ -66,21 +73,38 @@ def one_namespace(**named: Array) -> Any:
     >>> import numpy as np
     >>> from censcore._arrays import one_namespace
     >>> one_namespace(time=np.ones(3), scale=np.ones(3)).__name__
-    'array_api_compat.numpy'
+    'numpy'
     """
-    kinds = {name: _kind(value) for name, value in named.items() if not is_neutral(value)}
-    if len(set(kinds.values())) > 1:
-        came = ", ".join(f"{name} in {kind}" for name, kind in kinds.items())
-        raise InvalidTypeError(
-            f"Arrays of different libraries or devices met: {came}. Give all of them in one library and on "
-            "one device: torch.as_tensor(...) for arrays, distribution.like(tensor) for distributions and outcomes."
-        )
-    reference = next((value for value in named.values() if not is_neutral(value)), None)
+    reference = None
+    for value in named.values():
+        if is_neutral(value):
+            continue
+        if reference is None:
+            reference = value
+        elif type(reference) is type(value) is np.ndarray:
+            continue
+        elif not _share_a_home(reference, value):
+            _raise_different_homes(named)
     return namespace(reference)
 
 
-def _kind(value: Array) -> str:
+def _share_a_home(a: Array, b: Array) -> bool:
+    return a.device == b.device if is_torch(a) and is_torch(b) else is_torch(a) == is_torch(b)
+
+
+def _raise_different_homes(named: dict[str, Array]) -> None:
+    got = ", ".join(f"{name} in {_home(value)}" for name, value in named.items() if not is_neutral(value))
+    raise InvalidTypeError(
+        f"Got arrays of different libraries or devices: {got}. Expected one library and one device; convert arrays "
+        "by torch.as_tensor(...), distributions and outcomes by distribution.like(tensor)."
+    )
+
+
+def _home(value: Array) -> str:
     return f"torch on {value.device}" if is_torch(value) else "NumPy"
+
+
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 def as_float(value: Array, name: str, like: Array | None = None) -> Array:
@@ -88,6 +112,8 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
 
     Integers become float64 and half precision float32; other floating types are kept.
     """
+    if type(value) is np.ndarray and value.dtype in _FLOATS:
+        return value
     if like is not None and is_torch(like) and is_neutral(value):
         return sys.modules["torch"].as_tensor(value, dtype=like.dtype, device=like.device)
     kind = like.dtype if like is not None and is_neutral(value) else None
@@ -135,33 +161,35 @@ def as_rows(rows: Any) -> Any:
 
 def convert(array: Array, like: Array) -> Array:
     """``array`` in the library, on the device and in the dtype of ``like`` (booleans stay booleans)."""
-    if is_torch(like):
+    if type(like) is not np.ndarray and is_torch(like):
         torch = sys.modules["torch"]
         if isinstance(array, np.ndarray) and not array.flags.writeable:
             array = array.copy()  # torch has no read-only tensors
         tensor = torch.as_tensor(array, device=like.device)
         return tensor.to(like.dtype) if tensor.is_floating_point() else tensor
     array = to_numpy(array)
-    return array.astype(like.dtype) if array.dtype.kind == "f" else array
+    return array.astype(like.dtype, copy=False) if array.dtype.kind == "f" else array
 
 
 def to_numpy(array: Array) -> np.ndarray:
     """``array`` as NumPy, cut from any graph and brought to the CPU."""
+    if type(array) is np.ndarray:
+        return array
     return array.detach().cpu().numpy() if is_torch(array) else np.asarray(array)
 
 
 def detach(array: Array) -> Array:
     """``array`` without its gradient."""
-    return array.detach() if is_torch(array) else array
+    return array if type(array) is np.ndarray or not is_torch(array) else array.detach()
 
 
 def requires_grad(array: Array) -> bool:
     """Whether a gradient is being recorded through ``array``."""
-    return is_torch(array) and array.requires_grad
+    return type(array) is not np.ndarray and is_torch(array) and array.requires_grad
 
 
 def common_rows(**rows: int) -> int:
-    """The number of rows that all parts share, where one row stands for all of them.
+    """The number of subjects that all parts share; a part with one serves all of them.
 
     Examples
     --------
@@ -169,13 +197,25 @@ def common_rows(**rows: int) -> int:
     >>> common_rows(outcome=5, forecast=5, censoring=1)
     5
     """
-    counts = {name: n for name, n in rows.items() if n != 1}
-    if len(set(counts.values())) > 1:
-        came = ", ".join(f"{name} has {n}" for name, n in counts.items())
-        raise InvalidInputError(
-            f"The numbers of rows differ: {came}. Each must have the same number, or one."
-        )
-    return next(iter(counts.values()), 1)
+    common = 1
+    for n in rows.values():
+        if n not in (1, common):
+            if common != 1:
+                _raise_different_rows(rows)
+            common = n
+    return common
+
+
+def _raise_different_rows(rows: dict[str, int]) -> None:
+    got = ", ".join(f"{name} has {n}" for name, n in rows.items() if n != 1)
+    raise InvalidInputError(
+        f"The numbers of subjects differ: {got}. Each part must have the same number, or one for all."
+    )
+
+
+def broadcast_to(array: Array, shape: tuple[int, ...]) -> Array:
+    """``array`` repeated to ``shape``; itself where it has that shape."""
+    return array if array.shape == shape else namespace(array).broadcast_to(array, shape)
 
 
 def searchsorted(knots: Array, values: Array, side: str) -> Array:

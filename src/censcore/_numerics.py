@@ -1,4 +1,4 @@
-"""Quadrature, inversion and safe elementary functions, for NumPy and torch alike."""
+"""Inversion, threads and safe elementary functions, for NumPy and torch alike."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad
+from censcore._arrays import Array, detach, is_torch, namespace, requires_grad
 
 __all__ = [
     "chunked_rows",
     "expm1",
-    "integrate",
-    "integrate_panels",
     "invert_decreasing",
-    "legendre",
     "log1p",
     "run_threads",
     "safe_log",
@@ -30,50 +26,6 @@ __all__ = [
 
 # One chunk of rows works on at most this many numbers, so that memory stays a small multiple of the input.
 CHUNK_NUMBERS = 2_000_000
-
-
-@cache
-def legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre nodes and weights on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(order)
-    return (nodes + 1) / 2, weights / 2
-
-
-def integrate(f: Callable[[Array], Array], edges: Array, order: int = 16) -> Array:
-    r"""Composite Gauss-Legendre: :math:`\int f` over the panels of each row.
-
-    Parameters
-    ----------
-    f : callable
-        Maps times (n, q) to values (n, q).
-    edges : array, (n, p + 1)
-        Panel edges, finite and non-decreasing along the row; empty panels cost nothing but time.
-    order : int
-        Nodes per panel. Panels that span more than a factor two are integrated on the log scale,
-        since heavy tails are smooth there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from censcore._numerics import integrate
-    >>> float(integrate(np.exp, np.array([[0.0, 0.5, 1.0]]))[0] - np.expm1(1.0)) < 1e-14
-    True
-    """
-    return namespace(edges).sum(integrate_panels(f, edges[:, :-1], edges[:, 1:], order), axis=1)
-
-
-def integrate_panels(f: Callable[[Array], Array], a: Array, b: Array, order: int = 16) -> Array:
-    r""":math:`\int_a^b f` for every entry of a and b (n, p), each as one panel of :func:`integrate`."""
-    xp = namespace(a)
-    u, w = (convert(part, a) for part in legendre(order))
-    a, b = a[..., None], b[..., None]
-    logarithmic = (a > 0) & (a < b / 2)
-    log_a, log_b = (xp.log(xp.where(logarithmic, edge, xp.ones_like(edge))) for edge in (a, b))
-    growing = xp.exp(log_a + u * (log_b - log_a))
-    t = xp.where(logarithmic, growing, a + (b - a) * u)
-    weight = w * xp.where(logarithmic, growing * (log_b - log_a), b - a)
-    values = f(xp.reshape(t, (t.shape[0], -1)))
-    return xp.sum(xp.reshape(values, (values.shape[0], *t.shape[1:])) * weight, axis=-1)
 
 
 def invert_decreasing(f: Callable[[Array], Array], p: Array) -> Array:

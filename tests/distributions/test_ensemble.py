@@ -238,7 +238,7 @@ def test_tau_that_does_not_fit(joint, distribution):
         joint.censor_at(np.ones((3, 3)))
     with pytest.raises(InvalidInputError, match="tau must be a number"):
         distribution.censor_at(np.ones((2, 1)))
-    with pytest.raises(InvalidInputError, match="numbers of rows differ"):
+    with pytest.raises(InvalidInputError, match="numbers of subjects differ"):
         distribution.censor_at(np.ones(3))
 
 

@@ -210,7 +210,7 @@ def test_errors_name_the_mistake():
         Copula("gumbel", [UNIT] * 3, 2.0)
     with pytest.raises(InvalidInputError, match="non-negative"):
         Copula("clayton", [UNIT, UNIT], -0.5)
-    with pytest.raises(InvalidInputError, match="numbers of rows differ"):
+    with pytest.raises(InvalidInputError, match="numbers of subjects differ"):
         Copula("clayton", [Weibull(1.0, [1.0, 2.0]), UNIT], [1.0, 2.0, 3.0])
     with pytest.raises(InvalidInputError, match="one per row"):
         Copula("clayton", [UNIT, UNIT], [[1.0, 2.0]])

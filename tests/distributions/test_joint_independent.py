@@ -106,7 +106,7 @@ def test_errors_name_the_mistake():
         Independent([])
     with pytest.raises(InvalidTypeError, match="got Independent"):
         Independent([DISTRIBUTION, A])
-    with pytest.raises(InvalidInputError, match="numbers of rows differ"):
+    with pytest.raises(InvalidInputError, match="numbers of subjects differ"):
         Independent([A, Weibull(1.0, [1.0, 2.0])])
     with pytest.raises(InvalidInputError, match="coordinate 2"):
         DISTRIBUTION.marginal(2)

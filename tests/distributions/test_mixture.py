@@ -114,8 +114,8 @@ TWO = [Exponential(1.0), Exponential(2.0)]
         (TWO, [1.5, -0.5], "weights must be non-negative"),
         (TWO, [np.nan, 1.0], "weights must be non-negative"),
         (TWO, [1.0], r"weights must be \(2,\) or \(n, 2\)"),
-        ([Exponential([1.0, 2.0]), Exponential([1.0, 2.0, 3.0])], [0.5, 0.5], "rows differ"),
-        ([Exponential([1.0, 2.0])], np.ones((3, 1)), "rows differ"),
+        ([Exponential([1.0, 2.0]), Exponential([1.0, 2.0, 3.0])], [0.5, 0.5], "subjects differ"),
+        ([Exponential([1.0, 2.0])], np.ones((3, 1)), "subjects differ"),
         ([Ensemble(np.ones((1, 2, 2)))], [1.0], r"marginal\(j\)"),
     ],
 )

@@ -110,7 +110,7 @@ def test_one_c_per_event_time(which, request):
 
 def test_data_decide_where_nothing_is_said(componentwise):
     assert censoring_distribution(componentwise).k == 2
-    with pytest.raises(InvalidInputError, match="one censoring time per row"):
+    with pytest.raises(InvalidInputError, match="one censoring time per subject"):
         censoring_distribution(componentwise, shared=True)
 
 

@@ -6,7 +6,7 @@ import torch
 
 import censcore as cs
 from censcore.estimators.neural import cuda_graphs, training
-from censcore.scores import _pairs
+from censcore.scores import energy_pairs
 from censcore.simulation import LogNormalScenario
 
 pytestmark = [
@@ -50,8 +50,8 @@ def test_scores_equal_those_of_the_cpu(dtype, pairs, distribution):
 def test_the_kernel_equals_the_formula_it_stands_for():
     sizes = ((9, 70, 3), (9, 3), (9, 5, 1))
     z, y, c = (torch.rand(size, device="cuda", dtype=torch.float64) for size in sizes)
-    kernel = _pairs.energy_terms(z, None, y, c, 1.0, None)
-    plain = _pairs.energy_terms(z.cpu(), None, y.cpu(), c.cpu(), 1.0, None)
+    kernel = energy_pairs.energy_terms(z, None, y, c, 1.0, None)
+    plain = energy_pairs.energy_terms(z.cpu(), None, y.cpu(), c.cpu(), 1.0, None)
     for ours, expected in zip(kernel, plain, strict=True):
         torch.testing.assert_close(ours.cpu(), expected, rtol=1e-12, atol=1e-12)
 

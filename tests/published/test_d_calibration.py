@@ -151,3 +151,21 @@ def test_two_groups_cannot_tell(rng):
     y = draw(200, 0.33, False, rng)
     found = d_calibration(y, cs.Exponential(1.0), groups=np.arange(200) % 2)
     assert "got 2 independent groups" in found.note
+
+
+@pytest.mark.parametrize(("closed", "bin_of"), [("left", [0, 1, 2, 3, 3]), ("right", [0, 0, 1, 2, 3])])
+def test_an_event_on_the_edge_of_two_bins_is_counted_where_the_bins_are_closed(closed, bin_of):
+    """Survival 0, 1/4, 1/2, 3/4 and 1 at the event times, on the edges of four bins."""
+    F = cs.PiecewiseLinear([1.0, 2.0, 3.0, 4.0], sf=[0.75, 0.5, 0.25, 0.0])
+    y = cs.RightCensored([4.0, 3.0, 2.0, 1.0, 0.0], np.ones(5))
+    found = d_calibration(y, F, bins=4, closed=closed)
+    np.testing.assert_array_equal(found.contributions.argmax(axis=1), bin_of)
+    np.testing.assert_array_equal(found.observed, np.bincount(bin_of[1:], minlength=4))
+    inside = cs.RightCensored([0.5, 1.7, 3.1], [1, 0, 1])
+    both = [d_calibration(inside, F, bins=4, closed=side).contributions for side in ("left", "right")]
+    np.testing.assert_array_equal(*both)
+
+
+def test_bins_are_closed_on_one_of_two_sides():
+    with pytest.raises(InvalidInputError, match="got closed='both', expected 'left' or 'right'"):
+        d_calibration(cs.RightCensored([1.0], [1]), cs.Exponential(1.0), closed="both")

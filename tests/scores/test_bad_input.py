@@ -73,12 +73,12 @@ REFUSED = {
     "joint outcome": (
         lambda: cs.crps(cs.RightCensored([[1.0, 2.0]], [[1, 1]]), cs.Ensemble(np.ones((1, 5, 2)))),
         InvalidInputError,
-        r"one event time per row.*energy_score",
+        r"one event time per subject.*energy_score",
     ),
     "joint forecast": (
         lambda: cs.crps(Y, cs.Ensemble(np.ones((3, 5, 2))), C),
         InvalidInputError,
-        "outcome has 1 event times per row and the forecast 2",
+        "outcome has 1 event times per subject and the forecast 2",
     ),
     "joint censoring distribution": (
         lambda: cs.crps(Y, F, cs.Independent([C, C])),
@@ -223,9 +223,9 @@ def test_one_row_all_censored_and_all_seen(name):
     for event in ([0, 0, 0], [1, 1, 1]):
         loss = score(cs.RightCensored([1.0, 2.0, 0.5], event), F, C)
         assert np.isfinite(loss).all()
-    with pytest.raises(InvalidInputError, match="at least one row"):
+    with pytest.raises(InvalidInputError, match="at least one subject"):
         score(cs.RightCensored([], []), F, C)
-    with pytest.raises(InvalidInputError, match="at least one row"):
+    with pytest.raises(InvalidInputError, match="at least one subject"):
         Y.take(np.zeros(3, dtype=bool))
 
 

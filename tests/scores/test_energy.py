@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError, PositivityError
-from censcore.scores import _pairs
+from censcore.scores import energy_pairs
 from censcore.scores.energy import energy_score
 
 BETAS = [0.3, 1.0, 1.7]
@@ -231,7 +231,7 @@ def test_default_estimator_is_close_to_the_exact_score(rng):
 def test_result_does_not_depend_on_chunks(rng, monkeypatch, scenario, pairs):
     y, F, distribution = scenario(rng, n=30, m=70)
     whole = cs.energy_score(y, F, distribution, pairs=pairs)
-    monkeypatch.setattr(_pairs, "CHUNK_NUMBERS", 4000)
+    monkeypatch.setattr(energy_pairs, "CHUNK_NUMBERS", 4000)
     np.testing.assert_allclose(cs.energy_score(y, F, distribution, pairs=pairs), whole, rtol=1e-13)
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, convert, namespace, searchsorted, take_along
-from censcore._numerics import CHUNK_NUMBERS, integrate_panels
+from censcore._arrays import Array, broadcast_to, common_rows, convert, namespace, searchsorted, take_along
+from censcore._numerics import CHUNK_NUMBERS
+from censcore._quadrature import integrate_panels
 from censcore.distributions._special import exp, relative_expm1
 
 if TYPE_CHECKING:
@@ -35,11 +36,13 @@ def merge_edges(*parts: Array) -> Array:
            [1. , 2. , 2. ]])
     """
     xp = namespace(parts[0])
-    n = common_rows(**{f"part {i}": part.shape[0] for i, part in enumerate(parts)})
-    edges = xp.concat([xp.broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
+    n = next((part.shape[0] for part in parts if part.shape[0] != 1), 1)
+    edges = xp.concat([broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
     finite = xp.isfinite(edges)
-    largest = xp.max(xp.where(finite, edges, xp.zeros_like(edges)), axis=1, keepdims=True)
-    return xp.sort(xp.where(finite, edges, largest), axis=1)
+    if not bool(finite.all()):
+        largest = xp.max(xp.where(finite, edges, 0.0), axis=1, keepdims=True)
+        edges = xp.where(finite, edges, largest)
+    return xp.sort(edges, axis=1)
 
 
 class RunningSums:
@@ -83,14 +86,10 @@ def integrated_survival(distribution: Univariate, a: Array, b: Array) -> Array:
     xp = distribution._xp
     edges = distribution._panel_edges()
     n = common_rows(distribution=len(distribution), a=a.shape[0], b=b.shape[0], edges=edges.shape[0])
-    edges = (
-        edges
-        if edges.shape[0] == n or len(distribution) == 1
-        else xp.broadcast_to(edges, (n, edges.shape[1]))
-    )
+    edges = edges if len(distribution) == 1 else broadcast_to(edges, (n, edges.shape[1]))
     sums = RunningSums(integrate_panels(distribution._sf, edges[:, :-1], edges[:, 1:], _ORDER))
     columns = max(1, CHUNK_NUMBERS // (n * _ORDER))
-    a, b = xp.broadcast_to(a, (n, a.shape[1])), xp.broadcast_to(b, (n, b.shape[1]))
+    a, b = broadcast_to(a, (n, a.shape[1])), broadcast_to(b, (n, b.shape[1]))
     parts = [
         _between(distribution, a[:, j : j + columns], b[:, j : j + columns], edges, sums)
         for j in range(0, a.shape[1], columns)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from censcore._arrays import (
     convert,
     detach,
     is_neutral,
+    is_torch,
     namespace,
     one_namespace,
     requires_grad,
@@ -63,36 +64,43 @@ class Distribution(ABC):
         self._arrays = tuple(f"_{name}" for name in arrays)  # type: ignore[misc]
 
     def _parts(self) -> list[Distribution]:
-        return [distribution for name in self._distributions for distribution in getattr(self, name)]
+        return [part for name in self._distributions for part in getattr(self, name)]
 
     @property
     def _reference(self) -> Array:
         """Any array of the distribution: it tells the library, the dtype and the device."""
         return getattr(self, self._arrays[0]) if self._arrays else self._parts()[0]._reference
 
-    @property
+    @cached_property
     def _xp(self) -> Any:
+        """The array namespace of the distribution."""
         return namespace(self._reference)
 
     @property
     def _is_neutral(self) -> bool:
-        return (
-            self._neutral if self._arrays else all(distribution._is_neutral for distribution in self._parts())
-        )
+        """Whether the distribution and its parts were built from Python numbers alone."""
+        return self._neutral if self._arrays else all(part._is_neutral for part in self._parts())
 
     @property
     def _requires_grad(self) -> bool:
+        if self._xp is np:
+            return False
         own = any(requires_grad(getattr(self, name)) for name in self._arrays)
-        return own or any(distribution._requires_grad for distribution in self._parts())
+        return own or any(part._requires_grad for part in self._parts())
 
     def __len__(self) -> int:
-        own = [int(getattr(self, name).shape[0]) for name in self._arrays]
-        return common_rows(
-            **{
-                f"part {i}": n
-                for i, n in enumerate(own + [len(distribution) for distribution in self._parts()])
-            }
-        )
+        n = 1
+        for name in self._arrays:
+            rows = getattr(self, name).shape[0]
+            n = rows if n == 1 else n if rows in (1, n) else common_rows(arrays=n, **{name: rows})
+        for part in self._parts() if self._distributions else ():
+            n = common_rows(arrays=n, parts=len(part))
+        return n
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        state.pop("_xp", None)  # modules are neither pickled nor copied
+        return state
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -102,12 +110,13 @@ class Distribution(ABC):
     @property
     def k(self) -> int:
         """Number of event times."""
-        return self.shape[1] if len(self.shape) == 2 else 1
+        return 1
 
     def _rebuilt(self, array: Callable[[Array], Array], distribution: Callable[[Any], Any]) -> Self:
         """The same kind of distribution, made of other arrays and other parts."""
-        other = copy.copy(self)
-        other._remembered, other.estimated_from = {}, None
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, _remembered={}, estimated_from=None)
+        other.__dict__.pop("_xp", None)
         for name in self._arrays:
             setattr(other, name, array(getattr(self, name)))
         for name in self._distributions:
@@ -134,7 +143,7 @@ class Distribution(ABC):
         Every part chooses for itself, so that parts that hold more than arrays do it in their way.
         """
         n = len(self)
-        if n == 1:
+        if n == 1 or (isinstance(rows, slice) and rows == slice(0, n)):
             return self
         if isinstance(rows, slice) and (rows.step or 1) < 0:
             rows = np.arange(n)[rows]  # torch has no slices that run backwards
@@ -158,7 +167,17 @@ class Distribution(ABC):
 
     def like(self, array: Array) -> Self:
         """The same distributions in the library, on the device and in the dtype of ``array``."""
-        return self._map(lambda own: convert(own, array))._bound()._estimated_like(self)
+        if not self._is_neutral:
+            if self._is_like(array):
+                return self
+            return self._map(lambda own: convert(own, array))._bound()._estimated_like(self)
+        place = f"like {array.dtype} {array.device}"
+        return self._remember(place, lambda: self._map(lambda own: convert(own, array))._bound())
+
+    def _is_like(self, array: Array) -> bool:
+        """Whether library, device and dtype of all numbers are those of ``array``."""
+        own = (getattr(self, name) for name in self._arrays)
+        return all(_are_alike(part, array) for part in own) and all(p._is_like(array) for p in self._parts())
 
     def _bound(self) -> Self:
         """Marks the distribution and its parts as belonging to an array library."""
@@ -169,7 +188,7 @@ class Distribution(ABC):
 
     def detach(self) -> Self:
         """The same distributions, cut from any gradient graph."""
-        return self._map(detach)
+        return self._map(detach) if self._requires_grad else self
 
     def sample(self, m: int, seed: Any = None) -> Array:
         """``m`` draws from every distribution: (n, m), or (n, m, k) for joint distributions."""
@@ -207,6 +226,12 @@ class Distribution(ABC):
         return f"{type(self).__name__}(shape=({size}{',' if len(self.shape) == 1 else ''}))"
 
 
+def _are_alike(own: Array, array: Array) -> bool:
+    if is_torch(own) != is_torch(array) or own.device != array.device:
+        return False
+    return own.dtype == array.dtype or "float" not in str(own.dtype)
+
+
 class Univariate(Distribution):
     """A distribution of one event time on [0, inf] per row.
 
@@ -227,9 +252,9 @@ class Univariate(Distribution):
 
     def _sf_left(self, t: Array) -> Array:
         """P(T >= t) of a distribution without finite atoms: only infinity can have mass."""
-        xp = namespace(t)
-        s = self._sf(t)
-        return xp.where(xp.isinf(t), self._mass_at_infinity()[:, None], s)
+        xp = self._xp
+        s, endless = self._sf(t), xp.isinf(t)
+        return xp.where(endless, self._mass_at_infinity()[:, None], s) if bool(endless.any()) else s
 
     def _cdf(self, t: Array) -> Array:
         return 1 - self._sf(t)
@@ -286,12 +311,13 @@ class Univariate(Distribution):
 
     def _mass_at_infinity(self) -> Array:
         """P(T = inf), (n,) or (1,)."""
-        return self._xp.zeros_like(self._reference[:1, ...]).reshape(-1)[:1]
+        return self._xp.zeros((1,), dtype=self._reference.dtype, device=self._reference.device)
 
     def _end(self) -> Array:
         """The end of the support, inf{t: P(T > t) = 0}, (1 or n, 1)."""
-        reference = self._reference
-        return self.detach()._isf(self._xp.zeros((1, 1), dtype=reference.dtype, device=reference.device))
+        x = self._reference
+        zero = self._xp.zeros((1, 1), dtype=x.dtype, device=x.device)
+        return self._remember("end", lambda: self.detach()._isf(zero))
 
     def _excludes(self, t: Array) -> Array:
         """What :meth:`excludes` says at times (1 or n, q)."""
@@ -469,10 +495,10 @@ class Univariate(Distribution):
         distribution = self._fitting(t)
         (t,), restore = distribution._as_columns(t=t)
         check_not_nan(t, "t")
-        xp = distribution._xp
         negative = t < 0
-        if not bool(xp.any(negative)):
+        if not bool(negative.any()):
             return restore(getattr(distribution, formula)(t))
+        xp = distribution._xp
         values = getattr(distribution, formula)(xp.where(negative, xp.zeros_like(t), t))
         return restore(xp.where(negative, xp.full_like(values, below), values))
 
@@ -484,14 +510,25 @@ class Univariate(Distribution):
 
     def _as_columns(self, **named: Array) -> tuple[list[Array], Callable[[Array], Array]]:
         """Times or levels as (rows, q) each, and how to give an answer of their shape back."""
-        one_namespace(**named, distribution=self._reference)
-        arrays = {name: as_float(values, name, like=self._reference) for name, values in named.items()}
-        for name, array in arrays.items():
+        reference = self._reference
+        one_namespace(**named, distribution=reference)
+        columns, rows, several = [], {}, False
+        for name, values in named.items():
+            array = as_float(values, name, like=reference)
             if array.ndim > 2:
                 raise InvalidInputError(
                     f"{name} must be a number, (n,) or (n, q); got an array of shape {tuple(array.shape)}."
                 )
-        columns = {name: array if array.ndim == 2 else array.reshape(-1, 1) for name, array in arrays.items()}
-        common_rows(**{name: array.shape[0] for name, array in columns.items()}, distribution=len(self))
-        several = any(array.ndim == 2 for array in arrays.values())
-        return list(columns.values()), lambda answer: answer if several else answer[:, 0]
+            several = several or array.ndim == 2
+            columns.append(array if array.ndim == 2 else array.reshape(-1, 1))
+            rows[name] = columns[-1].shape[0]
+        common_rows(**rows, distribution=len(self))
+        return columns, _unchanged if several else _first_column
+
+
+def _unchanged(answer: Array) -> Array:
+    return answer
+
+
+def _first_column(answer: Array) -> Array:
+    return answer[:, 0]

@@ -91,6 +91,11 @@ class Ensemble(Univariate):
         return (len(self), int(self._samples.shape[2])) if self._samples.ndim == 3 else (len(self),)
 
     @property
+    def k(self) -> int:
+        """Number of event times."""
+        return int(self._samples.shape[2]) if self._samples.ndim == 3 else 1
+
+    @property
     def m(self) -> int:
         """Number of members."""
         return int(self._samples.shape[1])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._numerics import expm1, integrate_panels, safe_log
+from censcore._numerics import expm1, safe_log
+from censcore._quadrature import integrate_panels
 from censcore.distributions._special import expint_scaled
 from censcore.distributions.hazard import ByHazard
 from censcore.distributions.parametric import Parametric

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -83,8 +82,7 @@ class Grouped(Univariate):
         if len(self) == 1:
             return self
         rows = to_numpy(rows) if is_torch(rows) else as_rows(rows)
-        other = copy.copy(self)
-        other._remembered = {}
+        other = self._map(lambda array: array)
         other._group, other._position = self._group[rows], self._position[rows]
         return other._estimated_like(self, rows)
 

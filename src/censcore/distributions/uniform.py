@@ -56,8 +56,7 @@ class Uniform(Parametric):
         """``part`` of the interval divided by all of it, and what it becomes outside."""
         xp = self._xp
         share = part / (self._high - self._low)
-        outside = xp.where(t <= self._low, xp.full_like(share, before), xp.full_like(share, after))
-        return xp.where((t > self._low) & (t < self._high), share, outside)
+        return xp.where(t > self._low, xp.where(t < self._high, share, after), before)
 
     def _within(self, t: Array) -> Array:
         xp = self._xp
@@ -77,11 +76,11 @@ class Uniform(Parametric):
 
     def _isf(self, p: Array) -> Array:
         t = self._high - p * (self._high - self._low)
-        return self._xp.where(p < 1, t, self._xp.zeros_like(t))
+        return self._xp.where(p < 1, t, 0.0)
 
     def _icdf(self, p: Array) -> Array:
         t = self._low + p * (self._high - self._low)
-        return self._xp.where(p > 0, t, self._xp.zeros_like(t))
+        return self._xp.where(p > 0, t, 0.0)
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
         r"""The length below ``low``, and a trapezoid above it."""
@@ -94,4 +93,4 @@ class Uniform(Parametric):
         return (t < self._low) | (t > self._high)
 
     def _breaks(self) -> Array:
-        return merge_edges(self._low, self._high)
+        return self._remember("breaks", lambda: merge_edges(self._low, self._high))

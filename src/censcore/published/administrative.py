@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore.distributions import PointMass
+from censcore.distributions import Distribution, PointMass
 from censcore.exceptions import InvalidInputError, MissingCensoringError
+from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import evaluation_times, scoring_inputs
 
 __all__ = ["administrative_brier"]
 
 
-def administrative_brier(y: Any, forecast: Any, censoring: Any = None, times: Array = None) -> Array:
+def administrative_brier(
+    y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, times: Array = None
+) -> Array:
     r"""Brier score among those whose follow-up reaches t, for known censoring times, (n, q).
 
     .. math::

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from censcore._arrays import Array
-from censcore.distributions import PointMass
-from censcore.outcomes import RightCensored
+from censcore.distributions import Distribution, PointMass
+from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.scores import crps
 from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["survival_crps"]
 
 
-def survival_crps(y: Any, forecast: Any, censoring: Any = None, *, upper: Array = None) -> Array:
+def survival_crps(
+    y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, upper: Array = None
+) -> Array:
     r"""Survival-CRPS, :math:`\int_0^y F^2+\delta\int_y^\infty(1-F)^2`, (n,); **not proper**.
 
     It is the marginalized CRPS with :math:`G(s)/G(y-)` replaced by 1, so early events weigh too much. Its

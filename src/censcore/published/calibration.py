@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["DCalibration", "d_calibration"]
@@ -56,11 +58,12 @@ class DCalibration:
 
 
 def d_calibration(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     *,
     bins: int = 10,
+    closed: Literal["left", "right"] = "left",
     sample_weight: Any = None,
     groups: Any = None,
 ) -> DCalibration:
@@ -69,7 +72,8 @@ def d_calibration(
     If the forecast is the distribution of T, then U = S(T) is uniform; where the forecast has an atom, U is
     uniform between S(t) and S(t-). The *shares* are the published picture: an event at y adds one to the bin
     of S(y), spread over [S(y), S(y-)] at an atom; a subject censored at y adds the uniform distribution
-    below s = S(y), :math:`(s-l)/s` to its bin [l, u) and width/s to every lower one.
+    below s = S(y), :math:`(s-l)/s` to its bin [l, u) and width/s to every lower one. ``closed="right"`` takes
+    the bins (l, u].
 
     The *test* does not use the shares: mass that was spread varies less than counts, and Pearson's
     chi-square of the shares hardly ever rejects under censoring. It counts events where they were seen.
@@ -92,10 +96,21 @@ def d_calibration(
     bins : int
         Equal bins of U. In the test, bins with fewer than five expected events are joined with the next; the
         lowest ends at a tenth of its width.
+    closed : {"left", "right"}
+        Which end belongs to a bin, and so where an event with S(y) on the edge of two bins is counted: in the
+        upper one ("left", as in Haider et al.) or in the lower one ("right", as in mlr3proba).
     sample_weight : array, (n,), optional
         A weight of two counts like two subjects with the same data, in one group.
     groups : array, (n,), optional
         Labels of subjects that belong together; different groups are independent.
+
+    Returns
+    -------
+    DCalibration
+
+    See Also
+    --------
+    censcore.crps : A proper score, which rewards calibration and sharpness together.
 
     Notes
     -----
@@ -125,6 +140,8 @@ def d_calibration(
     """
     if bins < 2:
         raise InvalidInputError(f"got bins={bins}, expected at least 2.")
+    if closed not in ("left", "right"):
+        raise InvalidInputError(f"got closed={closed!r}, expected 'left' or 'right'.")
     inputs = scoring_inputs(y, forecast, None, needs_censoring=False)
     n, time, event = inputs.n, inputs.y.time, to_numpy(inputs.y.event)
     weight, groups = _weights(sample_weight, n), _groups(groups, n)
@@ -132,8 +149,8 @@ def d_calibration(
     high = np.broadcast_to(to_numpy(inputs.F.sf_left(time)), (n,)).astype(np.float64)
     high = np.where(event, np.maximum(low, high), low)
 
-    each = _contributions(low, high, event, bins)
-    N, E = _observed_and_expected(low, high, event, bins)
+    each = _contributions(low, high, event, bins, closed)
+    N, E = _observed_and_expected(low, high, event, bins, closed)
     statistic, degrees, p, note = _test(N, E, weight, groups)
     return DCalibration(
         weight @ each / weight.sum(), each, statistic, p, weight @ N, weight @ E, degrees, note
@@ -161,12 +178,15 @@ def _groups(groups: Any, n: int) -> np.ndarray:
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
-def _contributions(low: np.ndarray, high: np.ndarray, event: np.ndarray, bins: int) -> np.ndarray:
+def _contributions(
+    low: np.ndarray, high: np.ndarray, event: np.ndarray, bins: int, closed: str
+) -> np.ndarray:
     """The distribution of U over the bins: at S(y), within [S(y), S(y-)], or below S(y) where censored."""
     low, high = np.where(event, low, 0.0)[:, None], high[:, None]
     left = np.arange(bins) / bins
     covered = np.clip(np.minimum(high, left + 1 / bins) - np.maximum(low, left), 0.0, None)
-    point = np.minimum((high[:, 0] * bins).astype(int), bins - 1)
+    place = np.floor(high[:, 0] * bins) if closed == "left" else np.ceil(high[:, 0] * bins) - 1
+    point = np.clip(place.astype(int), 0, bins - 1)
     width = high - low
     spread = covered / np.where(width > 0, width, 1.0)
     return np.where(width > _POINT, spread, np.eye(bins)[point])
@@ -176,7 +196,7 @@ _POINT = 1e-9  # jumps below this are points: averages over them would cancel
 
 
 def _observed_and_expected(
-    low: np.ndarray, high: np.ndarray, event: np.ndarray, bins: int
+    low: np.ndarray, high: np.ndarray, event: np.ndarray, bins: int, closed: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """N_ik and E_ik, (n, bins), averaged over U uniform on [low, high]."""
     u = np.arange(1, bins + 1) / bins
@@ -195,7 +215,7 @@ def _observed_and_expected(
         return np.where(s < l, s * np.log(u / l), inside * np.log(u / inside) + inside - l)
 
     E = np.where(atom, (integral(b) - integral(a)) / width, hazard(b))
-    at_point = (b >= l) & ((b < u) | (u == 1))
+    at_point = (b >= l) & ((b < u) | (u == 1)) if closed == "left" else (b > l) & (b <= u)
     within = np.clip(np.minimum(b, u) - np.maximum(a, l), 0.0, None) / width
     N = np.where(event[:, None], np.where(atom, within, at_point), 0.0)
     return N, E

@@ -10,7 +10,9 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import name_rows
+from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, PositivityError
+from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
 
 __all__ = ["CONVENTIONS", "Convention", "ipcw_binomial_log", "ipcw_brier"]
@@ -75,9 +77,9 @@ CONVENTIONS: dict[str, Convention] = {
 
 
 def ipcw_brier(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     times: Array = None,
     *,
     convention: str = "graf",
@@ -141,9 +143,9 @@ def ipcw_brier(
 
 
 def ipcw_binomial_log(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     times: Array = None,
     *,
     convention: str = "graf",

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore.distributions import Univariate
+from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import scoring_inputs
 
 __all__ = [
@@ -74,9 +75,9 @@ def _complete(y: Any, forecast: Any, weights: Any, grid: Array) -> _Completed:
 
 
 def yanagisawa_log(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     *,
     grid: Array,
     weights: Any = None,
@@ -126,7 +127,12 @@ def yanagisawa_log(
 
 
 def yanagisawa_brier(
-    y: Any, forecast: Any, censoring: Any = None, times: Array = None, *, weights: Any = None
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    times: Array = None,
+    *,
+    weights: Any = None,
 ) -> Array:
     r"""Censored binary Brier score at given times, (n, q).
 
@@ -158,7 +164,12 @@ def _binary_brier(data: _Completed, t: np.ndarray) -> np.ndarray:
 
 
 def yanagisawa_rps(
-    y: Any, forecast: Any, censoring: Any = None, *, grid: Array, weights: Any = None
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    *,
+    grid: Array,
+    weights: Any = None,
 ) -> Array:
     """Censored ranked probability score: the binary Brier scores summed over the inner grid points, (n,).
 
@@ -177,7 +188,12 @@ def yanagisawa_rps(
 
 
 def yanagisawa_multiclass_brier(
-    y: Any, forecast: Any, censoring: Any = None, *, grid: Array, weights: Any = None
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    *,
+    grid: Array,
+    weights: Any = None,
 ) -> Array:
     r"""Censored multiclass Brier score over the bins, :math:`\sum_i c_i(1-f_i)^2+(1-c_i)f_i^2`, (n,).
 
@@ -207,9 +223,9 @@ def _completed_classes(data: _Completed) -> np.ndarray:
 
 
 def yanagisawa_pinball(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     levels: Array = None,
     *,
     z_inf: float,

@@ -35,11 +35,19 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
-from censcore._numerics import legendre
+from censcore._quadrature import (
+    ORDER,
+    Function,
+    at_nodes,
+    integrate,
+    integrate_steps,
+    legendre,
+    nodes,
+    side_by_side,
+)
 from censcore._validation import name_rows
 from censcore.distributions import Univariate
 from censcore.exceptions import PositivityError
-from censcore.scores._quadrature import ORDER, Function, _at_nodes, _nodes, by_jumps, by_panels
 from censcore.scores.inputs import ScoringInputs
 
 __all__ = [
@@ -71,16 +79,16 @@ def augmented_integral(inputs: ScoringInputs, W: Univariate, h: Array) -> Array:
     def phi(t: Array) -> Array:
         return 1 - 2 * F._sf(t)
 
-    forecast = by_panels(lambda t: F._sf(t) ** 2, panel_edges([F], start, end), _order(F, F))
+    forecast = integrate(lambda t: F._sf(t) ** 2, panel_edges([F], start, end), _order(F, F))
     D: _Running
     if W._degree == 0:
         D = _ByEventModel.of(inputs.C, W, end)
-        S_W, nodes = W._sf(D.edges), _order(F, interpolate=True)
-        living = by_jumps(phi, panel_edges([F], start, exit_), nodes, D.edges, S_W * D.after)
-        rest = by_jumps(phi, panel_edges([F], exit_, end), nodes, D.edges, S_W)
+        S_W, order = W._sf(D.edges), _order(F, interpolate=True)
+        living = integrate_steps(phi, panel_edges([F], start, exit_), order, D.edges, S_W * D.after)
+        rest = integrate_steps(phi, panel_edges([F], exit_, end), order, D.edges, S_W)
     else:
         living, D = _integral_while_living(inputs, W, phi, exit_)
-        rest = by_panels(lambda t: W._sf(t) * phi(t), panel_edges([F, W], exit_, end), _order(F, W))
+        rest = integrate(lambda t: W._sf(t) * phi(t), panel_edges([F, W], exit_, end), _order(F, W))
     gone = _after_exit(inputs, D)[:, 0] * rest
     return forecast + living + xp.where((exit_ < end)[:, 0], gone, xp.zeros_like(gone))
 
@@ -92,19 +100,18 @@ def _integral_while_living(
     xp, F, C = inputs.xp, inputs.F, inputs.C
     if C._degree == 0:
         D = _ByCensoring.of(C, W, exit_)
-        edges, nodes = panel_edges([F, W], 0 * exit_, exit_), _order(F, W, interpolate=True)
+        edges, order = panel_edges([F, W], 0 * exit_, exit_), _order(F, W, interpolate=True)
 
         def weighted_phi(t: Array) -> Array:
             return W._sf(t) * phi(t)
 
-        # a weight that starts from zero would be taken for one that has ended, hence 1 + B
-        by_weights = by_jumps(phi, edges, nodes, D.edges, _inverse(C._sf(D.edges)))
-        by_model = by_jumps(weighted_phi, edges, nodes, D.edges, 1 + D.after)
-        return by_weights - by_model + by_panels(weighted_phi, edges, _order(F, W)), D
+        by_weights = integrate_steps(phi, edges, order, D.edges, _inverse(C._sf(D.edges)))
+        by_model = integrate_steps(weighted_phi, edges, order, D.edges, D.after)
+        return by_weights - by_model, D
     edges = panel_edges([F, C, W], 0 * exit_, exit_)
     D = _ByCensoring.on(C, W, edges)
-    t, speed = _nodes(edges, ORDER)
-    G, S_W, value = (_at_nodes(f, t) for f in (C._sf, W._sf, phi))
+    t, speed = nodes(edges[:, :-1], edges[:, 1:], ORDER)
+    G, S_W, value = (at_nodes(f, t) for f in (C._sf, W._sf, phi))
     Z = _inverse(G) - S_W * D.at_nodes
     weights = convert(legendre(ORDER)[1], edges)
     return xp.sum(xp.vecdot(Z * value * speed, weights, axis=-1), axis=-1), D
@@ -186,7 +193,7 @@ class _ByCensoring(_Running):
             return cls.on(C, W, _until(C._breaks(), needed), smooth=False)
         end = xp.max(needed, axis=1, keepdims=True)
         edges = [distribution._panel_edges() for distribution in (C, W)]
-        return cls.on(C, W, _within(_side_by_side([needed, *edges]), 0 * end, end))
+        return cls.on(C, W, _within(side_by_side([needed, *edges]), 0 * end, end))
 
     @classmethod
     def on(cls, C: Univariate, W: Univariate, edges: Array, *, smooth: bool = True) -> _ByCensoring:
@@ -233,10 +240,10 @@ def _stieltjes(C: Univariate, W: Univariate, edges: Array) -> tuple[Array, Array
     needed; the integral does not depend on the scale of time within the panel.
     """
     xp = namespace(edges)
-    t, _ = _nodes(edges, ORDER)
-    g = _inverse(_at_nodes(C._sf, t))
+    t, _ = nodes(edges[:, :-1], edges[:, 1:], ORDER)
+    g = _inverse(at_nodes(C._sf, t))
     slope = (g - g[:, :, :1]) @ convert(_differentiation().T, edges)
-    integrand = _inverse(_at_nodes(W._sf, t)) * slope
+    integrand = _inverse(at_nodes(W._sf, t)) * slope
     whole = xp.vecdot(integrand, convert(legendre(ORDER)[1], edges), axis=-1)
     return whole, integrand @ convert(_integration().T, edges)
 
@@ -282,20 +289,14 @@ def panel_edges(distributions: list[Univariate], start: Array, end: Array) -> Ar
         distribution._breaks() if distribution._degree is not None else distribution._panel_edges()
         for distribution in distributions
     ]
-    return _within(_side_by_side([part for part in parts if part is not None]), start, end)
+    return _within(side_by_side([part for part in parts if part is not None]), start, end)
 
 
 def _within(edges: Array, start: Array, end: Array) -> Array:
     """Edges (1 or n, p) cut to [start, end] and sorted, with both ends among them."""
     xp = namespace(edges)
-    edges = _side_by_side([start, edges, end])
+    edges = side_by_side([start, edges, end])
     return xp.sort(xp.minimum(xp.maximum(edges, start), end), axis=1)
-
-
-def _side_by_side(parts: list[Array]) -> Array:
-    xp = namespace(parts[0])
-    n = common_rows(**{f"part {i}": part.shape[0] for i, part in enumerate(parts)})
-    return xp.concat([xp.broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
 
 
 def _inverse(S: Array) -> Array:

@@ -19,7 +19,6 @@ import numpy as np
 
 from censcore._arrays import (
     Array,
-    common_rows,
     convert,
     detach,
     namespace,
@@ -27,14 +26,22 @@ from censcore._arrays import (
     searchsorted,
     take_along,
 )
+from censcore._quadrature import (
+    FAR,
+    ORDER,
+    Function,
+    cuts_below_gaps,
+    integrate,
+    integrate_steps,
+    side_by_side,
+    tail,
+)
 from censcore.distributions import Step, Univariate
-from censcore.scores._quadrature import ORDER, Function, by_jumps, by_panels, tail
 
 __all__ = ["area", "as_steps", "weighted_time_of", "numbers_per_row", "square_below", "square_beyond"]
 
 FEW_JUMPS = 32  # up to here the jumps of a step distribution are panel edges like any other
 CLOSE = (0.6, 0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # shares of what a distribution has left on the far side of y
-FAR = (0.1, 1e-3, 1e-6, 1e-10)  # cuts of a panel that begins many decades below its end
 
 
 def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
@@ -42,14 +49,14 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
     if C is None:
         if F._degree == 0:
             return _step_below(F, y)
-        return by_panels(lambda t: F._cdf(t) ** 2, _edges_below([F], y), _order(F))
+        return integrate(lambda t: F._cdf(t) ** 2, _edges_below([F], y), _order(F))
     if F._degree == 0 and C._degree == 0:
         return _step_below(F, y, weighted_time_of(C))
     edges = _edges_below([F] if _is_long(C) else [F, C], y)
     if _is_long(C):
         times, G = C._steps()
-        return by_jumps(lambda t: F._cdf(t) ** 2, edges, _nodes_for_square(F), times, _inverse(G))
-    return by_panels(lambda t: F._cdf(t) ** 2 * _inverse(C._sf(t)), edges, _order(F, C, inverse=True))
+        return integrate_steps(lambda t: F._cdf(t) ** 2, edges, _nodes_for_square(F), times, _inverse(G))
+    return integrate(lambda t: F._cdf(t) ** 2 * _inverse(C._sf(t)), edges, _order(F, C, inverse=True))
 
 
 def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
@@ -59,10 +66,11 @@ def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     if _is_long(C):
         times, G = C._steps()
         edges = _edges_beyond([F], y, until=_last_finite(times))
-        inner = by_jumps(lambda t: F._sf(t) ** 2, edges, _nodes_for_square(F), times, G)
+        edges = namespace(edges).minimum(edges, namespace(edges).maximum(y, detach(C._end())))
+        inner = integrate_steps(lambda t: F._sf(t) ** 2, edges, _nodes_for_square(F), times, G)
     else:
         edges = _edges_beyond([F, C], y)
-        inner = by_panels(lambda t: F._sf(t) ** 2 * C._sf(t), edges, _order(F, C))
+        inner = integrate(lambda t: F._sf(t) ** 2 * C._sf(t), edges, _order(F, C))
     return inner + tail(lambda t: F._sf(t) ** 2 * C._sf(t), edges[:, -1:])
 
 
@@ -177,7 +185,7 @@ def _edges_below(distributions: list[Univariate], y: Array) -> Array:
     """Panel edges (n, p) from 0 to y."""
     xp = namespace(y)
     parts = [part for distribution in distributions for part in _edges_of(distribution, y, _close_below)]
-    edges = _side_by_side([xp.zeros_like(y), y, *parts, *_far(distributions, y)])
+    edges = side_by_side([xp.zeros_like(y), y, *parts, *_far(distributions, y)])
     return xp.sort(xp.where(edges < y, edges, y), axis=1)
 
 
@@ -185,11 +193,11 @@ def _edges_beyond(distributions: list[Univariate], y: Array, until: Array | None
     """Panel edges (n, p) from y to where the distributions have all but vanished, and to ``until`` (1 or n, 1)."""
     xp = namespace(y)
     parts = [part for distribution in distributions for part in _edges_of(distribution, y, _close_beyond)]
-    edges = _side_by_side([y, *parts] if until is None else [y, until, *parts])
+    edges = side_by_side([y, *parts] if until is None else [y, until, *parts])
     edges = xp.where((edges > y) & xp.isfinite(edges), edges, y)
     seen = detach(edges)
     first = xp.min(xp.where(seen > y, seen, xp.max(seen, axis=1, keepdims=True)), axis=1, keepdims=True)
-    edges = _side_by_side([edges, *_far(distributions, first)])
+    edges = side_by_side([edges, *_far(distributions, first)])
     return xp.sort(xp.where(edges > y, edges, y), axis=1)
 
 
@@ -199,14 +207,11 @@ def _last_finite(times: Array) -> Array:
 
 
 def _far(distributions: list[Univariate], end: Array) -> list[Array]:
-    smooth = any(distribution._degree is None for distribution in distributions)
-    return [end * convert(np.array([FAR]), end)] if smooth else []
-
-
-def _side_by_side(parts: list[Array]) -> Array:
-    xp = namespace(parts[0])
-    n = common_rows(**{f"part {i}": part.shape[0] for i, part in enumerate(parts)})
-    return xp.concat([xp.broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
+    """Cuts below ``end`` and below break points, where an integrand on the log scale may span many decades."""
+    polynomials = [part for part in distributions if part._degree is not None]
+    if len(polynomials) == len(distributions):
+        return []
+    return [end * convert(np.array([FAR]), end), *(cuts_below_gaps(part._breaks()) for part in polynomials)]
 
 
 def _edges_of(distribution: Univariate, y: Array, close: Callable[[Univariate, Array], Array]) -> list[Array]:
@@ -214,7 +219,7 @@ def _edges_of(distribution: Univariate, y: Array, close: Callable[[Univariate, A
     breaks = distribution._breaks()
     if distribution._degree is not None:
         return [breaks]
-    quantiles = _side_by_side([distribution._panel_edges(), close(distribution.detach(), y)])
+    quantiles = side_by_side([distribution._panel_edges(), close(distribution.detach(), y)])
     if breaks is None or not requires_grad(breaks):
         return [quantiles]  # they hold the break points
     xp = namespace(quantiles)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from censcore._arrays import Array, namespace
+from censcore._quadrature import ORDER, Function, antiderivative
 from censcore.distributions import Step, Univariate
 from censcore.scores._augmentation import panel_edges
-from censcore.scores._quadrature import ORDER, Function, _antiderivative, _read
 
 __all__ = ["squared_cdf_area", "squared_sf_area"]
 
@@ -40,6 +40,4 @@ def _by_antiderivative(f: Function, F: Univariate, t: Array) -> Array:
     xp = namespace(t)
     end = xp.max(t, axis=1, keepdims=True)
     edges = panel_edges([F], xp.zeros_like(end), end)
-    edges = xp.broadcast_to(edges, (t.shape[0], edges.shape[1]))
-    order = ORDER if F._degree is None else 2 * F._degree + 1
-    return _read(t, edges, order, *_antiderivative(f, edges, order))
+    return antiderivative(f, edges, ORDER if F._degree is None else 2 * F._degree + 1, t)

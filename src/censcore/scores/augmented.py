@@ -9,8 +9,9 @@ import numpy as np
 from censcore._arrays import Array, common_rows, one_namespace, to_numpy
 from censcore._numerics import chunked_rows, xlogy
 from censcore._validation import name_rows
-from censcore.distributions import Univariate
+from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
+from censcore.outcomes import OutcomeLike
 from censcore.scores._augmentation import (
     augmented_indicator,
     augmented_integral,
@@ -23,9 +24,9 @@ __all__ = ["augmented_binomial_log_score", "augmented_brier_score", "augmented_i
 
 
 def augmented_brier_score(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     times: Array = None,
     *,
     event_model: Any,
@@ -110,9 +111,9 @@ def augmented_brier_score(
 
 
 def augmented_binomial_log_score(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     times: Array = None,
     *,
     event_model: Any,
@@ -155,9 +156,9 @@ def augmented_binomial_log_score(
 
 
 def augmented_integrated_brier_score(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     *,
     event_model: Any,
     horizon: Array,

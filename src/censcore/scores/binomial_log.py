@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from censcore._arrays import Array
 from censcore._numerics import xlogy
+from censcore.distributions import Distribution
+from censcore.outcomes import OutcomeLike
 from censcore.scores.brier import censoring_weights
 from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
 
@@ -13,7 +13,12 @@ __all__ = ["binomial_log_score"]
 
 
 def binomial_log_score(
-    y: Any, forecast: Any, censoring: Any = None, times: Array = None, *, horizon: Array = None
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    times: Array = None,
+    *,
+    horizon: Array = None,
 ) -> Array:
     r"""Logarithmic score of "the event happens by :math:`\tau`", at given times.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from censcore._arrays import Array, namespace
+from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore.scores._compiled import WORTH_COMPILING, compiled
+from censcore.distributions import Distribution
+from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import (
     ScoringInputs,
     check_scale,
@@ -23,9 +23,9 @@ CACHED_NUMBERS = 131_072
 
 
 def brier_score(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     times: Array = None,
     *,
     scale: str = "localized",
@@ -80,8 +80,8 @@ def brier_score(
         check_unreached(inputs, t)
     reach = inverse_probability_weights(inputs)
     shared = inputs.C._sf(t) if len(inputs.C) == 1 and t.shape[0] == 1 else None
-    large = inputs.n * t.shape[1] >= WORTH_COMPILING
-    squares = compiled("_brier_numba", "weighted_squares", inputs.y.time) if large else None
+    numbers = inputs.n * t.shape[1]
+    squares = on_cpu("censcore.scores._brier_numba", "weighted_squares", inputs.y.time, numbers)
 
     def part(rows: slice) -> Array:
         some, t_part = inputs.take(rows), t if t.shape[0] == 1 else t[rows]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
+from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore.distributions import Grouped, Univariate
-from censcore.scores._compiled import WORTH_COMPILING, compiled
+from censcore.distributions import Distribution, Grouped, Univariate
+from censcore.outcomes import OutcomeLike
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 
@@ -19,7 +19,9 @@ __all__ = ["add_to_events", "crps", "crps_of"]
 CACHED_NUMBERS = 500_000  # a chunk of rows that stays in the cache
 
 
-def crps(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = None) -> Array:
+def crps(
+    y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, horizon: Array = None
+) -> Array:
     r"""Continuous ranked probability score of a right-censored event time.
 
     .. math::
@@ -87,8 +89,8 @@ def _of_steps(inputs: ScoringInputs) -> Array:
     """The score of a step forecast: sort its jumps once per chunk, then sum over them."""
     numbers = numbers_per_row(inputs.F, inputs.C)
     kernel = None
-    if inputs.C._degree == 0 and inputs.n * numbers >= WORTH_COMPILING:
-        kernel = compiled("_crps_numba", "step_crps", inputs.y.time)
+    if inputs.C._degree == 0:
+        kernel = on_cpu("censcore.scores._crps_numba", "step_crps", inputs.y.time, inputs.n * numbers)
     if kernel and len(inputs.C) == 1:
         inputs = replace(inputs, C=as_steps(inputs.C))
 

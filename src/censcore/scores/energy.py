@@ -10,12 +10,12 @@ import numpy as np
 
 from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad
 from censcore._numerics import chunked_rows
-from censcore.distributions import Ensemble
+from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored, as_outcome
-from censcore.scores._compatible import RandomNumbers, check_componentwise, compatible_times, known_rows
-from censcore.scores._pairs import chunk_numbers, energy_loss, fastest_terms
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.scores.compatible_times import RandomNumbers, check_componentwise, compatible_times, known_rows
 from censcore.scores.crps import crps
+from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
 from censcore.scores.inputs import (
     ScoringInputs,
     _known_or_raise,
@@ -34,9 +34,9 @@ _SAMPLED_ROWS = 256
 
 
 def energy_score(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     *,
     beta: float = 1.0,
     pairs: str = "auto",

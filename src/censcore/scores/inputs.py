@@ -78,7 +78,9 @@ class ScoringInputs:
         return self.y.event[:, None]
 
     def take(self, rows: Any) -> ScoringInputs:
-        """Some rows of the inputs; distributions that serve all rows stay as they are."""
+        """The inputs of some subjects; a distribution that serves all of them stays as it is."""
+        if isinstance(rows, slice) and rows == slice(0, self.n):
+            return self
         F, C = (
             distribution if len(distribution) == 1 else distribution.take(rows)
             for distribution in (self.F, self.C)
@@ -125,10 +127,11 @@ def scoring_inputs(
         y, censoring = y.censor_at(tau), censoring.censor_at(tau)
     if not check_censoring or not (given or needs_censoring):
         return ScoringInputs(y, forecast, censoring)
-    reached = [
-        _chance_to_be_seen(part, distribution) for part, distribution in _by_censoring_time(y, censoring)
-    ]
-    return ScoringInputs(y, forecast, censoring, reached[0] if y.time.ndim == 1 else None)
+    if y.time.ndim == 1:
+        return ScoringInputs(y, forecast, censoring, _chance_to_be_seen(y, censoring.marginal(0)))
+    for seen, C in _by_censoring_time(y, censoring):
+        _chance_to_be_seen(seen, C)
+    return ScoringInputs(y, forecast, censoring)
 
 
 def known_censoring(y: RightCensored) -> Distribution | None:
@@ -189,12 +192,12 @@ def _fitted(distribution: Distribution, model: Array) -> Distribution:
 def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint: bool) -> None:
     if y.time.ndim > 1 and not joint:
         raise InvalidInputError(
-            f"This score is for one event time per row, (n,); the outcome has shape {y.shape}. Score each "
+            f"This score is for one event time per subject, (n,); the outcome has shape {y.shape}. Score each "
             "coordinate, score(y.marginal(j), forecast.marginal(j), ...), or the joint distribution by energy_score."
         )
     if F.k != y.k:
         raise InvalidInputError(
-            f"The outcome has {y.k} event times per row and the forecast {F.k}; they must agree."
+            f"The outcome has {y.k} event times per subject and the forecast {F.k}; they must agree."
         )
     if C.k not in (1, y.k):
         raise InvalidInputError(

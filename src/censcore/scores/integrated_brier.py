@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
+from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore.distributions import Grouped, PointMass
+from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.exceptions import InvalidInputError
-from censcore.scores._compiled import WORTH_COMPILING, compiled
+from censcore.outcomes import OutcomeLike
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, weighted_time_of
 from censcore.scores.crps import add_to_events, crps_of
 from censcore.scores.inputs import (
@@ -27,9 +26,9 @@ __all__ = ["integrated_brier_score"]
 
 
 def integrated_brier_score(
-    y: Any,
-    forecast: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
     *,
     scale: str = "localized",
     normalize: bool = False,
@@ -108,8 +107,8 @@ def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
     steps = (
         inputs.F._degree == 0 and inputs.C._degree == 0 and bool(np.isfinite(to_numpy(end.location)).all())
     )
-    if steps and inputs.n * numbers >= WORTH_COMPILING:
-        kernel = compiled("_crps_numba", "step_ipcw", inputs.y.time)
+    if steps:
+        kernel = on_cpu("censcore.scores._crps_numba", "step_ipcw", inputs.y.time, inputs.n * numbers)
 
     def part(rows: slice) -> Array:
         some, last = inputs.take(rows), end if len(end) == 1 else end.take(rows)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from censcore._arrays import Array
+from censcore.distributions import Distribution
 from censcore.exceptions import NoDensityError
+from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["log_score"]
 
 
-def log_score(y: Any, forecast: Any, censoring: Any = None, *, horizon: Array = None) -> Array:
+def log_score(
+    y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, horizon: Array = None
+) -> Array:
     r"""Logarithmic score of right-censored event times: the censored negative log-likelihood.
 
     .. math:: -\delta\log f(y)-(1-\delta)\log P(T>y)

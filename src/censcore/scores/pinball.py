@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from censcore._arrays import Array
 from censcore._numerics import chunked_rows
 from censcore._validation import check_levels
+from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
 from censcore.scores._squares import area
 from censcore.scores.inputs import (
     ScoringInputs,
@@ -21,7 +21,12 @@ __all__ = ["pinball_score"]
 
 
 def pinball_score(
-    y: Any, forecast: Any, censoring: Any = None, levels: Array = None, *, horizon: Array = None
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    levels: Array = None,
+    *,
+    horizon: Array = None,
 ) -> Array:
     r"""Pinball (quantile) score of a right-censored event time at given levels.
 

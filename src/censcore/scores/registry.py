@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from censcore._arrays import Array
+from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
 from censcore.scores.binomial_log import binomial_log_score
 from censcore.scores.brier import brier_score
 from censcore.scores.crps import crps
@@ -95,9 +97,9 @@ class ScoreInfo:
 
     def __call__(
         self,
-        y: Any,
-        forecast: Any,
-        censoring: Any = None,
+        y: OutcomeLike,
+        forecast: Distribution,
+        censoring: Distribution | None = None,
         *,
         times: Array = None,
         levels: Array = None,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._numerics import integrate_panels
+from censcore._quadrature import integrate_panels
 from censcore.distributions import Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.testing.contract import Examined, Rule, close

@@ -14,8 +14,8 @@ from censcore.estimators.engression.generator import Generator
 from censcore.estimators.neural.standardised import blocks
 from censcore.estimators.neural.training import Rows
 from censcore.outcomes import RightCensored
-from censcore.scores._compatible import compatible_times, known_rows
-from censcore.scores._pairs import energy_loss
+from censcore.scores.compatible_times import compatible_times, known_rows
+from censcore.scores.energy_pairs import energy_loss
 
 __all__ = ["EngressionTask", "censoring_table"]
 

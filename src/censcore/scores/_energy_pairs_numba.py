@@ -1,4 +1,4 @@
-"""The sums of ``_pairs`` compiled for NumPy arrays; equal to the formulas there up to rounding.
+"""The sums of ``energy_pairs`` compiled for NumPy arrays; equal to the formulas there up to rounding.
 
 Kernels hold no lock and start no threads: callers run them on chunks of rows in a thread pool.
 """

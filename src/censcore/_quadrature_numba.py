@@ -1,7 +1,4 @@
-"""Reading an antiderivative at many jumps, compiled for NumPy; equal to ``_quadrature`` up to rounding.
-
-The kernel holds no lock and starts no threads: callers run it on chunks of rows in a thread pool.
-"""
+"""Reading an antiderivative at many jumps, compiled for NumPy; equal to ``_quadrature`` up to rounding."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ def _rows(edges, logarithmic, before, coefficients, times, values, log_edges, lo
         weight = w[start - 1] if start > 0 else 1.0
         panel, reached, total = 0, 0.0, 0.0
         for k in range(start, c.size):
-            if c[k] >= edges[i, panels] or weight == 0:
+            if c[k] >= edges[i, panels]:
                 break
             while edges[i, panel + 1] < c[k]:
                 panel += 1
@@ -64,7 +61,7 @@ def _rows(edges, logarithmic, before, coefficients, times, values, log_edges, lo
             Q = before[i, panel] + _legendre_sum(coefficients[i, panel], 2 * u - 1)
             total += weight * (Q - reached)
             weight, reached = w[k], Q
-        if weight > 0:
+        if weight != 0:
             total += weight * (
                 before[i, panels - 1] + _legendre_sum(coefficients[i, panels - 1], 1.0) - reached
             )

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from censcore.scores._pairs import energy_terms as array_terms
+from censcore.scores.energy_pairs import energy_terms as array_terms
 
 __all__ = ["energy_terms"]
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
-from censcore._arrays import Array, is_torch, namespace, requires_grad
+from censcore._arrays import Array, is_torch, namespace
+from censcore._kernels import on_cpu, on_gpu
 from censcore._numerics import CHUNK_NUMBERS
 
 __all__ = ["Terms", "chunk_numbers", "energy_loss", "energy_terms", "fastest_terms"]
-
-# Below this many distances the array formula ends before a compiler has been loaded.
-_WORTH_COMPILING = 1_000_000
 
 Terms = Callable[[Array, Array, Array, Array, float, Array], tuple[Array, Array]]
 
@@ -87,17 +84,12 @@ def energy_loss(
 
 def fastest_terms(samples: Array, weights: Array, distances: float) -> Terms:
     """What computes ``distances`` distances of these members fastest; all answers agree up to rounding."""
-    if is_torch(samples):
-        learning = requires_grad(samples) or requires_grad(weights)
-        if samples.is_cuda and not learning and find_spec("triton") is not None:
-            from censcore.scores._pairs_triton import energy_terms as on_gpu
-
-            return on_gpu
-    elif distances >= _WORTH_COMPILING and find_spec("numba") is not None:
-        from censcore.scores._pairs_numba import energy_terms as compiled
-
-        return compiled
-    return energy_terms
+    arrays = (samples,) if weights is None else (samples, weights)
+    return (
+        on_gpu("censcore.scores._energy_pairs_triton", "energy_terms", *arrays)
+        or on_cpu("censcore.scores._energy_pairs_numba", "energy_terms", samples, distances / 2)
+        or energy_terms
+    )
 
 
 def energy_terms(

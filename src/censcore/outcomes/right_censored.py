@@ -1,9 +1,9 @@
-"""Right-censored outcomes: what was seen of one or several event times per row."""
+"""Right-censored outcomes: what was seen of one or several event times per subject."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,7 @@ __all__ = ["OutcomeLike", "RightCensored", "as_outcome"]
 
 
 class RightCensored:
-    r"""Right-censored event times, one row per subject.
+    r"""Right-censored event times of n subjects.
 
     For event times :math:`T` and censoring times :math:`C` the data are :math:`Y=\min(T,C)` and
     :math:`\Delta=\mathbb 1\{T\le C\}`, coordinate by coordinate. An event at exactly the
@@ -37,7 +37,7 @@ class RightCensored:
     event : array, same shape
         Delta: 1 or True where the event was seen, 0 or False where the time is censored.
     censoring_time : array or number, optional
-        C where it is known for every row, also for rows with an event: (n,) for one C shared by
+        C where it is known for every subject, also for those with an event: (n,) for one C shared by
         all coordinates, (n, k) for one per coordinate, a number for one administrative end of
         follow-up. Infinity means never censored.
     entry : None
@@ -47,6 +47,11 @@ class RightCensored:
     -----
     Scores assume that C is independent of T given the covariates. Nothing in the data can show
     that this holds; without it every score of this library, and every other, is biased.
+
+    See Also
+    --------
+    from_structured : From a scikit-survival structured array.
+    from_frame : From columns of a data frame.
 
     Examples
     --------
@@ -63,8 +68,8 @@ class RightCensored:
     ) -> None:
         if entry is not None:
             raise UnsupportedOutcomeError(
-                "got Delayed entry (left truncation) as entry=...; the scores here are defined for right "
-                "censoring alone. Restrict the data to subjects followed from time zero."
+                "Delayed entry (left truncation), entry=..., is not supported: the scores are defined for "
+                "right censoring alone. Restrict the data to subjects followed from time zero."
             )
         one_namespace(time=time, event=event, censoring_time=censoring_time)
         self.time: Array = as_float(time, "time")
@@ -79,12 +84,11 @@ class RightCensored:
             )
         if tuple(self.event.shape) != tuple(self.time.shape):
             raise InvalidInputError(
-                f"event must have the shape of time, {tuple(self.time.shape)}; {tuple(self.event.shape)} "
-                "came."
+                f"event must have the shape of time, {tuple(self.time.shape)}; got {tuple(self.event.shape)}."
             )
         if 0 in self.time.shape:
             raise InvalidInputError(
-                f"An outcome needs at least one row and coordinate; got shape {self.shape}."
+                f"An outcome needs at least one subject and coordinate; got shape {self.shape}."
             )
         check_positive(self.time, "time", zero=True)
         if self.censoring_time is not None:
@@ -105,11 +109,11 @@ class RightCensored:
         if unequal.any():
             raise InvalidInputError(
                 "A censored time must equal its censoring_time; it is smaller in "
-                f"{name_rows(np.unique(np.nonzero(unequal)[0]))}. Either the row is an event or C is wrong."
+                f"{name_rows(np.unique(np.nonzero(unequal)[0]))}. Either it is an event or C is wrong."
             )
 
     def _aligned(self, c: Array) -> Array:
-        """One C per row as a column beside several times."""
+        """One C per subject as a column beside several times."""
         return c[:, None] if c.ndim < self.time.ndim else c
 
     @classmethod
@@ -176,7 +180,7 @@ class RightCensored:
 
     @property
     def k(self) -> int:
-        """Number of event times per row."""
+        """Number of event times per subject."""
         return 1 if self.time.ndim == 1 else int(self.time.shape[1])
 
     def __len__(self) -> int:
@@ -186,14 +190,14 @@ class RightCensored:
         return self.take(rows)
 
     def take(self, rows: Any) -> RightCensored:
-        """The outcome of some rows (indices, a slice or a boolean mask), in the order asked for."""
+        """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
         rows = as_rows(rows)
-        other = copy.copy(self)  # rows of a valid outcome are valid, so they are not checked again
+        other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
         for name in ("time", "event", "censoring_time"):
             values = getattr(self, name)
             setattr(other, name, None if values is None else values[rows])
         if not len(other):
-            raise InvalidInputError("An outcome needs at least one row; none was chosen.")
+            raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
         return other
 
     def marginal(self, j: int) -> RightCensored:
@@ -230,7 +234,7 @@ class RightCensored:
 
     @property
     def shares_censoring(self) -> bool:
-        """Whether the data can come from one C per row: censored coordinates agree and none is later."""
+        """Whether the data can come from one C per subject: censored coordinates agree, none is later."""
         if self.time.ndim == 1:
             return True
         if self.censoring_time is not None:
@@ -246,7 +250,7 @@ class RightCensored:
         return np.nonzero(self._breaks_shared_censoring())[0]
 
     def _breaks_shared_censoring(self) -> np.ndarray:
-        """Rows where a censored time lies below the row's largest time."""
+        """Subjects with a censored time below their largest time."""
         xp = namespace(self.time)
         latest = xp.max(self.time, axis=1)[:, None]
         return to_numpy(xp.any(~self.event & (self.time < latest), axis=1))
@@ -258,7 +262,7 @@ class RightCensored:
                 broken = np.nonzero(self._breaks_shared_censoring())[0]
                 rows = f" ({name_rows(broken)} end before another coordinate does)"
             raise InvalidInputError(
-                f"{method}() needs one censoring time per row, shared by the coordinates, and these data "
+                f"{method}() needs one censoring time per subject, shared by the coordinates, and these data "
                 f"have one per coordinate{rows}. Work on y.marginal(j) for each coordinate j."
             )
 
@@ -275,8 +279,8 @@ class RightCensored:
         tau = as_float(tau, "tau", like=self.time)
         if tuple(tau.shape) not in ((), (len(self),), self.shape):
             raise InvalidInputError(
-                f"tau must be a number, ({len(self)},) or {self.shape}; an array of shape "
-                f"got {tuple(tau.shape)}."
+                f"tau must be a number, ({len(self)},) or {self.shape}; got an array of shape "
+                f"{tuple(tau.shape)}."
             )
         check_positive(tau, "tau", zero=True, infinite=True)
         xp = namespace(self.time)
@@ -288,7 +292,7 @@ class RightCensored:
 
     @property
     def informs_censoring(self) -> Array:
-        """Rows that say something of C: all but those whose last event is at time zero."""
+        """Subjects that say something of C: all but those whose last event is at time zero."""
         latest, censored = self._last_seen()
         return censored | (latest > 0)
 
@@ -303,10 +307,10 @@ class RightCensored:
         r"""The same data seen as an outcome of C: censoring is the event.
 
         Since :math:`\Delta=\mathbb 1\{T\le C\}`, events come first at ties: a subject with an event at
-        y is at risk of censoring only *before* y. Those rows move to the next smaller float, which is
-        the events-first rule in any estimator; rows with an event at zero say nothing of C and are
-        dropped (:attr:`informs_censoring` is the mask of the rows kept). For several event times
-        under one shared C the flipped time is the largest of the row, and C is seen when any
+        y is at risk of censoring only *before* y. Those times move to the next smaller float, which is
+        the events-first rule in any estimator; subjects with an event at zero say nothing of C and are
+        left out (:attr:`informs_censoring` is the mask of those kept). For several event times
+        under one shared C the flipped time is the largest of the subject, and C is seen when any
         coordinate is censored. Under componentwise censoring flip ``y.marginal(j)`` for each j.
 
         Examples
@@ -349,21 +353,39 @@ class Frame(Protocol):
         """Names of the columns."""
 
 
-#: What is taken for an outcome: one of this library, a structured array, or a frame with time and event.
-OutcomeLike = RightCensored | np.ndarray | Frame
+#: What functions accept as an outcome, see :func:`as_outcome`.
+OutcomeLike: TypeAlias = RightCensored | np.ndarray | Frame
 
 
-def as_outcome(y: Any) -> RightCensored:
-    """``y`` as an outcome: itself, a scikit-survival structured array, or a frame with time and event."""
+def as_outcome(y: OutcomeLike) -> RightCensored:
+    """An outcome from whatever holds one.
+
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        An outcome, a scikit-survival structured array, or a data frame with columns "time" and "event".
+
+    Returns
+    -------
+    RightCensored
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from censcore.outcomes import as_outcome
+    >>> as_outcome(pd.DataFrame({"time": [6.0, 9.0], "event": [1, 0]}))
+    RightCensored(n=2, events=1 (50.0 %), time 6 to 9)
+    """
+    given: Any = y
     if isinstance(y, RightCensored):
         return y
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return RightCensored.from_structured(y)
     if hasattr(y, "columns"):
         return RightCensored.from_frame(y)
-    hint = "libraries disagree on which part of a pair is the time" if isinstance(y, tuple) else ""
+    hint = "libraries disagree on which part of a pair is the time" if isinstance(given, tuple) else ""
     raise InvalidTypeError(
-        f"y must be a RightCensored outcome, a structured array or a frame; got {type(y).__name__}"
+        f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
         f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."
     )
 

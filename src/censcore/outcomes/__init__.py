@@ -1,0 +1,5 @@
+"""Outcomes: what was seen of the event times of each subject."""
+
+from censcore.outcomes.right_censored import OutcomeLike, RightCensored, as_outcome
+
+__all__ = ["OutcomeLike", "RightCensored", "as_outcome"]
