@@ -95,8 +95,8 @@ def _share_a_home(a: Array, b: Array) -> bool:
 def _raise_different_homes(named: dict[str, Array]) -> None:
     got = ", ".join(f"{name} in {_home(value)}" for name, value in named.items() if not is_neutral(value))
     raise InvalidTypeError(
-        f"Got arrays of different libraries or devices: {got}. Expected one library and one device; convert arrays "
-        "by torch.as_tensor(...), distributions and outcomes by distribution.like(tensor)."
+        f"Got arrays of different libraries or devices: {got}. Expected one library and one device: convert "
+        "arrays by torch.as_tensor(...), distributions and outcomes by distribution.like(tensor)."
     )
 
 

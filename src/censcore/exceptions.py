@@ -55,9 +55,9 @@ class PositivityError(CenscoreError, ValueError):
     Attributes
     ----------
     rows : sequence of int
-        The rows concerned.
+        The numbers of the subjects concerned.
     horizon : float or None
-        The largest horizon under which every row can be scored, where one exists.
+        The largest horizon under which every subject can be scored, where one exists.
     """
 
     def __init__(self, message: str, rows: Sequence[int] = (), horizon: float | None = None) -> None:
@@ -73,12 +73,12 @@ class NoDensityError(CenscoreError, TypeError):
 class BeyondFollowUpError(PositivityError, ContradictionError):
     """Subjects were followed beyond the time at which the censoring distribution ends all follow-up.
 
-    It is both: the data contradict the distribution, and a smaller horizon mends it.
+    The data contradict the distribution, and a smaller horizon resolves it.
     """
 
 
 class UnsupportedOutcomeError(CenscoreError, ValueError):
-    """Data of a kind that censcore refuses by name: competing risks or left truncation."""
+    """Data of a kind that the function cannot handle, such as competing risks or left truncation."""
 
 
 class NotFittedError(CenscoreError, ValueError, AttributeError):

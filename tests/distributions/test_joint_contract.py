@@ -1,4 +1,4 @@
-"""What joint distributions hand out (a coordinate, the first event, what censoring leaves) keeps the contract too."""
+"""What joint distributions return (a coordinate, the first event, the censored times) keeps the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributions given by a few numbers: SciPy's values, accurate tails, right gradients, refused parameters."""
+"""Distributions given by a few numbers: SciPy's values, accurate tails, right gradients, bad parameters."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_integral_where_the_mean_overflows():
         (lambda: Weibull([1.0, -1.0], 1.0), r"shape must be positive and finite; got -1.0, in 1 row \(1\)"),
         (lambda: Weibull(1.0, np.nan), "scale must be positive and finite; got nan"),
         (lambda: Weibull(1.0, INF), "scale must be positive and finite; got inf"),
-        (lambda: Weibull(np.ones((2, 2)), 1.0), r"one value per row \(n,\)"),
+        (lambda: Weibull(np.ones((2, 2)), 1.0), r"one value per subject \(n,\)"),
         (lambda: Weibull([1.0, 2.0], [1.0, 2.0, 3.0]), "shape has 2, scale has 3"),
         (lambda: LogNormal(INF, 1.0), "mu must be finite"),
         (lambda: LogNormal(0.0, 0.0), "sigma must be positive"),

@@ -1,4 +1,4 @@
-"""Distributions with a shared baseline give what the step distribution of each row gives, without its matrix."""
+"""Distributions with a shared baseline equal the step distribution of each subject, without its matrix."""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ _ROUNDING = {"float64": 1e-12, "float32": 1e-6}
 
 
 class Curve(Univariate):
-    """Knots (time, level) per row, before the first of which the survival is one.
+    """Knots (time, level) per subject; before the first the survival is one.
 
-    Levels are kept as they came, survival or CDF, and levels asked for are compared with them as they
+    Levels are kept as given, survival or CDF, and levels asked for are compared with them as they
     are: 1 - (1 - p) would miss the exact ones.
     """
 
@@ -46,8 +46,8 @@ class Curve(Univariate):
     def _set_curve(self, times: Array, sf: Array, cdf: Array) -> None:
         """Check and keep what a user gave."""
         if (sf is None) == (cdf is None):
-            came = "both" if sf is not None else "neither"
-            raise InvalidInputError(f"{type(self).__name__} takes exactly one of sf= and cdf=; got {came}.")
+            got = "both" if sf is not None else "neither"
+            raise InvalidInputError(f"{type(self).__name__} takes exactly one of sf= and cdf=; got {got}.")
         self._falls = cdf is None
         name, levels = ("sf", sf) if self._falls else ("cdf", cdf)
         levels = levels if is_neutral(levels) else as_float(levels, name)
@@ -182,7 +182,7 @@ def _aligned(times: Array, levels: Array, name: str) -> tuple[Array, Array]:
         )
     J = int(times.shape[-1])
     if J == 0 or 0 in levels.shape:
-        raise InvalidInputError("A curve needs at least one time and one row; got an empty array.")
+        raise InvalidInputError("A curve needs at least one time and one subject; got an empty array.")
     if levels.shape[-1] != J:
         hint = ""
         if levels.ndim == 2 and levels.shape[0] == J:
@@ -225,7 +225,7 @@ def _checked_levels(levels: Array, name: str, falls: bool, tolerance: float) -> 
 def _monotone_in_range(levels: Array, falls: bool) -> bool:
     """Whether all is well, in one pass: monotone levels hold no NaN and are extreme at their ends."""
     xp, J = namespace(levels), int(levels.shape[1])
-    flat = xp.reshape(levels, (-1,))  # one long comparison is faster than one per row
+    flat = xp.reshape(levels, (-1,))  # one long comparison is faster than one per subject
     ordered = flat[1:] <= flat[:-1] if falls else flat[1:] >= flat[:-1]
     ordered[J - 1 :: J] = True  # between the last level of a row and the first of the next
     first, last = (levels[:, 0], levels[:, -1]) if falls else (levels[:, -1], levels[:, 0])

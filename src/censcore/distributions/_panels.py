@@ -1,4 +1,4 @@
-"""Where the survival function of a distribution is smooth, and its integral by quadrature between such points."""
+"""Where a survival function is smooth, and its integral by quadrature between such times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ORDER = 16
 
 
 def merge_edges(*parts: Array) -> Array:
-    """All times of ``parts``, each (1 or n, p), ascending by row; infinite ones become the largest finite.
+    """All times of ``parts``, each (1 or n, p), ascending per subject; infinity becomes the largest finite.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class RunningSums:
 
 
 def quantile_edges(distribution: Univariate) -> Array:
-    """Quantiles of the finite part of ``distribution``, from far in its lower tail to far in its upper one."""
+    """Quantiles of the finite part of a distribution, from far in its lower tail to far in its upper one."""
     xp, reference = distribution._xp, distribution._reference
     limits = xp.finfo(reference.dtype)
     low = convert(np.array([_CDF_LEVELS]), reference)
@@ -78,10 +78,10 @@ def quantile_edges(distribution: Univariate) -> Array:
 
 
 def integrated_survival(distribution: Univariate, a: Array, b: Array) -> Array:
-    r""":math:`\int_a^b P(T>s)\,ds` for a, b (1 or n, q): whole panels once per row, two cut ones per entry.
+    r""":math:`\int_a^b P(T>s)\,ds` for a, b (1 or n, q): whole panels once per subject, two parts per entry.
 
-    Beyond the last panel edge the finite part of the distribution goes on as a power of time, which tells whether
-    its mean is finite; mass at infinity contributes its share of the way.
+    Beyond the last panel edge the finite part goes on as a power of time, which tells whether its mean is
+    finite; mass at infinity contributes its share of the way.
     """
     xp = distribution._xp
     edges = distribution._panel_edges()

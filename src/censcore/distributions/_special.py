@@ -1,4 +1,4 @@
-"""Functions that distributions need and the array libraries lack, with gradients that are right at the ends too."""
+"""Special functions that the array libraries lack, with gradients that are right at the ends too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vocabulary that every distribution speaks, and what can be derived from a few formulas."""
+"""The methods that every distribution has, and what can be derived from a few formulas."""
 
 from __future__ import annotations
 
@@ -32,10 +32,31 @@ __all__ = ["Distribution", "Univariate"]
 
 
 class Distribution(ABC):
-    """One distribution of an event time (or of several) per row.
+    """One distribution of an event time, or of several, per subject.
 
-    Every array that a distribution holds has the rows as its first axis; a first axis of length one serves all
-    rows, so a distribution that is the same for everybody is stored once.
+    The base of :class:`Univariate` (one event time) and of :class:`~censcore.distributions.Joint` (several).
+    Distributions are immutable. Their arrays have the subjects as the first axis; a first axis of length one
+    serves all subjects, so a distribution that is the same for everybody is stored once.
+
+    Notes
+    -----
+    A subclass names its arrays in ``_arrays`` and the distributions it is made of in ``_distributions``
+    (attributes that hold lists); :meth:`take`, :meth:`like` and :meth:`detach` then follow. ``_store`` keeps
+    arrays in one library and names them. What a subclass and its users find here:
+
+    - ``_xp``: the array namespace of the distribution, settled once;
+    - ``_reference``: one of its arrays, which tells dtype and device;
+    - ``_is_neutral``: whether it was built from Python numbers alone and so follows any library;
+    - ``_remember(name, make)``: derived arrays, computed once;
+    - ``_map(f)``: the same distribution with ``f`` applied to every array.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> isinstance(cs.Weibull(1.5, 2.0), cs.Distribution)
+    True
+    >>> cs.Weibull(1.5, [1.0, 2.0, 3.0]).take([0, 2])
+    Weibull(shape=(2,))
     """
 
     #: Names of the attributes that hold arrays, and of those that hold other distributions (in lists).
@@ -53,7 +74,7 @@ class Distribution(ABC):
     estimated_from: Any = None
 
     def _store(self, **arrays: Array) -> None:
-        """Keep ``arrays`` (numbers, or arrays with the rows first) as ``_name`` in one array library."""
+        """Keep ``arrays`` (numbers, or arrays with the subjects first) as ``_name`` in one array library."""
         xp = one_namespace(**arrays)
         self._neutral = all(is_neutral(value) for value in arrays.values())
         reference = next((as_float(v, n) for n, v in arrays.items() if not is_neutral(v)), None)
@@ -104,7 +125,7 @@ class Distribution(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(n,) for distributions of one time, (n, k) for joint distributions; n = 1 stands for any number of rows."""
+        """(n,) for one event time, (n, k) for several; n = 1 stands for any number of subjects."""
         return (len(self),)
 
     @property
@@ -138,9 +159,23 @@ class Distribution(ABC):
         return value
 
     def take(self, rows: Any) -> Self:
-        """The distributions of some subjects (indices, a slice or a mask); a shared one stays shared.
+        """The distributions of some subjects; a distribution that serves all of them stays as it is.
 
-        Every part chooses for itself, so that parts that hold more than arrays do it in their way.
+        Parameters
+        ----------
+        rows : array of int or bool, slice or int
+            Which subjects.
+
+        Returns
+        -------
+        Distribution
+            Of the same class.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.Exponential([1.0, 2.0, 4.0]).take([True, False, True]).mean()
+        array([1.  , 0.25])
         """
         n = len(self)
         if n == 1 or (isinstance(rows, slice) and rows == slice(0, n)):
@@ -166,7 +201,24 @@ class Distribution(ABC):
         return (self.take([i]) for i in range(len(self)))  # else a shared one would go on for ever
 
     def like(self, array: Array) -> Self:
-        """The same distributions in the library, on the device and in the dtype of ``array``."""
+        """The same distributions in the library, on the device and in the dtype of ``array``.
+
+        Parameters
+        ----------
+        array : array of NumPy or torch
+            Only its library, device and dtype matter.
+
+        Returns
+        -------
+        Distribution
+            The distribution itself where nothing changes.
+
+        Examples
+        --------
+        >>> import numpy as np, censcore as cs
+        >>> cs.Exponential([1.0, 2.0]).like(np.ones(1, np.float32)).mean().dtype
+        dtype('float32')
+        """
         if not self._is_neutral:
             if self._is_like(array):
                 return self
@@ -191,7 +243,26 @@ class Distribution(ABC):
         return self._map(detach) if self._requires_grad else self
 
     def sample(self, m: int, seed: Any = None) -> Array:
-        """``m`` draws from every distribution: (n, m), or (n, m, k) for joint distributions."""
+        """Random draws from every distribution.
+
+        Parameters
+        ----------
+        m : int
+            Draws per subject.
+        seed : int, numpy.random.Generator or None
+            As in :func:`numpy.random.default_rng`.
+
+        Returns
+        -------
+        array, (n, m), or (n, m, k) for joint distributions
+            Gradients flow through the draws where the class says so.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.Weibull(1.5, [1.0, 2.0]).sample(5, seed=1).shape
+        (2, 5)
+        """
         if m < 1:
             raise InvalidInputError(f"m, the number of draws, must be at least 1; got {m}.")
         return self._sample(int(m), np.random.default_rng(seed))
@@ -209,7 +280,7 @@ class Distribution(ABC):
 
     @abstractmethod
     def log_likelihood(self, time: Array, event: Array) -> Array:
-        """Density in the coordinates with an event, survival in the censored ones; one value per row."""
+        """Log density in the coordinates with an event, log survival in the censored ones, (n,)."""
 
     @abstractmethod
     def censor_at(self, tau: Array) -> Distribution:
@@ -233,10 +304,56 @@ def _are_alike(own: Array, array: Array) -> bool:
 
 
 class Univariate(Distribution):
-    """A distribution of one event time on [0, inf] per row.
+    """One distribution of an event time on [0, inf] per subject.
 
-    A subclass writes ``_sf`` and whatever else it knows in closed form. Formulas receive times or levels
-    as (n, q) arrays and keep their parameters as (n, 1) columns, so that they read like the textbook.
+    Times and levels are a number, (n,) for one per subject, or (n, q) or (1, q) for several; answers are (n,)
+    or (n, q). Mass at infinity is allowed: the event may never happen.
+
+    Notes
+    -----
+    A subclass writes ``_sf`` and whatever else it knows in closed form; the rest is derived, numerically if
+    need be. The formulas below are the hooks of a subclass. They receive times t or levels p as (1 or n, q)
+    arrays that were checked already, in the library of the distribution, and keep parameters as (n, 1)
+    columns, so that they read like the textbook. Scores check their inputs once and then call these formulas.
+
+    ==========================  ===================================================================
+    ``_sf(t)``                  P(T > t); the only one that must be written
+    ``_sf_left(t)``             P(T >= t); to be written where the distribution has finite atoms
+    ``_cdf(t)``, ``_logsf(t)``  P(T <= t) and log P(T > t), where 1 - P(T > t) would lose digits
+    ``_logpdf(t)``              log density; else ``has_density = False``
+    ``_isf(p)``, ``_icdf(p)``   quantiles, inf{t: P(T > t) <= p} and inf{t: F(t) >= p}
+    ``_icdf_beyond(y, p)``      quantiles given T >= y
+    ``_integrated_sf(a, b)``    the integral of P(T > t) from a to b
+    ``_mass_at_infinity()``     P(T = inf), (1 or n,); zero unless written
+    ``_breaks()``               times (1 or n, b) where the survival function jumps or bends
+    ``_degree``                 0 for step functions, 1 for piecewise-linear ones, None otherwise
+    ``_steps()``                of degree 0: the jumps and the survival after each
+    ``_panel_edges()``          times between which quadrature is accurate
+    ``_end()``                  the end of the support, (1 or n, 1)
+    ``_excludes(t)``            whether the time cannot be t
+    ==========================  ===================================================================
+
+    See Also
+    --------
+    censcore.distributions.ByHazard : Distributions known by their cumulative hazard.
+    censcore.distributions.Parametric : Distributions with a few parameters per subject.
+    censcore.testing.check_distribution : Checks that all routes to a number agree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore.distributions import Univariate
+    >>> class Pareto(Univariate):
+    ...     def __init__(self, shape):
+    ...         self._store(shape=np.reshape(shape, (-1, 1)))
+    ...
+    ...     def _sf(self, t):
+    ...         return (1 + t) ** -self._shape
+    ...
+    ...     def _logpdf(self, t):
+    ...         return np.log(self._shape) - (self._shape + 1) * np.log1p(t)
+    >>> Pareto([2.0, 3.0]).icdf(0.5).round(4)
+    array([0.4142, 0.2599])
     """
 
     #: Whether ``logpdf`` exists.
@@ -348,7 +465,25 @@ class Univariate(Distribution):
     # ---- the public words ----------------------------------------------------------------------
 
     def cdf(self, t: Array) -> Array:
-        """P(T <= t). Times are a number, (n,) for one per row, or (n, q) or (1, q) for several."""
+        """P(T <= t).
+
+        Parameters
+        ----------
+        t : number or array, (n,), (n, q) or (1, q)
+            Times; negative ones are allowed.
+
+        Returns
+        -------
+        array, (n,) or (n, q)
+            One row per subject.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.Uniform(0.0, [4.0, 10.0]).cdf([[1.0, 2.0]])
+        array([[0.25, 0.5 ],
+               [0.1 , 0.2 ]])
+        """
         return self._at_times("_cdf", t, below=0.0)
 
     def sf(self, t: Array) -> Array:
@@ -383,7 +518,7 @@ class Univariate(Distribution):
         check_positive(b, "b", zero=True, infinite=True)
         xp = distribution._xp
         if bool(xp.any(b < a)):
-            raise InvalidInputError("integrated_sf(a, b) needs a <= b in every row.")
+            raise InvalidInputError("integrated_sf(a, b) needs a <= b for every subject.")
         wide = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
         return restore(distribution._integrated_sf(xp.broadcast_to(a, wide), xp.broadcast_to(b, wide)))
 
@@ -409,7 +544,7 @@ class Univariate(Distribution):
         So are times before the support of :class:`~censcore.Uniform`. A mixture rules out what all its
         components rule out. Otherwise a time without mass is not ruled out: the jumps of a step function or
         the members of an ensemble stand for the times around them, since estimates have atoms at the times
-        of their data. Scores refuse a censoring distribution that rules out an observed censoring time.
+        of their data. Scores reject a censoring distribution that rules out an observed censoring time.
 
         Examples
         --------
@@ -428,8 +563,23 @@ class Univariate(Distribution):
     def icdf_beyond(self, y: Array, p: Array) -> Array:
         r"""Quantiles of the distribution given T >= y: :math:`\inf\{t\ge y: P(T\le t\mid T\ge y)\ge p\}`.
 
-        ``y`` is (n,), ``p`` a number, (n,), (1, q) or (n, q). Where P(T >= y) = 0 there is no such distribution
-        and the answer is y.
+        Parameters
+        ----------
+        y : number or array, (n,)
+            Times that the event is known not to precede.
+        p : number or array, (n,), (1, q) or (n, q)
+            Levels.
+
+        Returns
+        -------
+        array, (n,) or (n, q)
+            The conditional quantiles; y where P(T >= y) = 0 and so no such distribution exists.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.Exponential(1.0).icdf_beyond([0.0, 2.0], 0.5).round(3)
+        array([0.693, 2.693])
         """
         distribution = self._fitting(y)._fitting(p)
         (y, p), restore = distribution._as_columns(y=y, p=p)
@@ -477,7 +627,24 @@ class Univariate(Distribution):
         return xp.where(event, density, survival)
 
     def censor_at(self, tau: Array) -> Univariate:
-        """The distribution of min(T, tau): all mass beyond ``tau`` sits at ``tau``."""
+        """The distribution of min(T, tau): all mass beyond ``tau`` sits at ``tau``.
+
+        Parameters
+        ----------
+        tau : number or array, (n,)
+            End of follow-up; infinity is allowed.
+
+        Returns
+        -------
+        Univariate
+            The distribution of the censored time.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.Exponential(1.0).censor_at([1.0, 2.0]).mean().round(3)
+        array([0.632, 0.865])
+        """
         from censcore.distributions.censored import Censored
 
         return Censored(self, tau)

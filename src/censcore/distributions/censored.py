@@ -17,11 +17,22 @@ __all__ = ["Censored", "CensoredJoint"]
 
 
 class Censored(Univariate):
-    r"""The distribution of :math:`\min(T,\tau)`: what is left of a distribution when follow-up ends at :math:`\tau`.
+    r"""The distribution of :math:`\min(T,\tau)`, the event time where follow-up ends at :math:`\tau`.
 
     .. math:: P(\min(T,\tau)>t)=P(T>t)\,\mathbb 1\{t<\tau\}.
 
-    Made by ``distribution.censor_at(tau)``; ``tau`` is a number or one per row.
+    Made by ``distribution.censor_at(tau)``.
+
+    Parameters
+    ----------
+    distribution : Univariate
+        The distribution of T.
+    tau : number or array, (n,)
+        End of follow-up, one for all subjects or one per subject; infinity is allowed.
+
+    See Also
+    --------
+    CensoredJoint : The same for several event times.
 
     Examples
     --------
@@ -43,7 +54,7 @@ class Censored(Univariate):
         check_positive(tau, "tau", zero=True, infinite=True)
         if tau.ndim > 1:
             raise InvalidInputError(
-                f"tau must be a number or one per row, (n,); got an array of shape {tuple(tau.shape)}."
+                f"tau must be a number or one per subject, (n,); got an array of shape {tuple(tau.shape)}."
             )
         common_rows(distribution=len(distribution), tau=tau.reshape(-1).shape[0])
         self._tau: Array = distribution._xp.astype(
@@ -121,7 +132,28 @@ class Censored(Univariate):
 
 
 class CensoredJoint(Joint):
-    r"""The distribution of :math:`(\min(T_j,\tau_j))_j`, made by ``joint.censor_at(tau)``."""
+    r"""The distribution of :math:`(\min(T_j,\tau_j))_j`, for joint distributions of any kind.
+
+    Made by ``joint.censor_at(tau)``.
+
+    Parameters
+    ----------
+    joint : Joint
+        The distribution of :math:`(T_j)_j`.
+    tau : number or array, (n,) or (n, k)
+        End of follow-up, for all event times or one for each; infinity is allowed.
+
+    See Also
+    --------
+    Censored : The same for one event time.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> grid = cs.JointGrid([0.0, 1.0, 2.0], np.full((1, 3, 3), 1 / 9), tail=1.0)
+    >>> grid.censor_at(1.5).sf([[1.0, 1.0], [1.0, 1.5]]).round(3)
+    array([0.444, 0.   ])
+    """
 
     _arrays: ClassVar[tuple[str, ...]] = ("_tau",)
     _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
@@ -165,8 +197,8 @@ class CensoredJoint(Joint):
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         if bool(self._xp.any(event)):
             raise NoDensityError(
-                "A distribution cut at tau has an atom there and so no density. Take the likelihood under the distribution "
-                "before censor_at, at the outcome cut by y.censor_at(tau)."
+                "A distribution censored at tau has an atom there and so no density. Take the likelihood "
+                "under the distribution before censor_at, of the outcome y.censor_at(tau)."
             )
         return self._logsf(t)
 
@@ -176,5 +208,5 @@ class CensoredJoint(Joint):
         return xp.minimum(draws, self._tau[:, None, :] + xp.zeros_like(draws[..., :1]))
 
     def censor_at(self, tau: Array) -> CensoredJoint:
-        """The distribution cut once more."""
+        """The distribution of the minimum with another ``tau``."""
         return CensoredJoint(self, tau)

@@ -43,16 +43,31 @@ class Copula(FromMarginals):
         Clayton joins any number of event times; late events depend most. Gumbel joins two; early
         events depend most.
     marginals : list of distributions of one time
-        The distribution of each coordinate, with one distribution per row or one for all rows.
+        The distribution of each coordinate, with one distribution per subject or one for all subjects.
     theta : array or number
-        Strength of the dependence, one per row or one for all: theta >= 0 for Clayton (0 is
+        Strength of the dependence, one per subject or one for all: theta >= 0 for Clayton (0 is
         independence), theta >= 1 for Gumbel (1 is independence).
 
     Notes
     -----
-    ``sample`` draws through the frailty that both families share (Marshall and Olkin). Gradients of
+    ``sample`` draws through the frailty that both families have (Marshall and Olkin, 1988). Gradients of
     draws flow through the marginals, not through theta; those of ``log_likelihood``, ``sf`` and
     ``first()`` flow through both.
+
+    See Also
+    --------
+    Independent : Event times that are independent of each other.
+    JointGrid : Any dependence, by the probabilities of cells.
+
+    References
+    ----------
+    D. G. Clayton (1978). A model for association in bivariate life tables and its application in
+    epidemiological studies of familial tendency in chronic disease incidence. Biometrika 65, 141-151.
+
+    P. Hougaard (1986). A class of multivariate failure time distributions. Biometrika 73, 671-678.
+
+    A. W. Marshall and I. Olkin (1988). Families of multivariate distributions. Journal of the American
+    Statistical Association 83, 834-841.
 
     Examples
     --------
@@ -78,7 +93,7 @@ class Copula(FromMarginals):
         column = as_float(theta, "theta", like=distributions[0]._reference)
         if column.ndim > 1:
             raise InvalidInputError(
-                f"theta must be a number or one per row; got an array of shape {tuple(column.shape)}."
+                f"theta must be a number or one per subject; got an array of shape {tuple(column.shape)}."
             )
         self.family = family
         self._marginals = distributions
@@ -151,9 +166,9 @@ class Copula(FromMarginals):
 
 # ---- families -------------------------------------------------------------------------------------------
 #
-# Formulas take cumulative hazards H with the coordinates last, (n, q, k), and theta as (n, 1) or (1, 1). A
-# copula gives the joint survival function exp{-g(H)}; its mixed partial derivatives give the likelihood of any
-# pattern of events.
+# Formulas take cumulative hazards H with the coordinates last, (n, q, k), and theta as (n, 1) or (1, 1).
+# A copula gives the joint survival function exp{-g(H)}; its mixed partial derivatives give the likelihood
+# of any pattern of events.
 
 # Stands in for an infinite cumulative hazard: far beyond any that a float can turn into a probability.
 _ENDLESS = 1e30
@@ -165,7 +180,7 @@ class Family(Protocol):
     """What a copula is made of."""
 
     def check(self, theta: Array, k: int) -> None:
-        """Refuse a parameter or a dimension that the family does not have."""
+        """Check that the family has this parameter in this dimension."""
 
     def exponent(self, H: Array, theta: Array) -> Array:
         """g(H), minus the joint log survival: (n, q, k) -> (n, q)."""

@@ -28,7 +28,7 @@ __all__ = ["Ensemble"]
 
 
 class Ensemble(Univariate):
-    r"""The empirical distribution of m samples per row, of one event time or jointly of k.
+    r"""The empirical distribution of m samples per subject, of one event time or jointly of k.
 
     .. math:: P(T\le t)=\sum_{i=1}^m w_i\,\mathbb 1\{x_i\le t\},\qquad w_i=1/m\text{ unless given.}
 
@@ -38,7 +38,7 @@ class Ensemble(Univariate):
     Parameters
     ----------
     samples : array, (n, m) or (n, m, k)
-        Non-negative; infinity means that the event never comes. One row serves all when n = 1.
+        Non-negative; infinity means that the event never comes. n = 1 serves all subjects.
     weights : array, (m,) or (n, m), optional
         Non-negative weights of the members, scaled to sum to one.
 
@@ -70,7 +70,7 @@ class Ensemble(Univariate):
         if x.ndim not in (2, 3) or 0 in x.shape:
             raise InvalidInputError(
                 "samples must have shape (n, m), or (n, m, k) for k event times, with at least one member; "
-                f"got {tuple(x.shape)}. One ensemble for all rows is samples[None, :]."
+                f"got {tuple(x.shape)}. One ensemble for all subjects is samples[None, :]."
             )
         if not float(self._xp.min(x)) >= 0:
             check_positive(x, "samples", zero=True, infinite=True)
@@ -218,7 +218,7 @@ class Ensemble(Univariate):
 
 
 def _normalised(weights: Array, samples: Array) -> Array:
-    """Weights (1 or n, m) that sum to one in every row."""
+    """Weights (1 or n, m) that sum to one for every subject."""
     xp = namespace(weights)
     n, m = int(samples.shape[0]), int(samples.shape[1])
     weights = weights[None, :] if weights.ndim == 1 else weights

@@ -17,7 +17,7 @@ class Exponential(ByHazard, Parametric):
     Parameters
     ----------
     rate : array or number
-        r > 0, one value per row or one for all; the mean is 1 / r.
+        r > 0, one value per subject or one for all; the mean is 1 / r.
 
     Examples
     --------

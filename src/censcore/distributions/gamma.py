@@ -27,7 +27,7 @@ class Gamma(Parametric):
     Parameters
     ----------
     shape : array or number
-        k > 0, one value per row or one for all.
+        k > 0, one value per subject or one for all.
     rate : array or number
         r > 0; the mean is k / r.
 

@@ -15,12 +15,14 @@ __all__ = ["Gompertz"]
 
 
 class Gompertz(ByHazard, Parametric):
-    r"""Gompertz distribution, :math:`P(T>t)=\exp\{-(r/b)(e^{bt}-1)\}`: the hazard :math:`re^{bt}` grows exponentially.
+    r"""Gompertz distribution, :math:`P(T>t)=\exp\{-(r/b)(e^{bt}-1)\}`.
+
+    Its hazard :math:`re^{bt}` grows exponentially.
 
     Parameters
     ----------
     shape : array or number
-        b > 0, one value per row or one for all: the growth of the log hazard per unit of time. A falling
+        b > 0, one value per subject or one for all: the growth of the log hazard per unit of time. A falling
         hazard (b < 0) would leave mass at infinity; say so with ``Mixture([..., PointMass(inf)], ...)``.
         The limit b = 0 is ``Exponential(rate)``.
     rate : array or number

@@ -43,7 +43,7 @@ class JointGrid(Joint):
     edges : array (B + 1,), or list of k of them
         Bin edges 0 = b_0 < ... < b_B, shared by all coordinates or one set per coordinate.
     probabilities : array, (n, B_1 + 1, ..., B_k + 1)
-        Cell probabilities, the tail cell last on every axis; n = 1 serves all rows.
+        Cell probabilities, the tail cell last on every axis; n = 1 serves all subjects.
     tail : number, array (k,) or (n, k), or "infinity"
         Rate of the exponential tail beyond the last edge; ``"infinity"`` (a rate of zero) says that
         what has not happened by the last edge never happens. There is no default, since the data
@@ -51,7 +51,7 @@ class JointGrid(Joint):
 
     Notes
     -----
-    Work and memory grow as :math:`B^k` per row. Draws carry no gradient of the probabilities;
+    Work and memory grow as :math:`B^k` per subject. Draws carry no gradient of the probabilities;
     ``log_likelihood``, ``sf``, ``marginal`` and ``first`` do.
 
     Examples
@@ -82,7 +82,19 @@ class JointGrid(Joint):
 
     @classmethod
     def from_logits(cls, edges: Sequence[Any] | Array, logits: Array, tail: Array | str) -> JointGrid:
-        """The grid whose cell probabilities are the softmax of ``logits`` over all cells of a row.
+        """The grid whose cell probabilities are the softmax of ``logits`` over all cells of a subject.
+
+        Parameters
+        ----------
+        edges, tail
+            As in :class:`JointGrid`.
+        logits : array, (n, B_1 + 1, ..., B_k + 1)
+            Unnormalized log probabilities of the cells.
+
+        Returns
+        -------
+        JointGrid
+            Gradients of the logits are kept.
 
         Examples
         --------
@@ -268,7 +280,7 @@ def _store_edges(distribution: JointGrid, edges: Any, values: Array) -> tuple[st
     parts = [edges] * (values.ndim - 1) if shared else list(edges)
     if not parts:
         raise InvalidInputError(
-            "Cell probabilities need the rows first, then one axis per event time; "
+            "Cell probabilities need the subjects first, then one axis per event time; "
             f"got shape {tuple(values.shape)}."
         )
     for j, part in enumerate(parts):
@@ -305,7 +317,7 @@ def _log_of(probabilities: Array) -> Array:
     wrong = np.nonzero(np.abs(to_numpy(total) - 1) > tolerance)[0]
     if wrong.size:
         raise InvalidInputError(
-            "The cell probabilities of a row must sum to 1; they sum to "
+            "The cell probabilities of a subject must sum to 1; they sum to "
             f"{float(to_numpy(total)[wrong[0]]):.6g} in {name_rows(wrong)}. "
             "Use JointGrid.from_logits for unnormalised values."
         )

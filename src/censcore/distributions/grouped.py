@@ -1,4 +1,4 @@
-"""Rows that follow the distributions of several groups, each stored once."""
+"""Subjects that follow the distributions of several groups, each stored once."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ __all__ = ["Grouped"]
 
 
 class Grouped(Univariate):
-    """One distribution per row, taken from the distributions of a few groups: strata, or folds of a cross-validation.
+    """One distribution per subject, taken from those of a few groups: strata, or folds of a cross-validation.
 
-    A distribution that serves a whole group (a Kaplan-Meier curve) is stored once, however many rows follow it.
+    A distribution that serves a whole group (a Kaplan-Meier curve) is stored once, however large the group.
 
     Parameters
     ----------
     distributions : list of distributions of one time
-        The distribution of each group, with one distribution for the group or one per row of it.
+        The distribution of each group: one for the whole group, or one per subject of it.
     group : array of int, (n,)
-        The group of each row. The i-th row of a group has the i-th distribution of a group with one distribution per row.
+        The group of each subject. Where a group has one distribution per subject, its i-th subject has the
+        i-th of them.
 
     Examples
     --------
@@ -54,14 +55,14 @@ class Grouped(Univariate):
             )
         if self._group.min() < 0 or self._group.max() >= len(self._members):
             raise InvalidInputError(
-                f"group must number the {len(self._members)} distributions from 0; got {self._group.min()} to "
-                f"{self._group.max()}."
+                f"group must number the {len(self._members)} distributions from 0; got "
+                f"{self._group.min()} to {self._group.max()}."
             )
         for number, distribution in enumerate(self._members):
             rows = int((self._group == number).sum())
             if len(distribution) not in (1, rows):
                 raise InvalidInputError(
-                    f"Group {number} has {rows} rows, but its distribution has {len(distribution)}."
+                    f"Group {number} has {rows} subjects, but its distribution has {len(distribution)}."
                 )
 
     @property
@@ -78,7 +79,7 @@ class Grouped(Univariate):
         return len(self._group)
 
     def take(self, rows: Any) -> Self:
-        """The distributions of some rows (indices, a slice or a mask)."""
+        """The distributions of some subjects (indices, a slice or a mask)."""
         if len(self) == 1:
             return self
         rows = to_numpy(rows) if is_torch(rows) else as_rows(rows)
@@ -87,7 +88,7 @@ class Grouped(Univariate):
         return other._estimated_like(self, rows)
 
     def censor_at(self, tau: Array) -> Univariate:
-        """The distribution of min(T, tau); still one distribution per group where ``tau`` is the same for all rows."""
+        """The distribution of min(T, tau); one per group where ``tau`` is the same for all subjects."""
         distribution = self._fitting(tau)
         end = as_float(tau, "tau", like=distribution._reference)
         if end.reshape(-1).shape[0] > 1:
@@ -97,7 +98,7 @@ class Grouped(Univariate):
         return other
 
     def _groups(self) -> list[tuple[np.ndarray, Univariate]]:
-        """The rows of each group that has any, and their distribution: one for all of them, or one each."""
+        """The subjects of each group that has any, and their distribution: one for all, or one each."""
         present = [
             (np.nonzero(self._group == i)[0], distribution) for i, distribution in enumerate(self._members)
         ]
@@ -108,7 +109,7 @@ class Grouped(Univariate):
         ]
 
     def _by_group(self, formula: str, *arrays: Array) -> Array:
-        """Each group's formula on its rows of ``arrays`` (1 or n, q), the rows back in order."""
+        """Each group's formula on its rows of ``arrays`` (1 or n, q), the subjects back in order."""
         xp = self._xp
         parts = []
         groups = self._groups()
@@ -162,7 +163,7 @@ class Grouped(Univariate):
         return self._by_group("_excludes", t)
 
     def _breaks(self) -> Array | None:
-        """The break points of all groups, so that they need not be repeated for every row."""
+        """The break points of all groups, so that they need not be repeated for every subject."""
         xp = self._xp
         parts = [
             breaks for _, distribution in self._groups() if (breaks := distribution._breaks()) is not None
@@ -174,7 +175,7 @@ class Grouped(Univariate):
         return self._side_by_side([distribution._breaks() for _, distribution in self._groups()])
 
     def _steps(self) -> tuple[Array, Array]:
-        """Jumps per row, shorter curves filled up by repeating their last."""
+        """Jumps per subject; shorter curves repeat their last one."""
         steps = [distribution._steps() for _, distribution in self._groups()]
         return self._side_by_side([times for times, _ in steps]), self._side_by_side([sf for _, sf in steps])
 

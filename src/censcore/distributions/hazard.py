@@ -16,8 +16,31 @@ __all__ = ["ByHazard"]
 class ByHazard(Univariate):
     r"""A continuous distribution given by its cumulative hazard :math:`H(t)=-\log P(T>t)`.
 
-    A subclass writes H on [0, inf], its inverse, and the logarithm of the hazard rate :math:`h=H'`; what
-    follows from them is written here once, accurate in both tails.
+    A subclass writes three formulas: H on [0, inf] (``_cumulative_hazard``), its inverse
+    (``_inverse_hazard``) and the logarithm of the hazard rate :math:`h=H'` (``_log_hazard``). What follows
+    from them is written here once, accurate in both tails.
+
+    See Also
+    --------
+    Parametric : To be combined with it where the distribution has a few parameters per subject.
+
+    Examples
+    --------
+    >>> from censcore.distributions import ByHazard, Parametric
+    >>> class Rayleigh(ByHazard, Parametric):
+    ...     def __init__(self, scale):
+    ...         self._set_parameters(scale=scale)
+    ...
+    ...     def _cumulative_hazard(self, t):
+    ...         return (t / self._scale) ** 2 / 2
+    ...
+    ...     def _inverse_hazard(self, h):
+    ...         return self._scale * self._xp.sqrt(2 * h)
+    ...
+    ...     def _log_hazard(self, t):
+    ...         return self._xp.log(t / self._scale**2)
+    >>> Rayleigh([1.0, 2.0]).sf(2.0).round(3)
+    array([0.135, 0.607])
     """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Several event times that know nothing of each other."""
+"""Several independent event times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ class Independent(FromMarginals):
     Parameters
     ----------
     distributions : list of distributions of one time
-        The distribution of each coordinate, with one distribution per row or one for all rows.
+        The distribution of each coordinate, with one distribution per subject or one for all subjects.
+
+    See Also
+    --------
+    Copula : Event times that depend on each other.
 
     Examples
     --------
@@ -44,17 +48,13 @@ class Independent(FromMarginals):
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         return self._join(
-            [
-                distribution._log_likelihood(t[..., j], event[..., j])
-                for j, distribution in enumerate(self._marginals)
-            ]
+            [marginal._log_likelihood(t[..., j], event[..., j]) for j, marginal in enumerate(self._marginals)]
         )
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:
         n = len(self)
-        return self._xp.stack(
-            [distribution._isf(self._uniforms((n, m), rng)) for distribution in self._marginals], axis=2
-        )
+        draws = [marginal._isf(self._uniforms((n, m), rng)) for marginal in self._marginals]
+        return self._xp.stack(draws, axis=2)
 
     def censor_at(self, tau: Array) -> Independent:
         """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""

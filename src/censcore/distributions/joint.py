@@ -1,4 +1,4 @@
-"""What joint distributions share: shapes, the distribution of a coordinate, the distribution of the first event."""
+"""What joint distributions share: shapes, coordinates, the first event."""
 
 from __future__ import annotations
 
@@ -28,10 +28,24 @@ __all__ = ["First", "FromMarginals", "Joint", "in_one_library", "log_or_never", 
 
 
 class Joint(Distribution):
-    """A distribution of k event times per row.
+    """A distribution of k event times per subject.
 
-    A subclass writes :meth:`marginal` and two formulas on trailing axes (q, k), so that one formula
-    serves times (n, 1, k) of a likelihood and the diagonal (n, q, k) of the first event.
+    A subclass writes ``k``, :meth:`marginal`, :meth:`censor_at`, ``_sample(m, rng)``, ``_mass_at_infinity()``
+    and two formulas of times (n, q, k), ``_logsf`` and ``_log_likelihood``: one formula serves the times
+    (n, 1, k) of a likelihood and the diagonal (n, q, k) of the first event.
+
+    See Also
+    --------
+    FromMarginals : Joint distributions that join given marginals.
+    CensoredJoint : What ``censor_at`` may return.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.distributions import Joint
+    >>> F = cs.Independent([cs.Exponential(1.0), cs.Weibull(2.0, [1.0, 2.0])])
+    >>> isinstance(F, Joint), F.shape, F.marginal(1)
+    (True, (2, 2), Weibull(shape=(2,)))
     """
 
     @property
@@ -41,7 +55,7 @@ class Joint(Distribution):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(n, k); n = 1 stands for any number of rows."""
+        """(n, k); n = 1 stands for any number of subjects."""
         return (len(self), self.k)
 
     @property
@@ -64,7 +78,7 @@ class Joint(Distribution):
     def _end_of_first(self) -> Array:
         """The end of the support of the first event, (n,) or (1,)."""
         xp = self._xp
-        ends = [distribution._end()[:, 0] for distribution in map(self.marginal, range(self.k))]
+        ends = [self.marginal(j)._end()[:, 0] for j in range(self.k)]
         return xp.min(xp.stack(xp.broadcast_arrays(*ends), axis=1), axis=1)
 
     def sf(self, t: Array) -> Array:
@@ -104,8 +118,8 @@ class Joint(Distribution):
             array = array[:, None]
         if array.ndim != 2 or array.shape[1] != self.k:
             raise InvalidInputError(
-                f"{name} must have one column per event time, (n, {self.k}); an array of shape "
-                f"got {tuple(array.shape)}."
+                f"{name} must have one column per event time, (n, {self.k}); got an array of shape "
+                f"{tuple(array.shape)}."
             )
         common_rows(**{name: array.shape[0], "distribution": len(self)})
         return distribution, array
@@ -125,13 +139,24 @@ class Joint(Distribution):
     def _coordinate(self, j: int) -> int:
         if not -self.k <= j < self.k:
             raise InvalidInputError(
-                f"This distribution has {self.k} coordinates, 0 to {self.k - 1}; coordinate {j} was asked for."
+                f"The coordinates of this distribution are 0 to {self.k - 1}; coordinate {j} was asked for."
             )
         return j % self.k
 
 
 class FromMarginals(Joint):
-    """A joint distribution made of the distributions of its coordinates and a rule that joins their survival functions."""
+    """A joint distribution made of its marginals and a rule that joins their survival functions.
+
+    A subclass sets ``_marginals`` and writes the rule, ``_join``: the joint log survival from those of the
+    coordinates. It also writes ``_log_likelihood``, ``_sample`` and ``censor_at``.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.distributions import FromMarginals
+    >>> isinstance(cs.Copula("clayton", [cs.Exponential(1.0)] * 2, theta=2.0), FromMarginals)
+    True
+    """
 
     _distributions: ClassVar[tuple[str, ...]] = ("_marginals",)
     _marginals: list[Univariate]
@@ -151,26 +176,16 @@ class FromMarginals(Joint):
 
     def _logsf(self, t: Array, left: bool = False) -> Array:
         if left:
-            return self._join(
-                [
-                    log_or_never(distribution._sf_left(t[..., j]))
-                    for j, distribution in enumerate(self._marginals)
-                ]
-            )
-        return self._join([distribution._logsf(t[..., j]) for j, distribution in enumerate(self._marginals)])
+            return self._join([log_or_never(F._sf_left(t[..., j])) for j, F in enumerate(self._marginals)])
+        return self._join([F._logsf(t[..., j]) for j, F in enumerate(self._marginals)])
 
     def _mass_at_infinity(self) -> Array:
-        logsf = self._join(
-            [log_or_never(distribution._mass_at_infinity()[:, None]) for distribution in self._marginals]
-        )
+        logsf = self._join([log_or_never(F._mass_at_infinity()[:, None]) for F in self._marginals])
         return self._xp.exp(logsf)[:, 0]
 
     def _censored_marginals(self, tau: Array) -> list[Univariate]:
         columns = self._columns_of(tau)
-        return [
-            distribution.censor_at(limit)
-            for distribution, limit in zip(self._marginals, columns, strict=True)
-        ]
+        return [F.censor_at(limit) for F, limit in zip(self._marginals, columns, strict=True)]
 
 
 def _as_events(event: Array, time: Array) -> Array:
@@ -203,19 +218,14 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
             )
         if distribution.k > 1:
             raise InvalidInputError(
-                f"{owner} takes distributions of one event time; got one of {distribution.k}. Pass its marginal(j)."
+                f"{owner} takes distributions of one time; got one of {distribution.k}: pass a marginal."
             )
-    bound = [distribution for distribution in distributions if not distribution._is_neutral]
-    one_namespace(**{f"distribution {i}": distribution._reference for i, distribution in enumerate(bound)})
+    bound = [F for F in distributions if not F._is_neutral]
+    one_namespace(**{f"distribution {i}": F._reference for i, F in enumerate(bound)})
     if bound:
-        distributions = [
-            distribution.like(bound[0]._reference) if distribution._is_neutral else distribution
-            for distribution in distributions
-        ]
+        distributions = [F.like(bound[0]._reference) if F._is_neutral else F for F in distributions]
     if common:
-        common_rows(
-            **{f"distribution {j}": len(distribution) for j, distribution in enumerate(distributions)}
-        )
+        common_rows(**{f"distribution {j}": len(F) for j, F in enumerate(distributions)})
     return distributions
 
 

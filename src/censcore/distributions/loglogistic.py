@@ -21,7 +21,7 @@ class LogLogistic(ByHazard, Parametric):
     Parameters
     ----------
     shape : array or number
-        a > 0, one value per row or one for all.
+        a > 0, one value per subject or one for all.
     scale : array or number
         lambda > 0, the median.
 

@@ -18,7 +18,7 @@ class LogNormal(Parametric):
     Parameters
     ----------
     mu : array or number
-        Mean of log T, one value per row or one for all.
+        Mean of log T, one value per subject or one for all.
     sigma : array or number
         Standard deviation of log T, positive.
 

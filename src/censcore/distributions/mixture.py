@@ -31,8 +31,8 @@ class Mixture(Univariate):
     Parameters
     ----------
     components : sequence of distributions
-        Distributions of one event time of any kind, each with n rows or one. ``PointMass(inf)`` as a component is a
-        cure fraction: the share of subjects who never have the event.
+        Distributions of one event time of any kind, each for n subjects or one for all. ``PointMass(inf)`` as
+        a component is a cure fraction: the share of subjects who never have the event.
     weights : array, (J,) or (n, J)
         Probabilities of the J components, non-negative, summing to one (to rounding, which is divided out).
 
@@ -58,11 +58,9 @@ class Mixture(Univariate):
 
     def __init__(self, components: Sequence[Univariate], weights: Array) -> None:
         distributions = in_one_library(components, "Mixture")
-        neutral = all(distribution._is_neutral for distribution in distributions)
+        neutral = all(F._is_neutral for F in distributions)
         if neutral and not is_neutral(weights):
-            distributions = [
-                distribution.like(as_float(weights, "weights")) for distribution in distributions
-            ]
+            distributions = [F.like(as_float(weights, "weights")) for F in distributions]
         one_namespace(weights=weights, components=distributions[0]._reference)
         self._neutral = neutral and is_neutral(weights)
         self._components = distributions
@@ -77,9 +75,7 @@ class Mixture(Univariate):
                 f"got an array of shape {tuple(weights.shape)}."
             )
         check_positive(weights, "weights", zero=True)
-        common_rows(
-            weights=weights.shape[0], components=max(len(distribution) for distribution in self._components)
-        )
+        common_rows(weights=weights.shape[0], components=max(len(F) for F in self._components))
         xp = one_namespace(weights=weights)
         total = xp.sum(weights, axis=1, keepdims=True)
         off = np.nonzero(np.abs(to_numpy(total)[:, 0] - 1) > 1e-5)[0]

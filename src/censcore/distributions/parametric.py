@@ -1,4 +1,4 @@
-"""Distributions given by a few numbers per row."""
+"""Distributions given by a few numbers per subject."""
 
 from __future__ import annotations
 
@@ -13,7 +13,28 @@ __all__ = ["Parametric"]
 
 
 class Parametric(Univariate):
-    """A distribution with parameters: each a number or one value per row."""
+    """A distribution with parameters: each a number or one value per subject.
+
+    The constructor of a subclass calls ``self._set_parameters(name=value, ...)``; its formulas then find each
+    parameter as an (n, 1) column ``self._name``.
+
+    See Also
+    --------
+    ByHazard : Distributions known by their cumulative hazard.
+
+    Examples
+    --------
+    >>> from censcore.distributions import Parametric
+    >>> class Lomax(Parametric):
+    ...     def __init__(self, shape, scale):
+    ...         self._set_parameters(shape=shape, scale=scale)
+    ...
+    ...     def _sf(self, t):
+    ...         return (1 + t / self._scale) ** -self._shape
+    >>> distribution = Lomax(shape=2.0, scale=[1.0, 3.0])
+    >>> distribution.parameters["scale"], distribution.isf(0.25)
+    (array([1., 3.]), array([1., 3.]))
+    """
 
     _names: tuple[str, ...]
 
@@ -25,7 +46,7 @@ class Parametric(Univariate):
             value = getattr(self, f"_{name}")
             if value.ndim > 1:
                 raise InvalidInputError(
-                    f"{type(self).__name__} takes {name} as a number or one value per row (n,); "
+                    f"{type(self).__name__} takes {name} as a number or one value per subject (n,); "
                     f"got an array of shape {tuple(value.shape)}."
                 )
             (check_finite if name in real else check_positive)(value, name)

@@ -16,15 +16,15 @@ __all__ = ["PiecewiseExponential"]
 
 
 class PiecewiseExponential(ByHazard):
-    r"""The distribution with a constant hazard on each of J intervals, :math:`P(T>t)=\exp\{-\int_0^t h(s)\,ds\}`.
+    r"""Piecewise constant hazard on J intervals, :math:`P(T>t)=\exp\{-\int_0^t h(s)\,ds\}`.
 
     The hazard is ``rates[:, j]`` on :math:`[b_j,b_{j+1})` with :math:`b_0=0` and :math:`b_J=\infty`.
 
     Parameters
     ----------
     times : array, (J - 1,) or (n, J - 1)
-        Where the hazard changes, :math:`b_1<\dots<b_{J-1}`: positive, finite, ascending; common to all rows
-        or one set per row. Empty for a constant hazard.
+        Where the hazard changes, :math:`b_1<\dots<b_{J-1}`: positive, finite, ascending; common to all
+        subjects or one set per subject. Empty for a constant hazard.
     rates : array, (J,) or (n, J)
         Hazards, non-negative. A last rate of zero leaves mass at infinity.
 

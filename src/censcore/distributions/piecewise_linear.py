@@ -105,14 +105,14 @@ class PiecewiseLinear(Polyline):
     Parameters
     ----------
     times : array, (J,) or (n, J)
-        Distinct, finite and non-negative; common to all rows or one set per row. In any order: columns are
-        sorted together with their times. At time 0 the survival must be 1.
+        Distinct, finite and non-negative; common to all subjects or one set per subject. In any
+        order: columns are sorted together with their times. At time 0 the survival must be 1.
     sf, cdf : array, (J,) or (n, J)
         Exactly one of P(T > time) and P(T <= time), one row per subject or one for all.
 
     Notes
     -----
-    Levels outside [0, 1] or turning back are refused, except by rounding, as in :class:`Step`. Where the
+    Levels outside [0, 1] or turning back are errors, except by rounding, as in :class:`Step`. Where the
     curve is flat the quantile is the lower end, inf{t: F(t) >= p}.
 
     Examples

@@ -17,13 +17,13 @@ __all__ = ["PointMass"]
 class PointMass(Univariate):
     r"""The distribution with all mass at one time: :math:`P(T>t)=\mathbb 1\{t<c\}`.
 
-    As a censoring distribution it says that the censoring time is known: ``PointMass(c)`` for administrative or
-    observed censoring times, ``PointMass(inf)`` for no censoring at all.
+    As a censoring distribution it says that the censoring time is known: ``PointMass(c)`` for administrative
+    or observed censoring times, ``PointMass(inf)`` for no censoring at all.
 
     Parameters
     ----------
     location : array or number
-        c >= 0, one per row or one for all; infinity is allowed.
+        c >= 0, one per subject or one for all; infinity is allowed.
 
     Examples
     --------
@@ -40,9 +40,9 @@ class PointMass(Univariate):
         self._store(location=location)
         if self._location.ndim > 1:
             raise InvalidInputError(
-                f"PointMass takes one location per row; an array of shape {tuple(self._location.shape)} "
-                "came. "
-                "For one censoring time per coordinate use Independent([PointMass(c1), PointMass(c2), ...])."
+                f"PointMass takes one location per subject, (n,); got an array of shape "
+                f"{tuple(self._location.shape)}. For one censoring time per coordinate use "
+                "Independent([PointMass(c1), PointMass(c2), ...])."
             )
         check_positive(self._location, "location", zero=True, infinite=True)
         self._location = self._location.reshape(-1, 1)

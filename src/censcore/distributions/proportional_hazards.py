@@ -20,11 +20,11 @@ class ProportionalHazards(Univariate):
     r"""Step distributions with proportional cumulative hazards, :math:`P(T>t\mid x)=\exp\{-r(x)H_0(t)\}`.
 
     With :math:`H_0=-\sum_{u\le t}\log\{1-d\Lambda_0(u)\}` this is the product-limit form
-    :math:`\prod_{u\le t}\{1-d\Lambda_0(u)\}^{r(x)}`, infinite after a jump that nobody
-    survives.
-    The baseline is stored once and each subject adds one number, so that the forecasts of a Cox model for
-    20,000 subjects with 20,000 jumps take 40,000 numbers and not 400 million. What the last jump leaves sits
-    at infinity.
+    :math:`\prod_{u\le t}\{1-d\Lambda_0(u)\}^{r(x)}`, infinite after a jump that nobody survives.
+
+    The baseline is stored once and each subject adds one number: the forecasts of a Cox model for 20,000
+    subjects with 20,000 jumps take 40,000 numbers and not 400 million. What the last jump leaves sits at
+    infinity.
 
     Parameters
     ----------
@@ -34,6 +34,11 @@ class ProportionalHazards(Univariate):
         H_0 after each jump: non-negative and not decreasing; infinite where nobody survives.
     risk : array or number
         r > 0, one per subject.
+
+    References
+    ----------
+    D. R. Cox (1972). Regression models and life-tables. Journal of the Royal Statistical Society, Series B
+    34, 187-220.
 
     Examples
     --------
@@ -56,13 +61,13 @@ class ProportionalHazards(Univariate):
         self._store(times=times, hazard=cumulative_hazard, risk=risk)
         if self._times.ndim != 1 or tuple(self._hazard.shape) != tuple(self._times.shape):
             raise InvalidInputError(
-                "times and cumulative_hazard must be one-dimensional and equally long; shapes "
-                f"got {tuple(self._times.shape)} and {tuple(self._hazard.shape)}."
+                "times and cumulative_hazard must be one-dimensional and equally long; got shapes "
+                f"{tuple(self._times.shape)} and {tuple(self._hazard.shape)}."
             )
         self._check_baseline()
         if self._risk.ndim > 1:
             raise InvalidInputError(
-                f"risk must be a number or one per row; got an array of shape {tuple(self._risk.shape)}."
+                f"risk must be a number or one per subject; got an array of shape {tuple(self._risk.shape)}."
             )
         check_positive(self._risk, "risk")
         self._times, self._hazard = self._times[None, :], self._hazard[None, :]
@@ -79,7 +84,7 @@ class ProportionalHazards(Univariate):
 
     @property
     def risk(self) -> Array:
-        """Hazard of every row relative to the baseline, (n,) or (1,)."""
+        """Hazard of every subject relative to the baseline, (n,) or (1,)."""
         return self._risk[:, 0]
 
     def _padded(self) -> Array:
@@ -90,7 +95,7 @@ class ProportionalHazards(Univariate):
         )
 
     def _after(self, count: Array) -> Array:
-        """The cumulative hazard of each row after ``count`` jumps."""
+        """The cumulative hazard of each subject after ``count`` jumps."""
         return self._scaled(take_along(self._padded(), count))
 
     def _scaled(self, hazard: Array) -> Array:
@@ -120,7 +125,7 @@ class ProportionalHazards(Univariate):
         return self._xp.exp(-self._after(self._passed(t, "left")))
 
     def _steps(self) -> tuple[Array, Array]:
-        """The curves of all rows, (1, J) and (n, J): ask for few rows at a time."""
+        """The curves of all subjects, (1, J) and (n, J): to be asked of few subjects at a time."""
         return self._times, self._xp.exp(-self._scaled(self._hazard))
 
     def _isf(self, p: Array) -> Array:
@@ -160,7 +165,7 @@ class ProportionalHazards(Univariate):
         return xp.where((p > 0) & xp.isfinite(before), t, y + xp.zeros_like(level))
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
-        """Exact: the area of the steps, by chunks of rows since every row has its own curve."""
+        """Exact: the area of the steps, in chunks of subjects since each has a curve of its own."""
         rows = max(len(self), a.shape[0])
 
         def part(some: slice) -> Array:

@@ -16,19 +16,19 @@ __all__ = ["ScipyDistribution"]
 
 
 class ScipyDistribution(Univariate):
-    r"""A frozen continuous distribution of :mod:`scipy.stats` on [0, inf), with one distribution per row.
+    r"""A frozen continuous distribution of :mod:`scipy.stats` on [0, inf), one per subject.
 
     Parameters
     ----------
     frozen : frozen distribution
         For instance ``scipy.stats.burr12(c, d, scale=scale)``. Its parameters are numbers or have one value
-        per row (n,); its support must not reach below zero.
+        per subject (n,); its support must not reach below zero.
 
     Notes
     -----
     NumPy only: SciPy computes no gradients. Accuracy and speed are those of SciPy's own methods, so prefer
-    the distributions of this package where they exist. Discrete distributions are refused, since their atoms matter:
-    use ``Step(times, cdf=frozen.cdf(times))``.
+    the distributions of this package where they exist. Discrete distributions are not accepted, since their
+    atoms matter: use ``Step(times, cdf=frozen.cdf(times))``.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class ScipyDistribution(Univariate):
             value = getattr(self, name)
             if value.ndim > 1:
                 raise InvalidInputError(
-                    f"A frozen distribution needs parameters that are numbers or one value per row (n,); "
+                    f"A frozen distribution needs parameters that are numbers or one value per subject (n,); "
                     f"{name.lstrip('_')} has the shape {tuple(value.shape)}."
                 )
             setattr(self, name, value.reshape(-1, 1))
@@ -63,8 +63,8 @@ class ScipyDistribution(Univariate):
             )
         if (low < 0).any():
             raise InvalidInputError(
-                f"The support of {self._dist.name} starts at {low.min():g}; distributions of event times live on "
-                "[0, inf). Truncate it (scipy.stats.truncate, truncnorm) or shift it with loc."
+                f"The support of {self._dist.name} must lie in [0, inf); it starts at {low.min():g}. "
+                "Truncate it (scipy.stats.truncate, truncnorm) or shift it with loc."
             )
 
     def _breaks(self) -> Array | None:
@@ -80,7 +80,7 @@ class ScipyDistribution(Univariate):
         return {name.lstrip("_"): getattr(self, name)[:3, 0].tolist() for name in self._arrays}
 
     def _call(self, method: str, *x: Array) -> Any:
-        """A method of the SciPy distribution at the parameters of all rows."""
+        """A method of the SciPy distribution at the parameters of all subjects."""
         args = [getattr(self, name) for name in self._positional]
         kwds = {name[1:]: getattr(self, name) for name in self._arrays if name not in self._positional}
         with np.errstate(all="ignore"):
@@ -130,8 +130,8 @@ def _continuous(frozen: Any) -> Any:
     dist = getattr(frozen, "dist", None)
     if isinstance(dist, rv_discrete):
         raise InvalidTypeError(
-            f"got The discrete distribution {dist.name}; its atoms matter, so give them: "
-            "Step(times, cdf=frozen.cdf(times)) with every time that has mass."
+            f"Got the discrete distribution {dist.name}, expected a continuous one. Its atoms matter: give "
+            "them by Step(times, cdf=frozen.cdf(times)) with every time that has mass."
         )
     if not isinstance(dist, rv_continuous):
         raise InvalidTypeError(

@@ -21,14 +21,14 @@ class Step(Curve):
     Parameters
     ----------
     times : array, (J,) or (n, J)
-        Distinct, finite and non-negative; common to all rows or one set per row. In any order: columns are
-        sorted together with their times.
+        Distinct, finite and non-negative; common to all subjects or one set per subject. In any
+        order: columns are sorted together with their times.
     sf, cdf : array, (J,) or (n, J)
         Exactly one of P(T > time) and P(T <= time), one row per subject or one for all.
 
     Notes
     -----
-    Levels outside [0, 1] or turning back are refused, except by rounding: up to 1e-12 (1e-6 in single
+    Levels outside [0, 1] or turning back are errors, except by rounding: up to 1e-12 (1e-6 in single
     precision) they are set to the nearest valid level.
 
     Examples
@@ -101,7 +101,7 @@ class Step(Curve):
         return xp.cumulative_sum(widths * heights, axis=1)
 
     def censor_at(self, tau: Array) -> Univariate:
-        """The distribution of min(T, tau); itself a step distribution where all rows share the times and ``tau``."""
+        """The distribution of min(T, tau); a step distribution where all subjects share times and ``tau``."""
         distribution = self._fitting(tau)
         end = as_float(tau, "tau", like=distribution._times)
         check_positive(end, "tau", zero=True, infinite=True)

@@ -38,6 +38,16 @@ def from_torch(distribution: Any) -> Distribution:
     Families that this package has become its own distributions, ``MixtureSameFamily`` a mixture of them, and
     ``Independent(..., 1)`` a joint distribution with independent coordinates.
 
+    Parameters
+    ----------
+    distribution : torch.distributions.Distribution
+        Continuous, on (0, inf).
+
+    Returns
+    -------
+    Distribution
+        One distribution per subject.
+
     Examples
     --------
     >>> import torch
@@ -56,8 +66,7 @@ def from_torch(distribution: Any) -> Distribution:
     if distribution.event_shape or len(batch) > 1:
         raise InvalidInputError(
             f"Got torch.distributions.{kind} of batch shape {batch} and event shape "
-            f"{tuple(distribution.event_shape)}; one event time per subject, batch shape (n,), was "
-            "expected. For "
+            f"{tuple(distribution.event_shape)}, expected one event time per subject, batch shape (n,). For "
             "several event times use torch.distributions.Independent(base, 1) with base of shape (n, k)."
         )
     return _one(distribution, lambda value: value)
@@ -98,7 +107,7 @@ class TorchDistribution(Univariate):
         if not names:
             raise InvalidTypeError(
                 f"torch.distributions.{self._family.__name__} does not say what its parameters are, so its "
-                "rows cannot be taken apart. Give its curve: PiecewiseLinear(times, "
+                "subjects cannot be taken apart. Give its curve: PiecewiseLinear(times, "
                 "cdf=distribution.cdf(times))."
             )
         self._store(**{name: chosen(getattr(distribution, name)).reshape(-1) for name in names})

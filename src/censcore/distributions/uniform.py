@@ -22,7 +22,7 @@ class Uniform(Parametric):
     Parameters
     ----------
     low : array or number
-        a >= 0, one value per row or one for all.
+        a >= 0, one value per subject or one for all.
     high : array or number
         b > a, finite.
 
