@@ -190,7 +190,7 @@ class Censoring(SurvivalEstimator):
             The distribution of C for each subject of X, or one for all subjects where X plays no part. Its
             attribute ``estimated_from`` says that it is an estimate (see :class:`Origin`).
         """
-        self._check_fitted()
+        self.check_fitted()
         fitted = zip(self.estimators_, self.ends_, strict=True)
         parts = [self._up_to(end, estimator.predict_distribution(X)) for estimator, end in fitted]
         # a copy, since an estimator may keep what it predicts

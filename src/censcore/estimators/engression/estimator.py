@@ -358,7 +358,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     def _chunks(self, X: Any, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
         """Draws (subjects, m, k), in chunks that fit into memory; the generators share the draws."""
-        self._check_fitted()
+        self.check_fitted()
         x = self._standardised(self._check_X(X, None, reset=False))
         m = self.n_samples if m is None else m
         if not isinstance(m, int | np.integer) or m < 1:
@@ -404,7 +404,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         """
         from censcore.scores import energy_score
 
-        self._check_fitted()
+        self.check_fitted()
         outcome, distribution = self._distribution.followed(X, as_outcome(y), censoring)
         return -float(np.mean(energy_score(outcome, self.predict_distribution(X), distribution, fair=True)))
 
