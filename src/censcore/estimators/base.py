@@ -17,7 +17,16 @@ __all__ = ["NotFitted", "SurvivalEstimator", "one_event_time"]
 
 
 class NotFitted(NotFittedError, SklearnNotFittedError):
-    """The library's error for an estimator that is not fitted, and the one that scikit-learn looks for."""
+    """The library's error for an estimator that is not fitted, and the one that scikit-learn looks for.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> cs.KaplanMeier().predict_distribution()
+    Traceback (most recent call last):
+    ...
+    censcore.estimators.base.NotFitted: This KaplanMeier is not fitted yet. Call fit(X, y) first.
+    """
 
 
 class SurvivalEstimator(BaseEstimator, ABC):

@@ -38,6 +38,16 @@ class Origin(NamedTuple):
         Covariates of the subjects that it predicted for.
     out_of_fold : bool
         Whether each subject's distribution was fitted without the subject's fold.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0], event=[1, 0, 1])
+    >>> C = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
+    >>> C.estimated_from.censoring, C.estimated_from.out_of_fold
+    (Censoring(estimator=KaplanMeier()), False)
+    >>> C.censor_at(2.5).estimated_from is None
+    True
     """
 
     censoring: Censoring

@@ -178,6 +178,14 @@ class CoefficientTable:
         Confidence level.
     kind : str
         Which standard errors: model-based or robust.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> y = cs.RightCensored(np.arange(1.0, 9.0), np.ones(8))
+    >>> table = cs.WeibullRegression().fit(None, y).summary()
+    >>> table.names, table.coef.round(2)
+    (['intercept', 'log shape'], array([1.62, 0.72]))
     """
 
     names: list[str]
@@ -246,6 +254,12 @@ class StandardisedColumns:
         What was subtracted and divided by.
     names : list of str
         Names of the columns.
+
+    Examples
+    --------
+    >>> columns = StandardisedColumns.of(np.array([[1.0], [3.0]]), np.ones(2), None)
+    >>> columns.Z.ravel(), columns.center, columns.scale
+    (array([-1.,  1.]), array([2.]), array([1.]))
     """
 
     Z: np.ndarray

@@ -108,7 +108,11 @@ def _narrowed(X: np.ndarray, rows: np.ndarray | slice) -> tuple[np.ndarray, np.n
 
 
 def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
-    """Some subjects of every entry."""
+    """Some subjects of every entry.
+
+    >>> rows_of({"y": torch.tensor([1.0, 2.0, 3.0])}, np.array([2, 0]))
+    {'y': tensor([3., 1.])}
+    """
     return {
         name: value.take(rows) if isinstance(value, Standardised) else value[rows]
         for name, value in data.items()
@@ -116,7 +120,11 @@ def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
 
 
 def blocks(n: int, width: int = 1) -> Iterator[slice]:
-    """Consecutive subjects of ``width`` values each, in blocks that fit into memory."""
+    """Consecutive subjects of ``width`` values each, in blocks that fit into memory.
+
+    >>> list(blocks(5, 2**17))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
     step = max(1, _VALUES_AT_ONCE // max(1, width))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
