@@ -133,7 +133,8 @@ class ProgressBar:
             )
         except ImportError as error:
             raise MissingDependencyError(
-                "progress=True needs rich: pip install 'censcore[cli]', or train with progress=False."
+                "A progress bar was asked for, which needs rich: pip install 'censcore[cli]', or train with "
+                "progress=False."
             ) from error
         loss = TextColumn("{task.description}")
         columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), loss)
