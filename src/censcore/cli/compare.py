@@ -1,4 +1,4 @@
-"""``censcore compare``: forecasts in a file, judged by every score."""
+"""``censcore compare``: forecasts in a file, compared by every score."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def compare(
     weights: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
     interpolation: Interpolation = "step",
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the numbers for machines.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> None:
     """Compare forecasts by proper scores: means, intervals and paired differences."""

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they stand for."""
+"""Options that several commands share, and how they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The question of every comparison: which forecast is better, by how much, and is it noise."""
+"""Compare forecasts: which is better, by how much, and is the difference more than noise."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def compare(
         ``train`` there is no skill.
     horizon : "auto" or number
         End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for every subject and at
-        least ten subjects at risk; where C is known, the last follow-up time. ``notes`` say what it found,
-        and where a given horizon asks more of follow-up than that.
+        least ten subjects at risk; where C is known, the last follow-up time. ``notes`` report it,
+        and where a given horizon is longer than follow-up supports.
     by : name, array, dict of arrays, optional
         Subgroups: a column of X, labels, or several of them.
     sample_weight, train_weight : array, optional
@@ -130,6 +130,21 @@ def compare(
     subjects; that the folds share most of those is accounted for. For estimators without an influence
     function the bootstrap refits one distribution to all drawn subjects, which differs from out-of-fold
     distributions in the second order.
+
+    See Also
+    --------
+    censcore.censoring_diagnostic : How far the censoring distribution can be trusted.
+    censcore.scorer : The same scores for cross-validation.
+    censcore.mean_loss : A mean and its error where the censoring distribution is known.
+
+    References
+    ----------
+    .. [1] Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of
+       prognostic classification schemes for survival data. Statistics in Medicine 18, 2529-2545.
+    .. [2] Diebold, F. X. and Mariano, R. S. (1995). Comparing predictive accuracy. Journal of Business and
+       Economic Statistics 13, 253-263.
+    .. [3] Hothorn, T., Bretz, F. and Westfall, P. (2008). Simultaneous inference in general parametric
+       models. Biometrical Journal 50, 346-363.
 
     Examples
     --------
@@ -278,7 +293,7 @@ def make_cases(
     levels: Any,
     train: Subjects | None,
 ) -> dict[str, Case]:
-    """What every forecast is judged on, at times and levels that suit the data where none are given."""
+    """One case per forecast, with times and levels that suit the data where none are given."""
     sample = scored if train is None else train  # times chosen on scored subjects would fix their events
     if times is None:
         at = default_times(sample.y, horizon, sample.weight)

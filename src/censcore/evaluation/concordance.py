@@ -80,6 +80,9 @@ def concordance(
     Uno, Cai, Pencina, D'Agostino & Wei (2011). On the C-statistics for evaluating overall adequacy of risk
     prediction procedures with censored survival data. Statistics in Medicine 30, 1105-1117.
 
+    Harrell, Califf, Pryor, Lee & Rosati (1982). Evaluating the yield of medical tests. Journal of the
+    American Medical Association 247, 2543-2546.
+
     Gerds, Kattan, Schumacher & Yu (2013). Estimating a time-dependent concordance index for survival
     prediction models with covariate dependent censoring. Statistics in Medicine 32, 2173-2184.
 

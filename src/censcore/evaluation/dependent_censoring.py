@@ -41,7 +41,7 @@ def dependent_censoring_sensitivity(
 
     Every score of this library takes C to be independent of T given the covariates, which no data can
     verify. Here T and C are joined by a survival copula with Kendall's tau, their distributions are
-    estimated by :func:`copula_graphic`, and an observation stands for as many as its chance to be seen says:
+    estimated by :func:`copula_graphic`, and each observation is weighted by the inverse of its probability:
 
     .. math::
         \frac{1\{y\le t,\delta=1\}}{P(C\ge y\mid T=y)}\,S(t)^2+\frac{1\{y>t\}}{P(C>t\mid T>t)}\,(1-S(t))^2
@@ -160,7 +160,7 @@ class _Stratum:
         self._areas: list[tuple[np.ndarray, np.ndarray]] = []
 
     def prepare(self, weights: np.ndarray) -> None:
-        r"""What no tau changes: :math:`\int F^2` summed over the living, :math:`\int_y^hS^2` per subject."""
+        r"""Parts without tau: :math:`\int F^2` summed over survivors, :math:`\int_y^hS^2` per subject."""
         if self.h is None:
             return
         starts, h = self.starts, self.h
@@ -181,7 +181,7 @@ class _Stratum:
 
     @property
     def starts(self) -> np.ndarray:
-        """Begins of the intervals within which nobody leaves: zero and all times below the horizon."""
+        """Starts of the intervals with a constant risk set: zero and all times below the horizon."""
         times = np.unique(self.time)
         return np.unique(np.append(0.0, times[times < self.h]))
 

@@ -38,6 +38,11 @@ def scorer(
         ``(estimator, X, y, sample_weight=None) -> float``, minus the weighted mean loss, since scikit-learn
         maximises.
 
+    See Also
+    --------
+    censcore.WithCensoring : The estimator that this scorer needs.
+    censcore.compare : Comparisons with standard errors.
+
     Examples
     --------
     >>> import numpy as np, censcore as cs
@@ -64,6 +69,22 @@ def scorers(
     levels: Any = (0.1, 0.25, 0.5),
 ) -> dict[str, Any]:
     """Several scorers for ``cross_validate``, and with them the horizon that each fold used.
+
+    Parameters
+    ----------
+    scores : names, or dict of functions
+        As in :func:`compare`; all scores by default.
+    times, levels : array, optional
+        As in :func:`scorer`.
+
+    Returns
+    -------
+    dict
+        Name -> scorer, and ``"horizon"``, which is no score.
+
+    See Also
+    --------
+    censcore.WithCensoring : The estimator that these scorers need.
 
     Examples
     --------

@@ -111,7 +111,7 @@ class Clusters:
         return bool((self.carrier >= 0).any())
 
     def split(self, xi: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Sums of xi (n_train, q) within clusters: at a scored subject of each, and for clusters without any."""
+        """Sums of xi (n_train, q) within clusters: at one scored subject of each, and for all others."""
         apart = _sums(xi, self.apart, int(self.apart.max(initial=-1)) + 1)
         if not self.overlap:
             return None, apart

@@ -44,7 +44,7 @@ class WithCensoring(BaseEstimator):
         The horizon of this fit.
     times_ : array
         Quartiles of the training event times before the horizon (weighted, and each an event time): where
-        scores of single times are taken unless told otherwise.
+        scores of single times are taken by default.
 
     Examples
     --------
