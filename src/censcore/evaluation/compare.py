@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import Array, is_torch, to_numpy
 from censcore._validation import check_levels
 from censcore.distributions import Distribution
 from censcore.estimators import KaplanMeier, as_forecast
@@ -22,7 +22,7 @@ from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.resolved_censoring import check_joint, resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["compare"]
 
@@ -33,21 +33,21 @@ KAPLAN_MEIER = "kaplan-meier"
 
 def compare(
     forecasts: Mapping[str, Any],
-    y: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    censoring: Distribution | BaseEstimator | None = None,
     *,
-    X: Any = None,
-    train: Any = None,
+    X: Array | None = None,
+    train: tuple[Array | None, OutcomeLike] | None = None,
     scores: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SCORES,
-    times: Any = None,
-    levels: Any = None,
-    reference: Any = KAPLAN_MEIER,
-    horizon: Any = "auto",
-    by: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    train_groups: Any = None,
-    train_weight: Any = None,
+    times: Array | None = None,
+    levels: Array | None = None,
+    reference: str | Distribution | BaseEstimator | None = KAPLAN_MEIER,
+    horizon: float | str = "auto",
+    by: str | Sequence[str] | Array | Mapping[str, Array] | None = None,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
+    train_groups: Array | None = None,
+    train_weight: Array | None = None,
     confidence: float = 0.95,
     discrimination: bool = True,
     refits: int = 60,

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.evaluation.covariate_test import CensoringTest, covariates_predict
 from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError
-from censcore.outcomes import as_outcome
+from censcore.outcomes import OutcomeLike, as_outcome
 from censcore.scores.inputs import check_horizon, known_censoring
 
 __all__ = ["CensoringDiagnostic", "CensoringTest", "censoring_diagnostic"]
@@ -135,13 +135,13 @@ def _remedy(test: CensoringTest) -> str:
 
 
 def censoring_diagnostic(
-    y: Any,
+    y: OutcomeLike,
     censoring: Distribution | None = None,
-    X: Any = None,
+    X: Array | None = None,
     *,
     horizon: float | None = None,
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
     seed: int = 0,
 ) -> CensoringDiagnostic:
     """How much weight the censoring distribution puts where, how far it reaches, and whether X predicts C.
