@@ -39,7 +39,7 @@ STEP = 0.01  # by which the hazard in a block is changed, relative to itself
 CHUNK = 4096  # subjects at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """One forecast F of the outcomes y, the censoring distribution C, and where the forecast is scored.
 

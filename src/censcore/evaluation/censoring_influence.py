@@ -29,7 +29,7 @@ class Differentiable(Protocol):
         """A(u) for each column of weights (n, m), (m, J, q)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part(ABC):
     """Scored subjects, and the fitted estimator that their censoring distribution comes from.
 
@@ -57,7 +57,7 @@ def _restricted(case: Case, subjects: np.ndarray, C: Distribution) -> Case:
     return replace(case if len(subjects) == len(case.y) else case.take(subjects), C=C)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KaplanMeierPart(Part):
     """One Kaplan-Meier curve, or one per stratum; all subjects of a stratum share a curve."""
 
@@ -92,7 +92,7 @@ class KaplanMeierPart(Part):
         return xi.reshape(len(xi), weight.shape[1], losses.shape[1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CoxPart(Part):
     r"""A Cox regression: :math:`\log G_i(t)=r_i\sum_{u\le t}a_u`, :math:`r_i=e^{(x_i-\bar x)^\top\gamma}`.
 

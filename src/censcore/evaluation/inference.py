@@ -70,7 +70,7 @@ SMALLEST_P = 1e-16  # no approximation to a tail resolves less; smaller p-values
 ROUNDING = 1e-12  # relative to the value: a standard error below it is rounding, not spread
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimate:
     """An estimate and the vector whose sum of squares is its variance.
 
@@ -312,7 +312,7 @@ def group_codes(groups: Any, n: int) -> np.ndarray | None:
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Adjusted:
     """p-values of a family, and the confidence of each interval with which all hold together."""
 

@@ -66,7 +66,7 @@ class Pairs(ABC):
         return self.over_later(later), self.over_earlier(earlier)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairStatistic:
     r"""A share of pairs.
 

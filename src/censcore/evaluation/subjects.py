@@ -15,7 +15,7 @@ from censcore.outcomes import RightCensored, as_outcome
 __all__ = ["Clusters", "Subjects", "common_codes"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subjects:
     """Covariates (or None), outcomes and weights (or None) of some subjects."""
 
@@ -50,7 +50,7 @@ class Subjects:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Clusters:
     """Scored and training subjects in independent clusters.
 
