@@ -97,7 +97,7 @@ def generator(copula: str, tau: float) -> Generator:
     return _independence() if abs(tau) < WEAKEST else make(float(tau))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curve:
     """The copula-graphic estimate at the distinct times (J,), for R sets of weights."""
 
