@@ -1,4 +1,4 @@
-"""Forecasts of other libraries become distributions with the same numbers; mistakes of orientation are caught."""
+"""Forecasts of other libraries become distributions with the same numbers; wrong orientation is caught."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_shapes_and_states():
         CoxRegression().predict_distribution(X)
     with pytest.raises(InvalidInputError, match="got 'exact', expected one of 'product-limit', 'efron'"):
         CoxRegression(ties="exact").fit(X, y)
-    with pytest.raises(InvalidInputError, match="2 per row"):
+    with pytest.raises(InvalidInputError, match="got 2"):
         CoxRegression().fit(X, cs.RightCensored(np.ones((50, 2)), np.ones((50, 2))))
     assert len(CoxRegression().fit(X, y).predict_distribution(X[:7])) == 7
     torch = pytest.importorskip("torch")

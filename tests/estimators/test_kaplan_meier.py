@@ -136,7 +136,7 @@ def test_missing_values_and_columns_of_frames():
     X = pd.DataFrame({"arm": ["a", None, "a", "b", "b", "a"]})
     with pytest.raises(InvalidInputError, match="missing in 1 row"):
         cs.KaplanMeier("arm").fit(X, Y)
-    with pytest.raises(InvalidInputError, match=r"no column 'sex'; it has \['arm'\]"):
+    with pytest.raises(InvalidInputError, match=r"no column 'sex'; got the columns \['arm'\]"):
         cs.KaplanMeier("sex").fit(X, Y)
 
 
@@ -161,7 +161,7 @@ def test_several_event_times_are_refused():
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [(np.ones(5), "shape"), (-np.ones(6), "non-negative"), (np.zeros(6), "every row")],
+    [(np.ones(5), "shape"), (-np.ones(6), "non-negative"), (np.zeros(6), "every subject")],
 )
 def test_bad_weights(weights, message):
     with pytest.raises(InvalidInputError, match=message):

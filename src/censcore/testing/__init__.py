@@ -1,4 +1,4 @@
-"""Contracts to run on classes and functions of your own: what every distribution, score and estimator must satisfy."""
+"""Contracts that every distribution, score and estimator satisfies, to run on custom ones."""
 
 from censcore.testing.distributions import check_distribution
 from censcore.testing.estimators import check_estimator

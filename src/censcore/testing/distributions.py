@@ -21,29 +21,33 @@ __all__ = ["check_distribution"]
 
 
 def check_distribution(distribution: Distribution, *, rtol: float | None = None, seed: int = 0) -> None:
-    r"""Check that a distribution, of one event time or of several, keeps the contract that every score relies on.
+    r"""Check that a distribution of one or several event times keeps the contract that scores rely on.
 
-    For a distribution of one time: shapes and broadcasting; :math:`F+\bar F=1`, monotone, right-continuous; left
-    limits at atoms; quantiles as generalized inverses, :math:`F(Q(p))\ge p` and :math:`Q(F(t))\le t`; the
-    integral of the survival function against quadrature, the route of the base class and simulation; the
+    For a distribution of one time: shapes and broadcasting; :math:`F+\bar F=1`, monotone, right-continuous;
+    left limits at atoms; quantiles as generalized inverses, :math:`F(Q(p))\ge p` and :math:`Q(F(t))\le t`;
+    the integral of the survival function against quadrature, the route of the base class and simulation; the
     density against the slope of F; conditional quantiles against their definition; mass at infinity;
-    censoring. For a joint distribution: coordinates, the first event and the likelihood against simulation and
-    against differences of the survival function. For both: rows, copies, seeds, the same numbers and
-    finite gradients in torch (where it is installed), and refusals of bad input.
+    censoring. For a joint distribution: coordinates, the first event and the likelihood against simulation
+    and against differences of the survival function. For both: the choice of subjects, copies, seeds, the
+    same numbers and finite gradients in torch (where it is installed), and errors for bad input.
 
     Parameters
     ----------
     distribution : Distribution
-        The distribution to check; a few rows suffice, and parameters of everyday size.
+        The distribution to check; a few subjects suffice, with parameters of moderate size.
     rtol : float, optional
-        Agreement asked of two routes to one number; 1e-6 by default (3e-3 in single precision).
+        Tolerance for two routes to one number; 1e-6 by default (3e-3 in single precision).
     seed : int
-        Of the simulations, which compare within six standard errors.
+        Seed of the simulations, which agree within six standard errors.
 
     Raises
     ------
     AssertionError
         Every broken rule, with what was found.
+
+    See Also
+    --------
+    check_score, check_estimator : The other contracts.
 
     Examples
     --------
@@ -52,32 +56,31 @@ def check_distribution(distribution: Distribution, *, rtol: float | None = None,
     >>> check_distribution(cs.Weibull(shape=[0.8, 2.0], scale=3.0))
     """
     if not isinstance(distribution, Distribution):
-        raise AssertionError(f"A Distribution was expected; got {type(distribution).__name__}.")
+        raise AssertionError(f"got {type(distribution).__name__}, expected a Distribution.")
     examined = Examined(distribution, rtol, seed)
-    own = univariate.RULES if isinstance(distribution, Univariate) and distribution.k == 1 else joint.RULES
-    rules: tuple[Rule, ...] = (*own, *RULES)
+    special = (
+        univariate.RULES if isinstance(distribution, Univariate) and distribution.k == 1 else joint.RULES
+    )
+    rules: tuple[Rule, ...] = (*special, *RULES)
     expect_kept(rules, examined, repr(distribution), "distributions")
 
 
 def _answers(s: Examined, distribution: Any) -> dict[str, np.ndarray]:
-    """What tells one distribution from another: survival of the distribution, or of its coordinates and its first event."""
-    distributions = (
-        {"": distribution}
-        if distribution.k == 1
-        else {f"marginal({j}).": distribution.marginal(j) for j in range(distribution.k)}
-    )
+    """Survival of the distribution, or of its coordinates and the first event: it identifies them."""
+    parts = {"": distribution}
     if distribution.k > 1:
-        distributions["first()."] = distribution.first()
-    times = s.own(_grid(s))
+        parts = {f"marginal({j}).": distribution.marginal(j) for j in range(distribution.k)}
+        parts["first()."] = distribution.first()
+    times = s.native(_grid(s))
     return {
         f"{name}{word}": np.asarray(to_numpy(getattr(part, word)(times)), dtype=np.float64)
-        for name, part in distributions.items()
+        for name, part in parts.items()
         for word in ("sf", "sf_left", "logsf")
     }
 
 
 def _grid(s: Examined) -> np.ndarray:
-    """Times (1, q) spread over what the distribution draws."""
+    """Times (1, q) spread over the draws."""
     seen = s.draws[np.isfinite(s.draws)]
     return s.rounded(np.quantile(seen, np.linspace(0.02, 0.98, 7)) if seen.size else np.ones(7))[None, :]
 
@@ -104,15 +107,15 @@ def seeds(s: Examined) -> None:
     """sample(m, seed) has the shape (n, m) or (n, m, k) and depends on the seed alone."""
     expected = (s.n, 5) if s.distribution.k == 1 else (s.n, 5, s.distribution.k)
     first, again = s.ask("sample", 5, 7), s.ask("sample", 5, 7)
-    assert first.shape == expected, f"sample(5) has shape {first.shape}, not {expected}."
-    assert (first == again).all(), "The same seed gives other draws."
+    assert first.shape == expected, f"sample(5): got shape {first.shape}, expected {expected}."
+    assert (first == again).all(), "The same seed gives different draws."
     if (s.draws[:, :1] != s.draws).any():
         other = s.ask("sample", 50, 8)
         assert (other != s.ask("sample", 50, 7)).any(), "Another seed gives the same draws."
 
 
 def libraries(s: Examined) -> None:
-    """In torch a distribution gives the same numbers, in torch; NumPy distributions that cannot follow say so."""
+    """In torch a distribution gives the same numbers, as tensors, or like() raises an InvalidTypeError."""
     torch = _torch()
     if torch is None or is_torch(s.distribution._reference):
         return
@@ -123,14 +126,12 @@ def libraries(s: Examined) -> None:
         twin = s.distribution.like(like)
         t = torch.as_tensor(_grid(s), dtype=dtype)
         same = s.distribution.like(like.numpy())
-        part, own = (
-            distribution if distribution.k == 1 else distribution.marginal(0) for distribution in (twin, same)
-        )
+        part, numpy_part = (F if F.k == 1 else F.marginal(0) for F in (twin, same))
         for word in ("sf", "sf_left", "cdf"):
             got = getattr(part, word)(t)
             assert is_torch(got), f"{word} of a torch distribution is a {type(got).__name__}."
             assert got.dtype == dtype, f"{word} of a {dtype} distribution is {got.dtype}."
-            expected = np.asarray(getattr(own, word)(t.numpy()), dtype=np.float64)
+            expected = np.asarray(getattr(numpy_part, word)(t.numpy()), dtype=np.float64)
             close(
                 to_numpy(got).astype(np.float64),
                 expected,
@@ -138,7 +139,7 @@ def libraries(s: Examined) -> None:
                 f"{word} in {dtype}",
                 scale=1.0,
             )
-        assert twin.sample(3, 1).dtype == dtype, f"sample of a {dtype} distribution has another dtype."
+        assert twin.sample(3, 1).dtype == dtype, f"sample of a {dtype} distribution has a different dtype."
 
 
 def gradients(s: Examined) -> None:

@@ -154,7 +154,7 @@ class SamplePredictions:
             if happened.shape != z.shape[:2]:
                 raise InvalidInputError(
                     f"event, for times of shape {z.shape}: got shape {happened.shape}, expected "
-                    f"{z.shape[:2]}."
+                    f"booleans of shape {z.shape[:2]}."
                 )
             return happened.mean(axis=1)
 

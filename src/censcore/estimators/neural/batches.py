@@ -31,8 +31,8 @@ class Batches:
     Examples
     --------
     >>> batches = Batches(6, batch_size=2, groups=[0, 0, 1, 1, 2, 2])
-    >>> sorted(len(batch) for batch in batches.epoch(seed=0, epoch=0))
-    [2, 2, 2]
+    >>> [(batch // 2).tolist() for batch in batches.epoch(seed=0, epoch=0)]  # groups of each batch
+    [[1, 2, 0], [1, 0], [2]]
     """
 
     def __init__(self, n_rows: int, batch_size: int, groups: np.ndarray | None = None) -> None:
