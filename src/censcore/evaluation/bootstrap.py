@@ -10,10 +10,11 @@ import numpy as np
 from censcore.distributions import Distribution
 from censcore.evaluation.case_scores import Case
 from censcore.evaluation.inference import Estimate, separate_stream
-from censcore.evaluation.losses import Losses, Means, Subset, track
+from censcore.evaluation.losses import Losses, Means, Subset
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Clusters
 from censcore.exceptions import CenscoreError, InvalidInputError
+from censcore.progress import track
 
 __all__ = ["means_by_refitting", "spread_over_refits"]
 
@@ -88,7 +89,7 @@ def spread_over_refits(
     rng = separate_stream(seed)
     drawn: list[np.ndarray] = []
     failures = 0
-    for _ in track(range(refits), "refitting the censoring distribution", progress):
+    for _ in track(range(refits), "refitting the censoring distribution", refits, show=progress):
         while True:
             times = np.bincount(rng.integers(count, size=count), minlength=count)
             training = np.repeat(np.arange(censoring.n_train), times[of_train])

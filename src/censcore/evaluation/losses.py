@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,11 +10,7 @@ from censcore.evaluation.case_scores import Case, CaseScore
 from censcore.evaluation.inference import Estimate
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Clusters
-from censcore.exceptions import (
-    MissingDependencyError,
-    NoDensityError,
-    PositivityError,
-)
+from censcore.exceptions import NoDensityError, PositivityError
 
 __all__ = ["Losses", "Means", "Subset", "estimate_means", "score_all"]
 
@@ -124,15 +119,3 @@ def mean_with_influence(
     added, apart = clusters.split(xi)
     mean = Estimate.of_mean(losses, weight, clusters.scored, added)
     return Estimate(mean.value, np.concatenate([mean.influence, apart]))
-
-
-def track(items: range, what: str, shown: bool) -> Iterable[int]:
-    """The items, with a progress bar where one is wanted."""
-    if not shown:
-        return items
-    try:
-        from rich.console import Console
-        from rich.progress import track as bar
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError("progress=True needs rich: pip install 'censcore[cli]'.") from error
-    return bar(items, description=what, console=Console(stderr=True), transient=True)

@@ -1,4 +1,4 @@
-r"""Elementary scores under censoring: every proper score of :math:`F(\tau)` is a weighted integral of them."""
+r"""Elementary scores under censoring, of which every proper score of :math:`F(\tau)` is an integral."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def elementary_score(
     >>> from censcore.evaluation.murphy import elementary_score
     >>> y = cs.RightCensored(time=[1.0, 3.0], event=[1, 0])
     >>> theta = np.linspace(0, 1, 1001)[1:-1]
-    >>> losses = elementary_score(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), 2.0, theta)
-    >>> losses.mean(axis=1).round(2), cs.brier_score(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), 2.0).round(2)
+    >>> F, C = cs.Exponential(0.5), cs.Uniform(0.0, 5.0)
+    >>> elementary_score(y, F, C, 2.0, theta).mean(axis=1).round(2), cs.brier_score(y, F, C, 2.0).round(2)
     (array([0.1, 0.4]), array([0.1, 0.4]))
     """
     n, tau, theta = len(y), time, thresholds

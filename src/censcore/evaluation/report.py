@@ -20,7 +20,7 @@ __all__ = ["page"]
 CAPTIONS = {
     "brier": "How far each forecast of “the event happens by t” is off, over time. Lower is better.",
     "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
-    "differences": "Differences from the reference on the same subjects; an interval that excludes zero is more than noise.",
+    "differences": "Differences from the reference on the same subjects; an interval without zero is no noise.",
     "murphy": "A forecast that is lowest at every threshold is best by every proper score of this time.",
     "calibration": "Bars of equal height mean that predicted probabilities hold on average.",
     "censoring": "How long subjects are followed, and how many subjects each event represents.",
@@ -53,8 +53,8 @@ def page(comparison: Comparison, title: str) -> str:
 def _summary(comparison: Comparison) -> str:
     s = comparison.settings
     text = (
-        f"<p>{len(comparison.models)} forecasts, {s['subjects']} subjects with {s['events']} events, scored up to "
-        f"time {s['horizon']:.6g}.</p>"
+        f"<p>{len(comparison.models)} forecasts, {s['subjects']} subjects with {s['events']} events, scored "
+        f"up to time {s['horizon']:.6g}.</p>"
     )
     return text + _verdict(comparison)
 

@@ -54,7 +54,7 @@ class Subjects:
 class Clusters:
     """Scored and training subjects in independent clusters.
 
-    Subjects belong to one cluster if they have a group in common, or if a scored subject is a training subject.
+    Subjects are in one cluster if they have a group in common, or if a scored subject is a training subject.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Clusters:
         return bool((self.carrier >= 0).any())
 
     def split(self, xi: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Sums of xi (n_train, q) within clusters: for scored subjects that carry them, and for clusters apart."""
+        """Sums of xi (n_train, q) within clusters: at a scored subject of each, and for clusters without any."""
         apart = _sums(xi, self.apart, int(self.apart.max(initial=-1)) + 1)
         if not self.overlap:
             return None, apart

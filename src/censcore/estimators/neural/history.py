@@ -1,14 +1,13 @@
-"""The course of a training run: as a table, as a plot, and as a progress bar while it lasts."""
+"""The course of a training run, as a table and as a plot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from censcore.exceptions import MissingDependencyError
 
-__all__ = ["Epoch", "History", "ProgressBar"]
+__all__ = ["Epoch", "History"]
 
 
 @dataclass(frozen=True)
@@ -109,43 +108,3 @@ class History:
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False)
         return ax
-
-
-class ProgressBar:
-    """A bar over the epochs, with the latest loss, by rich; nothing where it is not to be shown."""
-
-    def __init__(self, total: int, done: int, show: bool) -> None:
-        self._progress: Any = None
-        if not show:
-            return
-        try:
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeRemainingColumn,
-            )
-        except ImportError as error:
-            raise MissingDependencyError(
-                "A progress bar was asked for, which needs rich: pip install 'censcore[cli]', or train with "
-                "progress=False."
-            ) from error
-        loss = TextColumn("{task.description}")
-        columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), loss)
-        self._progress = Progress(*columns, TimeRemainingColumn(), transient=True)
-        self._task = self._progress.add_task("", total=total, completed=done)
-
-    def __enter__(self) -> Callable[[Epoch], None]:
-        if self._progress is not None:
-            self._progress.start()
-        return self._advance
-
-    def _advance(self, epoch: Epoch) -> None:
-        if self._progress is not None:
-            loss = epoch.train_loss if epoch.validation_loss is None else epoch.validation_loss
-            self._progress.update(self._task, advance=1, description=f"loss {loss:.4f}")
-
-    def __exit__(self, *_: Any) -> None:
-        if self._progress is not None:
-            self._progress.stop()

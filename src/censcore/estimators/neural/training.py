@@ -17,11 +17,12 @@ from torch import Tensor, nn
 
 from censcore.estimators.neural.batches import Batches
 from censcore.estimators.neural.cuda_graphs import GraphedEpochs, fits_on_device
-from censcore.estimators.neural.history import Epoch, History, ProgressBar
+from censcore.estimators.neural.history import Epoch, History
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.estimators.neural.recipe import Recipe
 from censcore.estimators.neural.standardised import Data, Standardised, blocks
 from censcore.exceptions import InvalidInputError, ModelFileError
+from censcore.progress import ProgressBar
 
 __all__ = [
     "Epoch",
@@ -125,13 +126,14 @@ def train(
     run = _Run(task, rows, validation, recipe, seed, device, groups)
     if checkpoint is not None and Path(checkpoint).exists():
         run.resume(checkpoint)
-    with ProgressBar(recipe.epochs, run.next_epoch, progress and run.rank == 0) as advance:
+    with ProgressBar("training", recipe.epochs, run.next_epoch, progress and run.rank == 0) as bar:
         try:
             while not run.finished:
                 epoch = run.epoch()
                 if checkpoint is not None and run.rank == 0:
                     run.save(checkpoint)
-                advance(epoch)
+                loss = epoch.train_loss if epoch.validation_loss is None else epoch.validation_loss
+                bar.advance(f"loss {loss:.4f}")
                 if sum(callback(epoch, run.averaged) is True for callback in callbacks):
                     break
         except KeyboardInterrupt:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.progress import track
 from censcore_studies.kit.store import content_key, read_record, write_record
 
 __all__ = ["Cell", "finished_cells", "run_cells"]
@@ -98,7 +99,7 @@ def run_cells(
     piece = partial(_timed, work, folder)
     runner = _on_dask(piece, todo.values(), dask) if dask else _on_joblib(piece, todo.values(), jobs)
     try:
-        for key, result in _with_progress(runner, len(cells), len(done), progress):
+        for key, result in track(runner, "cells", len(cells), len(done), progress):
             if folder is not None:
                 write_record(folder / f"{key}.json", todo[key].content_key, result)
             done[key] = result
@@ -154,25 +155,6 @@ def _on_dask(piece: Piece, cells: Iterable[Cell], address: str) -> Iterable[tupl
         for future in as_completed(futures):
             yield future.result()
             future.release()
-
-
-def _with_progress(
-    results: Iterable[tuple[str, dict[str, Any]]], total: int, finished: int, show: bool
-) -> Iterable[tuple[str, dict[str, Any]]]:
-    if not show:
-        yield from results
-        return
-    try:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    except ImportError:
-        yield from results
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, transient=True) as bar:
-        task = bar.add_task("cells", total=total, completed=finished)
-        for result in results:
-            bar.advance(task)
-            yield result
 
 
 def _read_finished(folder: Path, cells: Sequence[Cell]) -> dict[str, dict[str, Any]]:
