@@ -211,7 +211,7 @@ BROKEN = [
     (lambda: UndeclaredJump(), "integral of the density"),
     (lambda: UnconditionalQuantiles(**ROWS), r"P\(T <= icdf_beyond\(y, p\) \| T >= y\) < p"),
     (lambda: DrawsOfAnotherLaw(**ROWS), "sf: simulation is"),
-    (lambda: DrawsWithoutSeed(**ROWS), "The same seed gives other draws"),
+    (lambda: DrawsWithoutSeed(**ROWS), "The same seed gives different draws"),
     (lambda: OneRowOfDraws(**ROWS), "sample"),
     (lambda: DeafToRows(**ROWS), r"take\(permutation\): sf"),
     (lambda: RepeatedWhenShared(1.5, 2.0), "take repeats a distribution"),

@@ -46,7 +46,7 @@ def test_shapes_of_predictions(model):
     assert model.predict_quantile(X, [0.1, 0.5, 0.9]).shape == (7, 3, 2)
     assert model.predict_survival_function(X, [1.0, 2.0]).shape == (7, 2, 2)
     assert model.probability(X, either_before(1.0)).shape == (7,)
-    assert np.isfinite(model.score(X, DATA.y[:7], DISTRIBUTION))
+    assert np.isfinite(model.score(X, DATA.y[:7], censoring=DISTRIBUTION))
     assert (model.sample(X, 50) > 0).all()
 
 
@@ -318,12 +318,16 @@ def test_the_distribution_of_c_of_other_rows(model, tmp_path):
     fitted = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(DATA.X, DATA.y, censoring=one_per_row)
     with pytest.raises(InvalidInputError, match="censoring distribution of these subjects"):
         fitted.score(DATA.X[:9], DATA.y[:9])
-    assert np.isfinite(fitted.score(DATA.X[:9], DATA.y[:9], one_per_row[:9]))
+    assert np.isfinite(fitted.score(DATA.X[:9], DATA.y[:9], censoring=one_per_row[:9]))
     assert np.isfinite(fitted.score(DATA.X[:9], DATA.y_known[:9]))
+    weight, C = np.arange(1.0, 10.0), one_per_row[:9]
+    losses = cs.energy_score(DATA.y[:9], fitted.predict_distribution(DATA.X[:9]), C, fair=True)
+    weighted = fitted.score(DATA.X[:9], DATA.y[:9], weight, censoring=C)
+    assert weighted == pytest.approx(-np.average(losses, weights=weight))
     model.save(tmp_path / "model")
     loaded = cs.CensoredEngression.load(tmp_path / "model")
     assert loaded.censoring_ is None
-    assert loaded.score(DATA.X[:9], DATA.y[:9], DISTRIBUTION) == model.score(DATA.X[:9], DATA.y[:9])
+    assert loaded.score(DATA.X[:9], DATA.y[:9], censoring=DISTRIBUTION) == model.score(DATA.X[:9], DATA.y[:9])
 
 
 @pytest.mark.parametrize("censoring", ["uniform", "administrative", "componentwise"])
@@ -462,7 +466,7 @@ def test_scores_of_subjects_followed_longer_than_those_in_training():
     early &= ~DATA.y.event.all(axis=1)  # the last time is censored: the estimate ends there
     censoring = cs.Censoring(cs.KaplanMeier())
     model = cs.CensoredEngression(**SMALL).fit(DATA.X[early], DATA.y[early], censoring=censoring)
-    end = float(model._distribution.distribution.isf(0.0)[0])
+    end = float(model.censoring_.isf(0.0)[0])
     assert (DATA.y.time > end).any()
     cut = -model.score(DATA.X, DATA.y.censor_at(end))
     np.testing.assert_allclose(-model.score(DATA.X, DATA.y), cut, rtol=1e-12)

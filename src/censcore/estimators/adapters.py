@@ -13,7 +13,7 @@ from censcore._validation import name_rows
 from censcore.distributions import Distribution, PiecewiseLinear, Quantiles, ScipyDistribution, Step
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["as_forecast", "survival_of"]
+__all__ = ["as_forecast"]
 
 
 def as_forecast(
@@ -91,7 +91,7 @@ def _distribution(forecast: Any, X: Any, times: Array, levels: Array, interpolat
     if isinstance(forecast, Distribution):
         return forecast
     if _is_model(forecast):
-        return survival_of(forecast, X, interpolation)
+        return _survival_of(forecast, X, interpolation)
     kind = type(forecast).__module__.split(".")[0]
     if kind == "torch" and hasattr(forecast, "batch_shape"):
         from censcore.distributions.torch_distribution import from_torch
@@ -122,7 +122,7 @@ def _is_model(forecast: Any) -> bool:
     return any(hasattr(forecast, word) for word in words)
 
 
-def survival_of(model: Any, X: Any, interpolation: str = "step") -> Distribution:
+def _survival_of(model: Any, X: Any, interpolation: str = "step") -> Distribution:
     """What a fitted model of another library (or of this one) forecasts for the subjects of X."""
     if hasattr(model, "predict_distribution"):
         return model.predict_distribution(X)

@@ -17,7 +17,16 @@ __all__ = ["NotFitted", "SurvivalEstimator", "one_event_time"]
 
 
 class NotFitted(NotFittedError, SklearnNotFittedError):
-    """The library's error for an estimator that is not fitted, and the one that scikit-learn looks for."""
+    """The library's error for an estimator that is not fitted, and the one that scikit-learn looks for.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> cs.KaplanMeier().predict_distribution()
+    Traceback (most recent call last):
+    ...
+    censcore.estimators.base.NotFitted: This KaplanMeier is not fitted yet. Call fit(X, y) first.
+    """
 
 
 class SurvivalEstimator(BaseEstimator, ABC):
@@ -60,7 +69,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
     ...         return self
     ...
     ...     def predict_distribution(self, X=None):
-    ...         self._check_fitted()
+    ...         self.check_fitted()
     ...         return cs.Exponential(np.array([self.rate_]))
     >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0, 4.0], event=[1, 0, 1, 0])
     >>> PooledExponential().fit(None, y).predict_distribution().mean()
@@ -112,7 +121,8 @@ class SurvivalEstimator(BaseEstimator, ABC):
             One distribution per subject of X, or one for all subjects where covariates play no part.
         """
 
-    def _check_fitted(self) -> None:
+    def check_fitted(self) -> None:
+        """Raise a NotFittedError unless ``fit`` was called; for use in ``predict_distribution``."""
         if not any(name.endswith("_") and not name.startswith("_") for name in vars(self)):
             raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 

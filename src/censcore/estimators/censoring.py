@@ -38,6 +38,16 @@ class Origin(NamedTuple):
         Covariates of the subjects that it predicted for.
     out_of_fold : bool
         Whether each subject's distribution was fitted without the subject's fold.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0], event=[1, 0, 1])
+    >>> C = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
+    >>> C.estimated_from.censoring, C.estimated_from.out_of_fold
+    (Censoring(estimator=KaplanMeier()), False)
+    >>> C.censor_at(2.5).estimated_from is None
+    True
     """
 
     censoring: Censoring
@@ -190,7 +200,7 @@ class Censoring(SurvivalEstimator):
             The distribution of C for each subject of X, or one for all subjects where X plays no part. Its
             attribute ``estimated_from`` says that it is an estimate (see :class:`Origin`).
         """
-        self._check_fitted()
+        self.check_fitted()
         fitted = zip(self.estimators_, self.ends_, strict=True)
         parts = [self._up_to(end, estimator.predict_distribution(X)) for estimator, end in fitted]
         # a copy, since an estimator may keep what it predicts

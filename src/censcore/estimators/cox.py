@@ -8,8 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore.distributions.proportional_hazards import ProportionalHazards
-from censcore.estimators.base import one_event_time
-from censcore.estimators.covariates import as_matrix, check_rows, check_weights
+from censcore.estimators.covariates import as_matrix
 from censcore.estimators.cox_equations import PartialScore, RiskSets, score_of
 from censcore.estimators.newton import find_root
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
@@ -138,17 +137,11 @@ class CoxRegression(CoefficientInference):
         -------
         self
         """
-        y = one_event_time(y, "CoxRegression")
-        check_rows(X, len(y))
-        if not self.alpha >= 0:
-            raise InvalidInputError(f"alpha must be non-negative; got {self.alpha}.")
+        covariates, y, weight = self._check_inputs(X, y, sample_weight)
         if self.ties not in _TIES:
             raise InvalidInputError(
                 f"ties: got {self.ties!r}, expected one of {', '.join(map(repr, _TIES))}."
             )
-        weight = check_weights(sample_weight, len(y))
-        X = as_matrix(self, X, reset=True)
-        covariates = np.zeros((len(y), 0)) if X is None else X
         self._used = np.nonzero(weight > 0)[0]
         self._n = len(y)
         weight = weight[self._used]
@@ -220,7 +213,7 @@ class CoxRegression(CoefficientInference):
         ProportionalHazards
             One distribution per subject of X, or one for all subjects without covariates.
         """
-        self._check_fitted()
+        self.check_fitted()
         X = as_matrix(self, X, reset=False)
         risk = np.ones(1) if X is None else np.exp((X - self.center_) @ self.coef_)
         predicted = ProportionalHazards(self.baseline_times_, self.baseline_hazard_, risk)
@@ -273,7 +266,7 @@ class CoxRegression(CoefficientInference):
         >>> (np.exp(logsf) * np.sqrt((parts**2).sum(axis=0))).round(3)
         array([0.028])
         """
-        self._check_fitted()
+        self.check_fitted()
         jumps, p = len(self.baseline_times_), len(self.coef_)
         D = np.asarray(hazard_derivative, dtype=np.float64)
         if D.ndim != 2 or D.shape[0] != jumps:
@@ -297,7 +290,8 @@ class CoxRegression(CoefficientInference):
         result[self._used[score.sets.order]] = parts * score.sets.weight[:, None]
         return result
 
-    def _coefficient_influence(self) -> np.ndarray:
+    def coefficient_influence(self) -> np.ndarray:
+        """Each subject's influence on ``coef_``, (n, p); infinite where the data do not determine it."""
         p = len(self.coef_)
         if not self._determined:
             return np.full((self._n, p), np.inf)

@@ -120,7 +120,7 @@ class KaplanMeier(SurvivalEstimator):
         Step or Grouped
             One curve for all subjects; with strata, the curve of each subject's stratum.
         """
-        self._check_fitted()
+        self.check_fitted()
         if self.stratify is None:
             return self.distributions_[0]
         values, row_value = _distinct(column_of(X, self.stratify), self.stratify)
@@ -162,7 +162,7 @@ class KaplanMeier(SurvivalEstimator):
         >>> model.influence(np.ones((2, 1))).ravel().round(3)  # of log P(T > 3)
         array([-0.25 ,  0.083, -0.417,  0.583])
         """
-        self._check_fitted()
+        self.check_fitted()
         table, (stratum, time, event, weight) = self.event_table_, self._training
         D = np.asarray(hazard_derivative, dtype=np.float64)
         if D.ndim != 2 or len(D) != len(table):
@@ -193,7 +193,7 @@ def _influence(table: np.ndarray, time: np.ndarray, event: np.ndarray, D: np.nda
 
 
 def _distinct(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values of a column, and which of them each row has."""
+    """The distinct values of a column, and which of them each subject has."""
     missing = np.array([value is None or value != value for value in column.tolist()])
     if missing.any():
         raise InvalidInputError(

@@ -37,6 +37,16 @@ def maximise(
     -------
     x, curvature : array, (p,) and (p, p)
         The maximum and minus the Hessian there.
+
+    Examples
+    --------
+    The logarithm of a rate, with 3 events in 2 units of time:
+
+    >>> def likelihood(theta):
+    ...     H = 2 * np.exp(theta)
+    ...     return float(3 * theta[0] - H[0]), 3 - H, np.diag(H)
+    >>> np.exp(maximise(likelihood, np.zeros(1))[0])
+    array([1.5])
     """
     x = start
     value, gradient, curvature = f(x)
@@ -99,6 +109,14 @@ def find_root(
     -------
     x, slope : array, (p,) and (p, p)
         The root and minus the derivative there.
+
+    Examples
+    --------
+    >>> def score(theta):
+    ...     H = 2 * np.exp(theta)
+    ...     return 3 - H, np.diag(H)
+    >>> np.exp(find_root(score, np.zeros(1))[0])
+    array([1.5])
     """
     x = start
     found = f(x)

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
-from censcore.estimators.base import SurvivalEstimator
+from censcore._arrays import Array, to_numpy
+from censcore.estimators.base import SurvivalEstimator, one_event_time
+from censcore.estimators.covariates import as_matrix, check_rows, check_weights
 from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.outcomes import OutcomeLike, RightCensored
 
 __all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns"]
 
@@ -18,8 +20,9 @@ __all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns"]
 class CoefficientInference(SurvivalEstimator):
     """Base class of regressions: standard errors, confidence intervals and a table of coefficients.
 
-    A subclass sets ``coef_`` and ``covariance_`` in ``fit`` and writes :meth:`_coefficient_influence`; it may
-    extend :meth:`_estimates` where ``covariance_`` is about more than ``coef_``.
+    A subclass has a parameter ``alpha``, a ridge penalty. Its ``fit`` sets ``coef_`` and ``covariance_``. It
+    writes :meth:`coefficient_influence`, and extends :meth:`estimates` where ``covariance_`` is about more
+    than ``coef_``.
 
     See Also
     --------
@@ -38,15 +41,29 @@ class CoefficientInference(SurvivalEstimator):
     (1, 1)
     """
 
+    alpha: float
     coef_: np.ndarray
     covariance_: np.ndarray
 
-    @abstractmethod
-    def _coefficient_influence(self) -> np.ndarray:
-        """w_i times the derivative of the estimates by w_i for subject i, (n, number of estimates)."""
+    def _check_inputs(
+        self, X: Array | None, y: OutcomeLike, sample_weight: Array | None
+    ) -> tuple[np.ndarray, RightCensored, np.ndarray]:
+        """Covariates (n, p) with p = 0 for None, the outcome and the weights, all checked."""
+        name = type(self).__name__
+        outcome = one_event_time(y, name)
+        check_rows(X, len(outcome))
+        if not self.alpha >= 0:
+            raise InvalidInputError(f"alpha must be non-negative; got {self.alpha}.")
+        weight = check_weights(sample_weight, len(outcome))
+        matrix = as_matrix(self, X, reset=True)
+        return np.zeros((len(outcome), 0)) if matrix is None else matrix, outcome, weight
 
-    def _estimates(self) -> tuple[list[str], np.ndarray]:
-        """Names and values of what ``covariance_`` is about."""
+    @abstractmethod
+    def coefficient_influence(self) -> np.ndarray:
+        """Each subject's influence on the estimates: w_i times their derivative by w_i, (n, estimates)."""
+
+    def estimates(self) -> tuple[list[str], np.ndarray]:
+        """Names and values of the estimates that ``covariance_`` is about."""
         names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(len(self.coef_))])
         return [str(name) for name in names], self.coef_
 
@@ -74,8 +91,8 @@ class CoefficientInference(SurvivalEstimator):
         .. [1] D. Y. Lin and L. J. Wei (1989). The robust inference for the Cox proportional hazards model.
            Journal of the American Statistical Association 84, 1074-1078.
         """
-        self._check_fitted()
-        parts = self._coefficient_influence()
+        self.check_fitted()
+        parts = self.coefficient_influence()
         if not np.isfinite(parts).all():
             return np.full((parts.shape[1], parts.shape[1]), np.inf)
         if groups is not None:
@@ -131,12 +148,12 @@ class CoefficientInference(SurvivalEstimator):
         """
         from scipy.stats import norm
 
-        self._check_fitted()
+        self.check_fitted()
         if not 0 < level < 1:
             raise InvalidInputError(f"level: got {level}, expected a number between 0 and 1.")
         robust = robust or groups is not None
         covariance = self.robust_covariance(groups) if robust else self.covariance_
-        names, value = self._estimates()
+        names, value = self.estimates()
         error = np.sqrt(np.diag(covariance))
         z = value / error
         p = np.maximum(2 * norm.sf(np.abs(z)), np.finfo(float).tiny)  # positive, where it underflows
@@ -161,6 +178,14 @@ class CoefficientTable:
         Confidence level.
     kind : str
         Which standard errors: model-based or robust.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> y = cs.RightCensored(np.arange(1.0, 9.0), np.ones(8))
+    >>> table = cs.WeibullRegression().fit(None, y).summary()
+    >>> table.names, table.coef.round(2)
+    (['intercept', 'log shape'], array([1.62, 0.72]))
     """
 
     names: list[str]
@@ -229,6 +254,12 @@ class StandardisedColumns:
         What was subtracted and divided by.
     names : list of str
         Names of the columns.
+
+    Examples
+    --------
+    >>> columns = StandardisedColumns.of(np.array([[1.0], [3.0]]), np.ones(2), None)
+    >>> columns.Z.ravel(), columns.center, columns.scale
+    (array([-1.,  1.]), array([2.]), array([1.]))
     """
 
     Z: np.ndarray

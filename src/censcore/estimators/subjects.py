@@ -30,6 +30,14 @@ class SubjectKeys:
         Hashes of the covariates; None without any.
     n_columns : int
         Number of covariates.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.0, 2.0, 2.0], [1, 0, 0])
+    >>> keys = SubjectKeys.of([[0.1], [0.2], [0.3]], y)
+    >>> bool(keys.outcome[1] == keys.outcome[2]), bool(keys.covariates[1] == keys.covariates[2])
+    (True, False)
     """
 
     outcome: np.ndarray

@@ -9,8 +9,7 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Weibull
-from censcore.estimators.base import one_event_time
-from censcore.estimators.covariates import as_matrix, check_rows, check_weights
+from censcore.estimators.covariates import as_matrix
 from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.exceptions import InvalidInputError
@@ -99,16 +98,10 @@ class WeibullRegression(CoefficientInference):
         -------
         self
         """
-        y = one_event_time(y, "WeibullRegression")
-        check_rows(X, len(y))
-        if not self.alpha >= 0:
-            raise InvalidInputError(f"alpha must be non-negative; got {self.alpha}.")
-        weight = check_weights(sample_weight, len(y))
-        X = as_matrix(self, X, reset=True)
+        covariates, y, weight = self._check_inputs(X, y, sample_weight)
         time, event = to_numpy(y.time).astype(np.float64), to_numpy(y.event)
         _check_events(time, event, weight)
         used = (time > 0) & (weight > 0)
-        covariates = np.zeros((len(y), 0)) if X is None else X
         parts = self._maximise(covariates[used], np.log(time[used]), event[used], weight[used])
         self._parts = np.zeros((len(y), parts.shape[1]))
         self._parts[used] = parts
@@ -158,11 +151,13 @@ class WeibullRegression(CoefficientInference):
         slope[p + 1, 0] = 1 / theta[0]
         return slope
 
-    def _estimates(self) -> tuple[list[str], np.ndarray]:
-        names, coef = super()._estimates()
+    def estimates(self) -> tuple[list[str], np.ndarray]:
+        """Names and values of ``coef_``, ``intercept_`` and the logarithm of ``shape_``."""
+        names, coef = super().estimates()
         return [*names, "intercept", "log shape"], np.append(coef, [self.intercept_, np.log(self.shape_)])
 
-    def _coefficient_influence(self) -> np.ndarray:
+    def coefficient_influence(self) -> np.ndarray:
+        """Each subject's influence on the estimates, (n, p + 2)."""
         return self._parts
 
     def predict_distribution(self, X: Array | None = None) -> Weibull:
@@ -178,7 +173,7 @@ class WeibullRegression(CoefficientInference):
         Weibull
             One distribution per subject of X, or the pooled one for all subjects.
         """
-        self._check_fitted()
+        self.check_fitted()
         X = as_matrix(self, X, reset=False)
         log_scale = np.array([self.intercept_]) if X is None else self.intercept_ + X @ self.coef_
         return Weibull(np.array([self.shape_]), np.exp(log_scale)).like(self._reference)

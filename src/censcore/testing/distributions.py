@@ -58,8 +58,10 @@ def check_distribution(distribution: Distribution, *, rtol: float | None = None,
     if not isinstance(distribution, Distribution):
         raise AssertionError(f"got {type(distribution).__name__}, expected a Distribution.")
     examined = Examined(distribution, rtol, seed)
-    own = univariate.RULES if isinstance(distribution, Univariate) and distribution.k == 1 else joint.RULES
-    rules: tuple[Rule, ...] = (*own, *RULES)
+    special = (
+        univariate.RULES if isinstance(distribution, Univariate) and distribution.k == 1 else joint.RULES
+    )
+    rules: tuple[Rule, ...] = (*special, *RULES)
     expect_kept(rules, examined, repr(distribution), "distributions")
 
 
@@ -124,12 +126,12 @@ def libraries(s: Examined) -> None:
         twin = s.distribution.like(like)
         t = torch.as_tensor(_grid(s), dtype=dtype)
         same = s.distribution.like(like.numpy())
-        part, own = (F if F.k == 1 else F.marginal(0) for F in (twin, same))
+        part, numpy_part = (F if F.k == 1 else F.marginal(0) for F in (twin, same))
         for word in ("sf", "sf_left", "cdf"):
             got = getattr(part, word)(t)
             assert is_torch(got), f"{word} of a torch distribution is a {type(got).__name__}."
             assert got.dtype == dtype, f"{word} of a {dtype} distribution is {got.dtype}."
-            expected = np.asarray(getattr(own, word)(t.numpy()), dtype=np.float64)
+            expected = np.asarray(getattr(numpy_part, word)(t.numpy()), dtype=np.float64)
             close(
                 to_numpy(got).astype(np.float64),
                 expected,

@@ -238,14 +238,16 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self._forget()
         outcome = self._check_outcome(y)
         matrix = self._check_X(X, len(outcome), reset=True)
-        self._distribution = TrainingCensoring.choose(self.objective, X, outcome, censoring)
-        assert self._distribution.distribution is not None
+        self._training_censoring = TrainingCensoring.choose(self.objective, X, outcome, censoring)
+        assert self._training_censoring.distribution is not None
         outcome = self._as_seen(outcome)
         groups = self._check_groups(groups, len(outcome))
         rows, held_out = self._split(len(outcome), groups, eval_set is not None)
         self._fit_scaling(matrix, rows)
         self._times = TimeScale.of(outcome.take(rows), self.time_transform)
-        everything = self._tensors(matrix, outcome, self._distribution.distribution, mask, sample_weight)
+        everything = self._tensors(
+            matrix, outcome, self._training_censoring.distribution, mask, sample_weight
+        )
         training = rows_of(everything, rows)
         validation = None if held_out is None else rows_of(everything, held_out)
         if eval_set is not None:
@@ -273,12 +275,12 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     @property
     def censoring_(self) -> Distribution | None:
         """The censoring distribution that training used; None in a model read from a file."""
-        return self._distribution.distribution
+        return self._training_censoring.distribution
 
     @property
     def censoring_choice_(self) -> str:
         """Where that distribution came from, in words."""
-        return self._distribution.words
+        return self._training_censoring.words
 
     def _as_seen(self, y: RightCensored) -> RightCensored:
         """The outcome as the objective treats it."""
@@ -307,7 +309,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data:
         outcome = self._as_seen(as_outcome(y))
         matrix = self._check_X(X, len(outcome), reset=False)
-        return self._tensors(matrix, *self._distribution.followed(X, outcome, censoring), mask)
+        return self._tensors(matrix, *self._training_censoring.followed(X, outcome, censoring), mask)
 
     def _fit_generators(
         self,
@@ -358,7 +360,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     def _chunks(self, X: Any, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
         """Draws (subjects, m, k), in chunks that fit into memory; the generators share the draws."""
-        self._check_fitted()
+        self.check_fitted()
         x = self._standardised(self._check_X(X, None, reset=False))
         m = self.n_samples if m is None else m
         if not isinstance(m, int | np.integer) or m < 1:
@@ -384,7 +386,14 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         )
         return task.generate(network, x.to(device), noise).cpu().numpy()
 
-    def score(self, X: Array | None, y: OutcomeLike, censoring: Distribution | None = None) -> float:
+    def score(
+        self,
+        X: Array | None,
+        y: OutcomeLike,
+        sample_weight: Array | None = None,
+        *,
+        censoring: Distribution | None = None,
+    ) -> float:
         """Compute minus the mean censored energy score (higher is better, as in scikit-learn).
 
         Parameters
@@ -393,6 +402,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             Covariates.
         y : RightCensored, structured array or frame
             The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects in the mean.
         censoring : Distribution, optional
             The censoring distribution of these subjects. If omitted: known censoring times, or else the
             distribution that was used in training, up to the end of its follow-up.
@@ -404,9 +415,11 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         """
         from censcore.scores import energy_score
 
-        self._check_fitted()
-        outcome, distribution = self._distribution.followed(X, as_outcome(y), censoring)
-        return -float(np.mean(energy_score(outcome, self.predict_distribution(X), distribution, fair=True)))
+        self.check_fitted()
+        outcome, distribution = self._training_censoring.followed(X, as_outcome(y), censoring)
+        losses = energy_score(outcome, self.predict_distribution(X), distribution, fair=True)
+        weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
+        return -float(np.average(losses, weights=weight))
 
     # ---- model files ---------------------------------------------------------------------------
 
@@ -428,7 +441,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         self._count = settings["generators"]
         self._times = TimeScale(self.time_transform, settings["unit"], tuple(settings["scale"]))
-        self._distribution = TrainingCensoring(settings["censoring_choice"])
+        self._training_censoring = TrainingCensoring(settings["censoring_choice"])
 
 
 def _anything(y: RightCensored) -> Distribution:

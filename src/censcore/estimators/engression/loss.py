@@ -41,6 +41,13 @@ def censoring_table(y: RightCensored, C: Any, scale: Callable[[np.ndarray], np.n
     -------
     array, (n, Q, 1) or (n, Q, k)
         Quantiles on the scale of the loss; Q = 1 where C is known for every subject.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.0, 2.0], [1, 0])
+    >>> censoring_table(y, cs.Uniform(0.0, 3.0), lambda t: t)[:, -1, 0].round(2)  # C > 1, and C = 2
+    array([2.98, 2.  ], dtype=float32)
     """
     q = 1 if known_rows(y, C).all() else _TABLE
     levels = ((np.arange(q) + 0.5) / q)[None, :, None]

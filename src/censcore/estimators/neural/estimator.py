@@ -49,8 +49,8 @@ def pick_device(device: str) -> torch.device:
     if not torch.cuda.is_available():
         return torch.device("cpu")
     rank, processes = rank_and_processes()
-    own = int(os.environ.get("LOCAL_RANK", rank))
-    return torch.device("cuda", own) if processes > 1 else torch.device("cuda")
+    number = int(os.environ.get("LOCAL_RANK", rank))
+    return torch.device("cuda", number) if processes > 1 else torch.device("cuda")
 
 
 def _named_device(device: str) -> torch.device:
@@ -208,7 +208,8 @@ class NeuralEstimator(SurvivalEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "history_")
 
-    def _check_fitted(self) -> None:
+    def check_fitted(self) -> None:
+        """Raise a NotFittedError unless ``fit`` was completed."""
         if not self.__sklearn_is_fitted__():
             raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 
@@ -281,7 +282,7 @@ class NeuralEstimator(SurvivalEstimator):
         path : path
             Where to write; an existing file is replaced by a complete new one.
         """
-        self._check_fitted()
+        self.check_fitted()
         tensors = {
             f"{i}.{name}": value
             for i, net in enumerate(self._networks())

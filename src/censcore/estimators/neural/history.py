@@ -26,6 +26,11 @@ class Epoch:
         That of the last step.
     best : bool
         Whether the validation loss is the smallest so far.
+
+    Examples
+    --------
+    >>> Epoch(epoch=0, train_loss=1.5, validation_loss=None, learning_rate=0.01, best=True).train_loss
+    1.5
     """
 
     epoch: int

@@ -201,7 +201,7 @@ class LikelihoodEstimator(NeuralEstimator):
         Distribution
             One joint distribution per subject, in closed form; a distribution of one time if y was (n,).
         """
-        self._check_fitted()
+        self.check_fitted()
         X = self._check_X(X, None, reset=False)
         network = self._network.cpu().eval()
         distribution = self._distribution(network(self._standardised(X)[:]).double(), self._unit).like(

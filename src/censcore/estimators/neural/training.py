@@ -421,19 +421,31 @@ def _average(averaged: nn.Module, network: nn.Module, decay: float | None, step:
 
 
 def mix_seed(seed: int, part: int) -> int:
-    """A seed for the noise of one part of a run, from the seed of the whole and the number of the part."""
+    """A seed for the noise of one part of a run, from the seed of the whole and the number of the part.
+
+    >>> mix_seed(1, 0) == mix_seed(1, 0), mix_seed(1, 0) == mix_seed(1, 1)
+    (True, False)
+    """
     return int(np.random.SeedSequence([seed, part + 1]).generate_state(1, np.uint64)[0] >> 1)
 
 
 def rank_and_processes() -> tuple[int, int]:
-    """The number of this process and the number of processes; (0, 1) without a process group."""
+    """The number of this process and the number of processes; (0, 1) without a process group.
+
+    >>> rank_and_processes()
+    (0, 1)
+    """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     return 0, 1
 
 
 def same_everywhere(number: int) -> int:
-    """The number of the first process, in every process."""
+    """The number of the first process, in every process.
+
+    >>> same_everywhere(7)
+    7
+    """
     if rank_and_processes()[1] == 1:
         return number
     shared = [number]
