@@ -12,9 +12,9 @@ __all__ = ["write_atomically"]
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path:
     """Write a file in one piece: a reader sees the old content or the new, never a part.
 
-    The content goes to a file of its own in the same folder, is flushed to the disk and takes the place of
-    ``path`` in one step. Several processes may write the same path; the last of them wins. A process that is
-    killed leaves ``path`` as it was.
+    The content goes to a temporary file in the same folder, is flushed to the disk and replaces ``path`` in
+    one step. Several processes may write the same path; the last of them wins. A process that is killed
+    leaves ``path`` as it was.
 
     Parameters
     ----------

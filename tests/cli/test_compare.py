@@ -195,3 +195,10 @@ def test_strata_belong_to_kaplan_meier(files):
             "score", files / "test.csv", "--time", "days", "--event", "died", "--censoring", "cox",
             "--stratify", "sex",
         )  # fmt: skip
+
+
+def test_losses_as_parquet(files):
+    pytest.importorskip("pyarrow")
+    out = files / "losses.parquet"
+    run("score", files / "test.csv", "--time", "days", "--event", "died", "--out", out)
+    assert list(pd.read_parquet(out)) == ["exact__crps", "quantiles__crps", "draws__crps"]

@@ -18,7 +18,7 @@ class Split:
 
 @pytest.fixture(scope="session")
 def split() -> Split:
-    """Three forecasts of 300 rows, fitted to 300 others."""
+    """Three forecasts of 300 subjects, fitted to 300 others."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(600, 2))
     T, C = rng.weibull(1.5, 600) * np.exp(0.7 * x[:, 0]), rng.uniform(0, 3, 600)

@@ -79,7 +79,10 @@ def test_a_comparison_is_equal_to_itself_alone(split):
     assert comparison == comparison
     assert (comparison == copy.copy(comparison)) is False
     assert (comparison == "text") is False
-    assert comparison.resolved_censoring == comparison.resolved_censoring
+    for part in (comparison.resolved_censoring, comparison.losses, comparison.means, comparison.subsets[0]):
+        assert (part == copy.copy(part)) is False
+    estimate = comparison.estimate("cox", "crps")
+    assert (estimate == copy.copy(estimate)) is False
 
 
 def test_a_write_that_fails_leaves_the_old_file(split, tmp_path, monkeypatch):

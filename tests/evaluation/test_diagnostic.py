@@ -103,7 +103,7 @@ def test_without_events_there_are_no_weights():
 def test_heavy_weights_are_warned_about():
     y = cs.RightCensored(np.linspace(0.1, 4.9, 50), np.ones(50))
     found = cs.censoring_diagnostic(y, cs.Uniform(0.0, 5.0))
-    assert any("One event stands for 50 subjects" in warning for warning in found.warnings)
+    assert any("One event has the weight of 50 subjects" in warning for warning in found.warnings)
     assert found.safe_horizon == pytest.approx(4.5)
 
 

@@ -175,7 +175,7 @@ def test_labels_name_shared_subjects_where_ties_hide_them():
     pd.testing.assert_frame_equal(numbers(labelled), inside, rtol=1e-9)
 
 
-def test_units_join_groups_and_pairs():
+def test_clusters_join_groups_and_pairs():
     codes = common_codes(["a", "b", "b", "c"], ["b", "z", "a", "z"], 4)
     np.testing.assert_array_equal(codes, [1, 3, 0, 3])
     pairs = np.array([[3, 1]])

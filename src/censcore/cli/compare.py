@@ -1,4 +1,4 @@
-"""``censcore compare``: forecasts in a file, judged by every score."""
+"""``censcore compare``: forecasts in a file, compared by every score."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from censcore.cli.options import (
     Stratify,
     Time,
     Times,
-    censoring_of,
-    covariates_of,
     horizon_of,
     numbers,
-    training_subjects,
+    read_inputs,
     words,
 )
-from censcore.cli.predictions import COLUMNS_HELP, column, forecasts_of, outcome_of, read_table
+from censcore.cli.predictions import COLUMNS_HELP, column
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 
 __all__ = ["compare"]
@@ -73,24 +71,27 @@ def compare(
     weights: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
     interpolation: Interpolation = "step",
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the numbers for machines.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> None:
     """Compare forecasts by proper scores: means, intervals and paired differences."""
-    frame = read_table(predictions)
+    inputs = read_inputs(
+        predictions, time, event, train=train, censoring=censoring, covariates=covariates,
+        stratify=stratify, censoring_time=censoring_time, interpolation=interpolation,
+    )  # fmt: skip
     found = cs.compare(
-        forecasts_of(frame, interpolation, (time, event)),
-        outcome_of(frame, time, event, censoring_time),
-        censoring_of(censoring, stratify, censoring_time is not None),
-        X=covariates_of(frame, words(covariates), stratify),
-        train=training_subjects(train, time, event, covariates, stratify),
+        inputs.forecasts,
+        inputs.y,
+        inputs.censoring,
+        X=inputs.X,
+        train=inputs.train,
         reference=None if reference == "none" else reference,
         horizon=horizon_of(horizon),
         times=numbers(times, "--times"),
         levels=numbers(levels, "--levels"),
-        by={name: column(frame, name, "--by").astype(str) for name in words(by)} or None,
-        groups=None if groups is None else column(frame, groups, "--groups"),
-        sample_weight=None if weights is None else column(frame, weights, "--weights"),
+        by={name: column(inputs.frame, name, "--by").astype(str) for name in words(by)} or None,
+        groups=None if groups is None else column(inputs.frame, groups, "--groups"),
+        sample_weight=None if weights is None else column(inputs.frame, weights, "--weights"),
         progress=not quiet,
         scores=DEFAULT_SCORES if scores is None else words(scores),
     )

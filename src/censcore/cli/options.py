@@ -1,19 +1,20 @@
-"""Options that several commands share, and what they stand for."""
+"""Options that several commands share, and how they are read."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from censcore.cli.predictions import outcome_of, read_table
+from censcore.cli.predictions import forecasts_of, outcome_of, read_table
 from censcore.estimators.by_name import CENSORING_ESTIMATORS, censoring_estimator
 from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from censcore.distributions import Distribution
     from censcore.estimators import Censoring
     from censcore.outcomes import RightCensored
 
@@ -28,10 +29,12 @@ __all__ = [
     "Stratify",
     "Time",
     "Times",
+    "Inputs",
     "censoring_of",
     "covariates_of",
     "horizon_of",
     "numbers",
+    "read_inputs",
     "training_subjects",
     "words",
 ]
@@ -112,3 +115,38 @@ def training_subjects(
         return None
     frame = read_table(train)
     return covariates_of(frame, words(covariates), stratify), outcome_of(frame, time, event)
+
+
+class Inputs(NamedTuple):
+    """The table of predictions, and what it gives to a comparison."""
+
+    frame: pd.DataFrame
+    forecasts: dict[str, Distribution]
+    y: RightCensored
+    censoring: Censoring | None
+    X: pd.DataFrame | None
+    train: tuple[pd.DataFrame | None, RightCensored] | None
+
+
+def read_inputs(
+    predictions: Path,
+    time: str,
+    event: str,
+    *,
+    train: Path | None,
+    censoring: str,
+    covariates: str | None,
+    stratify: str | None,
+    censoring_time: str | None,
+    interpolation: str,
+) -> Inputs:
+    """Read the files that the options name."""
+    frame = read_table(predictions)
+    return Inputs(
+        frame,
+        forecasts_of(frame, interpolation, (time, event)),
+        outcome_of(frame, time, event, censoring_time),
+        censoring_of(censoring, stratify, censoring_time is not None),
+        covariates_of(frame, words(covariates), stratify),
+        training_subjects(train, time, event, covariates, stratify),
+    )

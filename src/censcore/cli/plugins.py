@@ -47,7 +47,7 @@ class Commands(TyperGroup):
         return next((_command_of(found) for found in entry_points(group=GROUP, name=cmd_name)), None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that the words name; one of a package that is missing is told where to find."""
+        """The command that the words name; the error for a missing package tells where to find it."""
         if args[0] in ELSEWHERE and self.get_command(ctx, args[0]) is None:
             ctx.fail(f"No such command {args[0]!r}. {ELSEWHERE[args[0]]}")
         return super().resolve_command(ctx, args)

@@ -119,7 +119,7 @@ def _distribution(
     if len(kinds) > 1:
         raise InvalidInputError(
             f"Model {model!r} has columns of several kinds ({', '.join(sorted(kinds))}); give it one "
-            "kind, or each kind a name of its own."
+            "kind, or each kind another name."
         )
     (kind,) = kinds
     columns = sorted(columns, key=lambda part: part.number)

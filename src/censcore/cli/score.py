@@ -20,15 +20,14 @@ from censcore.cli.options import (
     Stratify,
     Time,
     Times,
-    censoring_of,
-    covariates_of,
     horizon_of,
     numbers,
-    training_subjects,
+    read_inputs,
     words,
 )
-from censcore.cli.predictions import COLUMNS_HELP, forecasts_of, outcome_of, read_table
+from censcore.cli.predictions import COLUMNS_HELP
 from censcore.exceptions import InvalidInputError
+from censcore.files import write_atomically
 
 __all__ = ["score"]
 
@@ -65,13 +64,16 @@ def score(
     """Write one loss per subject, model and score: columns MODEL__SCORE, or MODEL__SCORE@NUMBER."""
     import pandas as pd
 
-    frame = read_table(predictions)
+    inputs = read_inputs(
+        predictions, time, event, train=train, censoring=censoring, covariates=covariates,
+        stratify=stratify, censoring_time=censoring_time, interpolation=interpolation,
+    )  # fmt: skip
     found = cs.compare(
-        forecasts_of(frame, interpolation, (time, event)),
-        outcome_of(frame, time, event, censoring_time),
-        censoring_of(censoring, stratify, censoring_time is not None),
-        X=covariates_of(frame, words(covariates), stratify),
-        train=training_subjects(train, time, event, covariates, stratify),
+        inputs.forecasts,
+        inputs.y,
+        inputs.censoring,
+        X=inputs.X,
+        train=inputs.train,
         scores=words(scores),
         times=numbers(times, "--times"),
         levels=numbers(levels, "--levels"),
@@ -102,9 +104,9 @@ def _columns(found: cs.Comparison) -> dict[str, Any]:
 
 def _write(losses: Any, out: Path) -> None:
     if out.suffix.lower() in (".parquet", ".pq"):
-        losses.to_parquet(out, index=False)
+        write_atomically(out, losses.to_parquet(index=False))
     elif out.suffix.lower() == ".csv":
-        losses.to_csv(out, index=False)
+        write_atomically(out, losses.to_csv(index=False))
     else:
         raise InvalidInputError(f"--out must end in .csv or .parquet; got {out}.")
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pair_statistics import (
@@ -19,19 +17,19 @@ from censcore.evaluation.pair_statistics import (
     share_of_pairs,
 )
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["CasesAndControls", "cases_and_controls", "dynamic_auc", "dynamic_auc_estimate"]
 
 
 def dynamic_auc(
-    y: Any,
-    risk: Any,
+    y: OutcomeLike,
+    risk: Array,
     censoring: Distribution,
-    times: Any,
+    times: Array,
     *,
     horizon: float | None = None,
-    sample_weight: Any = None,
+    sample_weight: Array | None = None,
 ) -> np.ndarray:
     r"""Cumulative/dynamic AUC: P(risk of a case > risk of a control) at each time t, ties counting one half.
 
@@ -95,14 +93,14 @@ def dynamic_auc(
 
 
 def dynamic_auc_estimate(
-    y: Any,
-    risk: Any,
+    y: OutcomeLike,
+    risk: Array,
     censoring: Distribution,
-    times: Any,
+    times: Array,
     *,
     horizon: float | None = None,
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
 ) -> Estimate:
     """:func:`dynamic_auc` with its standard error, for any risk score.
 
@@ -139,7 +137,7 @@ def dynamic_auc_estimate(
     )
 
 
-def _check_times(times: Any, horizon: float | None) -> np.ndarray:
+def _check_times(times: Array, horizon: float | None) -> np.ndarray:
     values = np.atleast_1d(to_numpy(times).astype(np.float64))
     if values.ndim != 1 or not (np.isfinite(values) & (values >= 0)).all():
         raise InvalidInputError(f"times: got {values.tolist()}, expected finite, non-negative times, (q,).")

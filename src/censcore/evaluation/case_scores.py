@@ -1,9 +1,9 @@
 r"""What a comparison adds to the registry of scores: losses of a case, and how means move with C.
 
-Every score here is an integral over times s of what it pays for s, weighted by :math:`G_i(s)/G_i(y_i-)` for
-events and by 1 for subjects still followed (divided by :math:`G_i(s)` on the ipcw scale). If the hazard of C
-at time u is a little larger, everything that lies beyond u weighs less. So the derivative of a mean loss with
-respect to :math:`\log\{1-d\Lambda_C(u)\}`, moved for all subjects at once, is
+Every score here is an integral over times s. Its integrand is weighted by :math:`G_i(s)/G_i(y_i-)` after an
+event and by 1 while the subject is followed (both divided by :math:`G_i(s)` on the ipcw scale). A larger
+hazard of C at time u reduces the weight of everything beyond u. So the derivative of a mean loss with respect
+to :math:`\log\{1-d\Lambda_C(u)\}`, changed for all subjects at once, is
 
 .. math::
     A(u)=\sum_{i:\,y_i\le u}w_i\{\ell_i-\ell_i^{(u)}\}\quad\text{(localized)},\qquad
@@ -39,7 +39,7 @@ STEP = 0.01  # by which the hazard in a block is changed, relative to itself
 CHUNK = 4096  # subjects at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """One forecast F of the outcomes y, the censoring distribution C, and where the forecast is scored.
 
@@ -171,7 +171,7 @@ class WithoutCensoring(CaseScore):
 
 
 class AtTimes(CaseScore):
-    """A score of F(tau): every loss is paid at the one time s = tau."""
+    """A score of F(tau), whose loss depends on C at the one time s = tau."""
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         return of_single_times(case, losses, weight, case.times, u, self.ipcw)
@@ -204,7 +204,7 @@ class Integrated(CaseScore):
 
 
 class Pinball(CaseScore):
-    """An event pays for the area under G between y and the quantile, as a share of G(y-)."""
+    """The loss of an event holds the area under G between y and the quantile, divided by G(y-)."""
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         knots = u if len(u) <= KNOTS else u[np.linspace(0, len(u) - 1, KNOTS).astype(np.intp)]

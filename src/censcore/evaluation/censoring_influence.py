@@ -1,7 +1,7 @@
-r"""What mean scores owe to the estimation of the censoring distribution, subject by subject.
+r"""The influence of each training subject on mean scores, through the estimated censoring distribution.
 
-An estimator of the censoring distribution has an influence function if it can say how much each training
-subject moves a function of its estimate, given the function's derivative: ``influence`` of
+An estimator of the censoring distribution has an influence function if it knows how much each training
+subject moves a function of its estimate, given the derivative of the function: ``influence`` of
 :class:`~censcore.KaplanMeier` and :class:`~censcore.CoxRegression`. A :class:`Part` is such an estimator,
 fitted, together with the scored subjects that it serves; out-of-fold distributions have one part per fold.
 """
@@ -23,13 +23,13 @@ __all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influenc
 
 
 class Differentiable(Protocol):
-    """What a part asks of a score, or of another statistic that depends on the censoring distribution."""
+    """A score, or another statistic, with a derivative with respect to the censoring distribution."""
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u) for each column of weights (n, m), (m, J, q)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part(ABC):
     """Scored subjects, and the fitted estimator that their censoring distribution comes from.
 
@@ -50,14 +50,14 @@ class Part(ABC):
     def influence(
         self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
-        """What mean losses owe to each training subject, (training, m, q), for weights (n, m) of all n."""
+        """Influence of each training subject on mean losses, (training, m, q), for weights (n, m)."""
 
 
 def _restricted(case: Case, subjects: np.ndarray, C: Distribution) -> Case:
     return replace(case if len(subjects) == len(case.y) else case.take(subjects), C=C)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KaplanMeierPart(Part):
     """One Kaplan-Meier curve, or one per stratum; all subjects of a stratum share a curve."""
 
@@ -92,7 +92,7 @@ class KaplanMeierPart(Part):
         return xi.reshape(len(xi), weight.shape[1], losses.shape[1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CoxPart(Part):
     r"""A Cox regression: :math:`\log G_i(t)=r_i\sum_{u\le t}a_u`, :math:`r_i=e^{(x_i-\bar x)^\top\gamma}`.
 
@@ -142,8 +142,8 @@ _PARTS: dict[type, type[Part]] = {KaplanMeier: KaplanMeierPart, CoxRegression: C
 def part_of(censoring: Censoring, X: Any, subjects: np.ndarray, training: np.ndarray) -> Part:
     """The part of a fitted ``Censoring`` for scored subjects with covariates X.
 
-    ``training`` are the numbers of the subjects it was fitted to; those with an event at time zero say
-    nothing of C and are left out.
+    ``training`` are the numbers of the subjects it was fitted to; those with an event at time zero carry
+    no information on C and are left out.
     """
     estimator = censoring.estimators_[0]
     return _PARTS[type(estimator)](subjects, training[censoring.subjects_[0]], estimator, X)

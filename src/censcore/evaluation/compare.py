@@ -1,15 +1,15 @@
-"""The question of every comparison: which forecast is better, by how much, and is it noise."""
+"""Compare forecasts: which is better, by how much, and is the difference more than noise."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import Array, is_torch, to_numpy
 from censcore._validation import check_levels
 from censcore.distributions import Distribution
 from censcore.estimators import KaplanMeier, as_forecast
@@ -22,7 +22,7 @@ from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.resolved_censoring import check_joint, resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["compare"]
 
@@ -33,21 +33,21 @@ KAPLAN_MEIER = "kaplan-meier"
 
 def compare(
     forecasts: Mapping[str, Any],
-    y: Any,
-    censoring: Any = None,
+    y: OutcomeLike,
+    censoring: Distribution | BaseEstimator | None = None,
     *,
-    X: Any = None,
-    train: Any = None,
+    X: Array | None = None,
+    train: tuple[Array | None, OutcomeLike] | None = None,
     scores: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SCORES,
-    times: Any = None,
-    levels: Any = None,
-    reference: Any = KAPLAN_MEIER,
-    horizon: Any = "auto",
-    by: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    train_groups: Any = None,
-    train_weight: Any = None,
+    times: Array | None = None,
+    levels: Array | None = None,
+    reference: str | Distribution | BaseEstimator | None = KAPLAN_MEIER,
+    horizon: float | str = "auto",
+    by: str | Sequence[str] | Array | Mapping[str, Array] | None = None,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
+    train_groups: Array | None = None,
+    train_weight: Array | None = None,
     confidence: float = 0.95,
     discrimination: bool = True,
     refits: int = 60,
@@ -95,8 +95,8 @@ def compare(
         ``train`` there is no skill.
     horizon : "auto" or number
         End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for every subject and at
-        least ten subjects at risk; where C is known, the last follow-up time. ``notes`` say what it found,
-        and where a given horizon asks more of follow-up than that.
+        least ten subjects at risk; where C is known, the last follow-up time. ``notes`` report it,
+        and where a given horizon is longer than follow-up supports.
     by : name, array, dict of arrays, optional
         Subgroups: a column of X, labels, or several of them.
     sample_weight, train_weight : array, optional
@@ -130,6 +130,21 @@ def compare(
     subjects; that the folds share most of those is accounted for. For estimators without an influence
     function the bootstrap refits one distribution to all drawn subjects, which differs from out-of-fold
     distributions in the second order.
+
+    See Also
+    --------
+    censcore.censoring_diagnostic : How far the censoring distribution can be trusted.
+    censcore.scorer : The same scores for cross-validation.
+    censcore.mean_loss : A mean and its error where the censoring distribution is known.
+
+    References
+    ----------
+    .. [1] Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of
+       prognostic classification schemes for survival data. Statistics in Medicine 18, 2529-2545.
+    .. [2] Diebold, F. X. and Mariano, R. S. (1995). Comparing predictive accuracy. Journal of Business and
+       Economic Statistics 13, 253-263.
+    .. [3] Hothorn, T., Bretz, F. and Westfall, P. (2008). Simultaneous inference in general parametric
+       models. Biometrical Journal 50, 346-363.
 
     Examples
     --------
@@ -278,7 +293,7 @@ def make_cases(
     levels: Any,
     train: Subjects | None,
 ) -> dict[str, Case]:
-    """What every forecast is judged on, at times and levels that suit the data where none are given."""
+    """One case per forecast, with times and levels that suit the data where none are given."""
     sample = scored if train is None else train  # times chosen on scored subjects would fix their events
     if times is None:
         at = default_times(sample.y, horizon, sample.weight)

@@ -299,7 +299,18 @@ class Comparison:
         return html
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Settings, means, differences and notes for machines; missing and infinite numbers are strings."""
+        """Settings, means, differences and notes as JSON.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+            The document. Missing numbers are null, infinite ones the string "inf".
+        """
         import json
 
         document = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pair_statistics import (
@@ -20,7 +19,7 @@ from censcore.evaluation.pair_statistics import (
     share_of_pairs,
     sums_of_lower,
 )
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["comparable_pairs", "concordance", "concordance_estimate"]
 
@@ -29,12 +28,12 @@ FEW = 32  # groups up to which G is summed group by group
 
 
 def concordance(
-    y: Any,
-    risk: Any,
+    y: OutcomeLike,
+    risk: Array,
     censoring: Distribution | None = None,
     *,
     horizon: float | None = None,
-    sample_weight: Any = None,
+    sample_weight: Array | None = None,
 ) -> float:
     r"""Share of comparable pairs that the risk orders rightly, ties counting one half.
 
@@ -80,6 +79,9 @@ def concordance(
     Uno, Cai, Pencina, D'Agostino & Wei (2011). On the C-statistics for evaluating overall adequacy of risk
     prediction procedures with censored survival data. Statistics in Medicine 30, 1105-1117.
 
+    Harrell, Califf, Pryor, Lee & Rosati (1982). Evaluating the yield of medical tests. Journal of the
+    American Medical Association 247, 2543-2546.
+
     Gerds, Kattan, Schumacher & Yu (2013). Estimating a time-dependent concordance index for survival
     prediction models with covariate dependent censoring. Statistics in Medicine 32, 2173-2184.
 
@@ -101,13 +103,13 @@ def concordance(
 
 
 def concordance_estimate(
-    y: Any,
-    risk: Any,
+    y: OutcomeLike,
+    risk: Array,
     censoring: Distribution | None = None,
     *,
     horizon: float | None = None,
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
 ) -> Estimate:
     """:func:`concordance` with its standard error, for any risk score.
 

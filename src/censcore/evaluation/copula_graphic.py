@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore.distributions import Step
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import as_outcome
+from censcore.outcomes import OutcomeLike, as_outcome
 
 __all__ = ["COPULAS", "Curve", "Generator", "copula_graphic", "copula_graphic_curve", "generator"]
 
@@ -98,7 +97,7 @@ def generator(copula: str, tau: float) -> Generator:
     return _independence() if abs(tau) < WEAKEST else make(float(tau))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curve:
     """The copula-graphic estimate at the distinct times (J,), for R sets of weights."""
 
@@ -141,7 +140,7 @@ def copula_graphic_curve(
 
 
 def copula_graphic(
-    y: Any, copula: str = "frank", tau: float = 0.0, sample_weight: Any = None
+    y: OutcomeLike, copula: str = "frank", tau: float = 0.0, sample_weight: Array | None = None
 ) -> tuple[Step, Step]:
     r"""Copula-graphic estimate of the distributions of T and C that depend on each other.
 

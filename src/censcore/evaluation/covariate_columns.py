@@ -54,7 +54,7 @@ def read_columns(X: Any, weight: np.ndarray) -> Columns:
     """Numbers as their ranks, text as indicators of its levels; subjects have positive weights.
 
     Ranks make the test indifferent to outliers and to monotone transformations of a column. A missing number
-    gets the middle rank, and a column says that it is missing.
+    gets the middle rank, and one more column marks it as missing.
     """
     n = len(weight)
     columns = Columns(weight)
@@ -76,8 +76,8 @@ def read_columns(X: Any, weight: np.ndarray) -> Columns:
             columns.add(gone.astype(np.float64), f"{name} is missing", source)
     if missing_in:
         columns.notes.append(
-            f"{int(missing.sum())} subjects have missing values ({_some(missing_in)}): the middle rank "
-            "stands for them, and whether a value is missing is tested too"
+            f"{int(missing.sum())} subjects have missing values ({_some(missing_in)}): they get the "
+            "middle rank, and whether a value is missing is tested too"
         )
     if constant:
         columns.notes.append(

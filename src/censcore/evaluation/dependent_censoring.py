@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._validation import check_positive
 from censcore.distributions import Univariate
 from censcore.evaluation.copula_graphic import Curve, Generator, copula_graphic_curve, generator
 from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.inference import separate_stream
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 from censcore.scores.areas import squared_cdf_area, squared_sf_area
 
 __all__ = ["dependent_censoring_sensitivity"]
@@ -26,22 +26,22 @@ CHUNK_NUMBERS = 4_000_000
 
 def dependent_censoring_sensitivity(
     forecasts: Mapping[str, Univariate],
-    y: Any,
+    y: OutcomeLike,
     *,
-    times: Any = None,
+    times: Array | None = None,
     horizon: float | None = None,
     tau: Sequence[float] = TAU,
     copula: str = "frank",
-    strata: Any = None,
+    strata: Array | None = None,
     replicates: int = 200,
-    groups: Any = None,
+    groups: Array | None = None,
     seed: int | None = 0,
 ) -> DependentCensoringSensitivity:
     r"""Brier scores of forecasts under an assumed dependence of T and C, over a range of Kendall's tau.
 
     Every score of this library takes C to be independent of T given the covariates, which no data can
     verify. Here T and C are joined by a survival copula with Kendall's tau, their distributions are
-    estimated by :func:`copula_graphic`, and an observation stands for as many as its chance to be seen says:
+    estimated by :func:`copula_graphic`, and each observation is weighted by the inverse of its probability:
 
     .. math::
         \frac{1\{y\le t,\delta=1\}}{P(C\ge y\mid T=y)}\,S(t)^2+\frac{1\{y>t\}}{P(C>t\mid T>t)}\,(1-S(t))^2
@@ -160,7 +160,7 @@ class _Stratum:
         self._areas: list[tuple[np.ndarray, np.ndarray]] = []
 
     def prepare(self, weights: np.ndarray) -> None:
-        r"""What no tau changes: :math:`\int F^2` summed over the living, :math:`\int_y^hS^2` per subject."""
+        r"""Parts without tau: :math:`\int F^2` summed over survivors, :math:`\int_y^hS^2` per subject."""
         if self.h is None:
             return
         starts, h = self.starts, self.h
@@ -181,7 +181,7 @@ class _Stratum:
 
     @property
     def starts(self) -> np.ndarray:
-        """Begins of the intervals within which nobody leaves: zero and all times below the horizon."""
+        """Starts of the intervals with a constant risk set: zero and all times below the horizon."""
         times = np.unique(self.time)
         return np.unique(np.append(0.0, times[times < self.h]))
 
@@ -252,7 +252,7 @@ def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -
 # ---- checks ----------------------------------------------------------------------------------------
 
 
-def _one_event_time(y: Any) -> RightCensored:
+def _one_event_time(y: OutcomeLike) -> RightCensored:
     y = as_outcome(y)
     if y.time.ndim != 1:
         raise InvalidInputError(
@@ -283,7 +283,7 @@ def _check_forecasts(forecasts: Mapping[str, Univariate], n: int) -> dict[str, U
     }
 
 
-def _check_times(times: Any, horizon: float | None) -> tuple[np.ndarray, float | None]:
+def _check_times(times: Array, horizon: float | None) -> tuple[np.ndarray, float | None]:
     if times is None and horizon is None:
         raise InvalidInputError("Pass times=..., horizon=... or both; got neither.")
     t = np.atleast_1d(np.asarray([] if times is None else times, dtype=float))

@@ -1,4 +1,4 @@
-"""How far can the censoring distribution be trusted? To be read before the scores."""
+"""How far the censoring distribution can be trusted."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.evaluation.covariate_test import CensoringTest, covariates_predict
 from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError
-from censcore.outcomes import as_outcome
+from censcore.outcomes import OutcomeLike, as_outcome
 from censcore.scores.inputs import check_horizon, known_censoring
 
 __all__ = ["CensoringDiagnostic", "CensoringTest", "censoring_diagnostic"]
@@ -24,14 +24,14 @@ ALARM = 0.01  # p-value of the test of covariates below which there is a warning
 
 @dataclass(frozen=True)
 class CensoringDiagnostic:
-    """What the censoring distribution asks of the data.
+    """How the censoring distribution weights the data.
 
     Attributes
     ----------
     subjects, events, censored : int
         Counts of all subjects.
     horizon : float
-        Up to which the rest is said.
+        Time up to which the rest is computed.
     support : float
         Largest time that the censoring distribution of every subject supports.
     safe_horizon : float
@@ -72,7 +72,7 @@ class CensoringDiagnostic:
 
     @property
     def warnings(self) -> list[str]:
-        """What should make a reader hesitate; empty if nothing does."""
+        """Reasons to doubt the scores; empty if there are none."""
         found = []
         test = self.covariates
         if test is not None and test.p_value < ALARM and not self.conditional:
@@ -83,7 +83,7 @@ class CensoringDiagnostic:
             )
         if self.events_in and self.weights["largest"] > 1 / SAFE_SHARE:
             found.append(
-                f"One event stands for {self.weights['largest']:.3g} subjects. Late times rest on few "
+                f"One event has the weight of {self.weights['largest']:.3g} subjects. Late times rest on few "
                 f"events; a horizon of {self.safe_horizon:.4g} keeps every weight at or below "
                 f"{1 / SAFE_SHARE:g}."
             )
@@ -92,7 +92,7 @@ class CensoringDiagnostic:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it for machines."""
+        """All numbers and warnings as a dictionary."""
         return asdict(self) | {"warnings": self.warnings}
 
     def lines(self) -> list[tuple[str, str]]:
@@ -135,13 +135,13 @@ def _remedy(test: CensoringTest) -> str:
 
 
 def censoring_diagnostic(
-    y: Any,
+    y: OutcomeLike,
     censoring: Distribution | None = None,
-    X: Any = None,
+    X: Array | None = None,
     *,
     horizon: float | None = None,
-    sample_weight: Any = None,
-    groups: Any = None,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
     seed: int = 0,
 ) -> CensoringDiagnostic:
     """How much weight the censoring distribution puts where, how far it reaches, and whether X predicts C.
@@ -168,7 +168,7 @@ def censoring_diagnostic(
     Returns
     -------
     CensoringDiagnostic
-        Its ``warnings`` say what should make one hesitate.
+        Its ``warnings`` are reasons to doubt the scores.
 
     Examples
     --------

@@ -86,7 +86,7 @@ class DynamicAUC(Measure):
         return cases_and_controls(case.y, risk, case.C, self.at_time, subjects=subjects)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Discrimination:
     """Estimates by subset, model and measure, and why others are not available."""
 
@@ -150,7 +150,7 @@ def _estimate(
     return Estimate(np.array([statistic.value]), influence)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Moved:
     """The derivative of a pair statistic, for subjects that are known by their numbers."""
 

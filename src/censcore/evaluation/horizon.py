@@ -21,7 +21,7 @@ def follow_up_end(C: Distribution, *times: np.ndarray) -> float:
 
     .. math:: h=\sup\{t:\min_i P(C_i\ge t)\ge 0.1,\ \sum_i 1\{Y_i\ge t\}\ge\min(10,\lceil n/5\rceil)\}
 
-    The first condition bounds the inverse-probability weights by 10. The second asks for enough subjects at
+    The first condition bounds the inverse-probability weights by 10. The second requires enough subjects at
     risk in every one of the samples, the scored subjects and those that the censoring distribution was
     estimated from: beyond it a Kaplan-Meier curve rests on a handful of subjects and its normal approximation
     fails. Neither is needed where C is known for every subject (``PointMass``), since nothing is divided by
@@ -126,7 +126,7 @@ def _too_far(
     smallest = float(to_numpy(censoring.distribution.marginal(0).sf_left(end)).min())
     at_risk = min(int((time >= end).sum()) for time in times)
     return (
-        f"horizon {end:.6g} asks much of follow-up: the smallest P(C >= horizon) is {smallest:.2g} and "
+        f"horizon {end:.6g} is long for this follow-up: the smallest P(C >= horizon) is {smallest:.2g} and "
         f"{at_risk} subjects are at risk there, so that standard errors may be too small. "
         f"horizon='auto' is {supported:.6g}."
     )

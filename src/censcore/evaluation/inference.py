@@ -70,7 +70,7 @@ SMALLEST_P = 1e-16  # no approximation to a tail resolves less; smaller p-values
 ROUNDING = 1e-12  # relative to the value: a standard error below it is rounding, not spread
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimate:
     """An estimate and the vector whose sum of squares is its variance.
 
@@ -262,7 +262,12 @@ def hall_inverse(x: np.ndarray, gamma: np.ndarray) -> np.ndarray:
 
 
 def effective_number(weight: np.ndarray, groups: np.ndarray | None = None) -> float:
-    r"""Kish's effective number :math:`(\sum w)^2/\sum w^2` of subjects, or of groups by their weight."""
+    r"""Kish's effective number :math:`(\sum w)^2/\sum w^2` of subjects, or of groups by their weight.
+
+    References
+    ----------
+    .. [1] Kish, L. (1965). Survey Sampling. Wiley.
+    """
     total = weight if groups is None else np.bincount(groups, weight)
     if not total.any():
         return 0.0
@@ -280,7 +285,7 @@ def separate_stream(seed: int | None) -> np.random.Generator:
 
 
 def _minus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):  # infinity minus infinity is unknown, and says so
+    with np.errstate(invalid="ignore"):  # infinity minus infinity is NaN
         return a - b
 
 
@@ -307,7 +312,7 @@ def group_codes(groups: Any, n: int) -> np.ndarray | None:
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Adjusted:
     """p-values of a family, and the confidence of each interval with which all hold together."""
 
@@ -322,6 +327,13 @@ def adjust(estimates: Sequence[Estimate], method: str, confidence: float, seed: 
     influences: every p-value is turned into the normal quantile that belongs to it, so that statistics with
     different degrees of freedom are comparable, and is compared with the largest of jointly normal ones.
     ``"holm"`` needs no joint distribution and is a little more cautious; ``"none"`` leaves each alone.
+
+    References
+    ----------
+    .. [1] Hothorn, T., Bretz, F. and Westfall, P. (2008). Simultaneous inference in general parametric
+       models. Biometrical Journal 50, 346-363.
+    .. [2] Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of
+       Statistics 6, 65-70.
     """
     p = np.array([estimate.p_value[0] for estimate in estimates])
     family = int((~np.isnan(p)).sum())

@@ -15,7 +15,7 @@ from censcore.exceptions import NoDensityError, PositivityError
 __all__ = ["Losses", "Means", "Subset", "estimate_means", "score_all"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subset:
     """Subjects that are averaged over: weights (n,) that sum to one, zero for the others."""
 
@@ -24,7 +24,7 @@ class Subset:
     weight: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Losses:
     """Losses (n, q) by model and score name; missing where a score is not available."""
 
@@ -41,7 +41,7 @@ class Losses:
         return [f"{reason} Not available for {', '.join(models)}." for reason, models in by_reason.items()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Means:
     """Means with their influences, by subset number, model and score name."""
 

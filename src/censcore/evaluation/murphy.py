@@ -81,7 +81,7 @@ ELEMENTARY = ScoreInfo(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Elementary(CaseScore):
     """:func:`elementary_score` of F(time) in a comparison, one column per threshold."""
 

@@ -101,7 +101,7 @@ def table(
 
 
 def image(figure: Figure, alternative: str) -> str:
-    """A figure inside the page; ``alternative`` says what it shows to those who do not see it."""
+    """A figure inside the page; ``alternative`` describes it for screen readers."""
     return f"<img alt='{escape(alternative, quote=True)}' src='{image_source(figure)}'>"
 
 

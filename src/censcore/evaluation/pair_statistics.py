@@ -66,7 +66,7 @@ class Pairs(ABC):
         return self.over_later(later), self.over_earlier(earlier)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairStatistic:
     r"""A share of pairs.
 
@@ -219,10 +219,10 @@ def check_horizon(horizon: Any) -> float:
 
 
 def positivity_error(at: float, what: str, subjects: np.ndarray, end: float) -> PositivityError:
-    """Pairs that can never be seen, so that no weight can stand for them."""
+    """The error for pairs that can never be observed, so that no weight can represent them."""
     return PositivityError(
         f"The censoring distribution gives {name_rows(subjects)} no chance to be followed up to {what} "
-        f"{at:g}, so that no weight can stand for them. Pass a horizon (or times) below {end:g}.",
+        f"{at:g}, so that no weight can represent them. Pass a horizon (or times) below {end:g}.",
         rows=subjects.tolist(),
         horizon=end,
     )

@@ -30,7 +30,7 @@ __all__ = ["PLOTS"]
 COLOURS = ["#0f766e", "#c2410c", "#4338ca", "#be185d", "#0369a1", "#4d7c0f", "#7e22ce"]
 DASHES: list[Any] = ["-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1))]
 POINTS = 60  # of a curve
-NOWHERE = -1.0  # stands for the time or level of a score that has none
+NOWHERE = -1.0  # in place of the time or level of a score without any
 WIDTH, HEIGHT = 6.0, 4.0  # inches: readable on a phone
 
 
@@ -55,13 +55,13 @@ def _curves(
     x: np.ndarray,
     curves: dict[str, Estimate],
     marker: str = "",
-    told: np.ndarray | bool = True,
+    known: np.ndarray | bool = True,
 ) -> None:
-    """Means with pointwise bands where these can be ``told``, and a legend above the axes."""
+    """Means with pointwise bands where these are ``known``, and a legend above the axes."""
     for model, curve in curves.items():
         look = _looks(comparison)[model]
         low, high = curve.interval(comparison.confidence)
-        axes.fill_between(x, low, high, where=told & curve.varies, color=look["color"], alpha=0.12, lw=0)
+        axes.fill_between(x, low, high, where=known & curve.varies, color=look["color"], alpha=0.12, lw=0)
         axes.plot(x, curve.value, lw=2, label=model, marker=marker, ms=4, **look)
     _legend(axes, len(curves))
 
@@ -80,7 +80,7 @@ def _level(comparison: Comparison) -> str:
 
 
 def plot_brier(comparison: Comparison, scale: str = "localized") -> Figure:
-    """Brier score over time, with pointwise bands where at least five events tell how wide they are."""
+    """Brier score over time, with pointwise bands where there are at least five effective events."""
     of_scale = {
         score.info.scale: score for score in CASE_SCORES.values() if score.info.function is brier_score
     }
@@ -93,8 +93,8 @@ def plot_brier(comparison: Comparison, scale: str = "localized") -> Figure:
     with styled(grid=True):
         figure = new_figure(WIDTH, HEIGHT)
         axes = figure.subplots()
-        told = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
-        _curves(axes, comparison, x, comparison.curve(score, times=x), told=told)
+        known = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
+        _curves(axes, comparison, x, comparison.curve(score, times=x), known=known)
         axes.set(xlabel="time", ylabel=score.title, xlim=(0, last))
         axes.set_ylim(bottom=0)
         return _titled(figure, f"Brier score over time, {_level(comparison)} bands")
@@ -221,7 +221,7 @@ def _line(title: str, axis: str, at: float) -> str:
 
 
 def plot_censoring(comparison: Comparison) -> Figure:
-    """The censoring distribution over time, and what one event stands for."""
+    """The censoring distribution over time, and the weights of the events."""
     G, y, h = comparison.resolved_censoring.distribution.marginal(0), comparison.outcome, comparison.horizon
     x = np.linspace(0, h, 300)
     some = G if len(G) == 1 else G.take(np.linspace(0, len(G) - 1, min(len(G), 500)).astype(int))

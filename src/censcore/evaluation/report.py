@@ -20,7 +20,7 @@ __all__ = ["page"]
 CAPTIONS = {
     "brier": "How far each forecast of “the event happens by t” is off, over time. Lower is better.",
     "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
-    "differences": "Differences from the reference on the same subjects; an interval without zero is no noise.",
+    "differences": "Differences from the reference on the same subjects. Noise explains intervals with zero.",
     "murphy": "A forecast that is lowest at every threshold is best by every proper score of this time.",
     "calibration": "Bars of equal height mean that predicted probabilities hold on average.",
     "censoring": "How long subjects are followed, and how many subjects each event represents.",
@@ -41,7 +41,7 @@ def page(comparison: Comparison, title: str) -> str:
             _pictures(comparison),
             _subgroups(comparison),
             "<h2 id='censoring'>Can the censoring distribution be trusted?</h2>",
-            _pairs("What the censoring distribution asks of the data.", comparison.censoring.lines()),
+            _pairs("How the censoring distribution weights the data.", comparison.censoring.lines()),
             "<h2 id='settings'>Settings</h2>",
             _pairs("Everything that was decided, by the caller or by default.", _settings(comparison)),
             _notes(comparison),
@@ -105,12 +105,12 @@ def _score_table(comparison: Comparison) -> str:
     rows = []
     for name, cells in lines_of(comparison):
         rows.append([escape(name), *(_scored(cell) for cell in cells)])
-    told = (
+    words = (
         "Lower is better; the best is bold and marked ★. Lines with * (concordance, AUC) are descriptive, "
         "not proper, and there higher is better."
     )
     caption = "Mean loss ± standard error"
-    return f"<p>{told}</p>" + _table("Scores", caption, ["score", *map(escape, comparison.models)], rows)
+    return f"<p>{words}</p>" + _table("Scores", caption, ["score", *map(escape, comparison.models)], rows)
 
 
 def _scored(cell: str) -> str:
@@ -141,14 +141,15 @@ def _difference_table(comparison: Comparison) -> str:
         "p",
         "adjusted p",
     ]
-    told = (
+    words = (
         "Negative favours the first forecast. Intervals and adjusted p-values hold for all pairs of a line "
         "together."
     )
     caption = "Paired differences of mean losses"
+    shown = _table("Differences", caption, head, rows, 2)
     return (
         "<details><summary>All paired differences, with intervals and p-values "
-        f"({len(rows)} lines)</summary><p>{told}</p>{_table('Differences', caption, head, rows, 2)}</details>"
+        f"({len(rows)} lines)</summary><p>{words}</p>{shown}</details>"
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass, Step
@@ -67,7 +67,7 @@ class ResolvedCensoring:
 
 
 def resolve_censoring(
-    censoring: Any,
+    censoring: Distribution | BaseEstimator | None,
     y: RightCensored,
     X: Any,
     train: Subjects | None,

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from censcore._arrays import Array
 from censcore.estimators.covariates import check_weights
 from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, named_scores
 from censcore.evaluation.with_censoring import WithCensoring
 from censcore.exceptions import InvalidTypeError
+from censcore.outcomes import OutcomeLike
 
 __all__ = ["scorer", "scorers"]
 
 
 def scorer(
-    score: str | Mapping[str, Any] = "crps", *, times: Any = None, levels: Any = (0.1, 0.25, 0.5)
+    score: str | Mapping[str, Any] = "crps", *, times: Array | None = None, levels: Array = (0.1, 0.25, 0.5)
 ) -> Scorer:
     """A scorer for ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``.
 
@@ -37,6 +39,11 @@ def scorer(
     callable
         ``(estimator, X, y, sample_weight=None) -> float``, minus the weighted mean loss, since scikit-learn
         maximises.
+
+    See Also
+    --------
+    censcore.WithCensoring : The estimator that this scorer needs.
+    censcore.compare : Comparisons with standard errors.
 
     Examples
     --------
@@ -60,10 +67,26 @@ def scorer(
 def scorers(
     scores: Iterable[str] | Mapping[str, Any] = DEFAULT_SCORES,
     *,
-    times: Any = None,
-    levels: Any = (0.1, 0.25, 0.5),
+    times: Array | None = None,
+    levels: Array = (0.1, 0.25, 0.5),
 ) -> dict[str, Any]:
     """Several scorers for ``cross_validate``, and with them the horizon that each fold used.
+
+    Parameters
+    ----------
+    scores : names, or dict of functions
+        As in :func:`compare`; all scores by default.
+    times, levels : array, optional
+        As in :func:`scorer`.
+
+    Returns
+    -------
+    dict
+        Name -> scorer, and ``"horizon"``, which is no score.
+
+    See Also
+    --------
+    censcore.WithCensoring : The estimator that these scorers need.
 
     Examples
     --------
@@ -82,20 +105,24 @@ def scorers(
     }
 
 
-def horizon_of(estimator: WithCensoring, X: Any, y: Any, sample_weight: Any = None) -> float:
+def horizon_of(
+    estimator: WithCensoring, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None
+) -> float:
     """The horizon that the scores of this fold used; not a score."""
     return _checked(estimator).case(X, y).horizon
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scorer:
     """Minus the mean of one score under the censoring distribution of the training fold."""
 
     score: CaseScore
-    times: Any = None
-    levels: Any = (0.1, 0.25, 0.5)
+    times: Array | None = None
+    levels: Array = (0.1, 0.25, 0.5)
 
-    def __call__(self, estimator: WithCensoring, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def __call__(
+        self, estimator: WithCensoring, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None
+    ) -> float:
         """Minus the mean loss of the subjects (X, y), weighted where weights are given."""
         case = _checked(estimator).case(X, y, self.times, self.levels)
         weight = check_weights(sample_weight, len(case.y))

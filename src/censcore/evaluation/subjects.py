@@ -15,7 +15,7 @@ from censcore.outcomes import RightCensored, as_outcome
 __all__ = ["Clusters", "Subjects", "common_codes"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subjects:
     """Covariates (or None), outcomes and weights (or None) of some subjects."""
 
@@ -50,7 +50,7 @@ class Subjects:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Clusters:
     """Scored and training subjects in independent clusters.
 
@@ -111,7 +111,7 @@ class Clusters:
         return bool((self.carrier >= 0).any())
 
     def split(self, xi: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Sums of xi (n_train, q) within clusters: at a scored subject of each, and for clusters without any."""
+        """Sums of xi (n_train, q) within clusters: at one scored subject of each, and for all others."""
         apart = _sums(xi, self.apart, int(self.apart.max(initial=-1)) + 1)
         if not self.overlap:
             return None, apart

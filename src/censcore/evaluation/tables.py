@@ -162,7 +162,7 @@ def _discrimination_lines(comparison: Comparison, s: int) -> Iterator[Line]:
 def _numbers_of_share(estimate: Estimate, confidence: float) -> dict[str, float]:
     """A share of pairs with an interval within [0, 1], from the logit scale."""
     share, error = float(estimate.value[0]), float(estimate.standard_error[0])
-    if error == 0:  # a forecast that is the same for everyone ranks nobody, whatever the data
+    if error == 0:  # a forecast that is the same for all subjects ranks none of them, whatever the data
         return {"mean": share, "standard_error": 0.0, "low": share, "high": share}
     with np.errstate(divide="ignore", invalid="ignore"):
         value = estimate.value

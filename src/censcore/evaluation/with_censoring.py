@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted, Censoring, KaplanMeier, NotFitted, SurvivalEstimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.case_scores import Case
 from censcore.evaluation.compare import default_times
 from censcore.evaluation.horizon import follow_up_end, given_horizon
-from censcore.outcomes import as_outcome
+from censcore.outcomes import OutcomeLike, as_outcome
 
 __all__ = ["WithCensoring"]
 
@@ -44,7 +44,7 @@ class WithCensoring(BaseEstimator):
         The horizon of this fit.
     times_ : array
         Quartiles of the training event times before the horizon (weighted, and each an event time): where
-        scores of single times are taken unless told otherwise.
+        scores of single times are taken by default.
 
     Examples
     --------
@@ -59,12 +59,14 @@ class WithCensoring(BaseEstimator):
     array([-0.196, -0.213, -0.221])
     """
 
-    def __init__(self, model: Any, censoring: Any = None, horizon: float | str = "auto") -> None:
+    def __init__(
+        self, model: Any, censoring: BaseEstimator | None = None, horizon: float | str = "auto"
+    ) -> None:
         self.model = model
         self.censoring = censoring
         self.horizon = horizon
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Fit the model and the censoring distribution to the same subjects, with the same weights."""
         outcome, given = as_outcome(y), given_horizon(self.horizon)
         censoring = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
@@ -82,17 +84,19 @@ class WithCensoring(BaseEstimator):
         self.times_ = default_times(outcome, self.horizon_, weight)
         return self
 
-    def predict_distribution(self, X: Any = None) -> Distribution:
+    def predict_distribution(self, X: Array | None = None) -> Distribution:
         """The forecast of the model."""
         self._check_fitted()
         return self.model_.predict_distribution(X)
 
-    def predict_censoring(self, X: Any = None) -> Distribution:
+    def predict_censoring(self, X: Array | None = None) -> Distribution:
         """The censoring distribution."""
         self._check_fitted()
         return self.censoring_.predict_distribution(X)
 
-    def case(self, X: Any, y: Any, times: Any = None, levels: Any = (0.1, 0.25, 0.5)) -> Case:
+    def case(
+        self, X: Array | None, y: OutcomeLike, times: Array | None = None, levels: Array = (0.1, 0.25, 0.5)
+    ) -> Case:
         """Forecasts, censoring distribution and outcomes of subjects, scored up to a supported horizon."""
         C = self.predict_censoring(X)
         horizon = self.horizon_
@@ -103,7 +107,7 @@ class WithCensoring(BaseEstimator):
         levels = np.atleast_1d(levels).astype(float)
         return Case(as_outcome(y), self.predict_distribution(X), C, horizon, at, levels)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> float:
         """Minus the (weighted) mean CRPS, so that more is better."""
         from censcore.evaluation.scorers import scorer
 
