@@ -1,6 +1,7 @@
 """Sphinx settings."""
 
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 project = "censcore"
 author = "The censcore developers"
@@ -16,7 +17,7 @@ extensions = [
     "sphinx_copybutton",
 ]
 # tables that pages include are no pages themselves
-exclude_patterns = ["_build", "results/*/*.md"]
+exclude_patterns = ["_build", "results/*/*.md", "generated/*.md"]
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
@@ -41,5 +42,18 @@ def _skip_what_scikit_learn_documents(app, what, name, obj, skip, options):
     return skip or str(getattr(obj, "__module__", "")).startswith("sklearn.")
 
 
+def _write_the_table_of_scores(app):
+    """What the registry knows of each score, as a table that docs/scores.md includes."""
+    from censcore.scores.registry import SCORES
+
+    lines = ["| name | axis | loss of a subject | reference |", "|---|---|---|---|"]
+    for info in SCORES.values():
+        lines.append(f"| `{info.name}` | {info.axis or '-'} | ${info.formula}$ | {info.reference} |")
+    path = Path(app.srcdir) / "generated" / "scores.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def setup(app):
+    app.connect("builder-inited", _write_the_table_of_scores, priority=1)
     app.connect("autodoc-skip-member", _skip_what_scikit_learn_documents)

@@ -55,6 +55,12 @@ class JointGridModel(LikelihoodEstimator):
     CopulaWeibull, CensoredEngression : Joint distributions of any number of event times.
     censcore.JointGrid : What it predicts.
 
+    References
+    ----------
+    .. [1] C. Lee, W. R. Zame, J. Yoon and M. van der Schaar (2018). DeepHit: a deep learning approach to
+       survival analysis with competing risks. Proceedings of the AAAI Conference on Artificial Intelligence
+       32. A softmax over time intervals, for one event time.
+
     Examples
     --------
     >>> import censcore as cs
