@@ -1,7 +1,7 @@
-"""The truth wins in mean, for every score under every kind of censoring; an improper rival is caught.
+"""The truth wins in mean, for every score under every kind of censoring; an improper score is caught.
 
-The rival replaces G(s)/G(y-) by 1. Under it a distribution of T that is too early beats the truth, and the very test
-that every score passes must see that.
+The improper score replaces G(s)/G(y-) by 1. Under it a distribution of T that is too early beats the truth, and
+the very test that every score passes must see that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCORES = {
 
 
 def scenario(kind, n=N):
-    """Covariates, an outcome, the censoring distribution that scores it, and the truth F with its published."""
+    """Covariates, an outcome, the censoring distribution that scores it, and the truth F with its rivals."""
     rng = np.random.default_rng(7)
     x = rng.normal(size=n)
     scale = np.exp(0.5 * x)

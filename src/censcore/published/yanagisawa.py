@@ -114,6 +114,10 @@ def yanagisawa_log(
     -------
     array, (n,)
 
+    See Also
+    --------
+    censcore.log_score : Proper, and without a grid.
+
     Examples
     --------
     >>> import numpy as np, censcore as cs
@@ -143,6 +147,23 @@ def yanagisawa_brier(
 
     A subject censored before :math:`\zeta` counts as an event with weight :math:`w(\zeta;z)`:
     :math:`w(1-F(\zeta))^2+(1-w)F(\zeta)^2`. Proper with oracle weights, not with plug-in weights.
+
+    Parameters
+    ----------
+    y, forecast : outcome and Distribution
+        As for every score; ``censoring`` is accepted so that all scores are called alike.
+    times : array, (q,)
+        Evaluation times.
+    weights : Distribution, optional
+        The distribution that completes censored subjects; the forecast itself (plug-in) by default.
+
+    Returns
+    -------
+    array, (n, q)
+
+    See Also
+    --------
+    censcore.brier_score : Proper whatever completes the data.
 
     Examples
     --------
@@ -180,6 +201,23 @@ def yanagisawa_rps(
 
     Unnormalised; times the bin width it approximates a CRPS. Proper with oracle weights only.
 
+    Parameters
+    ----------
+    y, forecast : outcome and Distribution
+        As for every score; ``censoring`` is accepted so that all scores are called alike.
+    grid : array, (B + 1,)
+        Bin edges zeta_0 < ... < zeta_B.
+    weights : Distribution, optional
+        The distribution that completes censored subjects; the forecast itself (plug-in) by default.
+
+    Returns
+    -------
+    array, (n,)
+
+    See Also
+    --------
+    censcore.crps : Without a grid, and proper.
+
     Examples
     --------
     >>> import numpy as np, censcore as cs
@@ -204,6 +242,23 @@ def yanagisawa_multiclass_brier(
 
     Events have c one-hot; a subject censored in bin i spreads c over its bin and the later ones by F_w.
     Proper with oracle weights only.
+
+    Parameters
+    ----------
+    y, forecast : outcome and Distribution
+        As for every score; ``censoring`` is accepted so that all scores are called alike.
+    grid : array, (B + 1,)
+        Bin edges zeta_0 < ... < zeta_B.
+    weights : Distribution, optional
+        The distribution that completes censored subjects; the forecast itself (plug-in) by default.
+
+    Returns
+    -------
+    array, (n,)
+
+    See Also
+    --------
+    censcore.brier_score : Proper at every single time.
 
     Examples
     --------
@@ -253,6 +308,19 @@ def yanagisawa_pinball(
     below : {"observed", "unobserved"}
         What w is where :math:`\alpha\le F_w(z)`: 1 (all weight at z), or the clamp to 0 (all at z_inf). The
         two have the same gradient in q but different values.
+
+    Returns
+    -------
+    array, (n, q)
+
+    See Also
+    --------
+    censcore.pinball_score : The proper score.
+
+    References
+    ----------
+    .. [1] Portnoy, S. (2003). Censored regression quantiles. Journal of the American Statistical Association
+       98, 1001-1012.
 
     Examples
     --------
