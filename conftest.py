@@ -13,7 +13,7 @@ from hypothesis import settings
 ROOT = Path(__file__).resolve().parent
 
 # Kernels for a GPU; their package exists only where one can be.
-collect_ignore = [] if find_spec("triton") else ["src/censcore/scores/_pairs_triton.py"]
+collect_ignore = [] if find_spec("triton") else ["src/censcore/scores/_energy_pairs_triton.py"]
 
 # The same examples in every run, and no verdict by elapsed time: machines differ.
 settings.register_profile("censcore", derandomize=True, deadline=None)

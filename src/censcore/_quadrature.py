@@ -109,7 +109,7 @@ def integrate_panels(f: Function, a: Array, b: Array, order: int = 16) -> Array:
 
 
 def integrate_steps(f: Function, edges: Array, order: int, times: Array, values: Array) -> Array:
-    r""":math:`\int wf=\sum_jw_j\int_{c_j}^{c_{j+1}}f` over the panels of each row for a step function w: (n,).
+    r""":math:`\int wf=\sum_jw_j\int_{c_j}^{c_{j+1}}f` over the panels for a step function w: (n,).
 
     w is 1 before the first of the ascending ``times``, then ``values``, both (1 or n, J). f is read as a
     polynomial of degree ``order - 1`` on every panel.
@@ -153,7 +153,7 @@ def _cut_at(times: Array, edges: Array) -> Array:
 
 
 def cuts_below_gaps(times: Array) -> Array:
-    """Cuts of the wide gaps below ascending times (1 or n, J), as ``FAR`` says; the first time has one too."""
+    """Cuts of wide gaps below ascending times (1 or n, J), as ``FAR`` says; one lies below the first time."""
     return convert(_below_gaps(to_numpy(times)), times)
 
 

@@ -1,7 +1,7 @@
-"""The truth wins in mean, for every score under every kind of censoring; an improper rival is caught.
+"""The truth wins in mean, for every score under every kind of censoring; an improper score is caught.
 
-The rival replaces G(s)/G(y-) by 1. Under it a distribution of T that is too early beats the truth, and the very test
-that every score passes must see that.
+The improper score replaces G(s)/G(y-) by 1. Under it a distribution of T that is too early beats the truth,
+and the very test that every score passes must see that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCORES = {
 
 
 def scenario(kind, n=N):
-    """Covariates, an outcome, the censoring distribution that scores it, and the truth F with its published."""
+    """Covariates, an outcome, the censoring distribution that scores it, and the truth with alternatives."""
     rng = np.random.default_rng(7)
     x = rng.normal(size=n)
     scale = np.exp(0.5 * x)
@@ -52,7 +52,7 @@ def scenario(kind, n=N):
         C = cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution(np.zeros((n, 1)))
         end = float(min(train.time.max(), 4.0))
         y, C = y.censor_at(end), C.censor_at(end)
-    published = {
+    alternatives = {
         "early": cs.Weibull(1.5, 0.85 * scale),
         "too early": cs.Weibull(1.5, 0.7 * scale),
         "too late": cs.Weibull(1.5, 1.25 * scale),
@@ -61,15 +61,15 @@ def scenario(kind, n=N):
         "blind to x": cs.Weibull(1.3, 1.05),
         "another family": cs.LogNormal(np.log(0.85 * scale), 0.6),
     }
-    return y, C, cs.Weibull(1.5, scale), published
+    return y, C, cs.Weibull(1.5, scale), alternatives
 
 
-def margins(score, y, C, truth, published):
-    """By how many standard errors the truth beats each rival in paired comparison."""
+def margins(score, y, C, truth, alternatives):
+    """By how many standard errors the truth beats each alternative in paired comparison."""
     at_truth = score(y, truth, C)
     won = {}
-    for name, rival in published.items():
-        mean, error = cs.mean_loss(score(y, rival, C) - at_truth)
+    for name, wrong in alternatives.items():
+        mean, error = cs.mean_loss(score(y, wrong, C) - at_truth)
         won[name] = float(mean / error)
     return won
 
@@ -83,28 +83,28 @@ def setting(request):
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_truth_beats_every_rival(setting, name):
-    y, C, truth, published = setting
+def test_truth_beats_every_alternative(setting, name):
+    y, C, truth, alternatives = setting
     if name.endswith("ipcw") and isinstance(C, cs.PointMass) and len(C) > 1:
         with pytest.raises(PositivityError, match="scale='ipcw' divides by"):
             SCORES[name](y, truth, C)
         return
-    won = margins(SCORES[name], y, C, truth, published)
+    won = margins(SCORES[name], y, C, truth, alternatives)
     assert min(won.values()) > 3, won
 
 
 def improper(score):
     """The same score with G(s)/G(y-) = 1: for events follow-up is taken to be endless."""
 
-    def rival(y, F, C):
+    def without_weight(y, F, C):
         return score(y, F, cs.PointMass(np.where(y.event, np.inf, y.time)))
 
-    return rival
+    return without_weight
 
 
 @pytest.mark.parametrize("name", ["crps", "brier", "binomial log", "pinball"])
 @pytest.mark.parametrize("kind", ["uniform", "covariate-dependent"])
-def test_improper_rival_is_caught(kind, name):
+def test_an_improper_score_is_caught(kind, name):
     won = margins(improper(SCORES[name]), *scenario(kind, n=3 * N))
     assert min(won.values()) < -3, won
 

@@ -230,7 +230,7 @@ UNIFORM = cs.Uniform(0.0, 4.0)
         (lambda y, F: ipcw_brier(y, F, UNIFORM, [1.0], normalize="max"), InvalidInputError, "normalize"),
         (lambda y, F: ipcw_brier(y, F, cs.Step([2.0], sf=[0.0]), [2.5]), PositivityError, "zero in"),
         (lambda y, F: ipcw_brier(y, F, None, [1.0]), MissingCensoringError, "no censoring distribution"),
-        (lambda y, F: administrative_brier(y, F, UNIFORM, [1.0]), MissingCensoringError, "every row"),
+        (lambda y, F: administrative_brier(y, F, UNIFORM, [1.0]), MissingCensoringError, "every subject"),
         (lambda y, F: administrative_brier(y, F, UNIFORM), InvalidInputError, "times="),
         (lambda y, F: administrative_brier(y[:1], F, cs.PointMass(2.0), [3.0]), InvalidInputError, "earlier"),
     ],

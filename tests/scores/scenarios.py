@@ -1,4 +1,4 @@
-"""Outcomes under known distributions of T and C, and censoring distributions of every kind, for the tests of the scores."""
+"""Outcomes under known distributions of T and C, and censoring distributions of every kind."""
 
 from __future__ import annotations
 

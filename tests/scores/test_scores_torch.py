@@ -183,7 +183,7 @@ def test_a_distribution_of_plain_numbers_joins_either_library(rng):
 
 
 def test_a_score_trains_a_forecast(rng):
-    """Gradient descent on the CRPS of heavily censored data finds the distribution of T, not that of min(T, C)."""
+    """Gradient descent on the CRPS of heavily censored data finds the distribution of T, not of min(T, C)."""
     T, c = torch.tensor(rng.weibull(2.0, 2000)), torch.tensor(rng.uniform(0, 1.5, 2000))
     y = cs.RightCensored(torch.minimum(T, c), c >= T)
     log_parameters = torch.zeros(2, dtype=torch.float64, requires_grad=True)

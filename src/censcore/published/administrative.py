@@ -22,10 +22,31 @@ def administrative_brier(
         \frac{n}{\#\{C_i\ge t\}}
         \Bigl[S(t)^2\,\mathbb 1\{y\le t,\delta=1,C\ge t\}+(1-S(t))^2\,\mathbb 1\{y\ge t\}\Bigr]
 
-    An event at exactly t counts in the first term only. Rows are scaled so that their plain mean is the
-    average over the rows with :math:`C_i\ge t`. The numerator is the localized Brier score up to rows with
-    :math:`C=t`; it is proper when C is independent of T given the covariates. C must be known for every row:
-    ``y.censoring_time``, or ``PointMass(c)`` as ``censoring``.
+    An event at exactly t counts in the first term only. Losses are scaled so that their plain mean is the
+    average over the subjects with :math:`C_i\ge t`. The numerator is the localized Brier score up to subjects
+    with :math:`C=t`; it is proper when C is independent of T given the covariates.
+
+    Parameters
+    ----------
+    y, forecast : outcome and Distribution
+        As for every score.
+    censoring : PointMass, optional
+        The censoring times, where the outcome has no ``censoring_time``. C must be known for every subject.
+    times : array
+        Evaluation times.
+
+    Returns
+    -------
+    array, (n, q)
+
+    See Also
+    --------
+    censcore.brier_score : Under ``PointMass(c)`` the same score without the scaling.
+
+    References
+    ----------
+    .. [1] Kvamme, H. and Borgan, O. (2023). The Brier score under administrative censoring: problems and a
+       solution. Journal of Machine Learning Research 24, 1-26.
 
     Examples
     --------
@@ -42,7 +63,7 @@ def administrative_brier(
     inputs = scoring_inputs(y, forecast, censoring)
     if not isinstance(inputs.C, PointMass):
         raise MissingCensoringError(
-            "The administrative Brier score needs the censoring time of every row: give RightCensored a "
+            "The administrative Brier score needs the censoring time of every subject: give RightCensored a "
             "censoring_time, or pass censoring=PointMass(c)."
         )
     t, _ = evaluation_times(times, inputs.y, None)
@@ -51,7 +72,7 @@ def administrative_brier(
     reached = np.broadcast_to(to_numpy(inputs.C.location)[:, None] >= t, (inputs.n, t.shape[1]))
     if not reached.any(axis=0).all():
         raise InvalidInputError(
-            "No row is followed up to the last evaluation time; evaluate at earlier times."
+            "No subject is followed up to the last evaluation time; evaluate at earlier times."
         )
     happened = (time <= t) & event & reached
     loss = np.where(happened, S**2, np.where(time >= t, (1 - S) ** 2, 0.0))

@@ -27,8 +27,22 @@ def survival_crps(
     y, forecast : outcome and Distribution
         As for every score; ``censoring`` is accepted and ignored.
     upper : array or number, optional
-        A known upper bound U on T turns censored rows into intervals: :math:`(1-\delta)\int_U^\infty(1-F)^2`
+        A known upper bound U on T turns censored times into intervals: :math:`(1-\delta)\int_U^\infty(1-F)^2`
         is added.
+
+    Returns
+    -------
+    array, (n,)
+
+    See Also
+    --------
+    censcore.crps : The proper score.
+
+    References
+    ----------
+    .. [1] Avati, A., Duan, T., Zhou, S., Jung, K., Shah, N. H. and Ng, A. Y. (2020). Countdown regression:
+       sharp and calibrated survival predictions. Proceedings of the 35th Uncertainty in Artificial
+       Intelligence Conference, PMLR 115, 145-155.
 
     Examples
     --------

@@ -115,6 +115,10 @@ def ipcw_brier(
     floor : float, optional
         Smallest value of G that is divided by.
 
+    Returns
+    -------
+    array, (n, q)
+
     See Also
     --------
     censcore.brier_score : the proper score, on the same scale with ``scale="ipcw"``.

@@ -1,9 +1,14 @@
-r"""Right-censored scores on a time grid whose weights complete the censored rows by a forecast.
+r"""Right-censored scores on a time grid whose weights complete censored subjects by a forecast.
 
-A row censored at z is completed beyond z by a distribution F_w: the share of its survivors that has the event by q is
-:math:`w(q;z)=(F_w(q)-F_w(z))/(1-F_w(z))`. With the true distribution of T as F_w ("oracle weights") these scores are
-proper; the truth is what one wants to find, so in practice F_w is the scored forecast itself ("plug-in
-weights"), and then they are not: a forecast earns by completing the data in its own favour.
+A subject censored at z is completed beyond z by a distribution F_w: the share of those like it that have the
+event by q is :math:`w(q;z)=(F_w(q)-F_w(z))/(1-F_w(z))`. With the true distribution of T as F_w ("oracle
+weights") these scores are proper. The truth is not known, so in practice F_w is the scored forecast itself
+("plug-in weights"), and then they are not: a forecast gains by completing the data in its favour.
+
+References
+----------
+.. [1] Yanagisawa, H. (2023). Proper scoring rules for survival analysis. Proceedings of the 40th
+   International Conference on Machine Learning, PMLR 202, 39165-39182.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _Completed:
-    """Data on the grid, the scored forecast F and the distribution F_w that completes censored rows; all (n, ...)."""
+    """Data on the grid, the scored forecast F, and F_w that completes censored subjects; all (n, ...)."""
 
     z: np.ndarray
     event: np.ndarray
@@ -86,7 +91,7 @@ def yanagisawa_log(
 ) -> Array:
     r"""Censored log score on a grid of B bins.
 
-    An event in bin i costs :math:`-\log f_i`; a row censored at z in bin i costs
+    An event in bin i costs :math:`-\log f_i`; a subject censored at z in bin i costs
     :math:`-\{w\log f_i+(1-w)\log(1-F(\zeta_i))\}` with :math:`w=w(\zeta_i;z)`.
     Proper with oracle weights, not with plug-in weights.
 
@@ -99,15 +104,19 @@ def yanagisawa_log(
     grid : array, (B + 1,)
         Bin edges zeta_0 < ... < zeta_B.
     weights : Distribution, optional
-        The distribution that completes censored rows; the forecast itself (plug-in) by default.
+        The distribution that completes censored subjects; the forecast itself (plug-in) by default.
     simple : bool
-        Take w = 0, which gives a censored row -log(1 - F(zeta_i)).
+        Take w = 0, which gives a censored subject -log(1 - F(zeta_i)).
     epsilon : float
         Added inside every logarithm.
 
     Returns
     -------
     array, (n,)
+
+    See Also
+    --------
+    censcore.log_score : Proper, and without a grid.
 
     Examples
     --------
@@ -136,8 +145,25 @@ def yanagisawa_brier(
 ) -> Array:
     r"""Censored binary Brier score at given times, (n, q).
 
-    A row censored before :math:`\zeta` counts as an event with weight :math:`w(\zeta;z)`:
+    A subject censored before :math:`\zeta` counts as an event with weight :math:`w(\zeta;z)`:
     :math:`w(1-F(\zeta))^2+(1-w)F(\zeta)^2`. Proper with oracle weights, not with plug-in weights.
+
+    Parameters
+    ----------
+    y, forecast : outcome and Distribution
+        As for every score; ``censoring`` is accepted so that all scores are called alike.
+    times : array, (q,)
+        Evaluation times.
+    weights : Distribution, optional
+        The distribution that completes censored subjects; the forecast itself (plug-in) by default.
+
+    Returns
+    -------
+    array, (n, q)
+
+    See Also
+    --------
+    censcore.brier_score : Proper whatever completes the data.
 
     Examples
     --------
@@ -175,6 +201,23 @@ def yanagisawa_rps(
 
     Unnormalised; times the bin width it approximates a CRPS. Proper with oracle weights only.
 
+    Parameters
+    ----------
+    y, forecast : outcome and Distribution
+        As for every score; ``censoring`` is accepted so that all scores are called alike.
+    grid : array, (B + 1,)
+        Bin edges zeta_0 < ... < zeta_B.
+    weights : Distribution, optional
+        The distribution that completes censored subjects; the forecast itself (plug-in) by default.
+
+    Returns
+    -------
+    array, (n,)
+
+    See Also
+    --------
+    censcore.crps : Without a grid, and proper.
+
     Examples
     --------
     >>> import numpy as np, censcore as cs
@@ -197,8 +240,25 @@ def yanagisawa_multiclass_brier(
 ) -> Array:
     r"""Censored multiclass Brier score over the bins, :math:`\sum_i c_i(1-f_i)^2+(1-c_i)f_i^2`, (n,).
 
-    Events have c one-hot; a row censored in bin i spreads c over its bin and the later ones by F_w.
+    Events have c one-hot; a subject censored in bin i spreads c over its bin and the later ones by F_w.
     Proper with oracle weights only.
+
+    Parameters
+    ----------
+    y, forecast : outcome and Distribution
+        As for every score; ``censoring`` is accepted so that all scores are called alike.
+    grid : array, (B + 1,)
+        Bin edges zeta_0 < ... < zeta_B.
+    weights : Distribution, optional
+        The distribution that completes censored subjects; the forecast itself (plug-in) by default.
+
+    Returns
+    -------
+    array, (n,)
+
+    See Also
+    --------
+    censcore.brier_score : Proper at every single time.
 
     Examples
     --------
@@ -215,7 +275,7 @@ def yanagisawa_multiclass_brier(
 
 
 def _completed_classes(data: _Completed) -> np.ndarray:
-    """Where a censored row's event falls under F_w: differences of w over the edges not before z."""
+    """Where the event of a censored subject falls under F_w: differences of w over the edges not before z."""
     share = np.clip(data.w(data.on_grid(data.F_w)), 0.0, None)
     share[:, -1] = 1.0
     share = np.where(np.arange(share.shape[1]) < data.bin[:, None], 0.0, share)
@@ -234,7 +294,7 @@ def yanagisawa_pinball(
 ) -> Array:
     r"""Portnoy's censored pinball score, (n, q).
 
-    With :math:`q=F^{-1}(\alpha)` a row censored at z costs
+    With :math:`q=F^{-1}(\alpha)` a subject censored at z costs
     :math:`w\rho_\alpha(q,z)+(1-w)\rho_\alpha(q,z_\infty)`, :math:`w=(\alpha-F_w(z))/(1-F_w(z))`.
 
     Parameters
@@ -244,10 +304,23 @@ def yanagisawa_pinball(
     z_inf : float
         Stand-in for a time above every quantile; the last grid point in practice.
     weights : Distribution, optional
-        The distribution that completes censored rows; the forecast itself by default.
+        The distribution that completes censored subjects; the forecast itself by default.
     below : {"observed", "unobserved"}
         What w is where :math:`\alpha\le F_w(z)`: 1 (all weight at z), or the clamp to 0 (all at z_inf). The
         two have the same gradient in q but different values.
+
+    Returns
+    -------
+    array, (n, q)
+
+    See Also
+    --------
+    censcore.pinball_score : The proper score.
+
+    References
+    ----------
+    .. [1] Portnoy, S. (2003). Censored regression quantiles. Journal of the American Statistical Association
+       98, 1001-1012.
 
     Examples
     --------

@@ -284,7 +284,7 @@ def _order(*distributions: Univariate, interpolate: bool = False) -> int:
 
 
 def panel_edges(distributions: list[Univariate], start: Array, end: Array) -> Array:
-    """Panel edges (n, p) from start to end, both (n, 1), between which all of ``distributions`` are smooth."""
+    """Panel edges (n, p) from start to end, both (n, 1), between which all distributions are smooth."""
     parts = [
         distribution._breaks() if distribution._degree is not None else distribution._panel_edges()
         for distribution in distributions

@@ -1,6 +1,6 @@
-"""The CRPS of step forecasts under step censoring distributions, compiled for NumPy; equal to ``_squares`` up to rounding.
+"""The CRPS of step forecasts under step censoring distributions, compiled for NumPy.
 
-The kernel holds no lock and starts no threads: callers run it on chunks of rows in a thread pool.
+Equal to the formulas of ``_squares`` up to rounding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def step_crps(
     event: np.ndarray,
     censoring: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> np.ndarray:
-    """One loss per row.
+    """One loss per subject.
 
     Parameters
     ----------

@@ -3,10 +3,10 @@ r"""Integrals of F² below y and of S² beyond it: what the CRPS and its relativ
 Three routes, each exact where exactness exists:
 
 - a step forecast makes the integral a finite sum of :math:`\int G`, whatever the censoring distribution;
-- a step censoring distribution makes it a finite sum of :math:`\int F^2` or :math:`\int S^2`, read from one antiderivative
-  per row, so that thousands of jumps need no more quadrature than one;
-- all else is Gauss-Legendre quadrature between the quantiles and break points of both distributions, with as many
-  nodes as the polynomials ask for where both are piecewise polynomials.
+- a step censoring distribution makes it a finite sum of :math:`\int F^2` or :math:`\int S^2`, read from one
+  antiderivative per subject, so that thousands of jumps need no more quadrature than one;
+- all else is Gauss-Legendre quadrature between the quantiles and break points of both distributions, with as
+  many nodes as the polynomials ask for where both are piecewise polynomials.
 
 Gradients: a smooth forecast is differentiated at fixed nodes, break points take their panels along.
 """
@@ -75,7 +75,7 @@ def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
 
 
 def numbers_per_row(F: Univariate, C: Univariate) -> int:
-    """How many numbers one row needs at a time, for chunking."""
+    """How many numbers one subject needs at a time, for chunking."""
     if F._degree == 0:
         return 4 * _jumps(F)
     smooth = [distribution for distribution in (F, C) if distribution._degree is None]
@@ -83,7 +83,7 @@ def numbers_per_row(F: Univariate, C: Univariate) -> int:
 
 
 def _jumps(distribution: Univariate) -> int:
-    """How many break points one row has."""
+    """How many break points one subject has."""
     breaks = distribution.take(slice(0, 1))._breaks()
     return 0 if breaks is None else int(breaks.shape[1])
 
@@ -100,7 +100,7 @@ def as_steps(distribution: Univariate) -> Step:
 
 
 def _inverse(G: Array) -> Array:
-    """1/G, and zero where follow-up has ended: callers have made sure that no row is followed there.
+    """1/G, and zero where follow-up has ended: callers have made sure that nobody is followed there.
 
     It stays finite for the smallest G, since infinity times no way to go would be NaN.
     """
@@ -120,7 +120,7 @@ def area(C: Univariate, a: Array, b: Array) -> Array:
 
 
 def _step_below(F: Univariate, y: Array, weighted_time: Function | None = None) -> Array:
-    r""":math:`\sum_j (F_j^2-F_{j-1}^2)(y-t_j)_+`, a sum of positive terms; a weighted_time stretches the times."""
+    r""":math:`\sum_j (F_j^2-F_{j-1}^2)(y-t_j)_+`, positive terms; a weighted time stretches the times."""
     times, sf = F._steps()
     xp = namespace(times)
     after = 1 - sf
@@ -190,7 +190,7 @@ def _edges_below(distributions: list[Univariate], y: Array) -> Array:
 
 
 def _edges_beyond(distributions: list[Univariate], y: Array, until: Array | None = None) -> Array:
-    """Panel edges (n, p) from y to where the distributions have all but vanished, and to ``until`` (1 or n, 1)."""
+    """Panel edges (n, p) from y to where the distributions have all but vanished, and to ``until``."""
     xp = namespace(y)
     parts = [part for distribution in distributions for part in _edges_of(distribution, y, _close_beyond)]
     edges = side_by_side([y, *parts] if until is None else [y, until, *parts])
@@ -207,7 +207,7 @@ def _last_finite(times: Array) -> Array:
 
 
 def _far(distributions: list[Univariate], end: Array) -> list[Array]:
-    """Cuts below ``end`` and below break points, where an integrand on the log scale may span many decades."""
+    """Cuts below ``end`` and below break points, where an integrand may span many decades."""
     polynomials = [part for part in distributions if part._degree is not None]
     if len(polynomials) == len(distributions):
         return []
@@ -215,7 +215,7 @@ def _far(distributions: list[Univariate], end: Array) -> list[Array]:
 
 
 def _edges_of(distribution: Univariate, y: Array, close: Callable[[Univariate, Array], Array]) -> list[Array]:
-    """Break points, which move with the parameters, and for smooth distributions quantiles, which are fixed."""
+    """Break points, which move with the parameters; of smooth distributions quantiles, which are fixed."""
     breaks = distribution._breaks()
     if distribution._degree is not None:
         return [breaks]

@@ -29,7 +29,7 @@ def augmented_brier_score(
     censoring: Distribution | None = None,
     times: Array = None,
     *,
-    event_model: Any,
+    event_model: Distribution,
     horizon: Array = None,
 ) -> Array:
     r"""Doubly robust Brier score at given times: right if the censoring or the event model is right.
@@ -116,7 +116,7 @@ def augmented_binomial_log_score(
     censoring: Distribution | None = None,
     times: Array = None,
     *,
-    event_model: Any,
+    event_model: Distribution,
     horizon: Array = None,
 ) -> Array:
     r"""Doubly robust logarithmic score of "the event happens by t": right if either model is right.
@@ -160,7 +160,7 @@ def augmented_integrated_brier_score(
     forecast: Distribution,
     censoring: Distribution | None = None,
     *,
-    event_model: Any,
+    event_model: Distribution,
     horizon: Array,
     normalize: bool = False,
 ) -> Array:

@@ -32,12 +32,12 @@ def binomial_log_score(
     Parameters
     ----------
     y : RightCensored, structured array or frame
-        The outcome, n rows.
+        The outcome of n subjects.
     forecast : Distribution
-        Distribution of T, one per row.
+        Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
-        Censoring distribution. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
-        is given.
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
     times : array or number
         Evaluation times, (q,) or (n, q), in any order, below the horizon.
     horizon : number or (n,) array, optional
@@ -46,7 +46,17 @@ def binomial_log_score(
     Returns
     -------
     array, (n, q), or (n,) for a single number
-        One loss per row and time; lower is better. Infinite where the forecast excluded what happened.
+        One loss per subject and time; lower is better. Infinite where the forecast excluded what happened.
+
+    See Also
+    --------
+    brier_score : Squares in place of logarithms.
+    log_score : The whole distribution by its likelihood.
+
+    References
+    ----------
+    .. [1] Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of
+       prognostic classification schemes for survival data. Statistics in Medicine 18, 2529-2545.
 
     Examples
     --------
@@ -67,7 +77,7 @@ def _binomial_log(inputs: ScoringInputs, t: Array) -> Array:
     xp, F = inputs.xp, inputs.F
     alive, weight = censoring_weights(inputs, t)
     zero = xp.zeros_like(weight)
-    # each logarithm sees only the rows it is for, so that no gradient meets the infinity of the other
+    # each logarithm sees only the subjects it is for: no gradient meets the infinity of the other
     log_survival = F.logsf(xp.where(alive, t + zero, zero))
     dead = xlogy(xp.where(alive, zero, weight), F.cdf(t) + zero)
     return -xp.where(alive, log_survival, dead)

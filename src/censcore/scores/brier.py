@@ -18,7 +18,7 @@ from censcore.scores.inputs import (
 
 __all__ = ["brier_score", "censoring_weights"]
 
-# A slice of rows this small stays in the cache through all steps of the formula.
+# A slice of subjects this small stays in the cache through all steps of the formula.
 CACHED_NUMBERS = 131_072
 
 
@@ -38,31 +38,46 @@ def brier_score(
 
     with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the Brier score of :math:`\min(T,C)`, averaged
     over the values of C that the observation allows. Proper for :math:`F(\tau)` wherever
-    :math:`G(\tau)>0`, if C is independent of T given the covariates and its distribution is right; the distribution must
-    not be fitted to the forecast.
+    :math:`G(\tau)>0`, if C is independent of T given the covariates and its distribution is right. That
+    distribution must not depend on the forecast.
 
     Parameters
     ----------
     y : RightCensored, structured array or frame
-        The outcome, n rows.
+        The outcome of n subjects.
     forecast : Distribution
-        Distribution of T, one per row.
+        Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
-        Censoring distribution. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
-        is given.
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
     times : array or number
         Evaluation times, (q,) or (n, q), in any order, below the horizon.
     scale : {"localized", "ipcw"}
         ``"ipcw"`` divides by :math:`G(\tau)`, the classical inverse-probability-of-censoring-weighted
-        score, whose mean estimates the uncensored Brier score; it refuses times where any row has
-        :math:`G(\tau)=0`.
+        score, whose mean estimates the uncensored Brier score; times where any subject
+        has :math:`G(\tau)=0` are an error.
     horizon : number or (n,) array, optional
         End of follow-up for the score: C becomes min(C, horizon).
 
     Returns
     -------
     array, (n, q), or (n,) for a single number
-        One loss per row and time; lower is better.
+        One loss per subject and time; lower is better.
+
+    See Also
+    --------
+    integrated_brier_score : Its integral over time.
+    binomial_log_score : Logarithms in place of squares.
+    censcore.published.ipcw_brier : The conventions of other libraries.
+
+    References
+    ----------
+    .. [1] Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly Weather
+       Review 78, 1-3.
+    .. [2] Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of
+       prognostic classification schemes for survival data. Statistics in Medicine 18, 2529-2545.
+    .. [3] Gerds, T. A. and Schumacher, M. (2006). Consistent estimation of the expected Brier score in
+       general survival models with right-censored event times. Biometrical Journal 48, 1029-1040.
 
     Examples
     --------
@@ -78,7 +93,7 @@ def brier_score(
     t, single = evaluation_times(times, inputs.y, horizon)
     if scale == "ipcw":
         check_unreached(inputs, t)
-    reach = inverse_probability_weights(inputs)
+    inverse_weight = inverse_probability_weights(inputs)
     shared = inputs.C._sf(t) if len(inputs.C) == 1 and t.shape[0] == 1 else None
     numbers = inputs.n * t.shape[1]
     squares = on_cpu("censcore.scores._brier_numba", "weighted_squares", inputs.y.time, numbers)
@@ -88,20 +103,24 @@ def brier_score(
         G = some.C._sf(t_part) if shared is None else shared
         weights = (1 / G, inputs.xp.ones_like(G)) if scale == "ipcw" else (inputs.xp.ones_like(G), G)
         S = some.F._sf(t_part)
-        return (squares or _weighted_squares)(S, some.y.time, t_part, *weights, reach[rows, 0])
+        return (squares or _weighted_squares)(S, some.y.time, t_part, *weights, inverse_weight[rows, 0])
 
     loss = chunked_rows(part, inputs.n, t.shape[1], like=inputs.y.time, budget=CACHED_NUMBERS)
     return loss[:, 0] if single else loss
 
 
 def _weighted_squares(
-    S: Array, y: Array, t: Array, among_living: Array, among_dead: Array, reach: Array
+    S: Array, y: Array, t: Array, among_living: Array, among_dead: Array, inverse_weight: Array
 ) -> Array:
-    r""":math:`(S(t)-1\{y>t\})^2` times ``among_living``, or ``among_dead`` :math:`\delta/G(y-)`: (n, q)."""
+    r""":math:`1\{y>t\}\,a\,F(t)^2+1\{y\le t\}\,\frac{\delta}{G(y-)}\,b\,(1-F(t))^2`, (n, q).
+
+    On the localized scale a = 1 and b = G(t), on the ipcw scale a = 1/G(t) and b = 1.
+    """
     xp = namespace(S)
     alive = y[:, None] > t
-    error = S - xp.astype(alive, S.dtype)
-    return error**2 * xp.where(alive, among_living, reach[:, None] * among_dead)
+    error = xp.where(alive, 1 - S, S)
+    weight = xp.where(alive, among_living, inverse_weight[:, None] * among_dead)
+    return weight * error**2
 
 
 def censoring_weights(inputs: ScoringInputs, t: Array) -> tuple[Array, Array]:

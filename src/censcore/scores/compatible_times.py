@@ -1,4 +1,4 @@
-"""Censoring times that an observation allows: its censoring distribution, and random numbers to draw from it."""
+"""Censoring times that an observation allows: their distribution, and random numbers to draw from it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def known_rows(y: RightCensored, C: Any) -> np.ndarray:
 def compatible_times(y: RightCensored, C: Any, levels: Array) -> Array:
     r"""Quantiles of C given the observation, without a gradient.
 
-    One C shared by all coordinates is the censored time where any coordinate is censored, and has the distribution
-    of :math:`C\mid C\ge\max_j y_j` elsewhere. One C per coordinate (``Independent``) is :math:`y_j` where
-    coordinate j is censored and :math:`C_j\mid C_j\ge y_j` elsewhere.
+    One C shared by all coordinates is the censored time where any coordinate is censored, and has the
+    distribution of :math:`C\mid C\ge\max_j y_j` elsewhere. One C per coordinate (``Independent``) is
+    :math:`y_j` where coordinate j is censored and :math:`C_j\mid C_j\ge y_j` elsewhere.
 
     Parameters
     ----------
     y : RightCensored
-        n rows.
+        n subjects.
     C : Distribution
         Censoring distribution, one for all coordinates or ``Independent`` ones.
     levels : array, (n, D, 1) or (n, D, k) for one distribution per coordinate
@@ -68,7 +68,7 @@ def compatible_times(y: RightCensored, C: Any, levels: Array) -> Array:
 
 @dataclass(frozen=True)
 class RandomNumbers:
-    """The random numbers of row r depend on the seed and r alone, whatever rows are asked for together."""
+    """The random numbers of subject r depend on the seed and r alone, whoever else is asked for."""
 
     seed: np.random.SeedSequence
     draws: int
@@ -78,7 +78,7 @@ class RandomNumbers:
         return np.random.default_rng(self._stream(0)).permutation(m)
 
     def lags(self, rows: range, m: int) -> np.ndarray:
-        """(rows, draws) lags in 1..m-1, uniform, and different within a row as far as they go round."""
+        """(rows, draws) lags in 1..m-1, uniform, and different within a subject as far as they go round."""
         first = (self._uniforms(1, rows, 1) * (m - 1)).astype(np.int64)
         return 1 + (first + np.arange(self.draws)) % (m - 1)
 
@@ -93,7 +93,7 @@ class RandomNumbers:
         return (np.arange(self.draws) + self._uniforms(2, rows, self.draws) + tiny) / self.draws
 
     def _nets(self, rows: range, k: int) -> np.ndarray:
-        """One scrambled Sobol net, shifted digit by digit in every row."""
+        """One scrambled Sobol net, shifted digit by digit for every subject."""
         from scipy.stats import qmc
 
         rng = np.random.default_rng(self._stream(3))
@@ -103,7 +103,7 @@ class RandomNumbers:
         return ((digits ^ shift[:, None, :]) + 0.5) / 2**32
 
     def _uniforms(self, stream: int, rows: range, per_row: int) -> np.ndarray:
-        """The part of one long stream that belongs to these rows."""
+        """The part of one long stream that belongs to these subjects."""
         bits = np.random.PCG64(self._stream(stream)).advance(rows.start * per_row)
         return np.random.Generator(bits).random((len(rows), per_row))
 

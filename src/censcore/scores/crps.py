@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore.distributions import Distribution, Grouped, Univariate
+from censcore.distributions import Distribution, Grouped
 from censcore.outcomes import OutcomeLike
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 
-__all__ = ["add_to_events", "crps", "crps_of"]
+__all__ = ["crps", "crps_of"]
 
-CACHED_NUMBERS = 500_000  # a chunk of rows that stays in the cache
+CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 
 
 def crps(
@@ -29,19 +27,19 @@ def crps(
 
     with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the CRPS of :math:`\min(T,C)`, averaged over the
     values of C that the observation allows. Without censoring (``PointMass(inf)``) it is the ordinary
-    CRPS, under a known c (``PointMass(c)``) the threshold-weighted CRPS below c. Strictly proper where
-    P(C > t) > 0, with a horizon on [0, horizon), if C is independent of T given the covariates and its distribution
-    is right; with G(s)/G(y-) replaced by 1 it would not be.
+    CRPS, under a known c (``PointMass(c)``) the threshold-weighted CRPS below c. If C is independent of T
+    given the covariates and its distribution is right, the score is strictly proper where P(C > t) > 0, with
+    a horizon on [0, horizon). With G(s)/G(y-) replaced by 1 it would not be proper.
 
     Parameters
     ----------
     y : RightCensored, structured array or frame
-        The outcome, n rows.
+        The outcome of n subjects.
     forecast : Distribution
-        Distribution of T, one per row.
+        Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
-        Censoring distribution. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
-        is given.
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
     horizon : number or (n,) array, optional
         End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
         count; of discrete times take the first one after those that count (13 to judge month 12).
@@ -49,12 +47,25 @@ def crps(
     Returns
     -------
     array, (n,)
-        One loss per row, in the unit of time; lower is better.
+        One loss per subject, in the unit of time; lower is better.
 
     Notes
     -----
-    A finite sum for step distributions and ensembles under any censoring distribution, and for piecewise-linear ones
-    under step distributions; quadrature to 1e-8 relative for the rest.
+    A finite sum for step forecasts and ensembles under any censoring distribution, and for piecewise-linear
+    forecasts under step censoring distributions; quadrature to 1e-8 relative for the rest.
+
+    See Also
+    --------
+    integrated_brier_score : The same number, and the classical one on the ipcw scale.
+    energy_score : Its joint version for several event times.
+    censcore.published.survival_crps : The improper version without the weight.
+
+    References
+    ----------
+    .. [1] Matheson, J. E. and Winkler, R. L. (1976). Scoring rules for continuous probability distributions.
+       Management Science 22, 1087-1096.
+    .. [2] Gneiting, T. and Raftery, A. E. (2007). Strictly proper scoring rules, prediction, and estimation.
+       Journal of the American Statistical Association 102, 359-378.
 
     Examples
     --------
@@ -67,7 +78,7 @@ def crps(
 
 
 def crps_of(inputs: ScoringInputs) -> Array:
-    """The score of a posed inputs."""
+    """The score of checked inputs, (n,)."""
     return check_infinite(_finite_or_not(inputs), inputs)
 
 
@@ -78,8 +89,7 @@ def _finite_or_not(inputs: ScoringInputs) -> Array:
         return _of_steps(inputs)
 
     def part(rows: slice) -> Array:
-        some = inputs.take(rows)
-        return add_to_events(square_below(some.F, some.time), some, some.C)
+        return _crps(inputs.take(rows))
 
     numbers = numbers_per_row(inputs.F, inputs.C)
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
@@ -98,7 +108,7 @@ def _of_steps(inputs: ScoringInputs) -> Array:
         some = inputs.take(rows)
         some = replace(some, F=as_steps(some.F))
         if not kernel:
-            return add_to_events(square_below(some.F, some.time), some, some.C)
+            return _crps(some)
         C = as_steps(some.C)
         return kernel(
             some.F._steps(), some.y.time, some.y.event, (*C._steps(), C._remember("areas", C._areas))
@@ -107,15 +117,8 @@ def _of_steps(inputs: ScoringInputs) -> Array:
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
 
 
-def add_to_events(loss: Array, inputs: ScoringInputs, C: Univariate) -> Array:
-    r"""``loss`` plus :math:`\delta/G(y-)\int_y^\infty P(C>s)\,S(s)^2\,ds`, computed for events only."""
-    events = np.nonzero(to_numpy(inputs.y.event))[0]
-    if events.size == inputs.n:
-        return loss + inverse_probability_weights(inputs)[:, 0] * square_beyond(inputs.F, inputs.time, C)
-    if not events.size:
-        return loss
-    part = inputs.take(events)
-    tail = square_beyond(part.F, part.time, C if len(C) == 1 else C.take(events))
-    added = inputs.xp.zeros_like(loss)
-    added[events] = inverse_probability_weights(part)[:, 0] * tail
-    return loss + added
+def _crps(inputs: ScoringInputs) -> Array:
+    r""":math:`\int_0^yF^2\,ds+\frac{\delta}{G(y-)}\int_y^\infty G\,(1-F)^2\,ds`, (n,)."""
+    below = square_below(inputs.F, inputs.time)
+    beyond = inputs.of_events(lambda seen: square_beyond(seen.F, seen.time, seen.C))
+    return below + inverse_probability_weights(inputs)[:, 0] * beyond

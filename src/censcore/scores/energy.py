@@ -29,7 +29,7 @@ __all__ = ["energy_score"]
 # Up to this many members all pairs cost little more than the draws of C that they are averaged over.
 _FEW_MEMBERS = 64
 
-# Distributions that are no ensemble are sampled in blocks of this many rows, each with a seed of its own.
+# Distributions that are no ensemble are sampled in blocks of this many subjects, each with its seed.
 _SAMPLED_ROWS = 256
 
 
@@ -55,21 +55,22 @@ def energy_score(
 
     with :math:`Z,Z'` independent draws from the forecast: the energy score of :math:`\min(T,C)`, averaged
     over the values of C that the observation allows. One C shared by all coordinates is known where any
-    coordinate is censored, and elsewhere has its distribution given :math:`C\ge\max_j y_j`; with one C per coordinate
-    (``Independent``) this holds coordinate by coordinate. Proper if C is independent of T given the
-    covariates and its distribution is right, for what happens at times t with P(C > t) > 0. For k = 1 and
+    coordinate is censored, and elsewhere has its distribution given :math:`C\ge\max_j y_j`. With one C per
+    coordinate (``Independent``) this holds coordinate by coordinate. Proper if C is independent of T given
+    the covariates and its distribution is right, for what happens at times t with P(C > t) > 0. For k = 1 and
     :math:`\beta=1` it is :func:`crps`.
 
     Parameters
     ----------
     y : RightCensored, structured array or frame
-        The outcome, n rows of k times.
+        The outcome of n subjects, k times each.
     forecast : Distribution
-        Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution ``members`` draws
-        are scored as a fair sample (for k = 1 and beta = 1 the distribution itself is scored, exactly).
+        Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution
+        ``members`` draws are scored as a fair sample (for k = 1 and beta = 1 the distribution itself is
+        scored, exactly).
     censoring : Distribution, optional
-        Censoring distribution, one time shared by all coordinates or ``Independent`` ones. It may be left out only where it
-        is known: nothing is censored, or ``y.censoring_time`` is given.
+        Distribution of C given the covariates: one time shared by all coordinates, or ``Independent`` ones.
+        It may be left out only where it is known: nothing is censored, or ``y.censoring_time`` is given.
     beta : float
         Exponent, 0 < beta < 2.
     pairs : {"auto", "all", "lagged"}
@@ -78,16 +79,18 @@ def energy_score(
         error far below that of the ensemble itself. ``"auto"`` takes all pairs where C is known or members
         are few.
     fair : bool
-        False scores the ensemble as the empirical distribution that it is; True as a sample from a distribution, without the
-        pairs of a member with itself, which is unbiased for the score of that distribution.
+        False scores the ensemble as the empirical distribution that it is. True scores it as a sample from a
+        distribution, without the pairs of a member with itself, which is unbiased for the score of that
+        distribution.
     draws : int
-        Number of compatible values of C per row, at stratified random levels of its conditional distribution (a
-        randomized quasi-Monte Carlo net for one C per coordinate). Rows where C is known use that one.
+        Number of compatible values of C per subject, at stratified random levels of its conditional
+        distribution (a randomized quasi-Monte Carlo net for one C per coordinate). Where C is known, that
+        one is used.
     seed : int
         Seed of draws and lags. The same seed gives the same numbers, however the work is split.
     mask : array of bool, (n, k), optional
-        False leaves a coordinate of a row out, from distances and from what is known of C. A row without any
-        coordinate scores zero.
+        False leaves a coordinate of a subject out, from distances and from what is known of C. A subject
+        without any coordinate scores zero.
     horizon : number or (n,) array, optional
         End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
         count; of discrete times take the first one after those that count (13 to judge month 12).
@@ -97,12 +100,22 @@ def energy_score(
     Returns
     -------
     array, (n,)
-        One loss per row; lower is better.
+        One loss per subject; lower is better.
 
     Notes
     -----
-    Draws and lags make the score of rows with an unknown C random; its mean over seeds is the exact value.
-    Rows are drawn independently, so that averages over rows are hardly affected.
+    Draws and lags make the score of subjects with an unknown C random; its mean over seeds is the exact
+    value. Subjects are drawn independently, so that averages over them are hardly affected.
+
+    See Also
+    --------
+    crps : The exact score of one event time.
+    censcore.CensoredEngression : Trains a joint model with this score as its loss.
+
+    References
+    ----------
+    .. [1] Gneiting, T. and Raftery, A. E. (2007). Strictly proper scoring rules, prediction, and estimation.
+       Journal of the American Statistical Association 102, 359-378.
 
     Examples
     --------
@@ -132,7 +145,7 @@ def energy_score(
 
 @dataclass(frozen=True)
 class _Method:
-    """How the score is computed: the options that concern every row alike."""
+    """How the score is computed: the options that concern every subject alike."""
 
     beta: float
     pairs: str
@@ -161,7 +174,7 @@ def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCenso
     kept = kept.reshape(-1, 1) if kept.ndim == 1 and y.k == 1 else kept
     if tuple(kept.shape) != (len(y), y.k):
         raise InvalidInputError(
-            f"mask must have one entry per row and coordinate, {(len(y), y.k)}; got {tuple(kept.shape)}."
+            f"mask must have one entry per subject and coordinate, {(len(y), y.k)}; got {tuple(kept.shape)}."
         )
     seen = kept.reshape(y.shape)
     return (
@@ -189,7 +202,7 @@ def _accuracy(inputs: ScoringInputs) -> Array:
     r""":math:`\mathbb E|\min(Z,C)-y|`: what lies beyond y counts as far as C reaches."""
     xp, y, z = inputs.xp, inputs.time, inputs.F.samples
     reach = inverse_probability_weights(inputs)
-    # members beyond y of a row censored there add nothing, however far C would have reached
+    # members beyond y of a subject censored there add nothing, however far C would have reached
     later = xp.where((z > y) & (reach > 0), z, y)
     before = xp.where(z < y, y - z, xp.zeros_like(z))
     return xp.sum(_weights(inputs.F) * (before + inputs.C.integrated_sf(y, later) * reach), axis=1)
@@ -216,7 +229,7 @@ def _weights(ensemble: Ensemble) -> Array:
 
 
 def _of_distribution(inputs: ScoringInputs, mask: Array, method: _Method, members: int) -> Array:
-    """Fair score of samples from each distribution, block by block of rows."""
+    """Fair score of samples from each distribution, block by block of subjects."""
     starts = range(0, inputs.n, _SAMPLED_ROWS)
     seeds = method.random.seed.spawn(len(starts))
     losses = []
@@ -230,7 +243,7 @@ def _of_distribution(inputs: ScoringInputs, mask: Array, method: _Method, member
 
 
 def _samples(block: ScoringInputs, members: int, seed: np.random.SeedSequence) -> Array:
-    """(n, members, k) samples, of every row its own even where one distribution serves all rows."""
+    """(n, members, k) samples, drawn for every subject even where one distribution serves all."""
     copies = block.n if len(block.F) == 1 else 1
     return block.F.sample(copies * members, seed).reshape(block.n, members, block.y.k)
 
@@ -294,7 +307,7 @@ def _unit(z: Array, time: Array, beta: float) -> float:
 
 
 def _of_rows(inputs: ScoringInputs, mask: Array, method: _Method, unit: float, rows: _Rows) -> Array:
-    """Losses chunk by chunk; random numbers belong to the place of a row among ``rows``."""
+    """Losses chunk by chunk; random numbers belong to the place of a subject among ``rows``."""
     z, w = _members(inputs.F), inputs.F.weights
     m, k = z.shape[1:]
     lags_per_row = 0 if rows.all_pairs else method.random.draws

@@ -1,7 +1,7 @@
 """Energy score of an ensemble at given censoring times: distances to the outcome, and between members.
 
 All pairs of m members are the pairs (i, i + lag) for the lags 1 to m/2, so exact pairs and a few random lags
-are one mechanism. Members keep one array per coordinate, (n, D, m) for n rows and D censoring times.
+are one mechanism. Members keep one array per coordinate, (n, D, m) for n subjects and D censoring times.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def energy_loss(
         y = xp.where(mask, y, xp.zeros_like(y))
     if c is None:
         c = xp.full_like(y[:1, :1], xp.inf)[None]
-    accuracy, spread = (terms or energy_terms)(samples, weights, y, c, beta, lags)
+    distance, spread = (terms or energy_terms)(samples, weights, y, c, beta, lags)
     if fair:
         same = 1 / samples.shape[1] if weights is None else xp.sum(weights**2, axis=1)
         spread = spread / (1 - same)
-    return accuracy - spread / 2
+    return distance - 0.5 * spread
 
 
 def fastest_terms(samples: Array, weights: Array, distances: float) -> Terms:

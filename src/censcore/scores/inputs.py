@@ -1,10 +1,33 @@
-"""What every score receives: an outcome, a forecast and a censoring distribution that fit together."""
+"""Scoring inputs: an outcome, a forecast and a censoring distribution, checked against each other.
+
+Every score starts here, and so may a custom score: :func:`scoring_inputs` checks and aligns what was given,
+in one array library, dtype and device. The formula then reads ``inputs.y``, ``inputs.F``, ``inputs.C`` and
+``inputs.xp``. :func:`inverse_probability_weights` are the weights of events, :func:`evaluation_times` and
+:func:`as_columns` bring times and levels into shape.
+
+Examples
+--------
+A custom score, the squared error of the predicted chance to survive time 1, with inverse-probability
+weights:
+
+>>> import censcore as cs
+>>> from censcore.scores.inputs import inverse_probability_weights, scoring_inputs
+>>> def squared_error(y, forecast, censoring=None, *, horizon=None):
+...     inputs = scoring_inputs(y, forecast, censoring, horizon)
+...     S = inputs.F.sf(1.0)
+...     alive = inputs.y.time > 1.0
+...     weight = inverse_probability_weights(inputs)[:, 0] * inputs.C.sf(1.0)
+...     return inputs.xp.where(alive, (1 - S) ** 2, weight * S**2)
+>>> y = cs.RightCensored(time=[0.5, 3.0, 2.0], event=[1, 1, 0])
+>>> squared_error(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0)).round(4)
+array([0.327 , 0.1548, 0.1548])
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,7 +53,7 @@ from censcore.exceptions import (
     MissingCensoringError,
     PositivityError,
 )
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = [
     "ScoringInputs",
@@ -49,23 +72,36 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ScoringInputs:
-    """An outcome y of n rows, a forecast F and a distribution C in one array library, checked against each other."""
+    """An outcome, a forecast and a censoring distribution in one array library, checked against each other.
+
+    Parameters
+    ----------
+    y : RightCensored
+        The outcome of n subjects.
+    F, C : Distribution
+        Forecast and censoring distribution, of n subjects or one that serves all.
+    reached : array, (n,), optional
+        P(C >= y), for one event time.
+
+    See Also
+    --------
+    scoring_inputs : Builds them.
+    """
 
     y: RightCensored
     F: Any
     C: Any
-    #: P(C >= y), (n,), for one event time under a censoring distribution.
     reached: Any = None
+    #: The array namespace of all parts.
+    xp: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "xp", namespace(self.y.time))
 
     @property
     def n(self) -> int:
-        """Number of rows."""
+        """Number of subjects."""
         return len(self.y)
-
-    @property
-    def xp(self) -> Any:
-        """The array namespace of all parts."""
-        return namespace(self.y.time)
 
     @property
     def time(self) -> Array:
@@ -87,8 +123,18 @@ class ScoringInputs:
         )
         return ScoringInputs(self.y.take(rows), F, C, None if self.reached is None else self.reached[rows])
 
+    def of_events(self, function: Callable[[ScoringInputs], Array]) -> Array:
+        """``function`` of the inputs of subjects with an event, (n,); zero for the others."""
+        events = np.nonzero(to_numpy(self.y.event))[0]
+        if events.size == self.n:
+            return function(self)
+        values = self.xp.zeros_like(self.y.time)
+        if events.size:
+            values[events] = function(self.take(events))
+        return values
+
     def in_groups(self, score: Callable[[ScoringInputs], Array]) -> Array:
-        """A score of each group of rows under the group's own censoring distribution, the rows back in order."""
+        """A score of each group of subjects that share a censoring distribution, in the order of subjects."""
         if len(self.C) == 1:
             return score(replace(self, C=self.C._groups()[0][1]))
         parts = [score(replace(self.take(rows), C=distribution)) for rows, distribution in self.C._groups()]
@@ -96,9 +142,9 @@ class ScoringInputs:
 
 
 def scoring_inputs(
-    y: Any,
-    forecast: Any,
-    censoring: Any,
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None,
     horizon: Array = None,
     *,
     joint: bool = False,
@@ -107,9 +153,40 @@ def scoring_inputs(
 ) -> ScoringInputs:
     """Check and align what a score receives.
 
-    ``joint`` admits several event times; ``needs_censoring=False`` is for scores whose value does not depend on
-    the censoring distribution (the log score), where a missing distribution is no guess; ``check_censoring=False`` is for
-    published scores that have their own answer where the censoring distribution excludes what was observed.
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        The outcome.
+    forecast, censoring : Distribution
+        Of T and of C given the covariates, one per subject or one for all. ``censoring=None`` is allowed
+        where C is known.
+    horizon : number or (n,) array, optional
+        C becomes min(C, horizon).
+    joint : bool
+        Admit several event times per subject.
+    needs_censoring : bool
+        False for scores that do not depend on the censoring distribution, such as the log score, where a
+        missing one is no guess.
+    check_censoring : bool
+        False for published scores that have their answer where the censoring distribution excludes what was
+        observed.
+
+    Returns
+    -------
+    ScoringInputs
+
+    Raises
+    ------
+    MissingCensoringError, ContradictionError, PositivityError, InvalidInputError, InvalidTypeError
+        Each says what was got, what was expected and what to do.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.scores.inputs import scoring_inputs
+    >>> y = cs.RightCensored(time=[1.0, 3.0], event=[1, 0])
+    >>> scoring_inputs(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), horizon=2.0).y.time
+    array([1., 2.])
     """
     y = as_outcome(y)
     _check_kind(forecast, "forecast")
@@ -117,7 +194,7 @@ def scoring_inputs(
     if not given:
         censoring = _known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
     _check_kind(censoring, "censoring")
-    y, forecast, censoring = _one_library(y, forecast, censoring)
+    y, forecast, censoring = _one_library(y, forecast, cast(Distribution, censoring))
     n = common_rows(outcome=len(y), forecast=len(forecast), censoring=len(censoring))
     if len(y) != n:
         y = y.take(np.zeros(n, dtype=np.int64))
@@ -147,9 +224,9 @@ def _known_or_raise(y: RightCensored) -> Distribution:
     if distribution is None:
         event = to_numpy(y.event)
         raise MissingCensoringError(
-            f"{int((~event).sum())} of {event.size} times are censored and no censoring distribution was given. Pass "
-            "censoring=... : PointMass(c) if the censoring times are known (or give them to RightCensored as "
-            "censoring_time), a known distribution such as Uniform(0, 5), or an estimate such as "
+            f"{int((~event).sum())} of {event.size} times are censored and no censoring distribution was "
+            "given. Pass censoring=... : PointMass(c) if the censoring times are known (or give them to "
+            "RightCensored as censoring_time), a known distribution such as Uniform(0, 5), or an estimate: "
             "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
         )
     return distribution
@@ -165,7 +242,7 @@ def _check_kind(distribution: Any, name: str) -> None:
 
 
 def _one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[RightCensored, Any, Any]:
-    """All parts in one library; real mixtures are refused, distributions of plain numbers join the others.
+    """All parts in one library; a mixture of them is an error, and plain numbers join the others.
 
     The forecast decides the precision, since it is the large part: y and C follow it.
     """
@@ -192,8 +269,9 @@ def _fitted(distribution: Distribution, model: Array) -> Distribution:
 def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint: bool) -> None:
     if y.time.ndim > 1 and not joint:
         raise InvalidInputError(
-            f"This score is for one event time per subject, (n,); the outcome has shape {y.shape}. Score each "
-            "coordinate, score(y.marginal(j), forecast.marginal(j), ...), or the joint distribution by energy_score."
+            f"This score is for one event time per subject, (n,); got an outcome of shape {y.shape}. Score "
+            "each coordinate, score(y.marginal(j), forecast.marginal(j), ...), or the joint distribution by "
+            "energy_score."
         )
     if F.k != y.k:
         raise InvalidInputError(
@@ -201,7 +279,8 @@ def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint:
         )
     if C.k not in (1, y.k):
         raise InvalidInputError(
-            f"The censoring distribution has {C.k} coordinates; one (shared) or {y.k} (one per event time) were expected."
+            f"The censoring distribution has {C.k} coordinates; expected one (shared) or {y.k} (one for "
+            "each event time)."
         )
     if C.k == 1 and not y.shares_censoring:
         raise ContradictionError(
@@ -217,7 +296,7 @@ def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint:
 
 
 def check_horizon(horizon: Array, y: RightCensored) -> Array:
-    """A horizon as a positive number or one per row."""
+    """A horizon as a positive number or one per subject."""
     if isinstance(horizon, str):
         raise InvalidInputError(
             f"horizon must be a time; got {horizon!r}. horizon='auto' is an option of compare()."
@@ -227,7 +306,7 @@ def check_horizon(horizon: Array, y: RightCensored) -> Array:
     tau = as_float(horizon, "horizon", like=y.time)
     check_positive(tau, "horizon")
     if tau.ndim > 1:
-        raise InvalidInputError(f"horizon must be a number or one per row; got shape {tuple(tau.shape)}.")
+        raise InvalidInputError(f"horizon must be a number or one per subject; got shape {tuple(tau.shape)}.")
     if tau.ndim == 0 or tau.shape[0] == 1:
         return tau.reshape(())
     common_rows(outcome=len(y), horizon=tau.shape[0])
@@ -251,7 +330,7 @@ def _by_censoring_time(y: RightCensored, C: Distribution) -> list[tuple[RightCen
 
 
 def _chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
-    """P(C >= y), (n,), by which events are divided; a distribution under which y cannot be is refused."""
+    """P(C >= y), (n,), by which events are divided; a distribution that excludes y is an error."""
     reached = C.sf_left(y.time)
     c, known = y.censoring_time, namespace(y.time).ones_like(y.event)
     if c is None:
@@ -307,7 +386,7 @@ def _last_reached(G: Callable[[Array], Array], C: Univariate) -> float:
 
 
 def inverse_probability_weights(inputs: ScoringInputs) -> Array:
-    r""":math:`\delta/G(y-)`, (n, 1): how much an event stands for, given that C allowed it to be seen."""
+    r""":math:`\delta/G(y-)`, (n, 1): the inverse-probability weight of an event, zero without one."""
     xp, event = inputs.xp, inputs.event
     reached = inputs.C.sf_left(inputs.y.time) if inputs.reached is None else inputs.reached
     reached = reached[:, None]
@@ -315,7 +394,7 @@ def inverse_probability_weights(inputs: ScoringInputs) -> Array:
 
 
 def check_scale(scale: str) -> None:
-    """Refuse anything but the two scales."""
+    """Only the two scales are known."""
     if scale not in ("localized", "ipcw"):
         raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; got {scale!r}.")
 
@@ -362,14 +441,15 @@ def _raise_unreached(
 
 
 def check_infinite(loss: Array, inputs: ScoringInputs) -> Array:
-    """``loss``, or an error that names the rows where it is infinite because follow-up never ends."""
+    """``loss``, or an error that names the subjects where it is infinite because follow-up never ends."""
     bad = np.unique(np.nonzero(~np.isfinite(to_numpy(loss)))[0])
     if bad.size:
         latest = float(to_numpy(inputs.y.time).max())
         raise PositivityError(
             f"The score is infinite in {name_rows(bad)}: the forecast has too heavy a tail, or mass at "
-            "infinity, and the censoring distribution never ends follow-up. Score up to a finite time instead: pass "
-            f"horizon=tau, for instance the end of the study or the largest observed time, {latest:g}.",
+            "infinity, and the censoring distribution never ends follow-up. Score up to a finite time "
+            "instead: pass horizon=tau, for instance the end of the study or the largest observed time, "
+            f"{latest:g}.",
             rows=bad.tolist(),
             horizon=latest if latest > 0 else None,
         )
@@ -377,7 +457,7 @@ def check_infinite(loss: Array, inputs: ScoringInputs) -> Array:
 
 
 def evaluation_times(times: Array, y: RightCensored, horizon: Array) -> tuple[Array, bool]:
-    """Times as (1, q) or (n, q), and whether a single number came."""
+    """Times as (1, q) or (n, q), and whether a single number was given."""
     if times is None:
         raise InvalidInputError("times=... is missing: the times, (q,) or (n, q), at which F is judged.")
     t, single = as_columns(times, "times", y)
@@ -395,7 +475,7 @@ def evaluation_times(times: Array, y: RightCensored, horizon: Array) -> tuple[Ar
 
 
 def as_columns(values: Array, name: str, y: RightCensored) -> tuple[Array, bool]:
-    """A number, (q,) or (n, q) as (1 or n, q) in the library of ``y``, and whether a number came."""
+    """A number, (q,) or (n, q) as (1 or n, q) in the library of ``y``, and whether a number was given."""
     if not is_neutral(values):
         one_namespace(outcome=y.time, **{name: values})
     array = as_float(values, name, like=y.time)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
@@ -10,8 +12,8 @@ from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
-from censcore.scores._squares import as_steps, numbers_per_row, square_below, weighted_time_of
-from censcore.scores.crps import add_to_events, crps_of
+from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond, weighted_time_of
+from censcore.scores.crps import crps_of
 from censcore.scores.inputs import (
     ScoringInputs,
     check_horizon,
@@ -43,18 +45,18 @@ def integrated_brier_score(
 
     with :math:`G(t)=P(C>t)`, :math:`G(t-)=P(C\ge t)` and the second term only for :math:`y\le h`: the
     mean estimates the integrated Brier score of uncensored data on [0, h]. Both are proper on [0, h), if C
-    is independent of T given the covariates and its distribution is right; late times weigh more on the classical
-    scale, and are noisier.
+    is independent of T given the covariates and its distribution is right. Late times weigh more on the
+    classical scale, and are noisier.
 
     Parameters
     ----------
     y : RightCensored, structured array or frame
-        The outcome, n rows.
+        The outcome of n subjects.
     forecast : Distribution
-        Distribution of T, one per row.
+        Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
-        Censoring distribution. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
-        is given.
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
     scale : {"localized", "ipcw"}
         ``"ipcw"`` integrates the inverse-probability-of-censoring-weighted Brier score. It needs P(C >= h)
         > 0 for every subject, or without a horizon P(C > t) > 0 at every t. Beyond the support of C events
@@ -68,7 +70,17 @@ def integrated_brier_score(
     Returns
     -------
     array, (n,)
-        One loss per row; lower is better.
+        One loss per subject; lower is better.
+
+    See Also
+    --------
+    crps : The localized scale.
+    brier_score : The score at single times.
+
+    References
+    ----------
+    .. [1] Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of
+       prognostic classification schemes for survival data. Statistics in Medicine 18, 2529-2545.
 
     Examples
     --------
@@ -93,6 +105,14 @@ def integrated_brier_score(
     return loss / end.location if normalize else loss
 
 
+def _ipcw_integral(inputs: ScoringInputs, end: PointMass) -> Array:
+    r""":math:`\int_0^y\frac{F^2}{G}\,ds+\frac{\delta}{G(y-)}\int_y^h(1-F)^2\,ds`, (n,)."""
+    below = square_below(inputs.F, inputs.time, inputs.C)
+    until_end = replace(inputs, C=end)
+    beyond = until_end.of_events(lambda seen: square_beyond(seen.F, seen.time, seen.C))
+    return below + inverse_probability_weights(inputs)[:, 0] * beyond
+
+
 def _ipcw(inputs: ScoringInputs, end: PointMass) -> Array:
     check_unreached_before(inputs, end.location)
     if isinstance(inputs.C, Grouped) and len(end) == 1:
@@ -113,7 +133,7 @@ def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
     def part(rows: slice) -> Array:
         some, last = inputs.take(rows), end if len(end) == 1 else end.take(rows)
         if kernel is None:
-            return add_to_events(square_below(some.F, some.time, some.C), some, last)
+            return _ipcw_integral(some, last)
         times, sf = as_steps(some.F)._steps()
         weighted_time = weighted_time_of(some.C)
         y = (some.y.time, weighted_time(some.time)[:, 0])

@@ -25,13 +25,13 @@ def log_score(
     Parameters
     ----------
     y : RightCensored, structured array or frame
-        The outcome, n rows of one or several event times.
+        The outcome of n subjects, with one or several event times.
     forecast : Distribution
-        Distribution of T, one per row, with a density. A distribution without one raises
+        Distribution of T given the covariates, with a density. A distribution without one raises
         :class:`~censcore.exceptions.NoDensityError`.
     censoring : Distribution, optional
-        Censoring distribution. It does not change the score; it is accepted so that all scores are called alike, and
-        refused where it contradicts the data.
+        Distribution of C given the covariates. It does not change the score. It is accepted so that all
+        scores are called alike, and is an error where it contradicts the data.
     horizon : number or (n,) array, optional
         End of follow-up for the score: later times count as censored there. Events at the horizon itself
         count, unlike in the other scores.
@@ -39,7 +39,16 @@ def log_score(
     Returns
     -------
     array, (n,)
-        One loss per row; lower is better. Infinite where the forecast excluded what happened.
+        One loss per subject; lower is better. Infinite where the forecast excluded what happened.
+
+    See Also
+    --------
+    crps : For forecasts without a density.
+    binomial_log_score : At given times.
+
+    References
+    ----------
+    .. [1] Good, I. J. (1952). Rational decisions. Journal of the Royal Statistical Society B 14, 107-114.
 
     Examples
     --------

@@ -36,18 +36,18 @@ def pinball_score(
 
     with :math:`G(t)=P(C>t)` and :math:`G(t-)=P(C\ge t)`: the pinball score of :math:`\min(T,C)` and of
     its quantile :math:`\min(q_\alpha,C)`, averaged over the values of C that the observation allows.
-    Consistent for a quantile q with P(C > q) > 0, if C is independent of T given the covariates and its distribution
-    is right. Exact for every forecast.
+    Consistent for a quantile q with P(C > q) > 0, if C is independent of T given the covariates and its
+    distribution is right. Exact for every forecast.
 
     Parameters
     ----------
     y : RightCensored, structured array or frame
-        The outcome, n rows.
+        The outcome of n subjects.
     forecast : Distribution
-        Distribution of T, one per row.
+        Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
-        Censoring distribution. It may be left out only where it is known: nothing is censored, or ``y.censoring_time``
-        is given.
+        Distribution of C given the covariates. It may be left out only where it is known: nothing is
+        censored, or ``y.censoring_time`` is given.
     levels : array or number
         Quantile levels strictly between 0 and 1, (q,) or (n, q).
     horizon : number or (n,) array, optional
@@ -57,7 +57,15 @@ def pinball_score(
     Returns
     -------
     array, (n, q), or (n,) for a single number
-        One loss per row and level; lower is better.
+        One loss per subject and level; lower is better.
+
+    See Also
+    --------
+    crps : Twice its integral over all levels.
+
+    References
+    ----------
+    .. [1] Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.
 
     Examples
     --------
