@@ -229,7 +229,7 @@ class Distribution(ABC):
         """The same distributions, cut from any gradient graph."""
         return self._map(detach) if self._requires_grad else self
 
-    def sample(self, m: int, seed: Any = None) -> Array:
+    def sample(self, m: int, seed: int | np.random.Generator | None = None) -> Array:
         """Random draws from every distribution.
 
         Parameters

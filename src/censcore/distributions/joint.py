@@ -218,7 +218,8 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
             )
         if distribution.k > 1:
             raise InvalidInputError(
-                f"{owner} takes distributions of one time; got one of {distribution.k}: pass a marginal."
+                f"{owner} takes distributions of one event time; got one of {distribution.k}. "
+                "Pass its marginal(j)."
             )
     bound = [F for F in distributions if not F._is_neutral]
     one_namespace(**{f"distribution {i}": F._reference for i, F in enumerate(bound)})

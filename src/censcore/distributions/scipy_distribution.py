@@ -63,7 +63,7 @@ class ScipyDistribution(Univariate):
             )
         if (low < 0).any():
             raise InvalidInputError(
-                f"The support of {self._dist.name} must lie in [0, inf); it starts at {low.min():g}. "
+                f"The support of {self._dist.name} starts at {low.min():g}; expected one in [0, inf). "
                 "Truncate it (scipy.stats.truncate, truncnorm) or shift it with loc."
             )
 
