@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -29,6 +29,9 @@ from censcore.distributions._special import exp
 from censcore.exceptions import InvalidInputError, NoDensityError
 
 __all__ = ["Distribution", "Univariate"]
+
+#: What :func:`numpy.random.default_rng` accepts.
+Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | None
 
 
 class Distribution(ABC):
@@ -229,14 +232,14 @@ class Distribution(ABC):
         """The same distributions, cut from any gradient graph."""
         return self._map(detach) if self._requires_grad else self
 
-    def sample(self, m: int, seed: int | np.random.Generator | None = None) -> Array:
+    def sample(self, m: int, seed: Seed = None) -> Array:
         """Random draws from every distribution.
 
         Parameters
         ----------
         m : int
             Draws per subject.
-        seed : int, numpy.random.Generator or None
+        seed : int, sequence of int, numpy.random.Generator or None
             As in :func:`numpy.random.default_rng`.
 
         Returns
