@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from censcore._arrays import (
 from censcore._validation import check_positive, name_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
-__all__ = ["RightCensored", "as_outcome"]
+__all__ = ["OutcomeLike", "RightCensored", "as_outcome"]
 
 
 class RightCensored:
@@ -339,6 +339,18 @@ class RightCensored:
             seen = f"k={self.k}, events={event.sum(axis=0).tolist()} ({rates})"
         known = "" if self.censoring_time is None else ", C known"
         return f"RightCensored(n={len(self)}, {seen}, time {time.min():g} to {time.max():g}{known})"
+
+
+class Frame(Protocol):
+    """A data frame of any library that narwhals reads."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns."""
+
+
+#: What is taken for an outcome: one of this library, a structured array, or a frame with time and event.
+OutcomeLike = RightCensored | np.ndarray | Frame
 
 
 def as_outcome(y: Any) -> RightCensored:

@@ -37,7 +37,7 @@ class GivesNumbers(cs.WeibullRegression):
         return super().predict_distribution(X).icdf(0.5)
 
 
-class TooManyLaws(cs.WeibullRegression):
+class TooManyDistributions(cs.WeibullRegression):
     def predict_distribution(self, X=None):
         return super().predict_distribution(np.concatenate([X, X]))
 
@@ -86,6 +86,11 @@ class AcceptsTuples(cs.WeibullRegression):
         return super().fit(X, cs.RightCensored(*y) if isinstance(y, tuple) else y, sample_weight)
 
 
+class TakesGroupsThird(cs.WeibullRegression):
+    def fit(self, X, y, groups=None, sample_weight=None):
+        return super().fit(X, y, sample_weight)
+
+
 class ThreeTimesTooLate(cs.WeibullRegression):
     def fit(self, X, y, sample_weight=None):
         super().fit(X, y, sample_weight)
@@ -100,15 +105,16 @@ class ThreeTimesTooLate(cs.WeibullRegression):
         (ForecastsUnfitted, "without having been fitted"),
         (ReturnsNothing, "does not return self"),
         (CentresInPlace, "X is changed"),
-        (GivesNumbers, "not a Distribution"),
-        (TooManyLaws, "480 distributions for 240 rows"),
-        (LooksAtItsNeighbours, "rows in reverse order"),
+        (GivesNumbers, "expected a Distribution"),
+        (TooManyDistributions, "got 480 distributions, expected 1 or 240"),
+        (LooksAtItsNeighbours, "subjects in reverse order"),
         (Restless, "a second fit"),
         (Remembers, "after one to other data"),
         (CannotBePickled, "can be copied, pickled"),
         (ReadsFramesBackwards, "a frame: P"),
         (IgnoresWeights, "weights of zero"),
         (AcceptsTuples, "It accepts a bare tuple"),
+        (TakesGroupsThird, "got X, y, groups, sample_weight, expected X, y, sample_weight"),
         (ThreeTimesTooLate, "half or twice the times"),
     ],
 )

@@ -10,8 +10,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 import censcore as cs
 from censcore.testing import check_estimator
-from censcore.testing._candidate import Candidate
-from censcore.testing.estimators import atoms_of_c
+from censcore.testing.estimators import Candidate, atoms_of_c
 
 torch.set_num_threads(1)
 
@@ -24,6 +23,7 @@ CASES = {
     "CoxRegression": (cs.CoxRegression(), 1),
     "CoxRegression, Efron": (cs.CoxRegression(ties="efron"), 1),
     "Adapted": (cs.Adapted(CoxPHSurvivalAnalysis(alpha=1e-3)), 1),
+    "WithCensoring": (cs.WithCensoring(cs.WeibullRegression()), 1),
     "Censoring": (cs.Censoring(cs.KaplanMeier()), 1),
     "Censoring, shared": (cs.Censoring(cs.CoxRegression()), 2),
     "CensoredEngression, one time": (cs.CensoredEngression(**ENGRESSION), 1),

@@ -73,7 +73,7 @@ BROKEN = {
     only_the_mean: r"Got shape \(\) for 40 subjects",
     ranks: "In slices",
     forgets_the_horizon: "horizon=1.25",
-    believes_anything: "was not refused",
+    believes_anything: "contradicts the data raises no ValueError",
     improper: "wins by",
     has_holes: "1 losses are not finite",
     meddles: "differs after scoring",

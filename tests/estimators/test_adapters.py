@@ -1,4 +1,4 @@
-"""Forecasts of other libraries become distributions with the same numbers; mistakes of orientation are caught."""
+"""Forecasts of other libraries become distributions with the same numbers; wrong orientation is caught."""
 
 from __future__ import annotations
 
@@ -137,9 +137,9 @@ def test_mistakes_of_orientation_and_kind_are_caught():
         as_forecast(np.vstack([SF, SF[:1]]).T, times=TIMES)  # square
     with pytest.raises(InvalidInputError, match=r"rows seem to be subjects.*frame\.T"):
         as_forecast(pd.DataFrame(SF, columns=TIMES))
-    with pytest.raises(InvalidInputError, match="3 rows and 4 subjects"):
+    with pytest.raises(InvalidInputError, match="got 3 subjects, expected 4"):
         as_forecast(SF, times=TIMES, n=4)
-    with pytest.raises(InvalidInputError, match="3 rows and 2 subjects"):
+    with pytest.raises(InvalidInputError, match="got 3 subjects, expected 2"):
         as_forecast(pd.DataFrame(SF.T, index=TIMES), X=np.zeros((2, 1)))
     with pytest.raises(InvalidInputError, match="distribution functions: pass 1 - F"):
         as_forecast(1 - SF, times=TIMES)
@@ -147,7 +147,7 @@ def test_mistakes_of_orientation_and_kind_are_caught():
         as_forecast(np.cumsum(SF, axis=1), times=TIMES)
     with pytest.raises(InvalidInputError, match="must not increase"):
         as_forecast(SF[:, ::-1], times=TIMES[[0, 1, 3, 2]])
-    with pytest.raises(InvalidInputError, match="named 7 but times say 1"):
+    with pytest.raises(InvalidInputError, match="named 7; expected 1"):
         as_forecast(pd.DataFrame(SF[:, ::-1], columns=TIMES[::-1]), times=TIMES)
     with pytest.raises(InvalidTypeError, match="index of a frame"):
         as_forecast(pd.DataFrame(SF.T, index=["a", "b", "c", "d"]))

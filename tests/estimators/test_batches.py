@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from censcore.estimators._batches import Batches
+from censcore.estimators.neural.batches import Batches
 from censcore.exceptions import InvalidInputError
 
 
@@ -34,5 +34,5 @@ def test_epochs_differ_and_repeat():
 
 
 def test_groups_of_another_length_are_refused():
-    with pytest.raises(InvalidInputError, match="one value per row"):
+    with pytest.raises(InvalidInputError, match="one per subject"):
         Batches(10, 5, np.zeros(9))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -209,13 +212,65 @@ def test_frames_are_split_as_frames(one):
     ("cv", "message"),
     [
         (1, "at least 2"),
-        (ShuffleSplit(2, random_state=0), "every row exactly once"),
+        (ShuffleSplit(2, random_state=0), "every subject exactly once"),
         ([(np.arange(60), np.arange(30)), (np.arange(60), np.arange(30, 60))], "overlap"),
     ],
 )
 def test_bad_folds(one, cv, message):
     with pytest.raises(InvalidInputError, match=message):
         cs.Censoring(cs.KaplanMeier(), cv=cv).fit_predict_distribution(None, one)
+
+
+# ---- where an estimate came from -----------------------------------------------------------------
+
+
+@pytest.fixture
+def estimate(one):
+    X = np.random.default_rng(3).normal(size=(len(one), 2))
+    model = cs.Censoring(cs.CoxRegression()).fit(X, one)
+    return X, model, model.predict_distribution(X)
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda C: pickle.loads(pickle.dumps(C)), lambda C: C.like(np.float32([0]))],
+)
+def test_copies_pickles_and_other_precisions_keep_the_origin(estimate, copied):
+    X, _, C = estimate
+    origin = copied(C).estimated_from
+    np.testing.assert_array_equal(origin.X, X)
+    np.testing.assert_array_equal(origin.censoring.trained_on_.outcome, estimate[1].trained_on_.outcome)
+
+
+@pytest.mark.parametrize("rows", [slice(5, 9), [4, 0, -1], np.arange(60) % 7 == 0, 3])
+def test_chosen_subjects_have_the_origin_of_their_covariates(estimate, rows):
+    X, model, C = estimate
+    origin = C.take(rows).estimated_from
+    assert origin.censoring is model
+    np.testing.assert_array_equal(origin.X, np.atleast_2d(X[rows]))
+
+
+def test_what_is_no_longer_the_estimate_has_no_origin(estimate, one):
+    _, _, C = estimate
+    assert C.censor_at(1.0).estimated_from is None
+    assert cs.Weibull(1.0, 1.0).estimated_from is None
+    folds = cs.Censoring(cs.KaplanMeier(), cv=3).fit_predict_distribution(None, one)
+    assert folds.estimated_from.out_of_fold
+    assert folds.take([0, 1]).estimated_from is None
+    assert folds.censor_at(1.0).estimated_from is None
+
+
+def test_an_estimator_is_not_kept_alive_by_what_it_predicted(one):
+    model = cs.Censoring(cs.KaplanMeier()).fit(None, one)
+    model.predict_distribution()
+    assert model.estimators_[0].distributions_[0].estimated_from is None
+
+
+def test_one_curve_serves_other_subjects_than_it_was_predicted_for(estimate, one):
+    X, _, _ = estimate
+    C = cs.Censoring(cs.KaplanMeier()).fit(X, one).predict_distribution(X)
+    F = cs.Weibull(1.0, np.full(20, float(one.time.mean())))
+    assert "fitted before" in cs.compare({"a": F}, one[:20], C).settings["censoring distribution"]
 
 
 # ---- estimator manners ---------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_weibull_influence_is_the_derivative_by_the_weight(data):
         model = cs.WeibullRegression(alpha=2.0).fit(X, y, sample_weight=w)
         return np.append(model.coef_, [model.intercept_, np.log(model.shape_)])
 
-    found = cs.WeibullRegression(alpha=2.0).fit(X, y, sample_weight=weight)._coefficient_influence()
+    found = cs.WeibullRegression(alpha=2.0).fit(X, y, sample_weight=weight).coefficient_influence()
     for i in (0, 17, 250):
         step = 1e-4 * weight[i] * (np.arange(300) == i)
         change = (estimates(weight + step) - estimates(weight - step)) / 2e-4

@@ -8,7 +8,7 @@ import pytest
 import censcore as cs
 from censcore.distributions import ProportionalHazards
 from censcore.estimators import CoxRegression
-from censcore.estimators._risk_sets import RiskSets, score_of
+from censcore.estimators.cox_equations import RiskSets, score_of
 from censcore.exceptions import InvalidInputError, NotFittedError
 
 
@@ -116,10 +116,10 @@ def test_data_without_an_answer_are_refused_and_a_penalty_gives_one():
     group = (np.arange(200) < 30).astype(float)
     event = np.where(group == 1, False, y.event)
     separated = np.column_stack([X, group])
-    with pytest.raises(InvalidInputError, match=r"grows without end in \['column 1'\]"):
+    with pytest.raises(InvalidInputError, match=r"grows without bound in \['column 1'\]"):
         CoxRegression().fit(separated, cs.RightCensored(y.time, event))
     few = cs.RightCensored(y.time[:60], np.arange(60) == X[:60, 0].argmax())
-    with pytest.raises(InvalidInputError, match="grows without end"):
+    with pytest.raises(InvalidInputError, match="grows without bound"):
         CoxRegression().fit(X[:60], few)
     assert np.isfinite(CoxRegression(alpha=1.0).fit(twice, y).coef_).all()
     mild = CoxRegression(alpha=1.0).fit(separated, cs.RightCensored(y.time, event))
@@ -153,7 +153,7 @@ def test_shapes_and_states():
         CoxRegression().predict_distribution(X)
     with pytest.raises(InvalidInputError, match="got 'exact', expected one of 'product-limit', 'efron'"):
         CoxRegression(ties="exact").fit(X, y)
-    with pytest.raises(InvalidInputError, match="2 per row"):
+    with pytest.raises(InvalidInputError, match="got 2"):
         CoxRegression().fit(X, cs.RightCensored(np.ones((50, 2)), np.ones((50, 2))))
     assert len(CoxRegression().fit(X, y).predict_distribution(X[:7])) == 7
     torch = pytest.importorskip("torch")

@@ -210,7 +210,7 @@ def test_influence_of_data_that_say_nothing_is_zero_and_shapes_are_checked():
     none = CoxRegression().fit(X, cs.RightCensored(y.time, np.zeros(80)))
     assert not none.influence(np.ones((1, 2))).any()
     model = CoxRegression().fit(X, y)
-    with pytest.raises(InvalidInputError, match="one line per baseline time"):
+    with pytest.raises(InvalidInputError, match="one row per baseline time"):
         model.influence(np.ones((2, 1)))
     J = len(model.baseline_times_)
     with pytest.raises(InvalidInputError, match=r"coef_derivative: got shape \(1, 1\), expected \(2, 1\)"):

@@ -262,7 +262,7 @@ def test_groups_stay_on_one_side_and_apart_in_batches(monkeypatch):
         seen.update(rows=rows, validation=validation, groups=groups)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("censcore.estimators.neural.train", look)
+    monkeypatch.setattr("censcore.estimators.neural.estimator.train", look)
     covariates = np.column_stack([groups, DATA.X])
     with pytest.raises(KeyboardInterrupt):
         cs.CensoredEngression(**SMALL).fit(covariates, DATA.y, censoring=DISTRIBUTION, groups=groups)
@@ -316,7 +316,7 @@ def test_the_distribution_of_c_may_use_the_names_of_columns():
 def test_the_distribution_of_c_of_other_rows(model, tmp_path):
     one_per_row = cs.Uniform(np.zeros(600), np.full(600, 5.0))
     fitted = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(DATA.X, DATA.y, censoring=one_per_row)
-    with pytest.raises(InvalidInputError, match="censoring distribution of these rows"):
+    with pytest.raises(InvalidInputError, match="censoring distribution of these subjects"):
         fitted.score(DATA.X[:9], DATA.y[:9])
     assert np.isfinite(fitted.score(DATA.X[:9], DATA.y[:9], one_per_row[:9]))
     assert np.isfinite(fitted.score(DATA.X[:9], DATA.y_known[:9]))
@@ -404,14 +404,14 @@ def test_wrong_data_are_refused():
         model.fit(np.full((600, 4), np.nan), DATA.y, censoring=DISTRIBUTION)
     with pytest.raises(InvalidInputError, match=r"got 'km', expected an estimator such as"):
         model.fit(DATA.X, DATA.y, censoring="km")
-    for eval_set, got in ((DATA.X, "ndarray"), ((DATA.X,), "1 of them")):
+    for eval_set, got in ((DATA.X, "ndarray"), ((DATA.X,), "1 entries")):
         with pytest.raises(InvalidInputError, match=f"eval_set must be a tuple.*; got {got}"):
             model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, eval_set=eval_set)
 
 
 def test_event_times_that_nobody_saw(model):
     nothing = cs.RightCensored(DATA.y.time, np.zeros((600, 2)))
-    with pytest.raises(InvalidInputError, match="No row has an event"):
+    with pytest.raises(InvalidInputError, match="No subject has an event"):
         cs.CensoredEngression(**SMALL).fit(DATA.X, nothing)
     time = np.column_stack([DATA.y.time[:, 0], DATA.y.time.max(axis=1)])
     one = cs.RightCensored(time, DATA.y.event & np.array([True, False]))
@@ -422,8 +422,8 @@ def test_event_times_that_nobody_saw(model):
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda m: m.sample(DATA.X, 0), "positive integer; got 0"),
-        (lambda m: m.sample(DATA.X, 2.5), "positive integer; got 2.5"),
+        (lambda m: m.sample(DATA.X, 0), "got 0, expected a positive integer"),
+        (lambda m: m.sample(DATA.X, 2.5), "got 2.5, expected a positive integer"),
         (lambda m: m.predict_quantile(DATA.X, 1.5), "between 0 and 1"),
         (lambda m: m.predict_survival_function(DATA.X, [np.nan]), "got NaN"),
         (lambda m: m.predict(DATA.X, "mode"), "got 'mode'"),

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import censcore as cs
-from censcore.estimators import _cuda_graph, training
+from censcore.estimators.neural import cuda_graphs, training
 from censcore.scores import _pairs
 from censcore.simulation import LogNormalScenario
 
@@ -69,7 +69,7 @@ def test_a_captured_step_is_the_eager_one(monkeypatch):
 def test_data_too_large_for_the_device_come_in_blocks(monkeypatch, rows):
     resident = fitted()
     monkeypatch.setattr(training, "fits_on_device", lambda rows, device: False)
-    monkeypatch.setattr(_cuda_graph, "_STREAMED_ROWS", rows)
+    monkeypatch.setattr(cuda_graphs, "_STREAMED_ROWS", rows)
     np.testing.assert_array_equal(losses(fitted()), losses(resident))
     assert len(losses(fitted(batch_size=5000, epochs=1))) == 1
 

@@ -222,7 +222,7 @@ class TestContract:
         time[3, 0] = 0.0
         event = self.data.y.event.copy()
         event[3, 0] = True
-        with pytest.raises(InvalidInputError, match="1 rows have an event at time zero"):
+        with pytest.raises(InvalidInputError, match="1 subjects have an event at time zero"):
             clone(model).fit(self.data.X, cs.RightCensored(time, event))
 
     def test_bad_weights_are_refused(self, model):
@@ -297,15 +297,15 @@ def test_edges_of_the_grid(edges):
         (cs.CopulaWeibull("frank"), 2, "copula must be"),
         (cs.CopulaWeibull("gumbel"), 3, "joins two event times"),
         (cs.CopulaWeibull("clayton", dependence="some"), 2, "dependence must be"),
-        (cs.CopulaWeibull("clayton", dependence="conditional", margins_first=True), 2, "for all rows"),
+        (cs.CopulaWeibull("clayton", dependence="conditional", margins_first=True), 2, "for all subjects"),
         (cs.JointGridModel(), 3, "two event times"),
         (cs.JointGridModel(bins=1), 2, "bins must be"),
         (cs.JointGridModel(edges="log"), 2, "edges must be"),
         (cs.JointGridModel(edges=[1.0, 0.0]), 2, r"edges must start .* got \[1.0, 0.0\]"),
         (cs.JointGridModel(tail=-1.0), 2, "tail must be .* got -1.0"),
         (cs.JointGridModel(tail="long"), 2, "tail must be .* got 'long'"),
-        (cs.CopulaWeibull(hidden=(0,)), 2, "hidden must be"),
-        (cs.CopulaWeibull(hidden=8), 2, "hidden must be"),
+        (cs.CopulaWeibull(hidden=(0,)), 2, "expected the widths"),
+        (cs.CopulaWeibull(hidden=8), 2, "expected the widths"),
         (cs.CopulaWeibull(epochs=0), 2, "epochs"),
         (cs.CopulaWeibull(validation_fraction=1.5), 2, "validation_fraction"),
     ],
@@ -318,15 +318,15 @@ def test_wrong_settings_are_refused(model, k, message):
 
 def test_a_grid_by_quantiles_needs_an_event():
     y = cs.RightCensored(np.ones((30, 2)), np.zeros((30, 2)))
-    with pytest.raises(InvalidInputError, match="No row has an event"):
+    with pytest.raises(InvalidInputError, match="No subject has an event"):
         cs.JointGridModel(bins=4).fit(None, y)
     held_out = np.random.default_rng(0).permutation(30)[0]  # the only event lies in the validation rows
     y = cs.RightCensored(np.ones((30, 2)), np.arange(30)[:, None] == [held_out, held_out])
-    with pytest.raises(InvalidInputError, match="No event was seen"):
+    with pytest.raises(InvalidInputError, match="edges cannot be quantiles"):
         cs.JointGridModel(bins=4, random_state=0).fit(None, y)
 
 
 def test_times_that_are_all_zero_are_refused():
     y = cs.RightCensored(np.zeros((30, 2)), np.ones((30, 2)))
-    with pytest.raises(InvalidInputError, match="All times are zero"):
+    with pytest.raises(InvalidInputError, match="got zeros only"):
         cs.CopulaWeibull().fit(None, y)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from censcore.estimators.model_files import read_model_file, write_model_file
+from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.exceptions import ModelFileError
 
 
@@ -29,7 +29,7 @@ def test_a_truncated_file_is_refused(path, keep):
 
 
 def test_another_kind_a_foreign_file_and_a_missing_one_are_refused(path, tmp_path):
-    with pytest.raises(ModelFileError, match="holds a thing"):
+    with pytest.raises(ModelFileError, match="got a thing"):
         read_model_file(path, "other thing")
     from safetensors.numpy import save_file
 

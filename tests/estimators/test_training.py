@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch import nn
 
-from censcore.estimators._cuda_graph import fits_on_device
-from censcore.estimators.training import Recipe, mix_seed, train
+from censcore.estimators.neural.cuda_graphs import fits_on_device
+from censcore.estimators.neural.training import Recipe, mix_seed, train
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 
 
@@ -42,7 +42,9 @@ def data():
 
 
 CPU = torch.device("cpu")
-WITH_TESTS = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+WITH_TESTS = os.environ | {
+    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+}
 RECIPE = Recipe(epochs=12, batch_size=32, learning_rate=0.2, patience=None)
 
 
@@ -124,7 +126,7 @@ def test_resuming_after_kill_9(tmp_path):
         """
         import os, signal, sys, torch
         from torch import nn
-        from censcore.estimators.training import Recipe, train
+        from censcore.estimators.neural.training import Recipe, train
         from tests.estimators.test_training import Regression
         torch.set_num_threads(1)
         g = torch.Generator().manual_seed(1)
@@ -161,7 +163,7 @@ def test_two_processes_follow_the_loss_curve_of_one(tmp_path):
             """
             import json, os, sys, torch
             import torch.distributed as dist
-            from censcore.estimators.training import Recipe, same_everywhere, train
+            from censcore.estimators.neural.training import Recipe, same_everywhere, train
             from tests.estimators.test_training import Regression
             torch.set_num_threads(1)
             if "RANK" in os.environ:

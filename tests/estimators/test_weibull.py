@@ -114,7 +114,7 @@ def test_data_without_an_answer_are_refused_and_a_penalty_gives_one():
     group = (np.arange(200) < 30).astype(float)
     event = np.where(group == 1, False, y.event)
     separated = np.column_stack([X, group])
-    with pytest.raises(InvalidInputError, match=r"grows without end in \['column 1'\]"):
+    with pytest.raises(InvalidInputError, match=r"grows without bound in \['column 1'\]"):
         WeibullRegression().fit(separated, cs.RightCensored(y.time, event))
     WeibullRegression(alpha=1.0).fit(twice, y)
     mild = WeibullRegression(alpha=1.0).fit(separated, cs.RightCensored(y.time, event))
@@ -161,7 +161,7 @@ def test_shapes_states_and_libraries():
         model.predict_distribution(X[:, :2])
     with pytest.raises(InvalidInputError, match="got none"):
         model.predict_distribution(None)
-    with pytest.raises(InvalidInputError, match="50 rows and y has 49"):
+    with pytest.raises(InvalidInputError, match="got 50 rows, expected 49"):
         WeibullRegression().fit(X, y[:49])
     with pytest.raises(InvalidInputError, match="alpha"):
         WeibullRegression(alpha=-1.0).fit(X, y)

@@ -182,3 +182,15 @@ def test_a_sample_says_what_the_analyst_sees():
 def test_wrong_input_is_refused(make, message):
     with pytest.raises(InvalidInputError, match=message):
         make()
+
+
+def test_samples_and_scenarios_compare_to_a_bool():
+    scenario = WeibullScenario()
+    data = scenario.sample(5, seed=1)
+    assert data == scenario.sample(5, seed=1)
+    assert data != scenario.sample(5, seed=2)
+    assert data != scenario.sample(6, seed=1)
+    assert data != "a sample"
+    model = cs.WeibullRegression().fit(None, data.y)
+    one, other = (DataScenario(data.X, model, model) for _ in range(2))
+    assert (one == one, one == other) == (True, False)

@@ -72,6 +72,10 @@ class Distribution(ABC):
     #: What :meth:`_remember` keeps.
     _remembered: dict[str, Any]
 
+    #: The origin of an estimate, set by the estimator: an object with ``take(rows)``. None for a
+    #: distribution that was given, and for one derived from an estimate, other than by ``take`` and ``like``.
+    estimated_from: Any = None
+
     def _store(self, **arrays: Array) -> None:
         """Keep ``arrays`` (numbers, or arrays with the subjects first) as ``_name`` in one array library."""
         xp = one_namespace(**arrays)
@@ -135,7 +139,7 @@ class Distribution(ABC):
     def _rebuilt(self, array: Callable[[Array], Array], distribution: Callable[[Any], Any]) -> Self:
         """The same kind of distribution, made of other arrays and other parts."""
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, _remembered={})
+        other.__dict__.update(self.__dict__, _remembered={}, estimated_from=None)
         other.__dict__.pop("_xp", None)
         for name in self._arrays:
             setattr(other, name, array(getattr(self, name)))
@@ -182,9 +186,16 @@ class Distribution(ABC):
         if isinstance(rows, slice) and (rows.step or 1) < 0:
             rows = np.arange(n)[rows]  # torch has no slices that run backwards
         rows = as_rows(rows)
-        return self._rebuilt(
+        taken = self._rebuilt(
             lambda array: array if array.shape[0] == 1 else array[rows], lambda part: part.take(rows)
         )
+        return taken._estimated_like(self, rows)
+
+    def _estimated_like(self, other: Distribution, rows: Any = None) -> Self:
+        """Notes that the distribution is the estimate ``other``, or that of some of its subjects."""
+        source = other.estimated_from
+        self.estimated_from = source if source is None or rows is None else source.take(rows)
+        return self
 
     def __getitem__(self, rows: Any) -> Self:
         return self.take(rows)
@@ -211,10 +222,15 @@ class Distribution(ABC):
         >>> cs.Exponential([1.0, 2.0]).like(np.ones(1, np.float32)).mean().dtype
         dtype('float32')
         """
-        if not self._is_neutral:
-            return self if self._is_like(array) else self._map(lambda own: convert(own, array))._bound()
+
+        def make() -> Any:
+            return self._map(lambda own: convert(own, array))._bound()
+
+        if not self._is_neutral and self._is_like(array):
+            return self
         place = f"like {array.dtype} {array.device}"
-        return self._remember(place, lambda: self._map(lambda own: convert(own, array))._bound())
+        made = self._remember(place, make) if self._is_neutral else make()
+        return made._estimated_like(self)
 
     def _is_like(self, array: Array) -> bool:
         """Whether library, device and dtype of all numbers are those of ``array``."""

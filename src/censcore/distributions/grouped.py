@@ -85,7 +85,7 @@ class Grouped(Univariate):
         rows = to_numpy(rows) if is_torch(rows) else as_rows(rows)
         other = self._map(lambda array: array)
         other._group, other._position = self._group[rows], self._position[rows]
-        return other
+        return other._estimated_like(self, rows)
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); one per group where ``tau`` is the same for all subjects."""

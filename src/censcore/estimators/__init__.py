@@ -1,8 +1,13 @@
-"""Estimators of event-time distributions: ``fit(X, y)``, then ``predict_distribution(X)``."""
+"""Estimators of event-time distributions: ``fit(X, y)``, then ``predict_distribution(X)``.
 
-from censcore.estimators._base import SurvivalEstimator
+Neural estimators need torch and live in :mod:`censcore.estimators.engression`,
+:mod:`censcore.estimators.copula` and :mod:`censcore.estimators.grid`; what they share is in
+:mod:`censcore.estimators.neural`.
+"""
+
 from censcore.estimators.adapted import Adapted
 from censcore.estimators.adapters import as_forecast
+from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import KaplanMeier
@@ -13,7 +18,9 @@ __all__ = [
     "Censoring",
     "CoxRegression",
     "KaplanMeier",
+    "NotFitted",
     "SurvivalEstimator",
     "WeibullRegression",
     "as_forecast",
+    "one_event_time",
 ]

@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import Array, is_torch, to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators._base import NotFitted, SurvivalEstimator, one_event_time
-from censcore.estimators._covariates import check_rows, check_weights
 from censcore.estimators.adapters import as_forecast
+from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
+from censcore.estimators.covariates import check_rows, check_weights
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import RightCensored
+from censcore.outcomes import OutcomeLike, RightCensored
 
 __all__ = ["Adapted"]
 
@@ -25,15 +25,16 @@ _PRODUCT_LIMIT = {"KaplanMeierFitter", "SurvivalTree", "RandomSurvivalForest", "
 
 
 class Adapted(SurvivalEstimator):
-    """A survival estimator of scikit-survival, lifelines or your own, with ``predict_distribution``.
+    """A survival estimator of scikit-survival, lifelines or another library, with ``predict_distribution``.
 
-    So it can be compared, cross-validated, and estimate the censoring distribution: ``Censoring(Adapted(model))``.
+    It can then be compared and cross-validated, and it can estimate the censoring distribution:
+    ``Censoring(Adapted(model))``.
 
     Parameters
     ----------
     model : estimator
         A scikit-survival estimator; a lifelines fitter, with or without covariates; or anything with
-        ``fit(X, y)``, where y comes as a structured array of ``event`` and ``time``, and
+        ``fit(X, y)``, which receives y as a structured array of ``event`` and ``time``, and
         ``predict_survival_function(X)`` in one of the forms of :func:`as_forecast`. ``fit`` works on a copy;
         a model that is fitted already may be used without ``fit``.
     interpolation : "step" or "linear"
@@ -44,6 +45,10 @@ class Adapted(SurvivalEstimator):
     ----------
     model_ : estimator
         The fitted copy.
+
+    See Also
+    --------
+    as_forecast : Forecasts of other libraries without their estimator.
 
     Examples
     --------
@@ -65,8 +70,22 @@ class Adapted(SurvivalEstimator):
         """
         return bool(getattr(self.model, "represents_atoms", type(self.model).__name__ in _PRODUCT_LIMIT))
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit a copy of the model."""
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Fit a copy of the model.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome, one event time per subject.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; an error is raised if the model takes none.
+
+        Returns
+        -------
+        self
+        """
         y = one_event_time(y, "Adapted")
         check_rows(X, len(y))
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
@@ -79,8 +98,19 @@ class Adapted(SurvivalEstimator):
         self._reference = y.time[:0]
         return self
 
-    def predict_distribution(self, X: Any = None) -> Distribution:
-        """The distribution that the model forecasts for each row of X; one for all rows where X plays no part."""
+    def predict_distribution(self, X: Array | None = None) -> Distribution:
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+
+        Returns
+        -------
+        Distribution
+            What the model forecasts for each subject of X, or for all subjects where X plays no part.
+        """
         fitted_here = hasattr(self, "model_")
         model = self.model_ if fitted_here else self.model
         if _comes_from(model, "lifelines") and X is not None and hasattr(model, "predict_survival_function"):
@@ -111,7 +141,7 @@ def _fit_structured(model: Any, X: Any, y: RightCensored, weight: np.ndarray | N
     elif "sample_weight" in inspect.signature(model.fit).parameters:
         model.fit(X, outcome, sample_weight=weight)
     else:
-        raise InvalidTypeError(f"{type(model).__name__}.fit takes no sample_weight, but one came.")
+        raise InvalidTypeError(f"{type(model).__name__}.fit takes no sample_weight; got one.")
 
 
 def _fit_lifelines(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> None:
@@ -120,7 +150,7 @@ def _fit_lifelines(model: Any, X: Any, y: RightCensored, weight: np.ndarray | No
         model.fit(time, event, **({} if weight is None else {"weights": weight}))
         return
     if X is None:
-        raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got none.")
+        raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
     frame = _frame(X)
     columns = {"time": time, "event": event.astype(int)}
     columns |= {} if weight is None else {"weight": weight}

@@ -1,4 +1,4 @@
-"""Forecasts from elsewhere as distributions of this package."""
+"""Forecasts of other libraries as distributions of this one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from censcore._validation import name_rows
 from censcore.distributions import Distribution, PiecewiseLinear, Quantiles, ScipyDistribution, Step
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["as_forecast", "survival_of"]
+__all__ = ["as_forecast"]
 
 
 def as_forecast(
@@ -25,37 +25,46 @@ def as_forecast(
     n: int | None = None,
     interpolation: str = "step",
 ) -> Distribution:
-    """A forecast of any common kind as a distribution with one row per subject.
+    """Convert a forecast of any common kind to a distribution with one entry per subject.
 
     Parameters
     ----------
     forecast : object
         One of
 
-        - a distribution of this package: returned as it is;
-        - a fitted model, asked for the rows of ``X``: anything with ``predict_distribution``,
+        - a distribution of this library: returned unchanged;
+        - a fitted model, which predicts for the subjects of ``X``: anything with ``predict_distribution``,
           ``predict_survival_function`` (scikit-survival, lifelines) or ``predict_surv_df`` (pycox), and
-          lifelines' univariate fitters, for which X plays no part;
-        - scikit-survival's step functions, as its ``predict_survival_function`` gives them;
+          lifelines' univariate fitters, which need no X;
+        - scikit-survival's step functions, as its ``predict_survival_function`` returns them;
         - a pandas frame of survival probabilities with times as index and subjects as columns, as
-          lifelines and pycox give them;
-        - a matrix (n, q) of survival probabilities, rows being subjects, with ``times`` (q,);
-        - a table (n, q) of quantiles, rows being subjects, with ``levels`` (q,);
-        - a ``torch.distributions`` object or a frozen SciPy distribution, one distribution per row.
+          lifelines and pycox return them;
+        - a matrix (n, q) of survival probabilities, one row per subject, with ``times`` (q,);
+        - a matrix (n, q) of quantiles, one row per subject, with ``levels`` (q,);
+        - a ``torch.distributions`` object or a frozen SciPy distribution, with one entry per subject.
     X : array or frame, optional
-        Covariates of the rows to forecast, where ``forecast`` is a model.
+        Covariates of the subjects to forecast, where ``forecast`` is a model.
     times, levels : array, optional
-        What the columns of a matrix are. Columns in another order are sorted together with them.
+        Times or levels of the columns of a matrix. If they are not sorted, columns are sorted with them.
     n : int, optional
         Number of subjects, to be checked; taken from ``X`` where it is given.
     interpolation : "step" or "linear"
         Survival between the times given: right-continuous steps (Kaplan-Meier, Cox, forests) or straight
         lines (grids taken from a continuous curve).
 
+    Returns
+    -------
+    Distribution
+        With one entry per subject, or one for all subjects.
+
+    See Also
+    --------
+    Adapted : An estimator of another library, with ``fit``.
+    censcore.Ensemble : Forecasts by samples, (n, m) or (n, m, k).
+
     Notes
     -----
-    Samples need no adapter: ``Ensemble(samples)`` with shape (n, m) or (n, m, k). What the last time of a
-    curve leaves sits at infinity.
+    The probability left after the last time of a curve is placed at infinity.
 
     Examples
     --------
@@ -69,10 +78,10 @@ def as_forecast(
     if interpolation not in ("step", "linear"):
         raise InvalidInputError(f"interpolation must be 'step' or 'linear'; got {interpolation!r}.")
     distribution = _distribution(forecast, X, times, levels, interpolation)
-    expected = _rows(X) if n is None else n
+    expected = _count(X) if n is None else n
     if expected is not None and len(distribution) not in (1, expected):
         raise InvalidInputError(
-            f"The forecast has {len(distribution)} rows and {expected} subjects were expected."
+            f"The forecast: got {len(distribution)} subjects, expected {expected}."
             f"{_orientation(distribution, expected)}"
         )
     return distribution
@@ -82,7 +91,7 @@ def _distribution(forecast: Any, X: Any, times: Array, levels: Array, interpolat
     if isinstance(forecast, Distribution):
         return forecast
     if _is_model(forecast):
-        return survival_of(forecast, X, interpolation)
+        return _survival_of(forecast, X, interpolation)
     kind = type(forecast).__module__.split(".")[0]
     if kind == "torch" and hasattr(forecast, "batch_shape"):
         from censcore.distributions.torch_distribution import from_torch
@@ -113,14 +122,14 @@ def _is_model(forecast: Any) -> bool:
     return any(hasattr(forecast, word) for word in words)
 
 
-def survival_of(model: Any, X: Any, interpolation: str = "step") -> Distribution:
-    """The distributions that a fitted model of another library (or of this one) forecasts for the rows of X."""
+def _survival_of(model: Any, X: Any, interpolation: str = "step") -> Distribution:
+    """What a fitted model of another library (or of this one) forecasts for the subjects of X."""
     if hasattr(model, "predict_distribution"):
         return model.predict_distribution(X)
     if not hasattr(model, "predict_survival_function") and hasattr(model, "survival_function_"):
         return _from_frame(model.survival_function_, interpolation)
     if X is None:
-        raise InvalidInputError(f"{type(model).__name__} forecasts for rows of X, and none came.")
+        raise InvalidInputError(f"{type(model).__name__} needs the covariates X to forecast; got None.")
     if hasattr(model, "predict_surv_df"):
         return _from_frame(model.predict_surv_df(X), interpolation)
     predict = model.predict_survival_function
@@ -133,7 +142,7 @@ def survival_of(model: Any, X: Any, interpolation: str = "step") -> Distribution
     return as_forecast(curves, times=times, interpolation=interpolation)
 
 
-def _rows(X: Any) -> int | None:
+def _count(X: Any) -> int | None:
     return None if X is None else int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
@@ -149,7 +158,7 @@ def _values(table: Any, name: str) -> Array:
 
 
 def _from_matrix(table: Any, times: Array, interpolation: str) -> Distribution:
-    """Rows are subjects and columns times."""
+    """From a matrix with subjects as rows and times as columns."""
     sf = _values(table, "survival probabilities")
     if hasattr(table, "columns"):
         _check_labels(table.columns, times)
@@ -159,7 +168,7 @@ def _from_matrix(table: Any, times: Array, interpolation: str) -> Distribution:
 
 
 def _check_labels(columns: Any, times: Array) -> None:
-    """Columns named by times must be named by these times."""
+    """Check that columns that are named by times are named by these times."""
     try:
         named = np.asarray(list(columns), dtype=np.float64)
     except (TypeError, ValueError):
@@ -169,13 +178,13 @@ def _check_labels(columns: Any, times: Array) -> None:
         off = np.nonzero(~np.isclose(named, wanted))[0]
         if off.size:
             raise InvalidInputError(
-                f"Column {off[0]} of the frame is named {named[off[0]]:g} but times say {wanted[off[0]]:g}. "
-                "Give the times in the order of the columns."
+                f"Column {off[0]} of the frame is named {named[off[0]]:g}; expected {wanted[off[0]]:g}, as "
+                "in times. Give the times in the order of the columns."
             )
 
 
 def _from_frame(frame: Any, interpolation: str) -> Distribution:
-    """Rows are times, named by the index, and columns are subjects."""
+    """From a frame with times as rows, named by the index, and subjects as columns."""
     try:
         times = np.asarray(frame.index, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -196,7 +205,7 @@ def _from_frame(frame: Any, interpolation: str) -> Distribution:
 
 
 def _distinct(times: np.ndarray, sf: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Times that are repeated with the same survival are one; with another they are refused by the distribution."""
+    """Times without repetitions of equal survival; other repetitions are an error of the distribution."""
     order = np.argsort(times, kind="stable")
     again = np.append(False, (np.diff(times[order]) == 0) & (np.diff(sf[:, order], axis=1) == 0).all(axis=0))
     kept = order[~again]
@@ -204,7 +213,7 @@ def _distinct(times: np.ndarray, sf: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _check_other_curves(sf: np.ndarray) -> None:
-    """Curves that are something else: distribution functions or cumulative hazards."""
+    """Check that curves are no distribution functions or cumulative hazards."""
     if sf.ndim != 2 or sf.shape[1] < 2:
         return
     rising = np.nonzero((np.diff(sf, axis=1) >= 0).all(axis=1) & (sf[:, -1] > sf[:, 0]))[0]
@@ -230,7 +239,7 @@ def _from_step_functions(functions: Sequence[Any], interpolation: str) -> Distri
     if all(len(grid) == len(grids[0]) and (grid == grids[0]).all() for grid in grids):
         return _from_matrix(np.stack(levels), grids[0], interpolation)
     if interpolation == "linear":
-        raise InvalidInputError("Step functions on different times are steps; got interpolation='linear'.")
+        raise InvalidInputError("Step functions at different times need interpolation='step'; got 'linear'.")
     times = np.unique(np.concatenate(grids))
     passed = [np.searchsorted(grid, times, side="right") for grid in grids]
     sf = [np.append(1.0, level)[count] for level, count in zip(levels, passed, strict=True)]

@@ -5,49 +5,69 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import clone
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Distribution, Grouped, Independent
-from censcore.estimators._atoms import before, check_no_atoms, common_end, represents_atoms
-from censcore.estimators._base import SurvivalEstimator
-from censcore.estimators._covariates import check_rows, check_weights, fit_weighted, take_rows
-from censcore.estimators._subjects import SubjectKeys
 from censcore.estimators.adapted import Adapted
+from censcore.estimators.base import SurvivalEstimator
+from censcore.estimators.covariates import check_rows, check_weights, fit_weighted, take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
-__all__ = ["Censoring", "Origin", "origin_of"]
+__all__ = ["Censoring", "Origin"]
 
 
 class Origin(NamedTuple):
-    """The fitted estimator that predicted a censoring distribution, for which covariates, in folds or not."""
+    """Where an estimated censoring distribution came from: its attribute ``estimated_from``.
+
+    A comparison needs it to account for the estimation: which subjects the estimator was fitted to, and for
+    which covariates it predicted. The attribute is part of the distribution, so that copies, pickles and
+    other processes keep it.
+
+    Attributes
+    ----------
+    censoring : Censoring
+        The fitted estimator.
+    X : array, frame or None
+        Covariates of the subjects that it predicted for.
+    out_of_fold : bool
+        Whether each subject's distribution was fitted without the subject's fold.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0], event=[1, 0, 1])
+    >>> C = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
+    >>> C.estimated_from.censoring, C.estimated_from.out_of_fold
+    (Censoring(estimator=KaplanMeier()), False)
+    >>> C.censor_at(2.5).estimated_from is None
+    True
+    """
 
     censoring: Censoring
     X: Any
     out_of_fold: bool
 
-
-_ORIGINS: WeakKeyDictionary[Distribution, Origin] = WeakKeyDictionary()
-
-
-def origin_of(distribution: Distribution) -> Origin | None:
-    """Where a predicted censoring distribution came from; None for any that was made or changed since."""
-    return _ORIGINS.get(distribution)
+    def take(self, rows: Any) -> Origin | None:
+        """The origin of the distributions of some subjects; None for folds, which belong to all subjects."""
+        if self.out_of_fold:
+            return None
+        return self if self.X is None else self._replace(X=take_rows(self.X, _numbers(rows, self.X)))
 
 
 class Censoring(SurvivalEstimator):
-    r"""The distribution of the censoring time C, by any estimator of event times on the flipped inputs.
+    r"""Estimator of the censoring distribution, by any estimator of event times on the flipped outcome.
 
-    Censoring becomes the event and the event censors it. Since :math:`\Delta=\mathbb 1\{T\le C\}` events
-    come first at ties: whoever has an event at y is at risk of censoring only before y (see
+    Censoring becomes the event, and the event censors it. Since :math:`\Delta=\mathbb 1\{T\le C\}`, events
+    come first at ties: a subject with an event at y is at risk of censoring only before y (see
     :meth:`RightCensored.flip`). The estimate is as good as the estimator: a pooled Kaplan-Meier curve is
-    right only where C does not depend on the covariates.
+    consistent only where C does not depend on the covariates.
 
     Censoring times often have atoms: an administrative end of follow-up, closing dates, a grid of visits.
     :class:`KaplanMeier` and :class:`CoxRegression` represent them. For any other estimator (see
@@ -61,10 +81,11 @@ class Censoring(SurvivalEstimator):
     estimator : estimator
         Anything with ``fit(X, y)`` and ``predict_distribution(X)``; it is cloned, not changed.
     cv : int, splitter or iterable of (train, test), optional
-        Folds of :meth:`fit_predict_distribution`, so that no row's distribution is fitted to that row.
+        Folds of :meth:`fit_predict_distribution`, so that no subject's distribution is fitted to that
+        subject.
     shared : bool, optional
-        Outcomes of several event times: one C per row for all of them (a distribution of one time), or one C per
-        event time (``Independent`` distributions). Without it, shared where the data allow it.
+        For outcomes of several event times: one C per subject for all of them (a distribution of one time),
+        or one C per event time (``Independent`` distributions). If omitted, shared where the data allow it.
     random_state : int
         Seed of the folds where ``cv`` is a number.
 
@@ -75,13 +96,23 @@ class Censoring(SurvivalEstimator):
     shared_ : bool
         Whether one C per subject was estimated.
     subjects_ : list of arrays of int
-        The subjects that each estimator was fitted to: all but those with an event at time zero, who say
-        nothing of C.
+        The subjects that each estimator was fitted to: all but those with an event at time zero, who carry
+        no information on C.
     ends_ : list of float or None
         The common end of follow-up that was treated here, for each estimator; None where there is none, or
         where the estimator represents it.
     fold_ : array of int, (n,)
-        After :meth:`fit_predict_distribution` with ``cv``: the fold of each row.
+        After :meth:`fit_predict_distribution` with ``cv``: the fold of each subject.
+    fold_estimators_, fold_training_ : list of Censoring, list of arrays of int
+        After :meth:`fit_predict_distribution` with ``cv``: the estimator of each fold, and the subjects that
+        it was fitted to.
+    trained_on_ : SubjectKeys
+        Hashes of the training subjects, by which a comparison recognises them.
+
+    See Also
+    --------
+    KaplanMeier, CoxRegression : Estimators that represent atoms.
+    censcore.censoring_diagnostic : Whether covariates predict censoring.
 
     Examples
     --------
@@ -100,8 +131,22 @@ class Censoring(SurvivalEstimator):
         self.shared = shared
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the censoring distribution to all subjects that say something of it."""
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Fit the censoring distribution.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome, (n,) or (n, k); censored times are the events of C.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
             raise InvalidInputError(
                 f"estimator: got {self.estimator!r}, expected an estimator such as KaplanMeier() or "
@@ -115,7 +160,7 @@ class Censoring(SurvivalEstimator):
         self._reference = y.time[:0]
         fits = [self._fit_flipped(X, part, sample_weight) for part in parts]
         self.estimators_, self.subjects_, self.ends_ = (list(found) for found in zip(*fits, strict=True))
-        self._trained_on = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
+        self.trained_on_ = SubjectKeys.of(X, y)  # so that a comparison knows whose estimate this is
         return self
 
     def _fit_flipped(
@@ -125,30 +170,42 @@ class Censoring(SurvivalEstimator):
         subjects = np.nonzero(to_numpy(y.informs_censoring))[0]
         if not subjects.size:
             raise InvalidInputError(
-                "Every subject has its event at time zero, so nothing is known of the censoring time."
+                "Every subject has its event at time zero, so that nothing is known of the censoring time."
             )
         X, flipped = take_rows(X, subjects), y.flip()
         weight = np.ones(len(subjects)) if sample_weight is None else sample_weight[subjects]
         estimator, end = clone(self.estimator), None
-        smooth = not represents_atoms(estimator)
-        if smooth or isinstance(estimator, Adapted):  # a leaf of a forest may hold nobody who reaches the end
-            end = common_end(flipped, weight)
+        smooth = not getattr(estimator, "represents_atoms", False)
+        if smooth or isinstance(estimator, Adapted):  # a leaf of a forest may hold nobody seen at the end
+            end = _common_end(flipped, weight)
         if smooth:
-            earlier = flipped if end is None else before(end, flipped)
+            earlier = flipped if end is None else _before(end, flipped)
             if end is not None and not to_numpy(earlier.event)[weight > 0].any():  # the end is all there is
                 return KaplanMeier().fit(None, flipped, weight), subjects, end
-            check_no_atoms(earlier, weight, estimator)
+            _check_no_atoms(earlier, weight, estimator)
             flipped = earlier
         return fit_weighted(estimator, X, flipped, None if sample_weight is None else weight), subjects, end
 
-    def predict_distribution(self, X: Any = None) -> Distribution:
-        """The distribution of C for each subject of X, or one for all subjects where X plays no part."""
-        self._check_fitted()
+    def predict_distribution(self, X: Array | None = None) -> Distribution:
+        """Predict the censoring distribution.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+
+        Returns
+        -------
+        Distribution
+            The distribution of C for each subject of X, or one for all subjects where X plays no part. Its
+            attribute ``estimated_from`` says that it is an estimate (see :class:`Origin`).
+        """
+        self.check_fitted()
         fitted = zip(self.estimators_, self.ends_, strict=True)
         parts = [self._up_to(end, estimator.predict_distribution(X)) for estimator, end in fitted]
-        # a copy, since estimators may keep what they predict, and an origin must not keep itself alive
+        # a copy, since an estimator may keep what it predicts
         predicted = copy.copy(parts[0]) if self.shared_ else Independent(parts)
-        _ORIGINS[predicted] = Origin(self, X, out_of_fold=False)
+        predicted.estimated_from = Origin(self, X, out_of_fold=False)
         return predicted
 
     def _up_to(self, end: float | None, predicted: Any) -> Any:
@@ -156,30 +213,50 @@ class Censoring(SurvivalEstimator):
         return predicted if end is None else predicted.like(self._reference).censor_at(end)
 
     def fit_predict_distribution(
-        self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
+        self,
+        X: Array | None,
+        y: OutcomeLike,
+        sample_weight: Array | None = None,
+        *,
+        groups: Array | None = None,
     ) -> Distribution:
-        """The censoring distribution for each row, fitted without the row's own fold where ``cv`` is given.
+        """Predict the censoring distribution of the training subjects, out of fold where ``cv`` is given.
 
-        The estimator itself is fitted to all rows, ready for new ones. Rows of one value of ``groups``
-        stay in one fold.
+        The estimator is also fitted to all subjects, ready for new ones.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects.
+        groups : array, (n,), optional
+            Subjects of one group stay in one fold.
+
+        Returns
+        -------
+        Distribution
+            The distribution of C for each subject, fitted without the subject's fold.
         """
         y = as_outcome(y)
         self.fit(X, y, sample_weight)
         if self.cv is None:
             return self.predict_distribution(X)
         folds = self._folds(y, groups)
-        self._fold_fits = [self._fit_fold(X, y, sample_weight, train) for train, _ in folds]
+        self.fold_estimators_ = [self._fit_fold(X, y, sample_weight, train) for train, _ in folds]
         distributions: list[Any] = [
             fit.predict_distribution(take_rows(X, test))
-            for fit, (_, test) in zip(self._fold_fits, folds, strict=True)
+            for fit, (_, test) in zip(self.fold_estimators_, folds, strict=True)
         ]
         self.fold_ = np.zeros(len(y), dtype=np.intp)
         for number, (_, test) in enumerate(folds):
             self.fold_[test] = number
-        self._fold_train = [train for train, _ in folds]
+        self.fold_training_ = [train for train, _ in folds]
         if self.shared_:
             predicted = Grouped(distributions, self.fold_)
-            _ORIGINS[predicted] = Origin(self, X, out_of_fold=True)
+            predicted.estimated_from = Origin(self, X, out_of_fold=True)
             return predicted
         marginals = [[distribution.marginal(j) for distribution in distributions] for j in range(y.k)]
         return Independent([Grouped(marginal, self.fold_) for marginal in marginals])
@@ -190,7 +267,7 @@ class Censoring(SurvivalEstimator):
         return fold.fit(take_rows(X, train), y.take(train), weight)
 
     def _folds(self, y: RightCensored, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows to train on and rows to predict, both ascending; every row is predicted once."""
+        """Subjects to train on and to predict, both ascending; every subject is predicted once."""
         n = len(y)
         if isinstance(self.cv, Iterable):
             splits = self.cv
@@ -199,20 +276,20 @@ class Censoring(SurvivalEstimator):
             splits = self._splitter(groups is not None).split(np.zeros((n, 1)), events, groups)
             if groups is not None and isinstance(self.cv, int) and len(np.unique(groups)) < self.cv:
                 raise InvalidInputError(
-                    f"cv={self.cv} folds need at least as many groups; got {len(np.unique(groups))}. Pass a "
-                    "smaller cv."
+                    f"groups: got {len(np.unique(groups))} of them, expected at least cv={self.cv}, one per "
+                    "fold. Pass a smaller cv."
                 )
         rows = np.arange(n)
         folds = [(rows[train], np.sort(rows[test])) for train, test in splits]
         times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n)
         if (times != 1).any():
             raise InvalidInputError(
-                "The test sets of cv must hold every row exactly once; that is not so for "
+                "The test sets of cv must hold every subject exactly once; that is not so for "
                 f"{name_rows(np.nonzero(times != 1)[0])}."
             )
         for train, test in folds:
             if np.intersect1d(train, test).size:
-                raise InvalidInputError("The training and test sets of cv overlap; no row may see itself.")
+                raise InvalidInputError("The training and test sets of cv overlap; expected disjoint sets.")
         return folds
 
     def _splitter(self, grouped: bool) -> Any:
@@ -223,3 +300,53 @@ class Censoring(SurvivalEstimator):
         if self.cv < 2:
             raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {self.cv}.")
         return (GroupKFold if grouped else KFold)(self.cv, shuffle=True, random_state=self.random_state)
+
+
+def _numbers(rows: Any, X: Any) -> np.ndarray:
+    """Subjects that were chosen by indices, a slice or a mask, as indices."""
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    return np.atleast_1d(np.arange(n)[rows if isinstance(rows, slice) else to_numpy(rows)])
+
+
+# ---- atoms of the censoring time -------------------------------------------------------------
+
+#: An atom: at least this many censored at one time, and this share of those at risk. An estimate that is
+#: smooth across it misses P(C > t) by up to half the share.
+_FEWEST, _SHARE = 5, 0.05
+
+
+def _common_end(flipped: RightCensored, weight: np.ndarray) -> float | None:
+    """The last time, if two or more subjects are censored there and nobody has an event; otherwise None.
+
+    Everybody at risk at the last time is censored there, so that C never exceeds it.
+    """
+    time, event = to_numpy(flipped.time)[weight > 0], to_numpy(flipped.event)[weight > 0]
+    at_end = time == time.max()
+    return float(time.max()) if event[at_end].all() and at_end.sum() > 1 else None
+
+
+def _before(end: float, flipped: RightCensored) -> RightCensored:
+    """The outcome of C' where C = min(C', end): subjects censored at the end are not yet censored."""
+    return RightCensored(flipped.time, flipped.event & (flipped.time < end))
+
+
+def _check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:
+    """Check that censoring times have no atoms, which ``estimator`` would smooth over."""
+    time, event = to_numpy(flipped.time), to_numpy(flipped.event)
+    distinct, number = np.unique(time, return_inverse=True)
+    count = np.bincount(number, event & (weight > 0), minlength=len(distinct))
+    censored = np.bincount(number, event * weight, minlength=len(distinct))
+    at_risk = np.cumsum(np.bincount(number, weight, minlength=len(distinct))[::-1])[::-1]
+    atoms = np.nonzero((count >= _FEWEST) & (censored >= _SHARE * at_risk))[0]
+    if not atoms.size:
+        return
+    largest = atoms[np.argmax(censored[atoms] / at_risk[atoms])]
+    others = f" and {atoms.size - 1} more" if atoms.size > 1 else ""
+    raise InvalidInputError(
+        f"Censoring times have atoms: got {int(count[largest])} subjects censored at {distinct[largest]:g}, "
+        f"{censored[largest] / at_risk[largest]:.0%} of those at risk{others}; {type(estimator).__name__} "
+        f"does not represent atoms, and expected less than {_SHARE:.0%} at any time but a common end. Use "
+        "Censoring(KaplanMeier()), Censoring(KaplanMeier(stratify=...)) or Censoring(CoxRegression()), or, "
+        "if the times are rounded, record them to a finer unit. An estimator that represents atoms says so "
+        "by the attribute represents_atoms = True."
+    )

@@ -12,38 +12,58 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from censcore.distributions import Copula, Distribution, Independent, Weibull
-from censcore.estimators._standardised import Data, blocks
-from censcore.estimators.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.estimators.neural.standardised import Data, blocks
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["CopulaWeibull"]
 
 
 class CopulaWeibull(LikelihoodEstimator):
-    r"""Joint distribution of k event times: Weibull margins, and independence, a Clayton or a Gumbel survival copula.
+    r"""Joint distribution of k event times: Weibull margins joined by a survival copula.
 
     The margins are :math:`T_j\mid x\sim\text{Weibull}(a_j,\lambda_j(x))`. Without ``hidden`` layers
-    :math:`\log\lambda_j` is linear in x and the shapes and the dependence are the same for all rows; with
+    :math:`\log\lambda_j` is linear in x and the shapes and the dependence are the same for all subjects; with
     them a network gives :math:`a_j(x)` and :math:`\lambda_j(x)`. Trained by the censored log score, whose
-    value does not depend on the censoring distribution.
+    value does not depend on the censoring distribution. Assumes that C is independent of T given x.
 
     Parameters
     ----------
     copula : {"independent", "clayton", "gumbel"}
-        Dependence between the event times; Gumbel joins two.
+        Dependence between the event times: none, Clayton's [1]_ or Gumbel's [2]_; Gumbel joins two.
     hidden : sequence of int
         Widths of hidden layers; empty for log-linear scales.
     dependence : {"auto", "constant", "conditional"}
-        Whether the copula's parameter depends on x; ``"auto"`` lets it where there are hidden layers.
+        Whether the copula's parameter depends on x; ``"auto"``: where there are hidden layers.
     margins_first : bool
         Fit the margins as if the event times were independent, then the copula's parameter alone, the same
-        for all rows. Less efficient where the copula is right; where it is wrong, a joint fit bends the
-        margins to please the copula, and this does not.
+        for all subjects (inference functions for margins [3]_). Less efficient than a joint fit where the
+        copula is right; where it is wrong, a joint fit distorts the margins, and this does not.
     epochs, batch_size, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
     validate_every, tolerance
-        How to train, see :class:`~censcore.estimators.training.Recipe`.
+        How to train, see :class:`~censcore.estimators.neural.Recipe`.
     validation_fraction, random_state, device, progress, checkpoint
         As for :class:`~censcore.CensoredEngression`.
+
+    Attributes
+    ----------
+    history_ : History
+        Losses by epoch.
+    k_ : int
+        Number of event times.
+
+    See Also
+    --------
+    JointGridModel, CensoredEngression : Joint distributions without a parametric form.
+    censcore.Copula : What it predicts.
+
+    References
+    ----------
+    .. [1] D. G. Clayton (1978). A model for association in bivariate life tables and its application in
+       epidemiological studies of familial tendency in chronic disease incidence. Biometrika 65, 141-151.
+    .. [2] E. J. Gumbel (1960). Distributions des valeurs extrêmes en plusieurs dimensions. Publications de
+       l'Institut de Statistique de l'Université de Paris 9, 171-173.
+    .. [3] H. Joe (1997). Multivariate Models and Dependence Concepts. Chapman and Hall, London.
 
     Examples
     --------
@@ -118,18 +138,19 @@ class CopulaWeibull(LikelihoodEstimator):
                 f"copula must be 'independent', 'clayton' or 'gumbel'; got {self.copula!r}."
             )
         if self.copula == "gumbel" and self.k_ != 2:
-            raise InvalidInputError(f"The Gumbel copula joins two event times; the outcome has {self.k_}.")
+            raise InvalidInputError(f"The Gumbel copula joins two event times; got {self.k_}.")
         if self.dependence not in ("auto", "constant", "conditional"):
             raise InvalidInputError(
                 f"dependence must be 'auto', 'constant' or 'conditional'; got {self.dependence!r}."
             )
         if self.margins_first and self.dependence == "conditional":
             raise InvalidInputError(
-                "margins_first fits one dependence for all rows; use it with dependence='auto' or 'constant'."
+                "margins_first fits one dependence parameter for all subjects; got dependence='conditional', "
+                "expected 'auto' or 'constant'."
             )
 
     def _distribution(self, raw: Tensor, unit: float) -> Distribution:
-        """Outputs are, whatever varies with x first: log scales, shapes, and the copula's parameter last."""
+        """From outputs in the order log scales, shapes, copula's parameter; what varies with x first."""
         k = self.k_
         if not self.hidden and self.dependence == "conditional" and self.copula != "independent":
             order = [*range(k), *range(k + 1, 2 * k + 1), k]
@@ -152,7 +173,7 @@ class CopulaWeibull(LikelihoodEstimator):
 
     @torch.no_grad()
     def _finish(self, rows: Data) -> None:
-        """The parameter of the copula given the margins, by a search along a line."""
+        """Fit the parameter of the copula given the margins, by a one-dimensional search."""
         if not self.margins_first or self.copula == "independent":
             return
         network, x = self._network, rows["x"]

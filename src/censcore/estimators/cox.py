@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore.distributions.proportional_hazards import ProportionalHazards
-from censcore.estimators._base import one_event_time
-from censcore.estimators._coefficients import CoefficientInference
-from censcore.estimators._covariates import check_rows, check_weights
-from censcore.estimators._design import Standardised, as_matrix
-from censcore.estimators._newton import find_root
-from censcore.estimators._risk_sets import PartialScore, RiskSets, score_of
+from censcore.estimators.covariates import as_matrix
+from censcore.estimators.cox_equations import PartialScore, RiskSets, score_of
+from censcore.estimators.newton import find_root
+from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
 
 __all__ = ["CoxRegression"]
 
@@ -26,9 +25,9 @@ class CoxRegression(CoefficientInference):
 
     .. math:: P(T>t\mid x)=\prod_{u\le t}\{1-d\Lambda_0(u)\}^{r(x)},\qquad r(x)=e^{(x-\bar x)^\top\gamma}.
 
-    Where T is continuous this is Cox's model. Where T has atoms (an administrative end of follow-up, closing
-    dates, a grid of visits) it is the discrete proportional-hazards model, in which a subject at risk at u
-    fails there with probability :math:`1-\{1-d\Lambda_0(u)\}^{r(x)}`. The usual
+    Where T is continuous this is Cox's model [3]_. Where T has atoms (an administrative end of follow-up,
+    closing dates, a grid of visits) it is the discrete proportional-hazards model, in which a subject at
+    risk at u fails there with probability :math:`1-\{1-d\Lambda_0(u)\}^{r(x)}`. The usual
     :math:`\exp\{-r\Lambda_0\}` is wrong there: it is positive after an atom at which everybody fails.
     Assumes that hazards are proportional and that censoring is independent of T given x. Without
     covariates it is the Kaplan-Meier estimate.
@@ -41,17 +40,17 @@ class CoxRegression(CoefficientInference):
         it such data raise an error.
     ties : "product-limit", "efron" or "breslow"
         How events at the same time are treated. The default is consistent whatever the size of the ties. The
-        others are for agreement with other software: Efron's or Breslow's partial likelihood, with
-        :math:`P(T>t\mid x)=\exp\{-r(x)\Lambda_0(t)\}` and Breslow's :math:`\Lambda_0`. They are right for
-        continuous T only, and Efron's and Breslow's coefficients are biased towards zero by large ties.
+        others are for agreement with other software: the partial likelihood of Efron [4]_ or Breslow [5]_,
+        with :math:`P(T>t\mid x)=\exp\{-r(x)\Lambda_0(t)\}` and Breslow's :math:`\Lambda_0`. They are right
+        for continuous T only, and their coefficients are biased towards zero by large ties.
 
     Attributes
     ----------
     coef_ : array, (p,)
         gamma, log hazard ratios.
     covariance_, standard_errors_ : array, (p, p) and (p,)
-        Of ``coef_``, under the model, with weights taken as counts. Infinite where the data say nothing of
-        the coefficients. See :meth:`robust_covariance` for weights of another kind, and for clusters.
+        Of ``coef_``, under the model, with weights taken as counts. Infinite where the data carry no
+        information on the coefficients. See :meth:`robust_covariance` for other weights and for clusters.
     baseline_times_, baseline_hazard_ : array, (J,)
         Distinct event times and, after each, minus the logarithm of the survival function of a subject with
         x = ``center_``: minus the sum of the logarithms of :math:`1-d\Lambda_0(u)`. Infinite after a time at
@@ -70,17 +69,17 @@ class CoxRegression(CoefficientInference):
         \sum_ud_u\Bigl(\frac{\sum_{D_u}w_j\varphi_jx_j}{\sum_{D_u}w_j\varphi_j}
         -\frac{\sum_{R_u}w_kr_kx_k}{\sum_{R_u}w_kr_k}\Bigr)=0.
 
-    The first is Kalbfleisch and Prentice's. Since :math:`1-e^{-h_ur}` is the probability to fail, both are
-    unbiased with jumps of any size. A term of the second is Cox's where one subject fails, zero where all at
-    risk fail, agrees with Efron's up to the second order in the size of the jump, and is the score of the
-    grouped proportional-hazards model [2]_ up to a factor per jump. Without ties the
-    coefficients are therefore those of Cox's partial likelihood. Weights that are counts give what repeated
-    subjects give, and a common factor of the weights changes nothing.
+    The first is that of Kalbfleisch and Prentice [1]_. Both are unbiased with jumps of any size, since
+    :math:`1-e^{-h_ur}` is the probability to fail. A term of the second is Cox's where one subject fails and
+    zero where all at risk fail. It agrees with Efron's up to the second order in the size of the jump, and
+    is the score of the grouped proportional-hazards model [2]_ up to a factor per jump. Without ties the
+    coefficients are therefore those of Cox's partial likelihood. Weights that are counts give the same
+    result as repeated subjects, and a common factor of the weights changes nothing.
 
     Predictions share the baseline (:class:`~censcore.distributions.ProportionalHazards`): no matrix of
-    subjects by times is made. What the last event time leaves sits at infinity. Data without any event give
-    distributions without any, as in Kaplan-Meier, and coefficients of zero; so do data in which everybody
-    fails at one and the same time, which say nothing of the coefficients.
+    subjects by times is made. The probability left after the last event time is placed at infinity. Data
+    without any event give distributions without any, as Kaplan-Meier does, and coefficients of zero. So do
+    data in which everybody fails at the same time, which carry no information on the coefficients.
 
     References
     ----------
@@ -88,6 +87,17 @@ class CoxRegression(CoefficientInference):
        life model. Biometrika 60, 267-278.
     .. [2] R. L. Prentice and L. A. Gloeckler (1978). Regression analysis of grouped survival data with
        application to breast cancer data. Biometrics 34, 57-67.
+    .. [3] D. R. Cox (1972). Regression models and life-tables. Journal of the Royal Statistical Society,
+       Series B 34, 187-220.
+    .. [4] B. Efron (1977). The efficiency of Cox's likelihood function for censored data. Journal of the
+       American Statistical Association 72, 557-565.
+    .. [5] N. Breslow (1974). Covariance analysis of censored survival data. Biometrics 30, 89-99.
+
+    See Also
+    --------
+    KaplanMeier : The estimate without covariates.
+    WeibullRegression : Proportional hazards with a Weibull baseline.
+    censcore.distributions.ProportionalHazards : What it predicts.
 
     Examples
     --------
@@ -111,23 +121,31 @@ class CoxRegression(CoefficientInference):
         """Whether predictions are consistent where the time has atoms: with the default ``ties``."""
         return self.ties == "product-limit"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Solve the (penalised) estimating equations and estimate the baseline; X is (n, p) or None."""
-        y = one_event_time(y, "CoxRegression")
-        check_rows(X, len(y))
-        if not self.alpha >= 0:
-            raise InvalidInputError(f"alpha must be non-negative; got {self.alpha}.")
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Solve the (penalised) estimating equations and estimate the baseline.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome, one event time per subject.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
+        covariates, y, weight = self._check_inputs(X, y, sample_weight)
         if self.ties not in _TIES:
             raise InvalidInputError(
                 f"ties: got {self.ties!r}, expected one of {', '.join(map(repr, _TIES))}."
             )
-        weight = check_weights(sample_weight, len(y))
-        X = as_matrix(self, X, reset=True)
-        covariates = np.zeros((len(y), 0)) if X is None else X
         self._used = np.nonzero(weight > 0)[0]
         self._n = len(y)
         weight = weight[self._used]
-        columns = Standardised.of(covariates[self._used], weight, self)
+        columns = StandardisedColumns.of(covariates[self._used], weight, self)
         sets = RiskSets(to_numpy(y.time)[self._used], to_numpy(y.event)[self._used], weight)
         self._scale, self.center_ = columns.scale, columns.center
         self._score = self._solve(columns, weight, sets)
@@ -137,7 +155,7 @@ class CoxRegression(CoefficientInference):
         self._reference = y.time[:0]
         return self
 
-    def _solve(self, columns: Standardised, weight: np.ndarray, sets: RiskSets) -> PartialScore:
+    def _solve(self, columns: StandardisedColumns, weight: np.ndarray, sets: RiskSets) -> PartialScore:
         """The estimating equations at their solution; at zero where there is nothing to solve."""
         Z, kind = columns.Z[sets.order], score_of(self.ties)
         self._penalty = self.alpha / columns.scale**2
@@ -182,16 +200,27 @@ class CoxRegression(CoefficientInference):
         self.baseline_times_ = sets.times
         self.baseline_hazard_ = np.cumsum(self._score.jumps())
 
-    def predict_distribution(self, X: Any = None) -> ProportionalHazards:
-        """The distribution of each subject of X, or one for all subjects without covariates."""
-        self._check_fitted()
+    def predict_distribution(self, X: Array | None = None) -> ProportionalHazards:
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        ProportionalHazards
+            One distribution per subject of X, or one for all subjects without covariates.
+        """
+        self.check_fitted()
         X = as_matrix(self, X, reset=False)
         risk = np.ones(1) if X is None else np.exp((X - self.center_) @ self.coef_)
         predicted = ProportionalHazards(self.baseline_times_, self.baseline_hazard_, risk)
         return predicted.like(self._reference)
 
-    def influence(self, hazard_derivative: Any, coef_derivative: Any = None) -> np.ndarray:
-        r"""What each training subject contributes to functionals of the fitted model.
+    def influence(self, hazard_derivative: Array, coef_derivative: Array | None = None) -> np.ndarray:
+        r"""Compute what each training subject contributes to functionals of the fitted model.
 
         In the parametrisation
 
@@ -218,7 +247,7 @@ class CoxRegression(CoefficientInference):
         Returns
         -------
         array, (n, q)
-            One line per subject given to ``fit``, in that order; zero for subjects of weight zero.
+            One row per subject given to ``fit``, in that order; zero for subjects of weight zero.
 
         Examples
         --------
@@ -237,12 +266,12 @@ class CoxRegression(CoefficientInference):
         >>> (np.exp(logsf) * np.sqrt((parts**2).sum(axis=0))).round(3)
         array([0.028])
         """
-        self._check_fitted()
+        self.check_fitted()
         jumps, p = len(self.baseline_times_), len(self.coef_)
         D = np.asarray(hazard_derivative, dtype=np.float64)
         if D.ndim != 2 or D.shape[0] != jumps:
             raise InvalidInputError(
-                f"hazard_derivative: got shape {D.shape}, expected ({jumps}, q), one line per baseline time."
+                f"hazard_derivative: got shape {D.shape}, expected ({jumps}, q), one row per baseline time."
             )
         q = D.shape[1]
         E = np.zeros((p, q)) if coef_derivative is None else np.asarray(coef_derivative, dtype=np.float64)
@@ -261,7 +290,8 @@ class CoxRegression(CoefficientInference):
         result[self._used[score.sets.order]] = parts * score.sets.weight[:, None]
         return result
 
-    def _coefficient_influence(self) -> np.ndarray:
+    def coefficient_influence(self) -> np.ndarray:
+        """Each subject's influence on ``coef_``, (n, p); infinite where the data do not determine it."""
         p = len(self.coef_)
         if not self._determined:
             return np.full((self._n, p), np.inf)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from censcore._arrays import to_numpy
 from censcore.distributions import JointGrid
-from censcore.estimators.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
@@ -21,9 +21,10 @@ __all__ = ["JointGridModel"]
 class JointGridModel(LikelihoodEstimator):
     r"""Softmax over the cells of a joint grid of two event times, trained by the censored log score.
 
-    A network gives one logit per cell of :math:`(B+1)^2`, a tail cell per axis included; within a cell times
-    are independent and uniform, beyond the last edge exponential. An observation that is censored in a
-    coordinate sums the cells that remain possible.
+    A network gives one logit for each of :math:`(B+1)^2` cells, including a tail cell per axis. Within a cell
+    times are independent and uniform, beyond the last edge exponential. The likelihood of an observation that
+    is censored in a coordinate sums the cells that remain possible. Assumes that C is independent of T
+    given x.
 
     Parameters
     ----------
@@ -32,15 +33,27 @@ class JointGridModel(LikelihoodEstimator):
     edges : {"quantile", "uniform"} or array
         Edges at quantiles of the observed event times of both coordinates together, equally wide, or given.
     tail : {"hazard", "infinity"} or float
-        Rate of the exponential distribution beyond the last edge: events per time at risk in the last quarter of the
-        grid, zero (what has not happened by then never does), or given.
+        Rate of the exponential distribution beyond the last edge: events per time at risk in the last
+        quarter of the grid, zero (no event after the last edge), or given.
     hidden : sequence of int
         Widths of hidden layers; empty for logits linear in x.
     epochs, batch_size, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
     validate_every, tolerance
-        How to train, see :class:`~censcore.estimators.training.Recipe`.
+        How to train, see :class:`~censcore.estimators.neural.Recipe`.
     validation_fraction, random_state, device, progress, checkpoint
         As for :class:`~censcore.CensoredEngression`.
+
+    Attributes
+    ----------
+    history_ : History
+        Losses by epoch.
+    k_ : int
+        Number of event times, 2.
+
+    See Also
+    --------
+    CopulaWeibull, CensoredEngression : Joint distributions of any number of event times.
+    censcore.JointGrid : What it predicts.
 
     Examples
     --------
@@ -101,7 +114,7 @@ class JointGridModel(LikelihoodEstimator):
 
     def _fit_units(self, y: RightCensored) -> None:
         if y.k != 2:
-            raise InvalidInputError(f"The joint grid is for two event times; the outcome has {y.k}.")
+            raise InvalidInputError(f"The joint grid is for two event times; got {y.k}.")
         time, event = to_numpy(y.time) / self._unit, to_numpy(y.event)
         self._edges = self._choose_edges(time, event)
         self._rate = self._choose_rate(time, event)
@@ -120,7 +133,7 @@ class JointGridModel(LikelihoodEstimator):
             raise InvalidInputError(f"edges must be 'quantile', 'uniform' or an array; got {self.edges!r}.")
         if not event.any():
             raise InvalidInputError(
-                "No event was seen, so edges cannot be quantiles of event times; pass edges=..."
+                "No subject has an event, so edges cannot be quantiles of event times; pass edges=..."
             )
         inner = np.quantile(time[event], np.linspace(0, 1, self.bins)[1:])
         return np.unique(np.concatenate([[0.0], inner, [max(time.max(), inner[-1] * 1.001)]]))
@@ -138,7 +151,7 @@ class JointGridModel(LikelihoodEstimator):
         start = self._edges[-1] * 0.75
         at_risk = np.clip(time - start, 0.0, None).sum(axis=0)
         events = (event & (time > start)).sum(axis=0)
-        # with no event that late the whole follow-up has to tell
+        # without an event that late, the rate of the whole follow-up is used
         return np.where(
             events > 0, events / np.where(at_risk > 0, at_risk, 1.0), event.sum(axis=0) / time.sum(axis=0)
         )

@@ -6,12 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Grouped, Step, Univariate
-from censcore.estimators._base import SurvivalEstimator, one_event_time
-from censcore.estimators._covariates import check_rows, check_weights, column_of
+from censcore.estimators.base import SurvivalEstimator, one_event_time
+from censcore.estimators.covariates import check_rows, check_weights, column_of
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
 
 __all__ = ["KaplanMeier"]
 
@@ -23,9 +24,10 @@ class KaplanMeier(SurvivalEstimator):
 
     .. math:: P(T>t)=\prod_{t_i\le t}\Bigl(1-\frac{d_i}{n_i}\Bigr)
 
-    over the distinct event times, with :math:`d_i` events among the :math:`n_i` rows with a time of at
-    least :math:`t_i`: rows censored at :math:`t_i` are still at risk there. Consistent if censoring is
-    independent of T (within a stratum). What the curve leaves after the last event sits at infinity.
+    over the distinct event times, with :math:`d_i` events among the :math:`n_i` subjects at risk, those with
+    a time of at least :math:`t_i`: subjects censored at :math:`t_i` are still at risk there. Consistent if
+    censoring is independent of T (within a stratum). The probability left after the last event is placed
+    at infinity.
 
     Parameters
     ----------
@@ -37,11 +39,23 @@ class KaplanMeier(SurvivalEstimator):
     event_table_ : structured array
         One entry per stratum and distinct event time: ``stratum`` (its number in ``strata_``), ``time``,
         ``at_risk`` and ``events`` (sums of the weights), ``sf`` after the time, and ``variance``, Greenwood's
-        :math:`S^2\sum d_i/\{n_i(n_i-d_i)\}`, meant for weights that are counts.
+        formula [2]_ :math:`S^2\sum d_i/\{n_i(n_i-d_i)\}`, valid for weights that are counts.
     strata_ : array
         Values of the stratifying column, sorted; one entry without stratification.
     distributions_ : list of Step
         The curve of each stratum.
+
+    See Also
+    --------
+    CoxRegression : Survival curves that depend on covariates.
+    censcore.Censoring : The same estimator for the censoring distribution.
+
+    References
+    ----------
+    .. [1] E. L. Kaplan and P. Meier (1958). Nonparametric estimation from incomplete observations. Journal
+       of the American Statistical Association 53, 457-481.
+    .. [2] M. Greenwood (1926). The natural duration of cancer. Reports on Public Health and Medical Subjects
+       33, 1-26.
 
     Examples
     --------
@@ -57,8 +71,22 @@ class KaplanMeier(SurvivalEstimator):
     def __init__(self, stratify: str | int | None = None) -> None:
         self.stratify = stratify
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Estimate the curves; X may be None without strata."""
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Estimate the curves.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates; only the stratifying column is used.
+        y : RightCensored, structured array or frame
+            The outcome, one event time per subject.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
         y = one_event_time(y, "KaplanMeier")
         check_rows(X, len(y))
         weight = check_weights(sample_weight, len(y))
@@ -79,9 +107,20 @@ class KaplanMeier(SurvivalEstimator):
             return np.array(["all"]), np.zeros(n, dtype=np.intp)
         return _distinct(column_of(X, self.stratify), self.stratify)
 
-    def predict_distribution(self, X: Any = None) -> Univariate:
-        """The fitted curve, one for all rows; with strata the curve of each row of X."""
-        self._check_fitted()
+    def predict_distribution(self, X: Array | None = None) -> Univariate:
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates; with strata, the stratifying column must be among them.
+
+        Returns
+        -------
+        Step or Grouped
+            One curve for all subjects; with strata, the curve of each subject's stratum.
+        """
+        self.check_fitted()
         if self.stratify is None:
             return self.distributions_[0]
         values, row_value = _distinct(column_of(X, self.stratify), self.stratify)
@@ -89,13 +128,13 @@ class KaplanMeier(SurvivalEstimator):
         unknown = [value for value in values.tolist() if value not in number]
         if unknown:
             raise InvalidInputError(
-                f"Column {self.stratify!r} has values that were not seen in fitting: {unknown[:5]}; the "
-                f"strata are {self.strata_[:10].tolist()}."
+                f"Column {self.stratify!r}: got values that were not seen in fitting, {unknown[:5]}; "
+                f"expected one of {self.strata_[:10].tolist()}."
             )
         return Grouped([self.distributions_[number[value]] for value in values.tolist()], row_value)
 
-    def influence(self, hazard_derivative: Any) -> np.ndarray:
-        r"""What each training subject contributes to functionals of the fitted curves.
+    def influence(self, hazard_derivative: Array) -> np.ndarray:
+        r"""Compute what each training subject contributes to functionals of the fitted curves.
 
         With :math:`a_u=\log(1-d_u/n_u)`, so that :math:`\log P(T>t)=\sum_{u\le t}a_u`, the result is
 
@@ -108,13 +147,13 @@ class KaplanMeier(SurvivalEstimator):
         Parameters
         ----------
         hazard_derivative : array, (J, q)
-            Derivatives of q functionals with respect to :math:`a_u`, one line per entry of ``event_table_``.
+            Derivatives of q functionals with respect to :math:`a_u`, one row per entry of ``event_table_``.
             Entries are ignored at a time where everybody at risk has the event.
 
         Returns
         -------
         array, (n, q)
-            One line per subject given to ``fit``.
+            One row per subject given to ``fit``.
 
         Examples
         --------
@@ -123,12 +162,12 @@ class KaplanMeier(SurvivalEstimator):
         >>> model.influence(np.ones((2, 1))).ravel().round(3)  # of log P(T > 3)
         array([-0.25 ,  0.083, -0.417,  0.583])
         """
-        self._check_fitted()
+        self.check_fitted()
         table, (stratum, time, event, weight) = self.event_table_, self._training
         D = np.asarray(hazard_derivative, dtype=np.float64)
         if D.ndim != 2 or len(D) != len(table):
             raise InvalidInputError(
-                f"hazard_derivative: got shape {D.shape}, expected ({len(table)}, q), one line per entry of "
+                f"hazard_derivative: got shape {D.shape}, expected ({len(table)}, q), one row per entry of "
                 "event_table_."
             )
         result = np.zeros((len(time), D.shape[1]))
@@ -154,12 +193,12 @@ def _influence(table: np.ndarray, time: np.ndarray, event: np.ndarray, D: np.nda
 
 
 def _distinct(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values of a column, and which of them each row has."""
+    """The distinct values of a column, and which of them each subject has."""
     missing = np.array([value is None or value != value for value in column.tolist()])
     if missing.any():
         raise InvalidInputError(
             f"The stratifying column {name!r} is missing in {name_rows(np.nonzero(missing)[0])}. Leave these "
-            "rows out, or give them a value of their own."
+            "subjects out, or give them a separate value."
         )
     values, number = np.unique(column, return_inverse=True)
     return values, number.reshape(-1)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._validation import name_rows
 from censcore.distributions import Weibull
-from censcore.estimators._base import one_event_time
-from censcore.estimators._coefficients import CoefficientInference
-from censcore.estimators._covariates import check_rows, check_weights
-from censcore.estimators._design import Standardised, as_matrix
-from censcore.estimators._newton import Derivatives, maximise
+from censcore.estimators.covariates import as_matrix
+from censcore.estimators.newton import Derivatives, maximise
+from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
 
 __all__ = ["WeibullRegression"]
 
@@ -52,9 +51,19 @@ class WeibullRegression(CoefficientInference):
     Notes
     -----
     In a and :math:`\gamma=a\beta` the log-likelihood is concave, so Newton's method finds the maximum from
-    any start. A subject censored at time zero says nothing and has no weight; an event at time zero has
-    density zero or infinity under every Weibull distribution and raises an error. The distribution is
-    continuous: for a time with atoms use :class:`KaplanMeier` or :class:`CoxRegression`.
+    any start. A subject censored at time zero carries no information and gets no weight; an event at time
+    zero has density zero or infinity under every Weibull distribution and raises an error. The distribution
+    is continuous: for a time with atoms use :class:`KaplanMeier` or :class:`CoxRegression`.
+
+    See Also
+    --------
+    CoxRegression : Proportional hazards without a parametric baseline.
+    censcore.Weibull : The distribution.
+
+    References
+    ----------
+    .. [1] J. D. Kalbfleisch and R. L. Prentice (2002). The Statistical Analysis of Failure Time Data, second
+       edition. Wiley, Hoboken.
 
     Examples
     --------
@@ -73,18 +82,26 @@ class WeibullRegression(CoefficientInference):
     def __init__(self, alpha: float = 0.0) -> None:
         self.alpha = alpha
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Maximise the (penalised) likelihood; X is (n, p) or None."""
-        y = one_event_time(y, "WeibullRegression")
-        check_rows(X, len(y))
-        if not self.alpha >= 0:
-            raise InvalidInputError(f"alpha must be non-negative; got {self.alpha}.")
-        weight = check_weights(sample_weight, len(y))
-        X = as_matrix(self, X, reset=True)
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Maximise the (penalised) likelihood.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome, one event time per subject.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
+        covariates, y, weight = self._check_inputs(X, y, sample_weight)
         time, event = to_numpy(y.time).astype(np.float64), to_numpy(y.event)
         _check_events(time, event, weight)
         used = (time > 0) & (weight > 0)
-        covariates = np.zeros((len(y), 0)) if X is None else X
         parts = self._maximise(covariates[used], np.log(time[used]), event[used], weight[used])
         self._parts = np.zeros((len(y), parts.shape[1]))
         self._parts[used] = parts
@@ -95,7 +112,7 @@ class WeibullRegression(CoefficientInference):
         self, X: np.ndarray, log_time: np.ndarray, event: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
         """Set the estimates and their covariance; give each subject's influence on them."""
-        columns = Standardised.of(X, weight, self)
+        columns = StandardisedColumns.of(X, weight, self)
         if not self.alpha and X.shape[1]:
             columns.check_collinear(weight, "WeibullRegression")
         mean = np.average(log_time, weights=weight)
@@ -116,13 +133,13 @@ class WeibullRegression(CoefficientInference):
         self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
         return weight[:, None] * _scores(theta, L, Z, event) @ by_theta.T
 
-    def _map_back(self, theta: np.ndarray, columns: Standardised, mean: float, spread: float) -> None:
+    def _map_back(self, theta: np.ndarray, columns: StandardisedColumns, mean: float, spread: float) -> None:
         a, gamma0, gamma = theta[0] / spread, theta[1], theta[2:] / columns.scale
         self.shape_ = float(a)
         self.coef_ = gamma / a
         self.intercept_ = float(mean + gamma0 / a - columns.center @ self.coef_)
 
-    def _slope(self, theta: np.ndarray, columns: Standardised, spread: float) -> np.ndarray:
+    def _slope(self, theta: np.ndarray, columns: StandardisedColumns, spread: float) -> np.ndarray:
         """Derivative of (coef_, intercept_, log shape_) by theta, which :meth:`_map_back` maps to them."""
         p = len(self.coef_)
         slope = np.zeros((p + 2, p + 2))
@@ -134,16 +151,29 @@ class WeibullRegression(CoefficientInference):
         slope[p + 1, 0] = 1 / theta[0]
         return slope
 
-    def _estimates(self) -> tuple[list[str], np.ndarray]:
-        names, coef = super()._estimates()
+    def estimates(self) -> tuple[list[str], np.ndarray]:
+        """Names and values of ``coef_``, ``intercept_`` and the logarithm of ``shape_``."""
+        names, coef = super().estimates()
         return [*names, "intercept", "log shape"], np.append(coef, [self.intercept_, np.log(self.shape_)])
 
-    def _coefficient_influence(self) -> np.ndarray:
+    def coefficient_influence(self) -> np.ndarray:
+        """Each subject's influence on the estimates, (n, p + 2)."""
         return self._parts
 
-    def predict_distribution(self, X: Any = None) -> Weibull:
-        """The Weibull distribution of each subject of X, or the pooled one for all subjects."""
-        self._check_fitted()
+    def predict_distribution(self, X: Array | None = None) -> Weibull:
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Weibull
+            One distribution per subject of X, or the pooled one for all subjects.
+        """
+        self.check_fitted()
         X = as_matrix(self, X, reset=False)
         log_scale = np.array([self.intercept_]) if X is None else self.intercept_ + X @ self.coef_
         return Weibull(np.array([self.shape_]), np.exp(log_scale)).like(self._reference)
@@ -188,7 +218,7 @@ def _check_events(time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> No
     at_zero = np.nonzero(event & (time == 0))[0]
     if at_zero.size:
         raise InvalidInputError(
-            "A Weibull distribution has density zero or infinity at time zero, and there is an event in "
+            "A Weibull distribution has density zero or infinity at time zero; got an event at time zero in "
             f"{name_rows(at_zero)}. Record times to a finer unit, "
             "or use KaplanMeier or CoxRegression, which allow it."
         )
@@ -199,6 +229,6 @@ def _check_events(time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> No
         )
     if (time[event] == time[weight > 0].max()).all():
         raise InvalidInputError(
-            f"All {int(event.sum())} events are at the largest time, so the likelihood grows without "
-            "end with the shape. Use KaplanMeier or CoxRegression."
+            f"All {int(event.sum())} events are at the largest time, so the likelihood grows without bound "
+            "with the shape. Use KaplanMeier or CoxRegression."
         )

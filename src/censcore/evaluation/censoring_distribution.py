@@ -12,9 +12,9 @@ from sklearn.base import clone
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass, Step
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.estimators._covariates import check_rows, check_weights, take_rows
-from censcore.estimators._subjects import Shared, SubjectKeys, shared_subjects
-from censcore.estimators.censoring import Origin, origin_of
+from censcore.estimators.censoring import Origin
+from censcore.estimators.covariates import check_rows, check_weights, take_rows
+from censcore.estimators.subjects import Shared, SubjectKeys, shared_subjects
 from censcore.evaluation.censoring_influence import Part, has_influence, part_of
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored, as_outcome
@@ -136,7 +136,7 @@ def censoring_distribution(
 
 def _given(C: Distribution, scored: Rows, train: Rows | None, last: float) -> CensoringForScores:
     """A distribution as it is; one that was predicted by an estimator is recognised as the estimate it is."""
-    origin = origin_of(C)
+    origin = C.estimated_from
     if origin is not None and len(C) in (1, len(scored.y)):
         return _fitted_before(C, origin, scored, last)
     if isinstance(C, Step) and len(C) == 1:
@@ -161,8 +161,8 @@ def _is_curve_of(C: Step, subjects: Rows) -> bool:
 def _fitted_before(C: Distribution, origin: Origin, scored: Rows, last: float) -> CensoringForScores:
     """An estimate that was made before, from subjects that the scored ones may be among."""
     censoring, X, out_of_fold = origin
-    X = scored.X if X is None else X
-    trained_on = censoring._trained_on
+    X = scored.X if X is None or np.shape(X)[0] != len(scored.y) else X  # one for all serves any subjects
+    trained_on = censoring.trained_on_
     name = f"{describe(censoring)}, fitted before" + (" out of fold" if out_of_fold else "")
     n_train = len(trained_on)
     shared = shared_subjects(SubjectKeys.of(X, scored.y), trained_on)
@@ -192,10 +192,10 @@ def _in_sample(
 ) -> CensoringForScores:
     """The scored subjects are the training subjects: one fit to all of them, or out of fold with cv."""
     n = len(rows.y)
-    C = censoring.fit_predict_distribution(rows.X, rows.y, groups, rows.weight)
+    C = censoring.fit_predict_distribution(rows.X, rows.y, rows.weight, groups=groups)
     out_of_fold = censoring.cv is not None
     if out_of_fold:
-        last = min(float(to_numpy(rows.y.time)[train].max()) for train in censoring._fold_train)
+        last = min(float(to_numpy(rows.y.time)[train].max()) for train in censoring.fold_training_)
     name = f"{describe(censoring)}, {'out of fold' if out_of_fold else 'fitted to the scored subjects'}"
     everyone = Shared(np.column_stack([np.arange(n)] * 2))
     common: dict[str, Any] = {"train": rows, "last_time": last, "n_train": n, "shared": everyone}
@@ -230,8 +230,8 @@ def _parts(censoring: Censoring, X: Any, n: int, out_of_fold: bool) -> list[Part
     """Fitted estimators with the scored subjects that they serve, and who they were fitted to."""
     everyone = np.arange(n)
     if not out_of_fold:
-        return [part_of(censoring, X, everyone, np.arange(len(censoring._trained_on)))]
-    folds = zip(censoring._fold_fits, censoring._fold_train, strict=True)
+        return [part_of(censoring, X, everyone, np.arange(len(censoring.trained_on_)))]
+    folds = zip(censoring.fold_estimators_, censoring.fold_training_, strict=True)
     parts = []
     for number, (fit, train) in enumerate(folds):
         subjects = everyone[censoring.fold_ == number]

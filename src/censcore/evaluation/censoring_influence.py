@@ -16,8 +16,7 @@ import numpy as np
 
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, CoxRegression, KaplanMeier
-from censcore.estimators._covariates import column_of
-from censcore.estimators._design import as_matrix
+from censcore.estimators.covariates import as_matrix, column_of
 from censcore.evaluation.catalogue import Case
 
 __all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influence", "part_of"]

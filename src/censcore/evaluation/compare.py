@@ -13,7 +13,7 @@ from censcore._arrays import is_torch, to_numpy
 from censcore._validation import check_levels
 from censcore.distributions import Distribution
 from censcore.estimators import KaplanMeier, as_forecast
-from censcore.estimators._covariates import check_rows, check_weights, column_of, fit_weighted
+from censcore.estimators.covariates import check_rows, check_weights, column_of, fit_weighted
 from censcore.evaluation.catalogue import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.censoring_distribution import Rows, censoring_distribution, check_joint
 from censcore.evaluation.comparison import Comparison

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.estimators._covariates import take_rows
+from censcore.estimators.covariates import take_rows
 from censcore.evaluation.covariate_columns import Columns, read_columns
 from censcore.outcomes import RightCensored
 

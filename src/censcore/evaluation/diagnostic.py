@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
-from censcore.estimators._covariates import check_rows, check_weights
+from censcore.estimators.covariates import check_rows, check_weights
 from censcore.evaluation.covariate_test import CensoringTest, covariates_predict
 from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError

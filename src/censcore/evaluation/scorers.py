@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore.estimators._covariates import check_weights
+from censcore.estimators.covariates import check_weights
 from censcore.evaluation.catalogue import DEFAULT_SCORES, Score, named_scores
 from censcore.evaluation.with_censoring import WithCensoring
 from censcore.exceptions import InvalidTypeError

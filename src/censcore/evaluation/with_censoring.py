@@ -9,12 +9,11 @@ from sklearn.base import BaseEstimator, clone
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators import Adapted, Censoring, KaplanMeier, SurvivalEstimator
-from censcore.estimators._covariates import check_weights, fit_weighted
+from censcore.estimators import Adapted, Censoring, KaplanMeier, NotFitted, SurvivalEstimator
+from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.catalogue import Case
 from censcore.evaluation.compare import default_times
 from censcore.evaluation.horizon import follow_up_end
-from censcore.exceptions import NotFittedError
 from censcore.outcomes import as_outcome
 
 __all__ = ["WithCensoring"]
@@ -112,7 +111,7 @@ class WithCensoring(BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise NotFittedError("This WithCensoring is not fitted yet. Call fit(X, y) first.")
+            raise NotFitted("This WithCensoring is not fitted yet. Call fit(X, y) first.")
 
 
 def _estimator(model: Any) -> Any:

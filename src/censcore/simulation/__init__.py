@@ -1,17 +1,18 @@
-"""Scenarios with known distributions of T and C."""
+"""Data-generating processes with known distributions of T and C."""
 
 from censcore.simulation.data_scenario import DataScenario
 from censcore.simulation.lognormal import LogNormalScenario
 from censcore.simulation.one_factor import OneFactorLogNormal
 from censcore.simulation.scenario import Sample, Scenario
-from censcore.simulation.weibull import TargetedScenario, WeibullScenario
+from censcore.simulation.targeted import TargetedScenario
+from censcore.simulation.weibull import WeibullScenario
 
 __all__ = [
     "DataScenario",
     "LogNormalScenario",
     "OneFactorLogNormal",
     "Sample",
+    "Scenario",
     "TargetedScenario",
     "WeibullScenario",
-    "Scenario",
 ]

@@ -1,4 +1,4 @@
-"""Scenarios that look like a data set at hand."""
+"""Data-generating processes that imitate a data set."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from censcore.simulation.scenario import Scenario
 __all__ = ["DataScenario"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DataScenario(Scenario):
-    """Covariates drawn from a data set with replacement; the distributions of T and C are those of fitted models.
+    """Covariates of a data set, drawn with replacement, with T and C from fitted models.
 
-    What a model says of the data becomes the truth, so theorems can be tested on covariates, event rates and
-    follow-up like those of real studies.
+    The fitted models are the truth, so that theorems can be tested with the covariates, event rates and
+    follow-up of real studies.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class DataScenario(Scenario):
     end : float
         Follow-up never exceeds this time, such as the largest one in the data.
     severity : float
-        Divides the end of follow-up: above 1 the study stops earlier.
+        Divides the end of follow-up: above 1 the study ends earlier.
 
     Examples
     --------
@@ -58,14 +58,14 @@ class DataScenario(Scenario):
             raise InvalidInputError(f"end must be positive; got {self.end}.")
 
     def covariates(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows of the data set, drawn with replacement."""
+        """Covariates of subjects of the data set, drawn with replacement."""
         return self.X[rng.integers(len(self.X), size=n)]
 
     def event_distribution(self, X: np.ndarray) -> Distribution:
-        """What the fitted model says of T."""
+        """The fitted distribution of T given x."""
         return self.event_model.predict_distribution(X)
 
     def censoring_distribution(self, X: np.ndarray) -> Distribution:
-        """What the fitted model says of C, cut at the end of follow-up."""
+        """The fitted distribution of C given x, censored at the end of follow-up."""
         distribution: Distribution = self.censoring_model.predict_distribution(X)
         return distribution if np.isinf(self.end) else distribution.censor_at(self.end / self.severity)

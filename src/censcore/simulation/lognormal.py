@@ -1,4 +1,4 @@
-"""Several dependent log-normal event times, in one regime or in two, under shared or separate censoring."""
+"""Several dependent log-normal event times, under shared or separate censoring."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LogNormalScenario(Scenario):
     k : int
         Number of event times.
     mixture : bool
-        Two regimes, or one.
+        Two regimes or one.
     censoring : {"administrative", "uniform", "conditional", "componentwise", "none"}
         One C for all coordinates: fixed at ``c_admin``, uniform on [0, ``c_max``], or uniform on
         [0, c_max(x)]; or one uniform C per coordinate, independent of each other.
@@ -42,8 +42,8 @@ class LogNormalScenario(Scenario):
     severity : float
         Divides every censoring time: above 1 censoring is heavier.
     clip : float or None
-        Event times are cut at this value, which gives the distribution an atom there; only scores of the latent times
-        can tell. None leaves them.
+        The event times are min(T, clip), with an atom at ``clip``. A value beyond follow-up changes the
+        latent times alone. None for no limit.
 
     Examples
     --------
@@ -51,6 +51,10 @@ class LogNormalScenario(Scenario):
     >>> data = LogNormalScenario(k=3, censoring="uniform").sample(500, seed=0)
     >>> data.T.shape, data.C.shape
     ((500, 3), (500,))
+
+    See Also
+    --------
+    OneFactorLogNormal : The joint distribution of T given x.
     """
 
     k: int = 2

@@ -1,4 +1,4 @@
-"""Joint log-normal distributions with one common factor, given which the coordinates are independent."""
+"""Joint log-normal distributions with one common factor."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class OneFactorLogNormal(Joint):
         """The same distributions in the precision of ``array``, a NumPy array."""
         if is_torch(array):
             raise InvalidTypeError(
-                "OneFactorLogNormal computes in NumPy only; got a torch tensor. Its marginals know torch: "
+                "OneFactorLogNormal computes in NumPy only; got a torch tensor. Its marginals work in torch: "
                 "distribution.marginal(j).like(tensor)."
             )
         return super().like(array)
@@ -91,15 +91,17 @@ class OneFactorLogNormal(Joint):
         return self._log_likelihood(t, np.zeros(t.shape, dtype=bool))
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
-        """Quadrature over the factor; axes are rows, times, regimes, nodes, coordinates."""
+        """Quadrature over the factor; axes are subjects, times, regimes, nodes, coordinates."""
         with np.errstate(divide="ignore"):
             log_t, log_pi = np.log(t)[:, :, None, None, :], np.log(self._pi)[:, None, :, None]
         mu, sigma = self._mu[:, None, :, None, :], self._sigma[:, None, :, None, :]
         rho = self._rho[:, None, None]
-        own = np.sqrt(1 - rho)
-        z = ((log_t - mu) / sigma - np.sqrt(rho) * _NODES[:, None]) / own
+        residual = np.sqrt(1 - rho)
+        z = ((log_t - mu) / sigma - np.sqrt(rho) * _NODES[:, None]) / residual
         seen = np.asarray(event)[:, :, None, None, :]
-        density = -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - np.log(sigma * own) - np.where(seen, log_t, 0.0)
+        density = (
+            -0.5 * z**2 - 0.5 * np.log(2 * np.pi) - np.log(sigma * residual) - np.where(seen, log_t, 0.0)
+        )
         terms = np.where(seen, density, log_ndtr(-z)).sum(axis=4)
         return logsumexp(terms + _LOG_WEIGHTS + log_pi, axis=(2, 3))
 
@@ -107,6 +109,6 @@ class OneFactorLogNormal(Joint):
         n, k = self.shape
         regime = (rng.random((n, m, 1)) > np.cumsum(self._pi, axis=1)[:, None, :-1]).sum(axis=2)
         rows, rho = np.arange(n)[:, None], self._rho[regime][..., None]
-        factor, own = rng.standard_normal((n, m, 1)), rng.standard_normal((n, m, k))
-        z = np.sqrt(rho) * factor + np.sqrt(1 - rho) * own
+        factor, residual = rng.standard_normal((n, m, 1)), rng.standard_normal((n, m, k))
+        z = np.sqrt(rho) * factor + np.sqrt(1 - rho) * residual
         return np.exp(self._mu[rows, regime] + self._sigma[rows, regime] * z)

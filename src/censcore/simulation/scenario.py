@@ -1,4 +1,4 @@
-"""A scenario is a distribution of covariates, a distribution of T given x and a censoring distribution given x; data follow from them."""
+"""Data-generating processes: distributions of the covariates, of T given x and of C given x."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from censcore.outcomes import RightCensored
 __all__ = ["Sample", "Scenario"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
-    """Data from a scenario, with what an analyst would never see beside them.
+    """Data from a scenario, with the event and censoring times that an analyst does not see.
 
     Attributes
     ----------
@@ -26,7 +26,16 @@ class Sample:
     T : array, (n,) or (n, k)
         Latent event times.
     C : array, (n,) or (n, k)
-        Censoring times: one per row where all coordinates share it.
+        Censoring times: one per subject where all coordinates share it.
+
+    Examples
+    --------
+    >>> from censcore.simulation import WeibullScenario
+    >>> data = WeibullScenario("uniform").sample(100, seed=0)
+    >>> len(data), bool((data.y.time == data.T)[data.y.event].all())
+    (100, True)
+    >>> data[:10] == data[:10], data == data[:10]
+    (True, False)
     """
 
     X: np.ndarray
@@ -35,13 +44,13 @@ class Sample:
 
     @property
     def y(self) -> RightCensored:
-        """What the analyst sees: Y = min(T, C) and Delta = 1{T <= C}."""
+        """The observed outcome: Y = min(T, C) and Delta = 1{T <= C}."""
         c = self.C[:, None] if self.C.ndim < self.T.ndim else self.C
         return RightCensored(np.minimum(self.T, c), c >= self.T)
 
     @property
     def y_known(self) -> RightCensored:
-        """The same with C known for every row."""
+        """The observed outcome with C known for every subject."""
         return RightCensored(self.y.time, self.y.event, censoring_time=self.C)
 
     @property
@@ -52,14 +61,26 @@ class Sample:
     def __len__(self) -> int:
         return len(self.X)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sample):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("X", "T", "C"))
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __getitem__(self, rows: Any) -> Sample:
         return Sample(self.X[rows], self.T[rows], self.C[rows])
 
 
 class Scenario(ABC):
-    """Where the distributions of T and C given x are known, so that theorems can be tested.
+    """Base class of data-generating processes in which the distributions of T and C given x are known.
 
-    A subclass gives the covariates and the two distributions; T and C are drawn independently given x.
+    A subclass defines :meth:`event_distribution` and :meth:`censoring_distribution`, and
+    :meth:`covariates` or ``n_covariates``; T and C are drawn independently given x.
+
+    See Also
+    --------
+    WeibullScenario, LogNormalScenario, TargetedScenario, DataScenario : The scenarios of this library.
 
     Examples
     --------
@@ -75,19 +96,45 @@ class Scenario(ABC):
     n_covariates: int
 
     def covariates(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Standard normal covariates, (n, d)."""
+        """Draw covariates, standard normal unless a subclass says otherwise.
+
+        Parameters
+        ----------
+        n : int
+            Number of subjects.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array, (n, d)
+            The covariates.
+        """
         return rng.standard_normal((n, self.n_covariates))
 
     @abstractmethod
     def event_distribution(self, X: np.ndarray) -> Distribution:
-        """The distribution of T given each row of ``X``."""
+        """The distribution of T given the covariates of each subject, (n, d)."""
 
     @abstractmethod
     def censoring_distribution(self, X: np.ndarray) -> Distribution:
-        """The censoring distribution given each row of ``X``."""
+        """The censoring distribution given the covariates of each subject, (n, d)."""
 
     def sample(self, n: int, seed: Any = None) -> Sample:
-        """``n`` rows of covariates, event times and censoring times."""
+        """Draw covariates, event times and censoring times.
+
+        Parameters
+        ----------
+        n : int
+            Number of subjects.
+        seed : int, sequence of int or numpy.random.Generator, optional
+            Seed of the draws.
+
+        Returns
+        -------
+        Sample
+            The data.
+        """
         if n < 1:
             raise InvalidInputError(f"n must be at least 1; got {n}.")
         rng = np.random.default_rng(seed)
@@ -100,7 +147,7 @@ class Scenario(ABC):
 
 
 def _one_draw(distribution: Distribution, n: int, rng: np.random.Generator) -> np.ndarray:
-    """One draw per row, also where one distribution serves all rows."""
+    """One draw per subject, also where one distribution serves all subjects."""
     if isinstance(distribution, PointMass):
         return np.broadcast_to(distribution.location, (n,)).copy()
     if len(distribution) == n:

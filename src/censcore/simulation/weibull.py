@@ -1,17 +1,16 @@
-"""Weibull event times under four censoring regimes: where scoring rules are put to the test."""
+"""Weibull event times under four censoring regimes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from censcore.distributions import Distribution, Mixture, PiecewiseLinear, PointMass, Uniform, Weibull
+from censcore.distributions import Distribution, PointMass, Uniform, Weibull
 from censcore.exceptions import InvalidInputError
 from censcore.simulation.scenario import Scenario
 
-__all__ = ["TargetedScenario", "WeibullScenario"]
+__all__ = ["WeibullScenario"]
 
 Z_MAX = 20.5471
 SHAPE = 1.5
@@ -73,54 +72,3 @@ class WeibullScenario(Scenario):
         if self.censoring == "conditional":
             return Weibull(SHAPE, np.exp(0.2 + X @ np.array([-0.3, 0.0, 0.4])) / self.severity)
         return PointMass(np.array([np.inf]))
-
-
-@dataclass(frozen=True)
-class TargetedScenario(Scenario):
-    r"""A trap for scores whose weights come from the forecast itself.
-
-    Half of the events fall into the second half of one interior bin, half into the last bin; with
-    probability 0.6 censoring strikes in the first quarter of that interior bin, just before the interior
-    events, and otherwise never. A forecast that moves its mass to the last bin explains the censored rows
-    away. Covariates play no role.
-
-    Parameters
-    ----------
-    z_max, bins : float, int
-        The grid 0, z_max/bins, ..., z_max.
-    early : float
-        Probability of the early censoring.
-    """
-
-    z_max: float = Z_MAX
-    bins: int = 50
-    early: float = 0.6
-
-    n_covariates = 3
-
-    @property
-    def grid(self) -> np.ndarray:
-        """Bin edges, (bins + 1,)."""
-        return np.linspace(0.0, self.z_max, self.bins + 1)
-
-    @property
-    def interior(self) -> tuple[float, float, float, float]:
-        """Bin j = bins // 2: its edges and the points a quarter and half way through."""
-        low, high = self.grid[self.bins // 2 - 1], self.grid[self.bins // 2]
-        return low, low + 0.25 * (high - low), low + 0.5 * (high - low), high
-
-    def two_blocks(self, interior_mass: float) -> PiecewiseLinear:
-        """The distribution with ``interior_mass`` on the second half of bin j and the rest on the last bin."""
-        _, _, start, end = self.interior
-        times = np.array([start, end, self.grid[-2], self.grid[-1]])
-        return PiecewiseLinear(times, cdf=np.array([[0.0, interior_mass, interior_mass, 1.0]]))
-
-    def event_distribution(self, X: np.ndarray) -> PiecewiseLinear:
-        """Half the mass in the interior bin, half in the last one."""
-        return self.two_blocks(0.5)
-
-    def censoring_distribution(self, X: np.ndarray) -> Mixture:
-        """Uniform on the first quarter of bin j with probability ``early``, otherwise never."""
-        low, quarter, _, _ = self.interior
-        early: list[Any] = [Uniform(np.array([low]), np.array([quarter])), PointMass(np.array([np.inf]))]
-        return Mixture(early, np.array([[self.early, 1 - self.early]]))

@@ -1,39 +1,53 @@
-"""The contract of distributions."""
+"""The contract of distributions, and the rules that all of them keep, of one event time or of several."""
 
 from __future__ import annotations
 
+import copy
+import pickle
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution, Univariate
-from censcore.testing import _everywhere, _joint, _univariate
-from censcore.testing._contract import expect_kept
-from censcore.testing._subject import Rule, Subject
+from censcore.exceptions import InvalidTypeError
+from censcore.testing import joint, univariate
+from censcore.testing.contract import Examined, Rule, close, expect_kept
+from censcore.testing.selection import selection
 
 __all__ = ["check_distribution"]
 
 
 def check_distribution(distribution: Distribution, *, rtol: float | None = None, seed: int = 0) -> None:
-    r"""Check that a distribution, of one event time or of several, keeps the contract that every score relies on.
+    r"""Check that a distribution of one or several event times keeps the contract that scores rely on.
 
-    For a distribution of one time: shapes and broadcasting; :math:`F+\bar F=1`, monotone, right-continuous; left
-    limits at atoms; quantiles as generalized inverses, :math:`F(Q(p))\ge p` and :math:`Q(F(t))\le t`; the
-    integral of the survival function against quadrature, the route of the base class and simulation; the
+    For a distribution of one time: shapes and broadcasting; :math:`F+\bar F=1`, monotone, right-continuous;
+    left limits at atoms; quantiles as generalized inverses, :math:`F(Q(p))\ge p` and :math:`Q(F(t))\le t`;
+    the integral of the survival function against quadrature, the route of the base class and simulation; the
     density against the slope of F; conditional quantiles against their definition; mass at infinity;
-    censoring. For a joint distribution: coordinates, the first event and the likelihood against simulation and
-    against differences of the survival function. For both: rows, copies, seeds, the same numbers and
-    finite gradients in torch (where it is installed), and refusals of bad input.
+    censoring. For a joint distribution: coordinates, the first event and the likelihood against simulation
+    and against differences of the survival function. For both: the choice of subjects, copies, seeds, the
+    same numbers and finite gradients in torch (where it is installed), and errors for bad input.
 
     Parameters
     ----------
     distribution : Distribution
-        The distribution to check; a few rows suffice, and parameters of everyday size.
+        The distribution to check; a few subjects suffice, with parameters of moderate size.
     rtol : float, optional
-        Agreement asked of two routes to one number; 1e-6 by default (3e-3 in single precision).
+        Tolerance for two routes to one number; 1e-6 by default (3e-3 in single precision).
     seed : int
-        Of the simulations, which compare within six standard errors.
+        Seed of the simulations, which agree within six standard errors.
 
     Raises
     ------
     AssertionError
         Every broken rule, with what was found.
+
+    See Also
+    --------
+    check_score, check_estimator : The other contracts.
 
     Examples
     --------
@@ -42,8 +56,142 @@ def check_distribution(distribution: Distribution, *, rtol: float | None = None,
     >>> check_distribution(cs.Weibull(shape=[0.8, 2.0], scale=3.0))
     """
     if not isinstance(distribution, Distribution):
-        raise AssertionError(f"A Distribution was expected; got {type(distribution).__name__}.")
-    subject = Subject(distribution, rtol, seed)
-    own = _univariate.RULES if isinstance(distribution, Univariate) and distribution.k == 1 else _joint.RULES
-    rules: tuple[Rule, ...] = (*own, *_everywhere.RULES)
-    expect_kept(rules, subject, repr(distribution), "distributions")
+        raise AssertionError(f"got {type(distribution).__name__}, expected a Distribution.")
+    examined = Examined(distribution, rtol, seed)
+    special = (
+        univariate.RULES if isinstance(distribution, Univariate) and distribution.k == 1 else joint.RULES
+    )
+    rules: tuple[Rule, ...] = (*special, *RULES)
+    expect_kept(rules, examined, repr(distribution), "distributions")
+
+
+def _answers(s: Examined, distribution: Any) -> dict[str, np.ndarray]:
+    """Survival of the distribution, or of its coordinates and the first event: it identifies them."""
+    parts = {"": distribution}
+    if distribution.k > 1:
+        parts = {f"marginal({j}).": distribution.marginal(j) for j in range(distribution.k)}
+        parts["first()."] = distribution.first()
+    times = s.native(_grid(s))
+    return {
+        f"{name}{word}": np.asarray(to_numpy(getattr(part, word)(times)), dtype=np.float64)
+        for name, part in parts.items()
+        for word in ("sf", "sf_left", "logsf")
+    }
+
+
+def _grid(s: Examined) -> np.ndarray:
+    """Times (1, q) spread over the draws."""
+    seen = s.draws[np.isfinite(s.draws)]
+    return s.rounded(np.quantile(seen, np.linspace(0.02, 0.98, 7)) if seen.size else np.ones(7))[None, :]
+
+
+def _same(s: Examined, distribution: Any, what: str) -> None:
+    expected, got = _answers(s, s.distribution), _answers(s, distribution)
+    for word, values in expected.items():
+        close(got[word], values, 0.0, f"{what}: {word}", scale=1.0)
+
+
+def copies(s: Examined) -> None:
+    """A distribution can be copied, pickled and printed."""
+    for what, twin in (
+        ("deepcopy", copy.deepcopy(s.distribution)),
+        ("pickle", pickle.loads(pickle.dumps(s.distribution))),
+    ):
+        _same(s, twin, what)
+    assert type(s.distribution).__name__ in repr(s.distribution), (
+        f"repr does not name the class: {s.distribution!r}."
+    )
+
+
+def seeds(s: Examined) -> None:
+    """sample(m, seed) has the shape (n, m) or (n, m, k) and depends on the seed alone."""
+    expected = (s.n, 5) if s.distribution.k == 1 else (s.n, 5, s.distribution.k)
+    first, again = s.ask("sample", 5, 7), s.ask("sample", 5, 7)
+    assert first.shape == expected, f"sample(5): got shape {first.shape}, expected {expected}."
+    assert (first == again).all(), "The same seed gives different draws."
+    if (s.draws[:, :1] != s.draws).any():
+        other = s.ask("sample", 50, 8)
+        assert (other != s.ask("sample", 50, 7)).any(), "Another seed gives the same draws."
+
+
+def libraries(s: Examined) -> None:
+    """In torch a distribution gives the same numbers, as tensors, or like() raises an InvalidTypeError."""
+    torch = _torch()
+    if torch is None or is_torch(s.distribution._reference):
+        return
+    if not _follows_to(torch, s.distribution):
+        return
+    for dtype, rtol in ((torch.float64, 1e-9), (torch.float32, 3e-5)):
+        like = torch.zeros(1, dtype=dtype)
+        twin = s.distribution.like(like)
+        t = torch.as_tensor(_grid(s), dtype=dtype)
+        same = s.distribution.like(like.numpy())
+        part, numpy_part = (F if F.k == 1 else F.marginal(0) for F in (twin, same))
+        for word in ("sf", "sf_left", "cdf"):
+            got = getattr(part, word)(t)
+            assert is_torch(got), f"{word} of a torch distribution is a {type(got).__name__}."
+            assert got.dtype == dtype, f"{word} of a {dtype} distribution is {got.dtype}."
+            expected = np.asarray(getattr(numpy_part, word)(t.numpy()), dtype=np.float64)
+            close(
+                to_numpy(got).astype(np.float64),
+                expected,
+                max(rtol, 64 * s.eps),
+                f"{word} in {dtype}",
+                scale=1.0,
+            )
+        assert twin.sample(3, 1).dtype == dtype, f"sample of a {dtype} distribution has a different dtype."
+
+
+def gradients(s: Examined) -> None:
+    """Gradients in torch are finite, also at time zero, at infinity and far in the tail."""
+    torch = _torch()
+    if torch is None or is_torch(s.distribution._reference) or not _follows_to(torch, s.distribution):
+        return
+    leaves: list[Any] = []
+
+    def leaf(array: Any) -> Any:
+        tensor = torch.as_tensor(np.array(array), dtype=torch.float64)
+        leaves.append(tensor.requires_grad_(bool(np.isfinite(to_numpy(array)).all())))
+        return leaves[-1]
+
+    distribution = s.distribution._map(leaf)._bound()
+    part = distribution if distribution.k == 1 else distribution.marginal(0)
+    inner = _grid(s)
+    times = torch.as_tensor(np.concatenate([[[0.0]], inner, inner[:, -1:] * 1e3, [[np.inf]]], axis=1))
+    levels = torch.tensor([[0.0, 0.1, 0.5, 0.9, 1.0]], dtype=torch.float64)
+    values = {word: getattr(part, word)(times) for word in ("sf", "sf_left", "cdf")}
+    values["logsf"] = part.logsf(times[:, :-2])
+    values |= {word: getattr(part, word)(levels) for word in ("icdf", "isf")}
+    values["integrated_sf"] = part.integrated_sf(times[:, :-2] * 0, times[:, :-2])
+    values["sample"] = distribution.sample(20, s.seed)
+    if distribution.k > 1:
+        values["first().sf"] = distribution.first().sf(times)
+    for word, value in values.items():
+        finite = torch.where(torch.isfinite(value), value, torch.zeros_like(value)).sum()
+        asked = [x for x in leaves if x.requires_grad]
+        if not finite.requires_grad or not asked:
+            continue
+        found = torch.autograd.grad(finite, asked, allow_unused=True, retain_graph=True)
+        assert all(g is None or bool(torch.isfinite(g).all()) for g in found), (
+            f"The gradient of {word} is not finite."
+        )
+
+
+def _torch() -> Any:
+    """Torch where it is loaded or installed; else None."""
+    if "torch" not in sys.modules and find_spec("torch") is None:
+        return None
+    import torch
+
+    return torch
+
+
+def _follows_to(torch: Any, distribution: Distribution) -> bool:
+    try:
+        distribution.like(torch.zeros(1, dtype=torch.float64))
+    except InvalidTypeError:
+        return False
+    return True
+
+
+RULES: tuple[Rule, ...] = (selection, copies, seeds, libraries, gradients)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import tempfile
+from collections.abc import Callable
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,8 @@ from censcore.estimators import Censoring
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score
-from censcore.testing._candidate import Candidate, EstimatorRule
-from censcore.testing._contract import expect_kept
+from censcore.simulation import LogNormalScenario, WeibullScenario
+from censcore.testing.contract import expect_kept
 from censcore.testing.distributions import check_distribution
 
 __all__ = ["check_estimator"]
@@ -29,28 +32,36 @@ __all__ = ["check_estimator"]
 def check_estimator(estimator: Any, *, k: int = 1, seed: int = 0) -> None:
     """Check that an estimator keeps the contract that comparisons and censoring distributions rely on.
 
-    Parameters are kept as given and survive ``clone``; nothing is forecast before ``fit``; ``fit`` returns
-    the estimator, changes no data and forgets an earlier fit; the same seed gives the same distribution; forecasts are
-    distributions (see :func:`check_distribution`) with one distribution per row, or one for all, that depend on the
-    row's covariates alone; frames and structured outcomes are understood; unit weights change nothing;
-    copies, pickles and model files forecast the same; wrong data are refused; it learns, that is, forecasts
-    better than with half or twice the times; and it can estimate a censoring distribution, also where C has
-    atoms: a common end of follow-up is its end, and other atoms are represented or raise an error.
+    - Parameters are stored as given and survive ``clone``; nothing is predicted before ``fit``.
+    - ``fit(X, y, sample_weight)`` takes its arguments in this order, returns the estimator, changes no data
+      and forgets an earlier fit. The same seed gives the same distribution; unit weights change nothing.
+    - Predictions are distributions (see :func:`check_distribution`), one per subject or one for all, that
+      depend on the subject's covariates alone.
+    - Frames and structured outcomes are accepted; inconsistent data raise an error.
+    - Copies, pickles and model files predict the same.
+    - It learns: predictions score better than the same with half or twice the times.
+    - It can estimate a censoring distribution, also where C has atoms: a common end of follow-up is the end
+      of C, and other atoms are represented or raise an error.
 
     Parameters
     ----------
     estimator : estimator
         Unfitted, with ``fit(X, y)`` and ``predict_distribution(X)``. A network should be small and train long
-        enough to learn something from 240 rows.
+        enough to learn something from 240 subjects.
     k : int
-        Number of event times to try it with.
+        Number of event times of the outcome.
     seed : int
-        Of the data, and of the estimator if it takes a ``random_state``.
+        Seed of the data, and of the estimator if it takes a ``random_state``.
 
     Raises
     ------
     AssertionError
         Every broken rule, with what was found.
+
+    See Also
+    --------
+    check_distribution, check_score : The other contracts.
+    censcore.estimators.SurvivalEstimator : The base class.
 
     Examples
     --------
@@ -68,8 +79,90 @@ def check_estimator(estimator: Any, *, k: int = 1, seed: int = 0) -> None:
     expect_kept(RULES, candidate, repr(estimator), "estimators")
 
 
+_SUBJECTS = 240
+_LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+
+
+class Candidate:
+    """An estimator, and data to fit it to: k event times under uniform censoring, with covariates."""
+
+    def __init__(self, estimator: Any, k: int, seed: int) -> None:
+        self.estimator, self.k, self.seed = estimator, k, seed
+        scenario: Any = WeibullScenario("uniform") if k == 1 else LogNormalScenario(k, mixture=False)
+        data = scenario.sample(_SUBJECTS, seed=seed)
+        self.X, self.y = data.X, data.y
+        self.times = np.quantile(self.y.time, _LEVELS)
+        self.of_censoring = isinstance(estimator, Censoring)
+        forecast = data.C if self.of_censoring else data.T
+        self.latent = RightCensored(forecast, np.ones(forecast.shape))
+        self.last_time = 0.8 * float(data.C.max())
+
+    def new(self) -> Any:
+        """An unfitted copy, seeded where that is possible."""
+        copy = clone(self.estimator)
+        return copy.set_params(random_state=self.seed) if self.is_seeded else copy
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether the estimator takes a seed."""
+        return "random_state" in self.estimator.get_params(deep=False)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether fitting is random: the seed of :class:`Censoring` is for folds only."""
+        return self.is_seeded and not self.of_censoring
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether ``fit`` has an argument ``sample_weight``."""
+        return "sample_weight" in inspect.signature(self.estimator.fit).parameters
+
+    @cached_property
+    def fitted(self) -> Any:
+        """The estimator fitted to all subjects; not to be changed."""
+        return self.new().fit(self.X, self.y)
+
+    @cached_property
+    def distribution(self) -> Distribution:
+        """What the fitted estimator predicts for its training subjects."""
+        return self.fitted.predict_distribution(self.X)
+
+    def survival(self, distribution: Distribution) -> np.ndarray:
+        """P(T_j > t) of all subjects, (n, q, k), whether they share a distribution or not."""
+        parts: list[Any] = [
+            distribution if distribution.k == 1 else distribution.marginal(j) for j in range(distribution.k)
+        ]
+        values = [to_numpy(part.sf(self.times[None, :])).astype(np.float64) for part in parts]
+        return np.stack([np.broadcast_to(v, (_SUBJECTS, len(self.times))) for v in values], axis=2)
+
+    def expect_same(
+        self,
+        distribution: Distribution,
+        expected: np.ndarray,
+        what: str,
+        redrawn: bool = False,
+        rtol: float = 1e-6,
+    ) -> None:
+        """Check survival probabilities, up to sampling error where samples are redrawn."""
+        assert isinstance(distribution, Distribution), (
+            f"{what}: predict_distribution gives {type(distribution).__name__}."
+        )
+        got = self.survival(distribution)
+        tolerance = rtol * np.ones_like(got)
+        if redrawn and isinstance(distribution, Ensemble):
+            p = (got + expected) / 2
+            tolerance = 6 * np.sqrt(2 * p * (1 - p) / distribution.m) + 2 / distribution.m
+        off = np.abs(got - expected) > tolerance
+        assert not off.any(), (
+            f"{what}: P(T > t) differs; got {got[off][0]:.6g}, expected {expected[off][0]:.6g}."
+        )
+
+
+EstimatorRule = Callable[[Candidate], None]
+
+
 def parameters(c: Candidate) -> None:
-    """Parameters are kept as given; clone, set_params and fit leave them alone."""
+    """Parameters are stored as given; clone, set_params and fit do not change them."""
     before = c.estimator.get_params(deep=False)
     model = clone(c.estimator)
     assert model is not c.estimator, "clone gives the same object."
@@ -78,7 +171,9 @@ def parameters(c: Candidate) -> None:
     fitted.fit(c.X, c.y)
     after = fitted.get_params(deep=False)
     changed = [name for name in kept if kept[name] is not after[name]]
-    assert not changed, f"fit changes the parameters {changed}; keep what is learned under names ending in _."
+    assert not changed, (
+        f"fit changes the parameters {changed}; store what is learned under names that end in an underscore."
+    )
     assert list(before) == list(model.get_params(deep=False)), "clone loses parameters."
     try:
         model.set_params(no_such_parameter=1)
@@ -94,8 +189,10 @@ def unfitted(c: Candidate) -> None:
     except NotFittedError:
         return
     except (ValueError, AttributeError) as error:
-        raise AssertionError(f"{type(error).__name__} came instead; raise NotFittedError.") from error
-    raise AssertionError("It forecasts without having been fitted.")
+        raise AssertionError(
+            f"got {type(error).__name__}, expected sklearn.exceptions.NotFittedError."
+        ) from error
+    raise AssertionError("It predicts without having been fitted.")
 
 
 def fitting(c: Candidate) -> None:
@@ -109,26 +206,38 @@ def fitting(c: Candidate) -> None:
     assert np.array_equal(event, c.y.event), "The events of y are changed."
 
 
+def order_of_arguments(c: Candidate) -> None:
+    """The arguments of fit are X, y and, where it takes weights, sample_weight, in this order."""
+    parameters = inspect.signature(c.estimator.fit).parameters.values()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [parameter.name for parameter in parameters if parameter.kind in positional]
+    assert names[2:3] in ([], ["sample_weight"]), (
+        f"fit: got {', '.join(names)}, expected X, y, sample_weight; make other arguments keyword-only."
+    )
+
+
 def forecasts(c: Candidate) -> None:
-    """predict_distribution gives a distribution that keeps the contract, one per row or one for all rows."""
+    """predict_distribution gives a distribution that keeps the contract, one per subject or one for all."""
     assert isinstance(c.distribution, Distribution), (
-        f"It gives {type(c.distribution).__name__}, not a Distribution."
+        f"got {type(c.distribution).__name__}, expected a Distribution."
     )
     assert len(c.distribution) in (1, len(c.y)), (
-        f"It gives {len(c.distribution)} distributions for {len(c.y)} rows."
+        f"got {len(c.distribution)} distributions, expected 1 or {len(c.y)}."
     )
     times = 1 if c.of_censoring else c.k
-    assert c.distribution.k == times, f"It forecasts {c.distribution.k} times where the outcome has {times}."
+    assert c.distribution.k == times, f"got distributions of {c.distribution.k} times, expected {times}."
     few = c.distribution.take(slice(0, 3)) if len(c.distribution) > 1 else c.distribution
     check_distribution(few)
 
 
-def rows(c: Candidate) -> None:
-    """The forecast for a row depends on its covariates alone, not on its neighbours or its place."""
+def subjects(c: Candidate) -> None:
+    """The prediction for a subject depends on its covariates alone, not on other subjects or the order."""
     back = c.fitted.predict_distribution(c.X[::-1])
-    c.expect_same(back, c.survival(c.distribution)[::-1], "rows in reverse order", redrawn=True, rtol=1e-4)
+    c.expect_same(
+        back, c.survival(c.distribution)[::-1], "subjects in reverse order", redrawn=True, rtol=1e-4
+    )
     one = c.fitted.predict_distribution(c.X[:1])
-    assert len(one) == 1, f"One row gets {len(one)} distributions."
+    assert len(one) == 1, f"One subject: got {len(one)} distributions, expected 1."
 
 
 def repetition(c: Candidate) -> None:
@@ -167,7 +276,7 @@ def frames(c: Candidate) -> None:
 
 
 def weights(c: Candidate) -> None:
-    """Equal weights change nothing; without randomness a row of weight zero is as good as absent."""
+    """Weights of one change nothing; without randomness, a subject of weight zero plays no part."""
     if not c.takes_weights:
         return
     try:
@@ -183,8 +292,8 @@ def weights(c: Candidate) -> None:
     c.expect_same(weighted.predict_distribution(c.X), c.survival(fewer), "weights of zero", rtol=1e-5)
 
 
-def refusals(c: Candidate) -> None:
-    """Data that do not fit together are refused."""
+def bad_input(c: Candidate) -> None:
+    """Inconsistent data raise an error."""
     time = c.y.time
     wrong: dict[str, Any] = {
         "X with fewer rows than y": lambda: c.new().fit(c.X[:-1], c.y),
@@ -198,11 +307,11 @@ def refusals(c: Candidate) -> None:
             call()
         except (ValueError, TypeError):
             continue
-        raise AssertionError(f"It accepts {what}.")
+        raise AssertionError(f"It accepts {what}; expected a ValueError or TypeError.")
 
 
 def learning(c: Candidate) -> None:
-    """It forecasts better than the same forecast with half or twice the times."""
+    """Predictions score better than the same predictions with half or twice the times."""
     samples = np.asarray(c.distribution.sample(200, 1), dtype=np.float64)
 
     def score(factor: float) -> float:
@@ -211,7 +320,7 @@ def learning(c: Candidate) -> None:
 
     for factor in (0.5, 2.0):
         assert score(1.0) < score(factor), (
-            f"Times {factor:g} times as long score {score(factor):.4f}, its own {score(1.0):.4f}."
+            f"The loss is {score(1.0):.4f}, and {score(factor):.4f} with times multiplied by {factor:g}."
         )
 
 
@@ -222,12 +331,12 @@ def censoring_distribution(c: Candidate) -> None:
     fitted = Censoring(c.new()).fit(c.X, c.y)
     distribution = fitted.predict_distribution(c.X)
     assert isinstance(distribution, Distribution), (
-        f"Censoring(estimator) gives {type(distribution).__name__}."
+        f"Censoring(estimator): got {type(distribution).__name__}, expected a Distribution."
     )
 
 
 def atoms_of_c(c: Candidate) -> None:
-    """A common end of follow-up is the end of C; on a grid of visits P(C > t) is right, or an error says so.
+    """A common end of follow-up is the end of C; on a grid of visits P(C > t) is right or raises an error.
 
     Otherwise inverse-probability weights and positivity are silently wrong.
     """
@@ -267,13 +376,14 @@ RULES: tuple[EstimatorRule, ...] = (
     parameters,
     unfitted,
     fitting,
+    order_of_arguments,
     forecasts,
-    rows,
+    subjects,
     repetition,
     copies,
     frames,
     weights,
-    refusals,
+    bad_input,
     learning,
     censoring_distribution,
     atoms_of_c,

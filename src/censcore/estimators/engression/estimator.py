@@ -11,20 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution, Ensemble
-from censcore.estimators._covariates import check_weights
-from censcore.estimators._standardised import Data, Standardised, blocks, rows_of
+from censcore.estimators.covariates import check_weights
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
 from censcore.estimators.engression.time_scale import TRANSFORMS, TimeScale
-from censcore.estimators.engression.training_distribution import OBJECTIVES, TrainingLaw
-from censcore.estimators.history import History
-from censcore.estimators.neural import NeuralEstimator, pick_device
-from censcore.estimators.training import Callback, mix_seed
+from censcore.estimators.engression.training_censoring import OBJECTIVES, TrainingCensoring
+from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
+from censcore.estimators.neural.history import History
+from censcore.estimators.neural.standardised import Data, Standardised, blocks, rows_of
+from censcore.estimators.neural.training import Callback, mix_seed
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 from censcore.scores.energy import leave_out
 from censcore.scores.inputs import scoring_inputs
 
@@ -37,49 +37,49 @@ _SAMPLING_UNITS = 2**24
 class CensoredEngression(SamplePredictions, NeuralEstimator):
     r"""Joint distribution of several event times given covariates, learned from right-censored data.
 
-    A generator :math:`g_\theta(x,\varepsilon)` with random input :math:`\varepsilon` is trained by the
-    censored energy score: its samples are censored the way the data were, at times that each observation
-    allows, and compared with the censored outcome. Minimised in expectation by the true distribution of T given x
-    wherever follow-up reaches; beyond it, where P(C >= t | x) = 0, nothing in the data speaks and the
-    generator extrapolates. Assumes that C is independent of T given x.
+    A generator :math:`g_\theta(x,\varepsilon)` with random input :math:`\varepsilon` (engression [1]_) is
+    trained by the censored energy score: its samples are censored the way the data were, at draws of C that
+    each observation allows, and compared with the censored outcome. The expected loss is minimised by the
+    true distribution of T given x as far as follow-up reaches. Beyond it, where P(C >= t | x) = 0, the data
+    carry no information and the generator extrapolates. Assumes that C is independent of T given x.
 
     Parameters
     ----------
     objective : {"censored", "naive", "latent"}
-        ``"naive"`` takes the censored times for event times, which is wrong and useful for comparison only;
+        ``"naive"`` treats censored times as event times, which is biased and meant for comparison only;
         ``"latent"`` expects uncensored data.
     width, depth, noise_dim, noise_everywhere, activation, residual, layer_norm, skip, dropout, output
         The generator, see :class:`~censcore.estimators.engression.Generator`.
     time_transform : {"scale", "log1p"}
-        Unit of the loss: times relative to their mean, or :math:`\log(1+t)/\log(1+q_{0.95})`, which weighs
+        Unit of the loss: times relative to their mean, or :math:`\log(1+t)/\log(1+q_{0.95})`, which weights
         early times more. Either keeps the score proper, since censoring commutes with increasing maps.
     beta : float
-        Exponent of the energy score.
+        Exponent of the energy score [2]_.
     samples : int
-        Samples per row in every training step.
+        Samples per subject in every training step.
     n_generators : int
         Generators trained from different seeds, whose samples are pooled.
     batch_size : int or "auto"
-        Rows per step; ``"auto"`` is 256, and an eighth of the rows (at least 32) where they are few.
+        Subjects per step; ``"auto"`` is 256, and an eighth of the subjects (at least 32) where they are few.
     epochs, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
     validate_every, tolerance
-        How to train, see :class:`~censcore.estimators.training.Recipe`.
+        How to train, see :class:`~censcore.estimators.neural.Recipe`.
     validation_fraction : float
-        Share of the rows held out for validation when ``fit`` gets no ``eval_set``; 0 for none.
+        Share of the subjects held out for validation when ``fit`` gets no ``eval_set``; 0 for none.
     n_samples : int
-        Samples per row in predictions, unless a method is told otherwise.
+        Samples per subject in predictions, unless a method is given another number.
     random_state : int, RandomState or None
         Everything random follows from it; the same seed gives the same model on a CPU.
     device : str
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ...
     precision : {"auto", "float32", "bfloat16"}
-        What the network computes in; the loss is always float32. ``"auto"`` is bfloat16 on a GPU.
+        Precision of the network; the loss is always float32. ``"auto"`` is bfloat16 on a GPU.
     compile : bool
-        Compile the loss on a GPU: half a minute at the start, then faster steps; got worth it for large data.
+        Compile the loss on a GPU: half a minute at the start, then faster steps; worth it for large data.
     progress : bool
         Show a progress bar.
     checkpoint : path, optional
-        Keep the state of training there after every epoch, and go on from it if it exists.
+        File for the state of training after every epoch; training continues from it if it exists.
 
     Attributes
     ----------
@@ -88,9 +88,21 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     censoring_ : Distribution
         The censoring distribution that training used.
     censoring_choice_ : str
-        Where that distribution from, in words.
+        Where that distribution came from, in words.
     k_ : int
         Number of event times.
+
+    See Also
+    --------
+    censcore.energy_score : The loss, as a score.
+    CopulaWeibull, JointGridModel : Joint models that are trained by the censored log score.
+
+    References
+    ----------
+    .. [1] X. Shen and N. Meinshausen (2024). Engression: extrapolation through the lens of distributional
+       regression. Journal of the Royal Statistical Society, Series B.
+    .. [2] T. Gneiting and A. E. Raftery (2007). Strictly proper scoring rules, prediction, and estimation.
+       Journal of the American Statistical Association 102, 359-378.
 
     Examples
     --------
@@ -183,14 +195,14 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: Array | None,
+        y: OutcomeLike,
+        sample_weight: Array | None = None,
         *,
         censoring: Any = None,
         eval_set: tuple[Any, ...] | None = None,
-        groups: Any = None,
-        mask: Any = None,
+        groups: Array | None = None,
+        mask: Array | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Train the generator.
@@ -211,17 +223,22 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
             Validation data; otherwise ``validation_fraction`` of the subjects is held out.
         groups : array, (n,), optional
-            Rows of one group (a patient) never share a minibatch, nor are they split by the validation set.
+            Subjects of one group (visits of a patient) never share a minibatch, and the validation split
+            does not separate them.
         mask : array of bool, (n, k), optional
             False where an event time does not count (it is already past).
         callbacks : sequence of callables
             Called after every epoch with ``(epoch, network)``; True stops the training.
+
+        Returns
+        -------
+        self
         """
         self._check_settings()
         self._forget()
         outcome = self._check_outcome(y)
         matrix = self._check_X(X, len(outcome), reset=True)
-        self._distribution = TrainingLaw.choose(self.objective, X, outcome, censoring)
+        self._distribution = TrainingCensoring.choose(self.objective, X, outcome, censoring)
         assert self._distribution.distribution is not None
         outcome = self._as_seen(outcome)
         groups = self._check_groups(groups, len(outcome))
@@ -264,7 +281,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         return self._distribution.words
 
     def _as_seen(self, y: RightCensored) -> RightCensored:
-        """The outcome as the objective takes it."""
+        """The outcome as the objective treats it."""
         return RightCensored(y.time, np.ones(y.shape, dtype=bool)) if self.objective == "naive" else y
 
     def _tensors(
@@ -340,12 +357,12 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     # ---- predicting ----------------------------------------------------------------------------
 
     def _chunks(self, X: Any, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
-        """Draws (rows, m, k) of so many rows as memory should hold; the generators share the draws."""
-        self._check_fitted()
+        """Draws (subjects, m, k), in chunks that fit into memory; the generators share the draws."""
+        self.check_fitted()
         x = self._standardised(self._check_X(X, None, reset=False))
         m = self.n_samples if m is None else m
         if not isinstance(m, int | np.integer) or m < 1:
-            raise InvalidInputError(f"m, the number of samples, must be a positive integer; got {m}.")
+            raise InvalidInputError(f"m, the number of samples: got {m}, expected a positive integer.")
         shares = np.diff(np.linspace(0, m, len(self._generators) + 1).round().astype(int))
         seed = self._seed if seed is None else int(seed)
         widest = max(self.width, self._generators[0].noise_size)
@@ -367,14 +384,27 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         )
         return task.generate(network, x.to(device), noise).cpu().numpy()
 
-    def score(self, X: Any, y: Any, censoring: Any = None) -> float:
-        """Minus the mean censored energy score (higher is better, as scikit-learn wants it).
+    def score(self, X: Array | None, y: OutcomeLike, censoring: Distribution | None = None) -> float:
+        """Compute minus the mean censored energy score (higher is better, as in scikit-learn).
 
-        Under a censoring distribution estimated in training, up to the time at which its follow-up ends.
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome.
+        censoring : Distribution, optional
+            The censoring distribution of these subjects. If omitted: known censoring times, or else the
+            distribution that was used in training, up to the end of its follow-up.
+
+        Returns
+        -------
+        float
+            Minus the mean loss.
         """
         from censcore.scores import energy_score
 
-        self._check_fitted()
+        self.check_fitted()
         outcome, distribution = self._distribution.followed(X, as_outcome(y), censoring)
         return -float(np.mean(energy_score(outcome, self.predict_distribution(X), distribution, fair=True)))
 
@@ -398,11 +428,11 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         self._count = settings["generators"]
         self._times = TimeScale(self.time_transform, settings["unit"], tuple(settings["scale"]))
-        self._distribution = TrainingLaw(settings["censoring_choice"])
+        self._distribution = TrainingCensoring(settings["censoring_choice"])
 
 
 def _anything(y: RightCensored) -> Distribution:
-    """A forecast of the right shape: outcome and distribution are checked against each other before one exists."""
+    """A forecast of the right shape, to check outcome and censoring distribution against each other."""
     return Ensemble(np.zeros((1, 1, *y.shape[1:])))
 
 

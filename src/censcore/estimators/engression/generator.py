@@ -1,4 +1,4 @@
-"""The generator g(x, eps): covariates and noise in, event times out."""
+"""The generator g(x, eps) of censored engression: a network from covariates and noise to event times."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Generator(nn.Module):
     width, depth : int
         Units per hidden layer and number of hidden layers.
     noise_dim : int
-        Dimension of the noise that enters beside x.
+        Dimension of the noise that is an input beside x.
     noise_everywhere : bool
-        Fresh noise of the same dimension also enters every later hidden layer.
+        New noise of the same dimension is also added to every later hidden layer.
     activation : str
         A key of ``ACTIVATIONS``.
     residual : bool
@@ -62,7 +62,14 @@ class Generator(nn.Module):
     dropout : float
         Share of hidden units left out at random in training.
     output : str
-        A key of ``OUTPUTS``: what makes the times positive.
+        A key of ``OUTPUTS``: the map that makes the times positive.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = Generator(n_features=3, k=2, width=8, depth=2, noise_dim=4)
+    >>> network(torch.zeros(5, 3), torch.zeros(5, 7, network.noise_size)).shape
+    torch.Size([5, 7, 2])
     """
 
     def __init__(
@@ -127,7 +134,7 @@ class Generator(nn.Module):
 
     @property
     def noise_size(self) -> int:
-        """Random numbers that one sample of one row needs."""
+        """Random numbers that one sample of one subject needs."""
         return self.noise_dim * self.noise_layers
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
@@ -156,7 +163,7 @@ def _linear(layer: nn.Module, h: Tensor) -> Tensor:
 def _padded(value: Tensor, axes: int) -> Tensor:
     """The last axes filled up with zeros to multiples of 8 in half precision.
 
-    The fast kernels of a GPU want rows of whole 16 bytes: a layer of 500 units is three times slower than
+    The fast kernels of a GPU need rows of whole 16 bytes: a layer of 500 units is three times slower than
     one of 504.
     """
     if not torch.is_autocast_enabled(value.device.type):

@@ -1,4 +1,4 @@
-"""What censored engression minimises: the fair energy score after censoring, at compatible draws of C."""
+"""The loss of censored engression: the fair energy score after censoring, at compatible draws of C."""
 
 from __future__ import annotations
 
@@ -10,25 +10,44 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import to_numpy
-from censcore.estimators._standardised import blocks
 from censcore.estimators.engression.generator import Generator
-from censcore.estimators.training import Rows
+from censcore.estimators.neural.standardised import blocks
+from censcore.estimators.neural.training import Rows
 from censcore.outcomes import RightCensored
 from censcore.scores._compatible import compatible_times, known_rows
 from censcore.scores._pairs import energy_loss
 
 __all__ = ["EngressionTask", "censoring_table"]
 
-# Quantiles of C kept per row; the draws of a step pick among them.
+# Quantiles of C kept per subject; the draws of a step are taken from them.
 _TABLE = 64
 
 _VALIDATION_SAMPLES = 32
 
 
 def censoring_table(y: RightCensored, C: Any, scale: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Quantiles of C given the observation, (n, Q, 1) or (n, Q, k), in the units that ``scale`` gives.
+    """Tabulate quantiles of C given each observation.
 
-    Q = 1 where C is known for every row.
+    Parameters
+    ----------
+    y : RightCensored
+        The outcome.
+    C : Distribution
+        The censoring distribution.
+    scale : callable
+        Maps times to the scale of the loss.
+
+    Returns
+    -------
+    array, (n, Q, 1) or (n, Q, k)
+        Quantiles on the scale of the loss; Q = 1 where C is known for every subject.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.0, 2.0], [1, 0])
+    >>> censoring_table(y, cs.Uniform(0.0, 3.0), lambda t: t)[:, -1, 0].round(2)  # C > 1, and C = 2
+    array([2.98, 2.  ], dtype=float32)
     """
     q = 1 if known_rows(y, C).all() else _TABLE
     levels = ((np.arange(q) + 0.5) / q)[None, :, None]
@@ -41,11 +60,11 @@ def censoring_table(y: RightCensored, C: Any, scale: Callable[[np.ndarray], np.n
 
 
 class EngressionTask:
-    r"""The generator and its loss, one value per row.
+    r"""The generator and its loss, one value per subject.
 
-    Each of the m samples of a row is compared at its own compatible draw of C. The draws lie at m
-    equidistant levels with one random offset, so that every one is a draw of C given the observation and
-    together they are stratified; censoring then costs two minima per distance and nothing else.
+    Each of the m samples of a subject is compared at a separate compatible draw of C. The draws lie at m
+    equidistant levels with one random offset, so that each is a draw of C given the observation and
+    together they are stratified. Censoring then costs two minima per distance.
 
     Parameters
     ----------
@@ -54,7 +73,7 @@ class EngressionTask:
     scale : tensor, (k,)
         Unit of the generator's output per coordinate, relative to the unit of the times.
     samples : int
-        m, the samples per row and step.
+        m, the samples per subject and step.
     beta : float
         Exponent of the energy score.
     mixed : bool
@@ -109,7 +128,7 @@ class EngressionTask:
         if q == 1:
             return table
         m = random["noise"].shape[1]
-        # coordinates with censoring times of their own need independent draws: their strata are shuffled
+        # coordinates with separate censoring times need independent draws: their strata are shuffled
         stratum = torch.arange(m, device=table.device)[None, :, None]
         if k > 1:
             stratum = random["order"][:, :, :k].argsort(dim=1)

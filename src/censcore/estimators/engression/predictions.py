@@ -1,13 +1,13 @@
-"""Forecasts and answers to questions, for any estimator that draws samples of the event times."""
+"""Predictions of estimators that draw samples of the event times."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
+from censcore._arrays import Array
 from censcore.distributions import Ensemble
 from censcore.distributions.joint_events import JointEvent
 from censcore.exceptions import InvalidInputError
@@ -16,36 +16,89 @@ __all__ = ["SamplePredictions"]
 
 
 class SamplePredictions:
-    """Predictions from samples, a chunk of rows at a time, so that no more than one chunk is held."""
+    """Predictions from samples, computed for a chunk of subjects at a time to save memory."""
 
     _joint: bool
 
     @abstractmethod
-    def _chunks(self, X: Any, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
-        """Draws (rows, m, k) of consecutive rows."""
+    def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
+        """Draws (subjects, m, k) of consecutive subjects."""
 
-    def sample(self, X: Any, m: int | None = None, seed: int | None = None) -> np.ndarray:
-        """Draws from the distribution of T given each row of ``X``: (n, m, k), or (n, m) if y was (n,).
+    def sample(self, X: Array | None, m: int | None = None, seed: int | None = None) -> np.ndarray:
+        """Draw from the distribution of T given x.
 
-        The same seed and rows give the same draws; by default the seed is that of the fit.
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        m : int, optional
+            Draws per subject; ``n_samples`` of the estimator if omitted.
+        seed : int, optional
+            The same seed and subjects give the same draws; that of the fit if omitted.
+
+        Returns
+        -------
+        array, (n, m, k), or (n, m) if y was (n,)
+            The draws.
         """
         times = np.concatenate(list(self._chunks(X, m, seed)))
         return times if self._joint else times[:, :, 0]
 
     def predict_distribution(
-        self, X: Any = None, n_samples: int | None = None, seed: int | None = None
+        self, X: Array | None = None, n_samples: int | None = None, seed: int | None = None
     ) -> Ensemble:
-        """The distribution of T given each row of ``X``, as an ensemble of draws."""
+        """Predict the distribution of T given x, as an ensemble of draws.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        n_samples : int, optional
+            Draws per subject; ``n_samples`` of the estimator if omitted.
+        seed : int, optional
+            Seed of the draws; that of the fit if omitted.
+
+        Returns
+        -------
+        Ensemble
+            One ensemble per subject.
+        """
         return Ensemble(self.sample(X, n_samples, seed))
 
-    def predict(self, X: Any, statistic: str = "median") -> np.ndarray:
-        """Median (or mean) event times, (n,) or (n, k); a mean reaches into what follow-up never saw."""
+    def predict(self, X: Array | None, statistic: str = "median") -> np.ndarray:
+        """Predict median or mean event times.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        statistic : {"median", "mean"}
+            A mean depends on times beyond follow-up, where the model extrapolates.
+
+        Returns
+        -------
+        array, (n,) or (n, k)
+            Event times.
+        """
         if statistic not in ("median", "mean"):
             raise InvalidInputError(f"statistic must be 'median' or 'mean'; got {statistic!r}.")
         return self._by_coordinate(X, lambda z: (np.median if statistic == "median" else np.mean)(z, axis=1))
 
-    def predict_quantile(self, X: Any, levels: Any) -> np.ndarray:
-        """Quantiles of each event time: (n, q), or (n, q, k) for joint outcomes; no q for a single level."""
+    def predict_quantile(self, X: Array | None, levels: Array) -> np.ndarray:
+        """Predict quantiles of each event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        levels : float or array, (q,)
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        array, (n, q), or (n, q, k) for joint outcomes
+            Quantiles; without the axis q for a single level.
+        """
         levels = np.asarray(levels, dtype=float)
         if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
             raise InvalidInputError(f"levels must be numbers strictly between 0 and 1; got {levels}.")
@@ -55,15 +108,28 @@ class SamplePredictions:
         )
         return values if levels.ndim else values[:, 0]
 
-    def predict_survival_function(self, X: Any, times: Any) -> np.ndarray:
-        """P(T_j > t | x) at common times: (n, q), or (n, q, k) for joint outcomes."""
+    def predict_survival_function(self, X: Array | None, times: Array) -> np.ndarray:
+        """Predict survival probabilities P(T_j > t | x).
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        times : array, (q,)
+            Times, the same for all subjects.
+
+        Returns
+        -------
+        array, (n, q), or (n, q, k) for joint outcomes
+            Probabilities.
+        """
         times = np.asarray(times, dtype=float).reshape(-1)
         if np.isnan(times).any():
             raise InvalidInputError("times must be numbers; got NaN.")
         return self._by_coordinate(X, lambda z: np.stack([(z > t).mean(axis=1) for t in times], axis=1))
 
-    def probability(self, X: Any, event: JointEvent) -> np.ndarray:
-        """Probability of an event of all times together, (n,).
+    def probability(self, X: Array | None, event: JointEvent) -> np.ndarray:
+        """Predict the probability of an event that concerns several times.
 
         Parameters
         ----------
@@ -71,7 +137,12 @@ class SamplePredictions:
             Covariates.
         event : callable
             Maps times (..., k) to booleans (...): one of :mod:`censcore.distributions.joint_events`
-            (``either_before(24.0)``, ``all_before``, ``first_is``, ``in_order``) or your own.
+            (``either_before(24.0)``, ``all_before``, ``first_is``, ``in_order``) or a custom one.
+
+        Returns
+        -------
+        array, (n,)
+            Probabilities.
         """
         if not callable(event):
             raise InvalidInputError(
@@ -82,14 +153,14 @@ class SamplePredictions:
             happened = np.asarray(event(z))
             if happened.shape != z.shape[:2]:
                 raise InvalidInputError(
-                    "event must map times (n, m, k) to booleans (n, m); for times of shape "
-                    f"{z.shape} it gave {happened.shape}."
+                    f"event, for times of shape {z.shape}: got shape {happened.shape}, expected "
+                    f"booleans of shape {z.shape[:2]}."
                 )
             return happened.mean(axis=1)
 
         return np.concatenate([share(z) for z in self._chunks(X, None, None)])
 
-    def _by_coordinate(self, X: Any, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """A statistic over samples (rows, m, k) for all rows; without the last axis where y was (n,)."""
+    def _by_coordinate(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """A statistic of samples (subjects, m, k) for all subjects; without the last axis if y was (n,)."""
         values = np.concatenate([statistic(z) for z in self._chunks(X, None, None)])
         return values if self._joint else values[..., 0]

@@ -1,4 +1,4 @@
-"""Units of time in training: of the loss, and of what the generator puts out."""
+"""Units of time in training: of the loss, and of the output of the generator."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ class TimeScale:
         u: the mean time, or the logarithm of one plus the 95 % quantile of the ends of follow-up.
     centre : tuple of float
         Geometric mean of each event time on the scale of the loss: the generator starts around it.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> scale = TimeScale.of(cs.RightCensored([1.0, 3.0], [1, 0]), "scale")
+    >>> scale.unit, scale.forward(np.array([4.0]))
+    (2.0, array([2.]))
     """
 
     transform: str
@@ -42,7 +49,7 @@ class TimeScale:
         """The scale of these observed times."""
         time = to_numpy(y.time).reshape(len(y), -1).astype(np.float64, copy=False)
         if not (time > 0).any():
-            raise InvalidInputError("All times are zero; there is nothing to learn.")
+            raise InvalidInputError("Times: got zeros only, expected positive times.")
         unit = float(np.log1p(_last_contact(y, time)) if transform == "log1p" else time[time > 0].mean())
         scale = cls(transform, unit, ())
         positive = (scale.forward(column[column > 0]) for column in time.T)

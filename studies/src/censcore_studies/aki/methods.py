@@ -16,8 +16,7 @@ from censcore_studies.aki.data import AkiRows
 from censcore_studies.aki.preprocessing import Preprocessing
 
 if TYPE_CHECKING:
-    from censcore.estimators.neural import NeuralEstimator
-    from censcore.estimators.training import Callback
+    from censcore.estimators.neural import Callback, NeuralEstimator
 
 __all__ = ["METHODS", "PRESETS", "Method", "Preset", "preset_named"]
 

@@ -1,8 +1,8 @@
-"""A distribution under examination: asked in NumPy whatever library it lives in."""
+"""How a contract is checked: every rule is applied, and all that are broken are reported together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,14 +10,32 @@ import numpy as np
 
 from censcore._arrays import convert, to_numpy
 
-__all__ = ["Rule", "Subject", "close"]
+__all__ = ["Examined", "Rule", "close", "expect_kept"]
 
 _LEVELS = np.array([1e-6, 0.01, 0.1, 0.25, 0.5, 0.6, 0.8, 0.95, 0.999])
 _DRAWS = 4000
 _BREAKS = 25
 
 
-class Subject:
+def expect_kept(rules: Sequence[Callable[[Any], None]], examined: Any, name: str, kind: str) -> None:
+    """Raise an AssertionError with every broken rule; a rule is named by the first line of its docstring."""
+    broken = [f"- {rule.__doc__} {found}" for rule in rules if (found := _broken(rule, examined))]
+    if broken:
+        raise AssertionError(f"{name} breaks the contract of {kind}:\n" + "\n".join(broken))
+
+
+def _broken(rule: Callable[[Any], None], examined: Any) -> str:
+    """How the rule is broken; empty if it is kept."""
+    try:
+        rule(examined)
+    except AssertionError as error:
+        return " ".join(str(error).split())
+    except Exception as error:  # a rule that cannot be checked is broken, whatever the reason
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+class Examined:
     """A distribution with the times and levels at which it is examined."""
 
     def __init__(self, distribution: Any, rtol: float | None, seed: int) -> None:
@@ -30,17 +48,17 @@ class Subject:
         self.n = len(distribution)
 
     def ask(self, word: str, *args: Any, distribution: Any = None) -> np.ndarray:
-        """``distribution.word(*args)`` in double precision; arrays are brought to the distribution's library first."""
+        """``distribution.word(*args)`` in double precision, with arrays in the distribution's library."""
         distribution = self.distribution if distribution is None else distribution
-        inputs = [self.own(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+        inputs = [self.native(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
         return np.asarray(to_numpy(getattr(distribution, word)(*inputs)), dtype=np.float64)
 
-    def own(self, array: np.ndarray) -> Any:
+    def native(self, array: np.ndarray) -> Any:
         """``array`` in the library, the dtype and on the device of the distribution."""
         return convert(array, self.distribution._reference)
 
     def rounded(self, values: Any) -> np.ndarray:
-        """Values as the distribution's dtype has them, in double precision."""
+        """Values rounded to the distribution's dtype, in double precision."""
         return np.asarray(values, dtype=self.dtype).astype(np.float64)
 
     @cached_property
@@ -50,7 +68,7 @@ class Subject:
 
     @cached_property
     def breaks(self) -> np.ndarray:
-        """Positive finite times (n, b) where the distribution says that its survival function jumps or bends."""
+        """Positive finite times (n, b) at which the survival function may jump or bend."""
         found = self.distribution._breaks()
         if found is None:
             return np.empty((self.n, 0))
@@ -92,7 +110,7 @@ class Subject:
         assert (off < 6).all(), f"{what}: simulation is {off.max():.1f} standard errors away."
 
 
-Rule = Callable[[Subject], None]
+Rule = Callable[[Examined], None]
 
 
 def close(
@@ -107,4 +125,4 @@ def close(
     off = ~same & ~(gap <= rtol * np.maximum(np.abs(np.where(finite, expected, 0.0)), scale))
     if off.any():
         where = tuple(np.argwhere(off)[0].tolist())
-        raise AssertionError(f"{what}: {got[where]:.12g} instead of {expected[where]:.12g} at {where}.")
+        raise AssertionError(f"{what}: got {got[where]:.12g}, expected {expected[where]:.12g}, at {where}.")

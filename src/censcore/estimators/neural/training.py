@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.estimators._batches import Batches
-from censcore.estimators._cuda_graph import GraphedEpochs, fits_on_device
-from censcore.estimators._standardised import Data, Standardised, blocks
-from censcore.estimators.history import Epoch, History, ProgressBar
-from censcore.estimators.model_files import read_model_file, write_model_file
-from censcore.estimators.recipe import Recipe
+from censcore.estimators.neural.batches import Batches
+from censcore.estimators.neural.cuda_graphs import GraphedEpochs, fits_on_device
+from censcore.estimators.neural.history import Epoch, History, ProgressBar
+from censcore.estimators.neural.model_files import read_model_file, write_model_file
+from censcore.estimators.neural.recipe import Recipe
+from censcore.estimators.neural.standardised import Data, Standardised, blocks
 from censcore.exceptions import InvalidInputError, ModelFileError
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "Rows",
     "Task",
     "mix_seed",
-    "rank_and_scenario",
+    "rank_and_processes",
     "same_everywhere",
     "train",
 ]
@@ -39,7 +39,7 @@ Rows = Mapping[str, Tensor]
 
 
 class Task(Protocol):
-    """What is trained: a network, the randomness that one batch needs, and a loss per row.
+    """What is trained: a network, the random numbers that a batch needs, and a loss per subject.
 
     A task may have an ``identity``, JSON values that must be equal for a checkpoint to be continued.
     """
@@ -51,10 +51,10 @@ class Task(Protocol):
     def draw(
         self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
     ) -> dict[str, Tensor]:
-        """The random numbers of a batch of n rows; the rows are the first axis of each."""
+        """The random numbers of a batch of n subjects, which are the first axis of each array."""
 
     def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
-        """One loss per row of the batch."""
+        """One loss per subject of the batch."""
 
 
 Callback = Callable[[Epoch, nn.Module], Any]
@@ -79,17 +79,18 @@ def train(
     ----------
     task : Task
         What is trained.
-    rows, validation : mappings of tensors with the rows first
-        Data. An entry ``"weight"`` weighs rows. They may stay in CPU memory, and covariates in a mapped file
-        (:class:`~censcore.estimators._standardised.Standardised`): batches travel to the device.
+    rows, validation : mappings of tensors with the subjects as first axis
+        Training and validation data; an entry ``"weight"`` holds weights. They may stay in CPU memory, and
+        covariates in a mapped file (:class:`~censcore.estimators.neural.standardised.Standardised`):
+        batches are copied to the device.
     recipe : Recipe
-        How.
+        How to train.
     seed : int
-        Order of rows, noise and everything else random follow from it, epoch by epoch.
+        The order of subjects, the noise and everything else random follow from it, epoch by epoch.
     device : torch.device
         Where to compute.
     groups : array, optional
-        No two rows of one group share a batch.
+        No two subjects of one group share a batch.
     callbacks : sequence of callables
         Called after every epoch with ``(epoch, network)``; one that returns True stops the training.
     checkpoint : path, optional
@@ -97,6 +98,29 @@ def train(
         run would have ended.
     progress : bool
         Show a progress bar.
+
+    Returns
+    -------
+    History
+        Losses by epoch.
+
+    Examples
+    --------
+    Linear regression as a task without random numbers:
+
+    >>> class Squares:
+    ...     network = nn.Linear(2, 1)
+    ...
+    ...     def draw(self, n, generator, device, validating=False):
+    ...         return {}
+    ...
+    ...     def loss(self, network, rows, random):
+    ...         return (network(rows["x"])[:, 0] - rows["y"]) ** 2
+    >>> x = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    >>> recipe = Recipe(epochs=30, batch_size=20, learning_rate=0.05)
+    >>> history = train(Squares(), {"x": x, "y": x.sum(1)}, None, recipe, seed=0, device=torch.device("cpu"))
+    >>> history.epochs[-1].train_loss < 0.01
+    True
     """
     run = _Run(task, rows, validation, recipe, seed, device, groups)
     if checkpoint is not None and Path(checkpoint).exists():
@@ -133,14 +157,14 @@ class _Run:
     ) -> None:
         self.task, self.rows, self.validation, self.recipe = task, rows, validation, recipe
         self.seed, self.device = seed, device
-        self.rank, self.scenario = rank_and_scenario()
+        self.rank, self.processes = rank_and_processes()
         n = len(next(iter(rows.values())))
         self.batches = Batches(n, recipe.batch_size, groups)
         self.network = task.network.to(device)
         self.parallel = (
-            nn.parallel.DistributedDataParallel(self.network) if self.scenario > 1 else self.network
+            nn.parallel.DistributedDataParallel(self.network) if self.processes > 1 else self.network
         )
-        captured = captured and self.scenario == 1 and device.type == "cuda"
+        captured = captured and self.processes == 1 and device.type == "cuda"
         self.optimizer = _optimizer(self.network, recipe, device if captured else None)
         self.averaged = _clone(self.network)
         self.best = _clone(self.network)
@@ -213,10 +237,10 @@ class _Run:
         return sums
 
     def _validated(self, number: int) -> float | None:
-        """The validation loss, if it is due; keeps the weights where they are worth it."""
+        """The validation loss, if it is due; keeps the weights if it is among the best."""
         last = number + 1 == self.recipe.epochs
         if self.validation is None:
-            # without validation rows the last weights are the ones to keep
+            # without validation data the last weights are kept
             self._keep(number)
             self.history.best_epoch = number
             return None
@@ -236,27 +260,27 @@ class _Run:
         self.history.kept_epoch = number
 
     def step(self, index: np.ndarray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """One update; every process draws for the whole batch and works on its share of the rows."""
+        """One update; every process draws for the whole batch and computes its share of the subjects."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.rate(self.steps, self.recipe.epochs * len(self.batches))
         batch = _gather(self.rows, index, self.device)
         random = self.task.draw(len(index), generator, self.device)
         weight = batch.get("weight", torch.ones(len(index), device=self.device))
         size = weight.sum()
-        share = slice(self.rank, None, self.scenario)
+        share = slice(self.rank, None, self.processes)
         losses = self.task.loss(
             self.parallel, {n: v[share] for n, v in batch.items()}, {n: v[share] for n, v in random.items()}
         )
         loss = (losses * weight[share]).sum() / size
         self.optimizer.zero_grad(set_to_none=True)
         # DistributedDataParallel averages gradients over processes; the loss of the whole batch is their sum
-        (loss * self.scenario).backward()
+        (loss * self.processes).backward()
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         self.optimizer.step()
         self.steps += 1
         _average(self.averaged, self.network, self.recipe.averaging, self.steps)
-        return _sum_over_processes(loss.detach(), self.scenario), size
+        return _sum_over_processes(loss.detach(), self.processes), size
 
     @torch.no_grad()
     def validate(self) -> Tensor:
@@ -282,7 +306,7 @@ class _Run:
 
     def leave_the_others(self) -> None:
         """Free the link between processes now: it must not outlive the process group, or torch aborts."""
-        if self.scenario > 1:
+        if self.processes > 1:
             self.parallel = self.network
             gc.collect()
 
@@ -395,27 +419,39 @@ def _average(averaged: nn.Module, network: nn.Module, decay: float | None, step:
 
 
 def mix_seed(seed: int, part: int) -> int:
-    """A seed for the noise of one part of a run, from the seed of the whole and the number of the part."""
+    """A seed for the noise of one part of a run, from the seed of the whole and the number of the part.
+
+    >>> mix_seed(1, 0) == mix_seed(1, 0), mix_seed(1, 0) == mix_seed(1, 1)
+    (True, False)
+    """
     return int(np.random.SeedSequence([seed, part + 1]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def rank_and_scenario() -> tuple[int, int]:
-    """The number of this process and the number of processes; (0, 1) without a process group."""
+def rank_and_processes() -> tuple[int, int]:
+    """The number of this process and the number of processes; (0, 1) without a process group.
+
+    >>> rank_and_processes()
+    (0, 1)
+    """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     return 0, 1
 
 
 def same_everywhere(number: int) -> int:
-    """The number that the first process came with."""
-    if rank_and_scenario()[1] == 1:
+    """The number of the first process, in every process.
+
+    >>> same_everywhere(7)
+    7
+    """
+    if rank_and_processes()[1] == 1:
         return number
     shared = [number]
     torch.distributed.broadcast_object_list(shared)
     return shared[0]
 
 
-def _sum_over_processes(value: Tensor, scenario: int) -> Tensor:
-    if scenario > 1:
+def _sum_over_processes(value: Tensor, processes: int) -> Tensor:
+    if processes > 1:
         torch.distributed.all_reduce(value)
     return value

@@ -1,4 +1,4 @@
-"""The rule that choosing subjects and asking questions may change places, for every distribution and what it makes."""
+"""The rule that choosing subjects commutes with every method, for a distribution and what it makes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from censcore._arrays import as_rows, is_torch, to_numpy
 from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import CenscoreError, NoDensityError
-from censcore.testing._subject import Subject, close
+from censcore.testing.contract import Examined, close
 
 __all__ = ["selection"]
 
@@ -24,7 +24,7 @@ Answers = dict[str, np.ndarray | str]
 
 @dataclass(frozen=True)
 class _Questions:
-    """What is asked of n subjects, different for each of them."""
+    """Arguments for n subjects, different for each of them."""
 
     time: np.ndarray  # (n, q, k)
     level: np.ndarray  # (n, q)
@@ -44,12 +44,12 @@ class _Questions:
         return _Questions(*(np.ascontiguousarray(getattr(self, field.name)[rows]) for field in fields(self)))
 
     def of(self, j: int) -> _Questions:
-        """The questions about coordinate ``j``."""
+        """The arguments for coordinate ``j``."""
         return _Questions(self.time[:, :, j : j + 1], self.level, self.event[:, j : j + 1], self.number)
 
 
-def selection(s: Subject) -> None:
-    """take, however subjects are chosen, commutes with every public method; all parts follow the whole."""
+def selection(s: Examined) -> None:
+    """take, however subjects are chosen, commutes with every public method, also for parts and copies."""
     distribution = s.distribution
     assert len(distribution) == distribution.shape[0], (
         f"len is {len(distribution)} but the shape is {distribution.shape}."
@@ -58,7 +58,7 @@ def selection(s: Subject) -> None:
         f"The shape is {distribution.shape} for k = {distribution.k}."
     )
     if s.n == 1:
-        assert len(distribution.take([0, 0, 0])) == 1, "take repeats a distribution that serves all rows."
+        assert len(distribution.take([0, 0, 0])) == 1, "take repeats a distribution that serves all subjects."
     questions = _questions(s)
     of_all = _answers(s, distribution, questions)
     for kind, rows in _choices(questions.n, is_torch(distribution._reference)):
@@ -102,25 +102,25 @@ def _as_numpy(rows: Any) -> Any:
     return to_numpy(rows) if is_torch(rows) else as_rows(rows)
 
 
-def _derived(s: Subject) -> Iterator[tuple[str, Callable[[Any, _Questions], Distribution]]]:
+def _derived(s: Examined) -> Iterator[tuple[str, Callable[[Any, _Questions], Distribution]]]:
     """What is made of a distribution: copies, coordinates, the first event, censored ones."""
     yield "like", lambda distribution, _: distribution.like(distribution._reference)
     yield "pickle", lambda distribution, _: pickle.loads(pickle.dumps(distribution.detach()))
     yield "censor_at(number)", lambda distribution, asked: distribution.censor_at(float(asked.number[0]))
-    yield "censor_at((n,))", lambda distribution, asked: distribution.censor_at(s.own(asked.end[:, 0]))
+    yield "censor_at((n,))", lambda distribution, asked: distribution.censor_at(s.native(asked.end[:, 0]))
     yield (
         "censor_at twice",
-        lambda distribution, asked: distribution.censor_at(s.own(asked.end[:, 0])).censor_at(
-            s.own(asked.end[:, -1] * 0.9)
+        lambda distribution, asked: distribution.censor_at(s.native(asked.end[:, 0])).censor_at(
+            s.native(asked.end[:, -1] * 0.9)
         ),
     )
     if s.distribution.k > 1:
-        yield "censor_at((n, k))", lambda distribution, asked: distribution.censor_at(s.own(asked.end))
+        yield "censor_at((n, k))", lambda distribution, asked: distribution.censor_at(s.native(asked.end))
         yield "first()", lambda distribution, _: distribution.first()
         yield "marginal(1)", lambda distribution, _: distribution.marginal(1)
 
 
-def _questions(s: Subject) -> _Questions:
+def _questions(s: Examined) -> _Questions:
     n, k = s.n if s.n > 1 else 3, s.distribution.k
     rng = np.random.default_rng(s.seed)
     level = s.rounded(np.clip(_LEVELS + rng.uniform(-0.05, 0.05, (n, len(_LEVELS))), 0.01, 0.99))
@@ -134,8 +134,8 @@ def _questions(s: Subject) -> _Questions:
     return _Questions(s.rounded(moved), level, event, s.rounded(np.full(n, np.median(moved))))
 
 
-def _answers(s: Subject, distribution: Any, asked: _Questions, few: bool = False) -> Answers:
-    """What the distribution says of each subject; an error of this package is an answer too, by its name."""
+def _answers(s: Examined, distribution: Any, asked: _Questions, few: bool = False) -> Answers:
+    """Values of the methods for each subject; an error of this library counts by its name."""
     found: Answers = {"shape": np.asarray(distribution.shape[1:])}
     for word, arguments in _words(distribution, asked, few).items():
         try:
@@ -168,14 +168,14 @@ def _words(distribution: Any, asked: _Questions, few: bool) -> dict[str, tuple[A
     return words
 
 
-def _same(s: Subject, got: Answers, of_all: Answers, rows: Any, what: str) -> None:
-    assert got.keys() == of_all.keys(), f"{what}: {sorted(got)} instead of {sorted(of_all)}."
+def _same(s: Examined, got: Answers, of_all: Answers, rows: Any, what: str) -> None:
+    assert got.keys() == of_all.keys(), f"{what}: got {sorted(got)}, expected {sorted(of_all)}."
     for word, expected in of_all.items():
         found = got[word]
         if isinstance(expected, str) and expected == NoDensityError.__name__:
             continue  # some subjects may have a density although not all have
         if isinstance(expected, str) or isinstance(found, str) or word.endswith("shape"):
-            assert np.array_equal(found, expected), f"{what}: {word} gives {found} instead of {expected}."
+            assert np.array_equal(found, expected), f"{what}: {word}: got {found}, expected {expected}."
             continue
         chosen = expected[rows] if len(expected) > 1 else expected
         if word.endswith("known_time"):  # NaN means that no time is known
@@ -183,14 +183,14 @@ def _same(s: Subject, got: Answers, of_all: Answers, rows: Any, what: str) -> No
         close(found, chosen, 1e4 * s.eps, f"{what}: {word}", scale=1e-3)
 
 
-def _expect_draws(s: Subject) -> None:
+def _expect_draws(s: Examined) -> None:
     """Draws of chosen subjects follow the distributions of these subjects."""
     n = s.n
     rows = np.arange(n)[::-1]
     some = s.distribution.take(rows)
     draws = s.ask("sample", _DRAWS, s.seed, distribution=some)
     expected = (n, _DRAWS) if s.distribution.k == 1 else (n, _DRAWS, s.distribution.k)
-    assert draws.shape == expected, f"take(rows).sample has shape {draws.shape}, not {expected}."
+    assert draws.shape == expected, f"take(rows).sample has shape {draws.shape}, expected {expected}."
     asked = _questions(s)
     for j in range(s.distribution.k):
         part, column = (

@@ -10,20 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators._covariates import check_weights
-from censcore.estimators._standardised import Data, Standardised, rows_of
-from censcore.estimators.neural import NeuralEstimator, pick_device
-from censcore.estimators.training import Callback, Rows
+from censcore.estimators.covariates import check_weights
+from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
+from censcore.estimators.neural.standardised import Data, Standardised, rows_of
+from censcore.estimators.neural.training import Callback, Rows
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["LikelihoodEstimator", "ParameterNetwork"]
 
 
 class ParameterNetwork(nn.Module):
-    """Covariates to raw parameters: linear, or a perceptron; some parameters are the same for all rows.
+    """A linear map or a perceptron from covariates to parameters; some parameters are shared by all subjects.
 
     Parameters
     ----------
@@ -33,6 +33,11 @@ class ParameterNetwork(nn.Module):
         Number of outputs that depend on x, and of those that do not.
     hidden : sequence of int
         Widths of hidden layers; none for a linear map.
+
+    Examples
+    --------
+    >>> ParameterNetwork(3, conditional=2, constant=1, hidden=(8,))(torch.zeros(5, 3)).shape
+    torch.Size([5, 3])
     """
 
     def __init__(self, n_features: int, conditional: int, constant: int, hidden: Sequence[int]) -> None:
@@ -41,7 +46,7 @@ class ParameterNetwork(nn.Module):
             isinstance(u, int | np.integer) and u > 0 for u in hidden
         ):
             raise InvalidInputError(
-                f"hidden must be the widths of hidden layers, such as (128, 128); got {hidden!r}."
+                f"hidden: got {hidden!r}, expected the widths of hidden layers, such as (128, 128)."
             )
         layers: list[nn.Module] = []
         width = n_features
@@ -81,7 +86,15 @@ class LikelihoodTask:
 
 
 class LikelihoodEstimator(NeuralEstimator):
-    """Base of estimators trained by the censored log score; a subclass turns raw outputs into a distribution."""
+    """Base class of estimators trained by the censored log score.
+
+    A subclass builds the network (:meth:`_new_network`) and turns its outputs into a distribution
+    (:meth:`_distribution`).
+
+    See Also
+    --------
+    censcore.CopulaWeibull, censcore.JointGridModel : The estimators of this kind.
+    """
 
     @abstractmethod
     def _new_network(self) -> ParameterNetwork:
@@ -92,7 +105,7 @@ class LikelihoodEstimator(NeuralEstimator):
         """The joint distribution with parameters from ``raw``, in times of ``unit``."""
 
     def _fit_units(self, y: RightCensored) -> None:
-        """Learn what the distribution needs to know of the training times besides their mean."""
+        """Learn what the distribution needs of the training times besides their mean."""
 
     def _training_distribution(self, raw: Tensor) -> Distribution:
         """The distribution whose likelihood is maximised."""
@@ -103,15 +116,15 @@ class LikelihoodEstimator(NeuralEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: Array | None,
+        y: OutcomeLike,
+        sample_weight: Array | None = None,
         *,
         eval_set: tuple[Any, Any] | None = None,
-        groups: Any = None,
+        groups: Array | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> Self:
-        """Train by the censored log score; the censoring distribution plays no part in it.
+        """Train by the censored log score, which does not depend on the censoring distribution.
 
         Parameters
         ----------
@@ -120,13 +133,17 @@ class LikelihoodEstimator(NeuralEstimator):
         y : RightCensored, structured array or frame
             The outcome, (n,) or (n, k).
         sample_weight : array, (n,), optional
-            Weights of the rows.
+            Weights of the subjects.
         eval_set : (X, y), optional
-            Validation rows for early stopping; otherwise ``validation_fraction`` of the rows is held out.
+            Validation data for early stopping; otherwise ``validation_fraction`` of the subjects is held out.
         groups : array, (n,), optional
-            Rows of one group never share a minibatch, nor are they split by the validation set.
+            Subjects of one group never share a minibatch, and the validation split does not separate them.
         callbacks : sequence of callables
             Called after every epoch with ``(epoch, network)``; True stops the training.
+
+        Returns
+        -------
+        self
         """
         self._forget()
         outcome = self._check_outcome(y)
@@ -158,8 +175,8 @@ class LikelihoodEstimator(NeuralEstimator):
         event = to_numpy(y.event).reshape(len(y), -1)
         if ((time == 0) & event).any():
             raise InvalidInputError(
-                f"{int(((time == 0) & event).any(axis=1).sum())} rows have an event at time zero, where the "
-                "density of the model is zero or infinite. Shift those times, or leave the rows out."
+                f"{int(((time == 0) & event).any(axis=1).sum())} subjects have an event at time zero, where "
+                "the density of the model is zero or infinite. Shift these times or leave out these subjects."
             )
         rows: dict[str, Tensor | Standardised] = {
             "x": self._standardised(X),
@@ -171,9 +188,20 @@ class LikelihoodEstimator(NeuralEstimator):
         return rows
 
     @torch.no_grad()
-    def predict_distribution(self, X: Any = None) -> Distribution:
-        """The joint distribution of T given each row of ``X``, in closed form; (n,) outcomes get a distribution of one time."""
-        self._check_fitted()
+    def predict_distribution(self, X: Array | None = None) -> Distribution:
+        """Predict the joint distribution of the event times.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One joint distribution per subject, in closed form; a distribution of one time if y was (n,).
+        """
+        self.check_fitted()
         X = self._check_X(X, None, reset=False)
         network = self._network.cpu().eval()
         distribution = self._distribution(network(self._standardised(X)[:]).double(), self._unit).like(
@@ -199,5 +227,5 @@ class LikelihoodEstimator(NeuralEstimator):
 def _unit(y: RightCensored) -> float:
     time = to_numpy(y.time)
     if not (time > 0).any():
-        raise InvalidInputError("All times are zero; there is nothing to learn.")
+        raise InvalidInputError("Times: got zeros only, expected positive times.")
     return float(time[time > 0].mean())

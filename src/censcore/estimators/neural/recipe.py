@@ -12,16 +12,16 @@ __all__ = ["Recipe"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train.
+    """How a network is trained.
 
     Attributes
     ----------
     epochs : int
         Most epochs.
     batch_size : int
-        Rows per step, over all processes together.
+        Subjects per step, over all processes together.
     learning_rate, weight_decay : float
-        AdamW.
+        Parameters of AdamW [1]_.
     schedule : {"cosine", "constant"}
         Learning rate over the epochs, after a linear warm-up.
     warmup : float
@@ -39,9 +39,19 @@ class Recipe:
         The latest weights are kept whose validation loss exceeds the best one by no more than this many
         standard errors of the paired difference; 0 keeps the best.
     validation_batch : int
-        Rows per validation batch.
+        Subjects per validation batch.
     compile : bool
         Compile the loss where epochs run as captured graphs, on a GPU.
+
+    References
+    ----------
+    .. [1] I. Loshchilov and F. Hutter (2019). Decoupled weight decay regularization. International
+       Conference on Learning Representations.
+
+    Examples
+    --------
+    >>> Recipe(epochs=10, learning_rate=0.01, schedule="constant", warmup=0.1).rate(step=50, steps=100)
+    0.01
     """
 
     epochs: int = 200

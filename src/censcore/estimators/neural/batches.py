@@ -1,4 +1,4 @@
-"""Minibatches: every row once an epoch, no group twice in a batch, the same for the same seed."""
+"""Minibatches: every subject once per epoch, no group twice in a batch, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ _ROWS_AT_ONCE = 65_536
 
 
 class Batches:
-    """The order in which rows are visited.
+    """The order in which subjects are visited.
 
     Parameters
     ----------
     n_rows, batch_size : int
-        Rows and rows per batch.
+        Number of subjects, and of subjects per batch.
     groups : array, (n_rows,), optional
-        No two rows of one group meet in a batch; the rows of a group are spread over the epoch. Batch sizes
+        No two subjects of one group share a batch; those of a group are spread over the epoch. Batch sizes
         then vary a little; groups larger than the number of batches raise that number.
 
     Notes
     -----
     ``epoch(seed, e)`` is a pure function, so that a resumed run visits what an uninterrupted one would.
+
+    Examples
+    --------
+    >>> batches = Batches(6, batch_size=2, groups=[0, 0, 1, 1, 2, 2])
+    >>> [(batch // 2).tolist() for batch in batches.epoch(seed=0, epoch=0)]  # groups of each batch
+    [[1, 2, 0], [1, 0], [2]]
     """
 
     def __init__(self, n_rows: int, batch_size: int, groups: np.ndarray | None = None) -> None:
@@ -38,7 +44,9 @@ class Batches:
         self._whole = np.int32 if n_rows < 2**31 else np.int64
         if groups is not None:
             if len(groups) != n_rows:
-                raise InvalidInputError(f"groups must have one value per row ({n_rows}); got {len(groups)}.")
+                raise InvalidInputError(
+                    f"groups: got {len(groups)} values, expected {n_rows}, one per subject."
+                )
             number, self._sizes = np.unique(groups, return_inverse=True, return_counts=True)[1:]
             self._groups = number.astype(self._whole)
             self.count = max(self.count, int(self._sizes.max()))
@@ -48,11 +56,11 @@ class Batches:
 
     @property
     def grouped(self) -> bool:
-        """Whether rows have groups, so that batches differ in size."""
+        """Whether subjects have groups, so that batches differ in size."""
         return self._groups is not None
 
     def epoch(self, seed: int, epoch: int) -> Iterator[np.ndarray]:
-        """The batches of one epoch, each an array of row numbers."""
+        """The batches of one epoch, each an array of subject numbers."""
         rng = np.random.default_rng([seed, epoch])
         order = rng.permutation(np.arange(self.n_rows, dtype=self._whole))
         if self._groups is None:
@@ -64,7 +72,7 @@ class Batches:
         yield from (rows.astype(np.intp) for rows in np.split(by_batch, ends[:-1]))
 
     def _spread(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A batch for each row of ``order``: the rows of a group go to distinct, evenly spaced batches."""
+        """A batch for each subject of ``order``: those of a group go to distinct, evenly spaced batches."""
         assert self._groups is not None
         group = self._groups[order]
         start = rng.integers(self.count, size=len(self._sizes))

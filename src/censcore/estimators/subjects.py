@@ -1,4 +1,4 @@
-"""Whether two samples share subjects: keys of subjects, and pairs with equal keys that are not chance."""
+"""Whether two samples share subjects: keys of subjects, and which pairs with equal keys are believed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,24 @@ class SubjectKeys:
     """Hashes of what was seen of every subject: its outcome, and its covariates where there are any.
 
     They stand in for the data, so that a fitted estimator recognises its training subjects without
-    carrying their covariates along.
+    keeping their covariates.
+
+    Attributes
+    ----------
+    outcome : array of uint64, (n,)
+        Hashes of times and events.
+    covariates : array of uint64, (n,), or None
+        Hashes of the covariates; None without any.
+    n_columns : int
+        Number of covariates.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.0, 2.0, 2.0], [1, 0, 0])
+    >>> keys = SubjectKeys.of([[0.1], [0.2], [0.3]], y)
+    >>> bool(keys.outcome[1] == keys.outcome[2]), bool(keys.covariates[1] == keys.covariates[2])
+    (True, False)
     """
 
     outcome: np.ndarray
@@ -29,7 +46,7 @@ class SubjectKeys:
 
     @classmethod
     def of(cls, X: Any, y: Any) -> SubjectKeys:
-        """Keys of the subjects (X, y); X may be None."""
+        """Keys of the subjects with covariates X (an array, a frame or None) and outcomes y."""
         start = np.zeros(len(y), dtype=np.uint64)
         outcome = covariates = start
         for seen in (*_columns(to_numpy(y.time)), *_columns(to_numpy(y.event))):
@@ -45,14 +62,24 @@ class SubjectKeys:
 
 @dataclass(frozen=True)
 class Shared:
-    """Pairs (i, j), each subject in at most one, and how many more could not be told from chance."""
+    """Subjects that two samples share.
+
+    Attributes
+    ----------
+    pairs : array of int, (m, 2)
+        Their numbers in the first and in the second sample; each subject is in one pair at most.
+    undecided : int
+        About how many more there are that cannot be told from coincidences.
+    """
 
     pairs: np.ndarray
     undecided: int = 0
 
 
 def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
-    r"""Subjects that are in both samples, by equality of covariates (where both have them), time and event.
+    r"""Find the subjects that two samples share.
+
+    Subjects are equal if their covariates (where both samples have them), times and events are.
 
     Independent subjects may be equal by chance where the data are discrete. Chance makes pairs within a
     sample as it makes them between samples, so
@@ -63,6 +90,23 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
     equal pairs between the samples are expected of it. Pairs are believed where E is at most 5 % of what
     was found. Where more were found than chance explains, but not by that much, nobody can say which
     of them are the same subject: they are counted as ``undecided`` and not paired.
+
+    Parameters
+    ----------
+    a, b : SubjectKeys
+        Keys of the two samples.
+
+    Returns
+    -------
+    Shared
+        The pairs.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.5, 2.5, 3.5, 4.5], [1, 0, 1, 1])
+    >>> shared_subjects(SubjectKeys.of(None, y), SubjectKeys.of(None, y[[3, 0]])).pairs.tolist()
+    [[0, 1], [3, 0]]
     """
     key_a, key_b = _comparable(a, b)
     _, number = np.unique(np.concatenate([key_a, key_b]), return_inverse=True)

@@ -13,7 +13,7 @@ __all__ = ["Epoch", "History", "ProgressBar"]
 
 @dataclass(frozen=True)
 class Epoch:
-    """What is known after an epoch, and what callbacks receive.
+    """The state of training after an epoch; callbacks receive it.
 
     Attributes
     ----------
@@ -22,11 +22,16 @@ class Epoch:
     train_loss : float
         Mean loss of its steps, while the weights were moving.
     validation_loss : float or None
-        Loss of the averaged weights on the validation rows; None where none was due.
+        Loss of the averaged weights on the validation subjects; None where none was due.
     learning_rate : float
         That of the last step.
     best : bool
         Whether the validation loss is the smallest so far.
+
+    Examples
+    --------
+    >>> Epoch(epoch=0, train_loss=1.5, validation_loss=None, learning_rate=0.01, best=True).train_loss
+    1.5
     """
 
     epoch: int
@@ -49,7 +54,13 @@ class History:
     kept_epoch : int
         The epoch whose weights were kept.
     interrupted : bool
-        Whether Ctrl-C ended the run; the best weights so far were kept all the same.
+        Whether Ctrl-C ended the run; the best weights so far were kept.
+
+    Examples
+    --------
+    >>> history = History([Epoch(0, 1.5, 1.25, 0.01, True)], best_epoch=0, kept_epoch=0)
+    >>> history.frame()["train_loss"].tolist()
+    [1.5]
     """
 
     epochs: list[Epoch] = field(default_factory=list)
@@ -78,7 +89,17 @@ class History:
         return cls(**values | {"epochs": [Epoch(**epoch) for epoch in values["epochs"]]})
 
     def plot(self, ax: Any = None) -> Any:
-        """Training and validation loss over the epochs, with the epoch that was kept."""
+        """Plot training and validation loss over the epochs, with the epoch that was kept.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure if omitted.
+
+        Returns
+        -------
+        matplotlib axes
+        """
         import matplotlib.pyplot as plt
 
         ax = plt.subplots(figsize=(6, 3.5), layout="constrained")[1] if ax is None else ax
@@ -112,8 +133,7 @@ class ProgressBar:
             )
         except ImportError as error:
             raise MissingDependencyError(
-                "A progress bar was asked for, which needs rich: pip install 'censcore[cli]', or train with "
-                "progress=False."
+                "progress=True needs rich: pip install 'censcore[cli]', or train with progress=False."
             ) from error
         loss = TextColumn("{task.description}")
         columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), loss)

@@ -1,4 +1,4 @@
-"""Newton's method for concave likelihoods."""
+"""Newton's method for likelihoods and estimating equations of regressions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,36 @@ Derivatives = tuple[float, np.ndarray, np.ndarray]
 def maximise(
     f: Callable[[np.ndarray], Derivatives], start: np.ndarray, tolerance: float = 1e-10, steps: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The maximum of a concave function and minus its Hessian there.
+    """Maximise a concave function.
 
     Ends when the Newton decrement says that less than ``tolerance`` is left to gain, after which one more
     full step doubles the number of right digits.
+
+    Parameters
+    ----------
+    f : callable
+        Value, gradient and minus the Hessian at a point.
+    start : array, (p,)
+        Where to begin.
+    tolerance : float
+        What may be left to gain.
+    steps : int
+        Most steps.
+
+    Returns
+    -------
+    x, curvature : array, (p,) and (p, p)
+        The maximum and minus the Hessian there.
+
+    Examples
+    --------
+    The logarithm of a rate, with 3 events in 2 units of time:
+
+    >>> def likelihood(theta):
+    ...     H = 2 * np.exp(theta)
+    ...     return float(3 * theta[0] - H[0]), 3 - H, np.diag(H)
+    >>> np.exp(maximise(likelihood, np.zeros(1))[0])
+    array([1.5])
     """
     x = start
     value, gradient, curvature = f(x)
@@ -31,7 +57,7 @@ def maximise(
         if gain < 2 * tolerance:
             return x, curvature
     raise InvalidInputError(
-        f"The likelihood was not maximised in {steps} steps; {gain / 2:.3g} is still to gain. Rescale the "
+        f"The likelihood was not maximised in {steps} steps; {gain / 2:.3g} is left to gain. Rescale the "
         "columns of X, drop extreme values, or add a penalty (alpha)."
     )
 
@@ -63,11 +89,34 @@ def find_root(
     tolerance: float = 1e-10,
     steps: int = 200,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The root of an estimating function that falls, and minus its derivative there.
+    """Find the root of a decreasing estimating function.
 
-    ``f`` gives the function and minus its derivative, or None outside its domain. Along a Newton step the
-    function must shrink, by a part of the step's size; a step across the root that ends farther away than it
-    began is halved. Ends as :func:`maximise` does.
+    Along a Newton step the function must shrink by a part of the step's size; a step across the root that
+    ends farther away than it began is halved. Ends as :func:`maximise` does.
+
+    Parameters
+    ----------
+    f : callable
+        The function and minus its derivative at a point; None outside its domain.
+    start : array, (p,)
+        Where to begin.
+    tolerance : float
+        What may be left to gain.
+    steps : int
+        Most steps.
+
+    Returns
+    -------
+    x, slope : array, (p,) and (p, p)
+        The root and minus the derivative there.
+
+    Examples
+    --------
+    >>> def score(theta):
+    ...     H = 2 * np.exp(theta)
+    ...     return 3 - H, np.diag(H)
+    >>> np.exp(find_root(score, np.zeros(1))[0])
+    array([1.5])
     """
     x = start
     found = f(x)
@@ -86,14 +135,14 @@ def find_root(
         if gain < 2 * tolerance:
             return x, slope
     raise InvalidInputError(
-        f"The estimating equations have no solution that can be found; a gain of {gain / 2:.3g} is left. "
-        "This happens when a column of X tells subjects with an event from those without, or has extreme "
+        f"No solution of the estimating equations was found; a gain of {gain / 2:.3g} is left. This "
+        "happens when a column of X separates subjects with an event from those without, or has extreme "
         "values. Drop or rescale it, merge its groups, or add a penalty (alpha)."
     )
 
 
 def _solve_general(slope: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """The Newton step; the symmetric part of the derivative, made positive, where the whole leads astray."""
+    """The Newton step; the symmetric part of the derivative, made positive, where that is no descent."""
     diagonal = np.diag(slope)
     unit = np.sqrt(np.maximum(diagonal, 1e-12 * max(np.abs(diagonal).max(), 1e-280)))
     scaled = slope / np.outer(unit, unit)

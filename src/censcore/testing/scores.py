@@ -14,8 +14,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Grouped, PointMass, Uniform, Weibull
 from censcore.outcomes import RightCensored
 from censcore.scores import mean_loss
-from censcore.testing._contract import expect_kept
-from censcore.testing._subject import close
+from censcore.testing.contract import close, expect_kept
 
 __all__ = ["check_score"]
 
@@ -30,13 +29,15 @@ def check_score(
     rtol: float = 1e-9,
     seed: int = 0,
 ) -> None:
-    """Check that a score of your own keeps the contract of the scores here.
+    """Check that a custom score keeps the contract of the scores of this library.
 
-    One finite loss per row (or a row of them), the same whatever the order, the company or the number of
-    rows; distributions that serve all rows; a horizon that acts as administrative censoring; refusal of censoring distributions that
-    contradict the data; inputs left as they were; the same numbers and finite gradients in torch, where it is
-    installed; and the truth not beaten in mean, by forecasts that are too early, too late, too sharp or too
-    wide, without censoring and under administrative and uniform censoring.
+    - It gives one finite loss per subject (or an array of them), whatever the order and number of subjects.
+    - One distribution may serve all subjects; a horizon acts as administrative censoring.
+    - A censoring distribution that contradicts the data raises an error; inputs are not changed.
+    - Torch gives the same numbers and finite gradients, where it is installed.
+    - The score is proper, by experiment: the true distribution is not beaten in mean by forecasts that are
+      too early, too late, too sharp or too wide, without censoring and under administrative and uniform
+      censoring.
 
     Parameters
     ----------
@@ -44,16 +45,25 @@ def check_score(
         ``score(y, forecast, censoring, horizon=...)``; bind further arguments with :func:`functools.partial`.
     forecast : callable, optional
         Turns the Weibull distributions that are scored into forecasts that the score accepts, for instance
-        ``lambda distribution: Ensemble(distribution.sample(200, seed=0))``.
+        ``lambda F: Ensemble(F.sample(200, seed=0))``.
     rtol : float
-        Agreement asked of two ways to one loss.
+        Tolerance for two ways to compute one loss.
     seed : int
-        Of the simulated outcomes; the truth may lose by four standard errors before it counts as beaten.
+        Seed of the simulated outcomes; the truth counts as beaten from four standard errors on.
 
     Raises
     ------
     AssertionError
         Every broken rule, with what was found.
+
+    See Also
+    --------
+    check_distribution, check_estimator : The other contracts.
+
+    References
+    ----------
+    .. [1] T. Gneiting and A. E. Raftery (2007). Strictly proper scoring rules, prediction, and estimation.
+       Journal of the American Statistical Association 102, 359-378.
 
     Examples
     --------
@@ -73,12 +83,12 @@ def check_score(
     AssertionError: improper breaks the contract of scores:
     ...
     """
-    subject = _Subject(score, forecast or (lambda distribution: distribution), rtol, seed)
-    expect_kept(RULES, subject, getattr(score, "__name__", repr(score)), "scores")
+    examined = _Examined(score, forecast or (lambda F: F), rtol, seed)
+    expect_kept(RULES, examined, getattr(score, "__name__", repr(score)), "scores")
 
 
 @dataclass
-class _Subject:
+class _Examined:
     """A score with a small inputs to examine it on."""
 
     score: Score
@@ -114,8 +124,8 @@ def outcome(scale: np.ndarray, c: np.ndarray, seed: int) -> RightCensored:
     return RightCensored(np.minimum(T, c), c >= T)
 
 
-def one_loss_per_row(s: _Subject) -> None:
-    """A score gives one loss per row, finite for a forecast that excludes nothing."""
+def one_loss_per_subject(s: _Examined) -> None:
+    """A score gives one loss per subject, finite for a forecast with a positive density."""
     losses = s.losses()
     assert losses.ndim in (1, 2), f"Got shape {losses.shape} for {s.n} subjects."
     assert losses.shape[0] == s.n, f"Got shape {losses.shape} for {s.n} subjects."
@@ -123,8 +133,8 @@ def one_loss_per_row(s: _Subject) -> None:
     close(s.losses(), losses, 0.0, "The second call")
 
 
-def rows_apart(s: _Subject) -> None:
-    """A row is scored alike in any order, in any company and alone."""
+def subjects_apart(s: _Examined) -> None:
+    """The loss of a subject does not depend on other subjects or on their order."""
     losses = s.losses()
     order = np.random.default_rng(s.seed).permutation(s.n)
     close(s.losses(s.y[order], s.F[order], s.C[order]), losses[order], s.rtol, "In another order", 1e-9)
@@ -133,8 +143,8 @@ def rows_apart(s: _Subject) -> None:
     close(joined, losses, s.rtol, "In slices", 1e-9)
 
 
-def shared_distributions(s: _Subject) -> None:
-    """One censoring distribution, or one forecast, may serve all rows or a group of them."""
+def shared_distributions(s: _Examined) -> None:
+    """One censoring distribution, or one forecast, may serve all subjects or a group of them."""
     close(s.losses(C=Uniform(0.0, END)), s.losses(), s.rtol, "With one censoring distribution", 1e-9)
     one = s.F[[0]]
     each = s.F[np.zeros(s.n, dtype=int)]
@@ -147,7 +157,7 @@ def shared_distributions(s: _Subject) -> None:
     close(moved, s.losses()[order], s.rtol, "By group, in another order", 1e-9)
 
 
-def horizon_censors(s: _Subject) -> None:
+def horizon_censors(s: _Examined) -> None:
     """A horizon is administrative censoring of outcome and C at that time."""
     end = 1.25
     by_hand = s.losses(s.y.censor_at(end), s.F, s.C.censor_at(end))
@@ -157,11 +167,11 @@ def horizon_censors(s: _Subject) -> None:
             s.losses(horizon=bad)
         except ValueError:
             continue
-        raise AssertionError(f"horizon={bad} was not refused with a ValueError.")
+        raise AssertionError(f"horizon={bad} raises no ValueError.")
 
 
-def known_censoring(s: _Subject) -> None:
-    """Known censoring times are PointMass(c); a distribution that contradicts the data is refused."""
+def known_censoring(s: _Examined) -> None:
+    """Known censoring times are PointMass(c); a distribution that contradicts the data raises an error."""
     c = np.where(s.y.event, 1.5 * s.y.time, s.y.time)
     assert np.isfinite(s.losses(C=PointMass(c))).all(), "Losses under PointMass(c) are not finite."
     for impossible in (PointMass(np.inf), PointMass(0.5 * s.y.time)):
@@ -169,10 +179,10 @@ def known_censoring(s: _Subject) -> None:
             s.losses(C=impossible)
         except ValueError:
             continue
-        raise AssertionError("A censoring distribution under which the data are impossible was not refused.")
+        raise AssertionError("A censoring distribution that contradicts the data raises no ValueError.")
 
 
-def inputs_untouched(s: _Subject) -> None:
+def inputs_untouched(s: _Examined) -> None:
     """A score changes none of its inputs."""
     before = s.y.time.copy(), s.y.event.copy(), np.asarray(to_numpy(s.F.sample(3, seed=0))).copy()
     s.losses()
@@ -181,8 +191,8 @@ def inputs_untouched(s: _Subject) -> None:
         assert np.array_equal(old, new), "The outcome or the forecast differs after scoring."
 
 
-def truth_wins(s: _Subject) -> None:
-    """The truth is not beaten in mean (propriety, by experiment)."""
+def truth_wins(s: _Examined) -> None:
+    """The true distribution is not beaten in mean (propriety, by experiment)."""
     n = 2000
     rng = np.random.default_rng(s.seed + 5)
     scale = np.exp(rng.normal(0, 0.4, n))
@@ -191,18 +201,18 @@ def truth_wins(s: _Subject) -> None:
         "administrative": (np.full(n, 1.25), PointMass(1.25)),
         "uniform": (rng.uniform(0, END, n), Uniform(0.0, END)),
     }
-    published = {"early": (1.5, 0.85), "late": (1.5, 1.2), "sharp": (2.0, 1.0), "wide": (1.1, 1.0)}
+    others = {"early": (1.5, 0.85), "late": (1.5, 1.2), "sharp": (2.0, 1.0), "wide": (1.1, 1.0)}
     for kind, (times, C) in settings.items():
         y = outcome(scale, times, s.seed)
         truth = s.losses(y, s.forecast(Weibull(1.5, scale)), C)
-        for name, (shape, factor) in published.items():
+        for name, (shape, factor) in others.items():
             lead = s.losses(y, s.forecast(Weibull(shape, factor * scale)), C) - truth
             mean, error = mean_loss(lead.reshape(n, -1).mean(axis=1))
             won = f"a forecast that is too {name} wins by {-mean / error:.1f} standard errors"
             assert mean > -4 * error, f"Under {kind} censoring {won}."
 
 
-def torch_agrees(s: _Subject) -> None:
+def torch_agrees(s: _Examined) -> None:
     """In torch the numbers are the same and gradients finite."""
     if find_spec("torch") is None:
         return
@@ -219,8 +229,8 @@ def torch_agrees(s: _Subject) -> None:
 
 
 RULES = (
-    one_loss_per_row,
-    rows_apart,
+    one_loss_per_subject,
+    subjects_apart,
     shared_distributions,
     horizon_censors,
     known_censoring,

@@ -1,4 +1,4 @@
-"""Rules for distributions of one event time. The docstring of a rule says what it demands."""
+"""Rules for distributions of one event time; the docstring of a rule says what it requires."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from censcore._numerics import integrate_panels
 from censcore.distributions import Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
-from censcore.testing._subject import Rule, Subject, close
+from censcore.testing.contract import Examined, Rule, close
 
 __all__ = ["RULES"]
 
@@ -18,26 +18,26 @@ _AT_TIMES = ("sf", "cdf", "sf_left", "logsf")
 _AT_LEVELS = ("icdf", "isf")
 
 
-def _words(s: Subject) -> tuple[str, ...]:
+def _words(s: Examined) -> tuple[str, ...]:
     return (*_AT_TIMES, "logpdf") if s.distribution.has_density else _AT_TIMES
 
 
-def shapes(s: Subject) -> None:
+def shapes(s: Examined) -> None:
     """A number or (n,) gives (n,), (1, q) or (n, q) gives (n, q), with the same values."""
     rows = s.n if s.n > 1 else 3
     for word in (*_words(s), *_AT_LEVELS):
         grid = s.levels if word in _AT_LEVELS else s.times[:1, :5]
         q = grid.shape[1]
         whole = s.ask(word, grid)
-        assert whole.shape == (s.n, q), f"{word} of (1, q) has shape {whole.shape}, not {(s.n, q)}."
+        assert whole.shape == (s.n, q), f"{word} of (1, q) has shape {whole.shape}, expected {(s.n, q)}."
         wide = s.ask(word, np.repeat(grid, rows, axis=0))
         assert wide.shape == (rows, q), f"{word} of (n, q) has shape {wide.shape}."
         close(wide, whole, 8 * s.eps, f"{word} of (n, q) against (1, q)")
         one = s.ask(word, float(grid[0, 1]))
-        assert one.shape == (s.n,), f"{word} of a number has shape {one.shape}, not {(s.n,)}."
+        assert one.shape == (s.n,), f"{word} of a number has shape {one.shape}, expected {(s.n,)}."
         close(one, whole[:, 1], 8 * s.eps, f"{word} of a number against (1, q)")
         column = s.ask(word, np.repeat(grid[0, 2], rows))
-        assert column.shape == (rows,), f"{word} of (n,) has shape {column.shape}, not {(rows,)}."
+        assert column.shape == (rows,), f"{word} of (n,) has shape {column.shape}, expected {(rows,)}."
         close(column, whole[:, 2], 8 * s.eps, f"{word} of (n,) against (1, q)")
     assert s.ask("integrated_sf", 0.0, 1.0).shape == (s.n,), "integrated_sf of numbers is not (n,)."
     assert s.ask("integrated_sf", 0.0, s.times[:, :3]).shape == (s.n, 3), "integrated_sf is not (n, q)."
@@ -51,7 +51,7 @@ def shapes(s: Subject) -> None:
         assert s.ask(word).shape == (s.n,), f"{word}() is not (n,)."
 
 
-def probabilities(s: Subject) -> None:
+def probabilities(s: Examined) -> None:
     """P(T <= t) + P(T > t) = 1, both in [0, 1] and monotone, with the right values at the ends."""
     sf, cdf, left = (s.ask(word, s.times) for word in ("sf", "cdf", "sf_left"))
     close(sf + cdf, np.ones_like(sf), 16 * s.eps, "cdf + sf")
@@ -74,7 +74,7 @@ def _tied(times: np.ndarray) -> bool:
     return bool((np.diff(times, axis=1) == 0).any())
 
 
-def logarithms(s: Subject) -> None:
+def logarithms(s: Examined) -> None:
     """Logarithms agree with what they are the logarithms of."""
     sf = s.ask("sf", s.times)
     with np.errstate(divide="ignore"):
@@ -90,7 +90,7 @@ def logarithms(s: Subject) -> None:
     assert (logsf[sf == 0] < np.log(np.finfo(s.dtype).tiny) + 4).all(), "logsf is too large where sf is 0."
 
 
-def left_limits(s: Subject) -> None:
+def left_limits(s: Examined) -> None:
     """Survival is right-continuous, and sf_left is its limit from the left, at every break and elsewhere."""
     t = s.times
     after = np.nextafter(t.astype(s.dtype), np.asarray(np.inf, s.dtype)).astype(np.float64)
@@ -100,7 +100,7 @@ def left_limits(s: Subject) -> None:
     close(s.ask("sf", before), s.ask("sf_left", t), tolerance, "sf just before t against sf_left", scale=1.0)
 
 
-def quantiles(s: Subject) -> None:
+def quantiles(s: Examined) -> None:
     """Quantiles are generalized inverses: F(Q(p)) >= p, F(Q(p)-) <= p, Q(F(t)) <= t, and so for isf."""
     slack = 64 * s.eps
     p = s.levels
@@ -126,17 +126,17 @@ def quantiles(s: Subject) -> None:
     _return_from_levels(s)
 
 
-def _return_from_levels(s: Subject) -> None:
+def _return_from_levels(s: Examined) -> None:
     cdf, sf = s.ask("cdf", s.times), s.ask("sf", s.times)
     reach = s.times * (1 + max(1e-4, 1e3 * s.eps))
-    # far on, the level no longer tells the time: only isf can, and early on only icdf; where the distribution is flat
-    # a level is met exactly or, by rounding, only after the flat part
+    # in the upper tail only isf resolves times, in the lower tail only icdf; where F is flat, a level is met
+    # exactly or, by rounding, only after the flat part
     below, above = s.rounded(cdf * (1 - 8 * s.eps)), s.rounded(np.minimum(sf * (1 + 8 * s.eps), 1.0))
     assert (s.ask("icdf", below) <= reach)[cdf <= 0.9].all(), "icdf(cdf(t)) > t."
     assert (s.ask("isf", above) <= reach)[sf <= 0.9].all(), "isf(sf(t)) > t."
 
 
-def quantiles_at_the_ends(s: Subject) -> None:
+def quantiles_at_the_ends(s: Examined) -> None:
     """icdf(0) = isf(1) = 0, icdf(1) = isf(0) is the end of the support, and isf reaches far into the tail."""
     close(s.ask("icdf", 0.0), np.zeros(s.n), 0.0, "icdf(0)")
     close(s.ask("isf", 1.0), np.zeros(s.n), 0.0, "isf(1)")
@@ -157,13 +157,13 @@ def quantiles_at_the_ends(s: Subject) -> None:
     assert reached.all(), "sf(isf(p)) > p for p down to 1e-30."
 
 
-def derived_routes(s: Subject) -> None:
+def derived_routes(s: Examined) -> None:
     """Closed forms agree with what the base class derives from the survival function alone."""
     distribution = s.distribution
-    levels = s.levels * 0.9973  # off the levels of jumps, which the base class meets up to rounding only
+    levels = s.levels * 0.9973  # not at jumps, which the base class finds up to rounding only
     for word in ("_icdf", "_isf"):
         derived = s.ask(
-            "__call__", distribution=_Calls(getattr(Univariate, word), distribution, s.own(levels))
+            "__call__", distribution=_Calls(getattr(Univariate, word), distribution, s.native(levels))
         )
         own = s.ask(word, levels)
         steep = np.isinf(own) | np.isinf(derived)
@@ -172,7 +172,7 @@ def derived_routes(s: Subject) -> None:
         close(
             np.where(steep, 0.0, reached), np.where(steep, 0.0, level), s.rtol, f"{word[1:]}: level reached"
         )
-    a, b = s.own(s.times[:, :-1]), s.own(s.times[:, 1:])
+    a, b = s.native(s.times[:, :-1]), s.native(s.times[:, 1:])
     derived = s.ask("__call__", distribution=_Calls(Univariate._integrated_sf, distribution, a, b))
     scale = s.times[:, -1:] * 1e-3
     close(
@@ -181,7 +181,7 @@ def derived_routes(s: Subject) -> None:
 
 
 class _Calls:
-    """A formula of the base class, as something to ask."""
+    """A formula of the base class, called like a method of a distribution."""
 
     def __init__(self, formula: Any, *args: Any) -> None:
         self._formula, self._args = formula, args
@@ -190,7 +190,7 @@ class _Calls:
         return self._formula(*self._args)
 
 
-def integral(s: Subject) -> None:
+def integral(s: Examined) -> None:
     """integrated_sf is additive, agrees with quadrature, and is infinite with mass at infinity."""
     t = s.times
     zero = np.zeros_like(t[:, :1])
@@ -216,7 +216,7 @@ def integral(s: Subject) -> None:
     assert np.isinf(mean)[s.ask("mass_at_infinity") > 0].all(), "mean() is finite despite mass at infinity."
 
 
-def _quadrature(s: Subject, f: Callable[[np.ndarray], np.ndarray], edges: np.ndarray) -> np.ndarray:
+def _quadrature(s: Examined, f: Callable[[np.ndarray], np.ndarray], edges: np.ndarray) -> np.ndarray:
     """The integral of f between consecutive edges (n, q), of which breaks are some, on panels that grow."""
     a, b = edges[:, :-1, None], edges[:, 1:, None]
     pieces = np.arange(17) / 16
@@ -226,14 +226,14 @@ def _quadrature(s: Subject, f: Callable[[np.ndarray], np.ndarray], edges: np.nda
     return integrate_panels(f, low, high).reshape(len(edges), -1, 16).sum(axis=2)
 
 
-def density(s: Subject) -> None:
-    """The density is the slope of the distribution function; without one, logpdf is a NoDensityError."""
+def density(s: Examined) -> None:
+    """The density is the slope of F; without a density, logpdf raises a NoDensityError."""
     if not s.distribution.has_density:
         try:
             s.ask("logpdf", 1.0)
         except NoDensityError:
             return
-        raise AssertionError("has_density is False, but logpdf(1.0) answers.")
+        raise AssertionError("has_density is False, but logpdf(1.0) raises no NoDensityError.")
     mass = _quadrature(s, lambda t: np.exp(s.ask("logpdf", t)), s.times)
     gained = np.diff(s.ask("cdf", s.times), axis=1)
     close(mass, gained, s.rtol, "integral of the density", scale=1e-2)
@@ -245,7 +245,7 @@ def density(s: Subject) -> None:
         close(got, s.ask(word, t), 8 * s.eps, f"log_likelihood against {word}")
 
 
-def conditional_quantiles(s: Subject) -> None:
+def conditional_quantiles(s: Examined) -> None:
     """Given T >= y, icdf_beyond(y, p) is the first t >= y with P(T <= t | T >= y) >= p."""
     slack = 1e2 * s.eps
     for y in (s.times[:, 0], s.times_of_levels[:, 4], s.times_of_levels[:, -1], s.times[:, -1]):
@@ -270,10 +270,10 @@ def conditional_quantiles(s: Subject) -> None:
         close(s.ask("icdf_beyond", y, 0.0), y, 8 * s.eps, "icdf_beyond(y, 0)")
 
 
-def simulation(s: Subject) -> None:
+def simulation(s: Examined) -> None:
     """Draws are non-negative and follow sf, sf_left, the mass at infinity and the integral of sf."""
     draws = s.draws
-    assert draws.shape[0] == s.n, f"sample(m) has {draws.shape[0]} rows, not {s.n}."
+    assert draws.shape[0] == s.n, f"sample(m): got {draws.shape[0]} subjects, expected {s.n}."
     assert (draws >= 0).all(), "A draw is negative or NaN."
     t = s.times[:, None, :]
     s.expect_mean((draws[:, :, None] > t).astype(float), s.ask("sf", s.times), "sf")
@@ -285,10 +285,10 @@ def simulation(s: Subject) -> None:
     s.expect_mean(np.minimum(draws[:, :, None], limit) / limit, expected, "integrated_sf(0, t) = E min(T, t)")
 
 
-def censoring(s: Subject) -> None:
+def censoring(s: Examined) -> None:
     """censor_at(tau) is the distribution of min(T, tau)."""
     tau = s.times_of_levels[:, 4]
-    cut = s.distribution.censor_at(s.own(tau))
+    cut = s.distribution.censor_at(s.native(tau))
     end = tau[:, None]
     t = np.sort(np.concatenate([s.times, end], axis=1), axis=1)
     for word, kept, after in (("sf", t < end, 0.0), ("cdf", t < end, 1.0), ("sf_left", t <= end, 0.0)):
@@ -313,53 +313,53 @@ def censoring(s: Subject) -> None:
         "censor_at(inf)",
         scale=1.0,
     )
-    twice = cut.censor_at(s.own(tau / 2))
+    twice = cut.censor_at(s.native(tau / 2))
     close(
         s.ask("isf", 0.0, distribution=twice),
-        s.ask("isf", 0.0, distribution=s.distribution.censor_at(s.own(tau / 2))),
+        s.ask("isf", 0.0, distribution=s.distribution.censor_at(s.native(tau / 2))),
         8 * s.eps,
         "censored twice",
     )
 
 
-def one_coordinate(s: Subject) -> None:
-    """A distribution of one time is its own first event and its own coordinate 0; it has no other."""
+def one_coordinate(s: Examined) -> None:
+    """A distribution of one time equals its first event and its coordinate 0; it has no other."""
     assert s.distribution.k == 1, f"k is {s.distribution.k}."
-    for distribution in (s.distribution.first(), s.distribution.marginal(0)):
+    for F in (s.distribution.first(), s.distribution.marginal(0)):
         close(
-            s.ask("sf", s.times, distribution=distribution),
+            s.ask("sf", s.times, distribution=F),
             s.ask("sf", s.times),
             8 * s.eps,
             "first() and marginal(0)",
         )
-    _refused(lambda: s.distribution.marginal(1), "marginal(1)")
+    _expect_error(lambda: s.distribution.marginal(1), "marginal(1)")
 
 
-def refusals(s: Subject) -> None:
-    """NaN, levels outside [0, 1], a > b, negative tau, no draws and shapes that do not fit are refused."""
+def bad_input(s: Examined) -> None:
+    """NaN, levels outside [0, 1], a > b, negative tau, no draws and wrong shapes raise InvalidInputError."""
     distribution = s.distribution
     for word in _words(s):
-        _refused(lambda word=word: s.ask(word, np.array([[np.nan]])), f"{word}(nan)")
+        _expect_error(lambda word=word: s.ask(word, np.array([[np.nan]])), f"{word}(nan)")
     for word in _AT_LEVELS:
         for level in (-0.1, 1.1, np.nan):
-            _refused(lambda word=word, level=level: s.ask(word, level), f"{word}({level})")
-    _refused(lambda: s.ask("integrated_sf", 2.0, 1.0), "integrated_sf(2, 1)")
-    _refused(lambda: s.ask("integrated_sf", -1.0, 1.0), "integrated_sf(-1, 1)")
-    _refused(lambda: s.ask("icdf_beyond", 1.0, 1.5), "icdf_beyond(y, 1.5)")
-    _refused(lambda: s.ask("sf", np.ones((1, 1, 1))), "sf of a 3-dimensional array")
-    _refused(lambda: distribution.censor_at(-1.0), "censor_at(-1)")
-    _refused(lambda: distribution.censor_at(np.nan), "censor_at(nan)")
-    _refused(lambda: distribution.sample(0), "sample(0)")
+            _expect_error(lambda word=word, level=level: s.ask(word, level), f"{word}({level})")
+    _expect_error(lambda: s.ask("integrated_sf", 2.0, 1.0), "integrated_sf(2, 1)")
+    _expect_error(lambda: s.ask("integrated_sf", -1.0, 1.0), "integrated_sf(-1, 1)")
+    _expect_error(lambda: s.ask("icdf_beyond", 1.0, 1.5), "icdf_beyond(y, 1.5)")
+    _expect_error(lambda: s.ask("sf", np.ones((1, 1, 1))), "sf of a 3-dimensional array")
+    _expect_error(lambda: distribution.censor_at(-1.0), "censor_at(-1)")
+    _expect_error(lambda: distribution.censor_at(np.nan), "censor_at(nan)")
+    _expect_error(lambda: distribution.sample(0), "sample(0)")
     if s.n > 1:
-        _refused(lambda: s.ask("sf", np.ones(s.n + 1)), "sf at n + 1 times")
+        _expect_error(lambda: s.ask("sf", np.ones(s.n + 1)), "sf at n + 1 times")
 
 
-def _refused(call: Any, what: str) -> None:
+def _expect_error(call: Any, what: str) -> None:
     try:
         call()
     except InvalidInputError:
         return
-    raise AssertionError(f"{what} is not refused by an InvalidInputError.")
+    raise AssertionError(f"{what} raises no InvalidInputError.")
 
 
 RULES: tuple[Rule, ...] = (
@@ -376,5 +376,5 @@ RULES: tuple[Rule, ...] = (
     simulation,
     censoring,
     one_coordinate,
-    refusals,
+    bad_input,
 )

@@ -1,4 +1,4 @@
-"""Cox regression below its interface: risk sets, estimating equations at ties, and what each subject adds."""
+"""Estimating equations of Cox regression: risk sets, rules for ties, and the residuals of each subject."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ class RiskSets:
 
     Events come before censored times at ties, so ``first`` is the first subject at risk at a jump and
     ``after`` the first that survives it.
+
+    Parameters
+    ----------
+    time, event, weight : array, (n,)
+        Times, whether they are event times, and weights.
+
+    Examples
+    --------
+    >>> sets = RiskSets(np.array([1.0, 2.0, 2.0, 3.0]), np.array([True, True, False, False]), np.ones(4))
+    >>> sets.times, sets.at_risk(np.ones(4))[0]
+    (array([1., 2.]), array([4., 3.]))
     """
 
     def __init__(self, time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> None:
@@ -29,7 +40,7 @@ class RiskSets:
 
     @property
     def survived(self) -> np.ndarray:
-        """Whether anybody at risk survives each jump; otherwise it says nothing of the coefficients."""
+        """Whether anybody at risk survives each jump; otherwise it carries no information on coefficients."""
         return self.after < len(self.weight)
 
     def at_risk(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -63,6 +74,21 @@ class PartialScore:
     with :math:`\varphi_j=1`: the baseline jumps are Breslow's.
 
     Risks are relative to the largest, so that they do not overflow; ``valid`` is False where they underflow.
+
+    Parameters
+    ----------
+    sets : RiskSets
+        Risk sets of the n subjects.
+    Z : array, (n, p)
+        Covariates, in the order of the risk sets.
+    gamma : array, (p,)
+        Coefficients.
+
+    Examples
+    --------
+    >>> sets = RiskSets(np.array([1.0, 2.0, 3.0]), np.array([True, True, False]), np.ones(3))
+    >>> PartialScore(sets, np.array([[0.0], [1.0], [0.0]]), np.zeros(1)).gradient.round(3)
+    array([0.167])
     """
 
     def __init__(self, sets: RiskSets, Z: np.ndarray, gamma: np.ndarray) -> None:
@@ -94,7 +120,7 @@ class PartialScore:
         sets, w = self.sets, self.w_failed
         self.phi, self.rest = phi, rest
         P, R = sets.over_failures(w * phi), sets.over_failures(w * rest)
-        # where those who fail were sure to, as far as rounding can tell, a jump says as little as a last one
+        # where failure was certain up to rounding, a jump carries as little information as a last one
         self.open = self.open & (R > 1e-10 * P)
         self.d = np.where(self.open, sets.d, 0.0)
         self.P = np.where(self.open, P, 1.0)
@@ -278,5 +304,21 @@ class EfronScore(PartialScore):
 
 
 def score_of(ties: str) -> type[PartialScore]:
-    """The estimating equations of a rule for ties."""
+    """Choose the estimating equations for ties.
+
+    Parameters
+    ----------
+    ties : {"product-limit", "efron", "breslow"}
+        The rule.
+
+    Returns
+    -------
+    type
+        A subclass of :class:`PartialScore`.
+
+    Examples
+    --------
+    >>> score_of("efron").__name__
+    'EfronScore'
+    """
     return {"product-limit": ProductLimitScore, "efron": EfronScore, "breslow": PartialScore}[ties]

@@ -1,4 +1,4 @@
-"""Which censoring distribution censored engression trains with, and where it came from."""
+"""The censoring distribution that censored engression is trained with, and where it came from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["OBJECTIVES", "TrainingLaw"]
+__all__ = ["OBJECTIVES", "TrainingCensoring"]
 
 OBJECTIVES = ("censored", "naive", "latent")
 
@@ -30,7 +30,7 @@ _log = logging.getLogger("censcore")
 
 
 @dataclass(frozen=True)
-class TrainingLaw:
+class TrainingCensoring:
     """A censoring distribution and its origin.
 
     Attributes
@@ -38,9 +38,9 @@ class TrainingLaw:
     words : str
         Where the distribution came from.
     distribution : Distribution or None
-        The distribution for the training rows; None in a model read from a file.
+        The distribution for the training subjects; None in a model read from a file.
     estimator : Censoring or None
-        What estimated it, ready for other rows.
+        The estimator, ready for other subjects.
     """
 
     words: str
@@ -49,7 +49,7 @@ class TrainingLaw:
 
     @classmethod
     def choose(cls, objective: str, X: Any, y: RightCensored, censoring: Any) -> Self:
-        """As asked for; else what is known; else a Kaplan-Meier estimate."""
+        """Choose it: as given; else what is known; else a Kaplan-Meier estimate."""
         chosen = cls._choose(objective, X, y, censoring)
         _log.info("censoring distribution for censored engression: %s", chosen.words)
         return chosen
@@ -58,13 +58,13 @@ class TrainingLaw:
     def _choose(cls, objective: str, X: Any, y: RightCensored, censoring: Any) -> Self:
         never = PointMass(np.array([np.inf]))
         if objective == "naive":
-            return cls("ignored: objective='naive' takes censored times for event times", never)
+            return cls("ignored: objective='naive' treats censored times as event times", never)
         if objective == "latent":
             if not y.event.all():
                 raise InvalidInputError(
-                    "objective='latent' needs event times without censoring; some rows are censored."
+                    "objective='latent' needs event times without censoring; got censored subjects."
                 )
-            return cls("none: objective='latent' takes the times as they are", never)
+            return cls("none: objective='latent' expects uncensored times", never)
         if isinstance(censoring, Distribution):
             return cls("the distribution passed to fit", censoring)
         if censoring is None and (known := known_censoring(y)) is not None:
@@ -74,10 +74,10 @@ class TrainingLaw:
         estimator = KaplanMeier() if censoring is None else censoring
         estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
         distribution = estimator.fit(X, y).predict_distribution(X)
-        return cls(f"estimated from the training rows by {estimator!r}", distribution, estimator)
+        return cls(f"estimated from the training subjects by {estimator!r}", distribution, estimator)
 
     def followed(self, X: Any, y: RightCensored, given: Any = None) -> tuple[RightCensored, Distribution]:
-        """Other rows and their censoring distribution, each cut where an estimate from training ends its follow-up."""
+        """Other subjects and their censoring distribution, up to the end of follow-up of an estimate."""
         distribution = self.for_rows(X, y, given)
         end = np.min(
             [np.broadcast_to(distribution.marginal(j).isf(0.0), len(y)) for j in range(distribution.k)],
@@ -89,7 +89,7 @@ class TrainingLaw:
         return y.censor_at(end), distribution.censor_at(end)
 
     def for_rows(self, X: Any, y: RightCensored, given: Any = None) -> Distribution:
-        """The censoring distribution for other rows: given, known from them, or as in training where that is possible."""
+        """The censoring distribution of other subjects: given, known, or as in training if possible."""
         if isinstance(given, Distribution):
             return given
         known = known_censoring(y)
@@ -102,8 +102,9 @@ class TrainingLaw:
         if known is not None:
             return known
         raise InvalidInputError(
-            "The censoring distribution of these rows is not known: fit got one distribution per training row, or the model comes "
-            "from a file. Pass their distribution: score(X, y, censoring=distribution), eval_set=(X, y, distribution)."
+            "The censoring distribution of these subjects is not known: fit got one distribution per "
+            "training subject, or the model comes from a file. Pass it: score(X, y, censoring=...), or "
+            "eval_set=(X, y, censoring)."
         )
 
 

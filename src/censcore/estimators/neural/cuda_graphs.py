@@ -1,4 +1,4 @@
-"""Training epochs on a GPU as replays of one captured step: no launch overhead, no talk with the host."""
+"""Training epochs on a GPU as replays of one captured step, without launch overhead or synchronisation."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore.estimators._batches import Batches
-from censcore.estimators._standardised import Data
+from censcore.estimators.neural.batches import Batches
+from censcore.estimators.neural.standardised import Data
 
 __all__ = ["GraphedEpochs", "fits_on_device"]
 
-# Batches of grouped rows vary in size; the captured step has room for this many standard deviations.
+# Batches of grouped subjects vary in size; the captured step has room for this many standard deviations.
 _ROOM = 6.0
 
-# Rows that do not fit on the device come in blocks of about so many.
+# Data that do not fit on the device are copied in blocks of about this many subjects.
 _STREAMED_ROWS = 2**16
 
 
@@ -33,9 +33,9 @@ def fits_on_device(rows: Data, device: torch.device) -> bool:
 class GraphedEpochs:
     """One training step captured as a CUDA graph: gathering, loss, gradient, clipping, update and average.
 
-    The batches of an epoch are laid out beforehand, padded to one size with rows of weight zero; the next
-    epoch is laid out while the present one runs. Data that are not ``resident`` come to the device in blocks
-    of batches, the next of which is gathered while the present one is trained on.
+    The batches of an epoch are arranged beforehand, padded to one size with subjects of weight zero; the next
+    epoch is arranged while the present one runs. Data that are not ``resident`` are copied to the device in
+    blocks of batches, the next of which is gathered while the present one is trained on.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class GraphedEpochs:
     optimizer : torch.optim.Optimizer
         Capturable, with a tensor as its learning rate.
     draw, loss : callables
-        The parts of a task: random numbers, and one loss per row.
+        The parts of a task: random numbers, and one loss per subject.
     batches : Batches
-        The order of rows.
+        The order of subjects.
     rates : array
         Learning rate of every step.
     clip, averaging : float or None
@@ -131,7 +131,7 @@ class GraphedEpochs:
         }
 
     def _gathered(self, index: np.ndarray) -> dict[str, Tensor]:
-        """The rows of a block in the order of its batches, unless all rows are on the device."""
+        """The data of a block in the order of its batches, unless all data are on the device."""
         flat = torch.from_numpy(index.ravel())
         return {} if self.resident else {name: value[flat] for name, value in self.source.items()}
 
@@ -148,7 +148,7 @@ class GraphedEpochs:
         return self._arrange(seed, epoch)
 
     def _arrange(self, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Row numbers (batches, room) and their weights: one, or zero for padding."""
+        """Subject numbers (batches, room) and their weights: one, or zero for padding."""
         index = np.zeros((len(self.batches), self.room), dtype=np.int64)
         share = np.zeros((len(self.batches), self.room), dtype=np.float32)
         late: list[np.ndarray] = []
@@ -156,7 +156,7 @@ class GraphedEpochs:
             index[b, : len(rows[: self.room])] = rows[: self.room]
             share[b, : len(rows[: self.room])] = 1.0
             late.append(rows[self.room :])
-        # rows beyond the room of their batch, one in a great many, take free places of other batches
+        # the rare subjects beyond the room of their batch take free places of other batches
         spill = np.concatenate(late)
         if spill.size:
             free = np.argwhere(share == 0)[: spill.size]

@@ -8,30 +8,32 @@ from typing import Any
 import numpy as np
 
 from censcore.exceptions import InvalidInputError, NoDensityError
-from censcore.testing._subject import Rule, Subject, close
+from censcore.testing.contract import Examined, Rule, close
 
 __all__ = ["RULES"]
 
 
-def _times(s: Subject) -> np.ndarray:
-    """Finite positive times (n, q, k): the draws of each coordinate at a few levels, a little moved."""
+def _times(s: Examined) -> np.ndarray:
+    """Finite positive times (n, q, k): a few quantiles of the draws of each coordinate, slightly moved."""
     return s.rounded(_levels_of(s.draws).transpose(1, 0, 2) * 1.0137 + 1e-3)
 
 
 def _levels_of(draws: np.ndarray) -> np.ndarray:
-    """A few quantiles of the finite draws along axis 1, first; one where there are none."""
+    """A few quantiles of the finite draws along axis 1, as first axis; one where there are none."""
     finite = np.isfinite(draws)
     usable = np.where(finite.any(axis=1, keepdims=True), np.where(finite, draws, np.nan), 1.0)
     return np.nanquantile(usable, [0.1, 0.35, 0.6, 0.85], axis=1)
 
 
-def coordinates(s: Subject) -> None:
+def coordinates(s: Examined) -> None:
     """marginal(j) is the distribution of the j-th time: draws follow it."""
     times = _times(s)
     for j in range(s.distribution.k):
         distribution = s.distribution.marginal(j)
         assert distribution.k == 1, f"marginal({j}) has {distribution.k} coordinates."
-        assert len(distribution) in (1, s.n), f"marginal({j}) has {len(distribution)} rows, not {s.n}."
+        assert len(distribution) in (1, s.n), (
+            f"marginal({j}): got {len(distribution)} subjects, expected {s.n}."
+        )
         t = times[:, :, j]
         above = s.draws[:, :, j, None] > t[:, None, :]
         s.expect_mean(above.astype(float), s.ask("sf", t, distribution=distribution), f"marginal({j}).sf")
@@ -48,8 +50,8 @@ def coordinates(s: Subject) -> None:
     )
 
 
-def first_event(s: Subject) -> None:
-    """first() is the distribution of the smallest time: draws follow it, in survival, integral and quantiles."""
+def first_event(s: Examined) -> None:
+    """first() is the distribution of the smallest time: draws follow its survival, integral and quantiles."""
     distribution = s.distribution.first()
     earliest = s.draws.min(axis=2)
     t = s.rounded(_levels_of(earliest).T * 1.0137)
@@ -74,8 +76,8 @@ def first_event(s: Subject) -> None:
     assert reached.all(), "F(icdf(p)) < p for first()."
 
 
-def survival(s: Subject) -> None:
-    """The likelihood of rows censored in every coordinate is the probability that all times are later."""
+def survival(s: Examined) -> None:
+    """The likelihood of a fully censored subject is the probability that all times are later."""
     times = _times(s)
     nothing = np.zeros((s.n, s.distribution.k), dtype=bool)
     for i in range(times.shape[1]):
@@ -83,12 +85,12 @@ def survival(s: Subject) -> None:
             value = s.ask("log_likelihood", times[:, i], nothing)
         except NoDensityError:
             return  # an empirical distribution: draws are all that it has
-        assert value.shape == (s.n,), f"log_likelihood has shape {value.shape}, not {(s.n,)}."
+        assert value.shape == (s.n,), f"log_likelihood has shape {value.shape}, expected {(s.n,)}."
         later = np.all(s.draws > times[:, None, i], axis=2, keepdims=True)
         s.expect_mean(later.astype(float), np.exp(value)[:, None], "survival of all coordinates")
 
 
-def likelihood(s: Subject) -> None:
+def likelihood(s: Examined) -> None:
     """With events, the likelihood is the slope of survival in their coordinates."""
     if s.eps > 1e-10:
         return  # differences need double precision
@@ -97,7 +99,7 @@ def likelihood(s: Subject) -> None:
             s.ask("log_likelihood", _times(s)[:, 0], np.ones((s.n, s.distribution.k), dtype=bool))
         except NoDensityError:
             return
-        raise AssertionError("has_density is False, but log_likelihood answers for events.")
+        raise AssertionError("has_density is False, but log_likelihood of events raises no NoDensityError.")
     k = s.distribution.k
     for events in [*combinations(range(k), 1), *combinations(range(k), 2)]:
         event = np.zeros((s.n, k), dtype=bool)
@@ -108,7 +110,7 @@ def likelihood(s: Subject) -> None:
             close(value, _slope(s, t, events), 1e-3, f"log_likelihood with events in {events}", scale=1e-6)
 
 
-def _slope(s: Subject, t: np.ndarray, events: tuple[int, ...]) -> np.ndarray:
+def _slope(s: Examined, t: np.ndarray, events: tuple[int, ...]) -> np.ndarray:
     """Mixed central difference of the survival function in the coordinates ``events``."""
     nothing = np.zeros_like(t, dtype=bool)
     total = np.zeros(s.n)
@@ -121,16 +123,16 @@ def _slope(s: Subject, t: np.ndarray, events: tuple[int, ...]) -> np.ndarray:
     return total / np.prod([2e-4 * t[:, j] for j in events], axis=0)
 
 
-def censoring(s: Subject) -> None:
+def censoring(s: Examined) -> None:
     """censor_at(tau), tau a number, (n,) or (n, k), is the distribution of min(T_j, tau_j)."""
     tau = _times(s)[:, 2]
     for limit in (float(tau.max()), tau[:, 0], tau):
-        cut = s.distribution.censor_at(s.own(limit) if isinstance(limit, np.ndarray) else limit)
+        cut = s.distribution.censor_at(s.native(limit) if isinstance(limit, np.ndarray) else limit)
         limits = np.broadcast_to(limit[:, None] if np.ndim(limit) == 1 else limit, tau.shape)  # type: ignore[index]
         for j in range(s.distribution.k):
             end = limits[:, j]
             support = s.ask("isf", 0.0, distribution=cut.marginal(j))
-            assert (support <= end * (1 + 8 * s.eps)).all(), "A censored coordinate goes on beyond tau."
+            assert (support <= end * (1 + 8 * s.eps)).all(), "A censored coordinate exceeds tau."
             before = s.ask("sf", end / 2, distribution=s.distribution.marginal(j))
             close(
                 s.ask("sf", end / 2, distribution=cut.marginal(j)),
@@ -143,8 +145,8 @@ def censoring(s: Subject) -> None:
         assert (draws <= limits[:, None, :] * (1 + 4 * s.eps)).all(), "A draw of censor_at(tau) exceeds tau."
 
 
-def refusals(s: Subject) -> None:
-    """NaN, negative times, a wrong number of columns, coordinates out of range and no draws are refused."""
+def bad_input(s: Examined) -> None:
+    """NaN, negative times, wrong shapes, coordinates out of range and no draws raise InvalidInputError."""
     k = s.distribution.k
     event = np.zeros((s.n, k), dtype=bool)
     bad: dict[str, Any] = {
@@ -162,7 +164,7 @@ def refusals(s: Subject) -> None:
             call()
         except (InvalidInputError, NoDensityError):
             continue
-        raise AssertionError(f"{what} is not refused by an InvalidInputError.")
+        raise AssertionError(f"{what} raises no InvalidInputError.")
 
 
-RULES: tuple[Rule, ...] = (coordinates, first_event, survival, likelihood, censoring, refusals)
+RULES: tuple[Rule, ...] = (coordinates, first_event, survival, likelihood, censoring, bad_input)

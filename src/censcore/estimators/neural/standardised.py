@@ -1,4 +1,4 @@
-"""Covariates in the units of a network, taken row by row from where they lie: memory, or a mapped file."""
+"""Standardised covariates for a network, read when needed from memory or from a mapped file."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["Data", "Standardised", "blocks", "moments", "rows_of"]
 
 _VALUES_AT_ONCE = 2**18
 
-#: What is trained on, entry by entry, with the rows first.
+#: Training data: arrays with the subjects as first axis.
 Data = Mapping[str, "Tensor | Standardised"]
 
 
 class Standardised:
-    r""":math:`(x-\mathrm{center})/\mathrm{spread}` for the rows that are asked for, when they are.
+    r"""Covariates :math:`(x-\mathrm{center})/\mathrm{spread}`, computed for the subjects that are asked for.
 
     Nothing of the size of X is copied, so a memory-mapped X stays on disk while a network is trained on it.
 
     Parameters
     ----------
     X : array of float32, (n, d)
-        Covariates; without columns a single zero stands for them.
+        Covariates; without columns a single zero replaces them.
     center, spread : arrays of float32, (d,)
-        Their units.
+        Means and standard deviations.
     rows : array of int or slice
-        Only these rows of X, in this order.
+        Only these subjects, in this order.
 
     Examples
     --------
@@ -55,12 +55,12 @@ class Standardised:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows, and columns as a network sees them."""
+        """Number of subjects, and of columns as a network sees them."""
         return len(self), max(1, self._X.shape[1])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows as a network sees them."""
+        """Bytes of the data as a network sees them."""
         return 4 * self.shape[0] * self.shape[1]
 
     def __getitem__(self, index: np.ndarray | Tensor | slice) -> Tensor:
@@ -72,12 +72,12 @@ class Standardised:
         return torch.from_numpy(((taken - self._center) / self._spread).astype(np.float32, copy=False))
 
     def take(self, rows: np.ndarray | slice) -> Standardised:
-        """Some of the rows."""
+        """The covariates of some subjects."""
         chosen = rows if self._rows is None else self._rows[rows]
         return Standardised(self._X, self._center, self._spread, chosen)
 
     def to(self, device: torch.device) -> Tensor:
-        """All rows on a device, passing through memory a block at a time."""
+        """All subjects on a device, copied a block at a time."""
         whole = torch.empty(self.shape, device=device)
         for rows in blocks(*self.shape):
             whole[rows] = self[rows].to(device)
@@ -85,7 +85,7 @@ class Standardised:
 
 
 def moments(X: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of the columns over all rows or some, (d,) each, in two passes.
+    """Compute means and standard deviations of the columns over all subjects or some, (d,) each.
 
     >>> [m.tolist() for m in moments(np.array([[1.0], [3.0], [9.0]]), np.array([0, 1]))]
     [[2.0], [1.0]]
@@ -103,12 +103,16 @@ def moments(X: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.n
 
 
 def _narrowed(X: np.ndarray, rows: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray | None]:
-    """A slice is taken at once, since that copies nothing; other rows wait until they are asked for."""
+    """A slice is taken at once, since that copies nothing; other subjects are taken when needed."""
     return (X[rows], None) if isinstance(rows, slice) else (X, rows)
 
 
 def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
-    """Some rows of every entry."""
+    """Some subjects of every entry.
+
+    >>> rows_of({"y": torch.tensor([1.0, 2.0, 3.0])}, np.array([2, 0]))
+    {'y': tensor([3., 1.])}
+    """
     return {
         name: value.take(rows) if isinstance(value, Standardised) else value[rows]
         for name, value in data.items()
@@ -116,7 +120,11 @@ def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
 
 
 def blocks(n: int, width: int = 1) -> Iterator[slice]:
-    """Consecutive rows of ``width`` values, so many as memory should hold at a time."""
+    """Consecutive subjects of ``width`` values each, in blocks that fit into memory.
+
+    >>> list(blocks(5, 2**17))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
     step = max(1, _VALUES_AT_ONCE // max(1, width))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))

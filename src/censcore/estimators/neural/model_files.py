@@ -26,11 +26,19 @@ def write_model_file(
     path : path
         Where to write; an existing file is replaced only by a complete new one.
     kind : str
-        What the file holds; :func:`read_model_file` refuses another kind.
+        What the file holds; :func:`read_model_file` checks it.
     tensors : dict of torch tensors
         Weights and other arrays.
     settings : dict
         JSON values: numbers, strings, lists, dicts, None.
+
+    Examples
+    --------
+    >>> import tempfile, torch
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model_file(f"{folder}/a", "example", {"w": torch.ones(2)}, {"seed": 1})
+    ...     read_model_file(f"{folder}/a", "example")
+    ({'w': tensor([1., 1.])}, {'seed': 1})
     """
     save = _safetensors("save")
     header = {"format": FORMAT, "version": str(VERSION), "kind": kind, "settings": json.dumps(settings)}
@@ -41,7 +49,19 @@ def write_model_file(
 
 
 def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tensors and settings of a file that :func:`write_model_file` wrote.
+    """Read a file that :func:`write_model_file` wrote.
+
+    Parameters
+    ----------
+    path : path
+        Where to read.
+    kind : str
+        What the file should hold.
+
+    Returns
+    -------
+    tensors, settings : dict
+        As they were given to :func:`write_model_file`.
 
     Raises
     ------
@@ -58,10 +78,10 @@ def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, 
         raise ModelFileError(f"{path} is a safetensors file, but not a model of censcore.")
     if int(header["version"]) > VERSION:
         raise ModelFileError(
-            f"{path} has format version {header['version']}; this censcore reads {VERSION}. Update it."
+            f"{path}: got format version {header['version']}, expected {VERSION} or less. Update censcore."
         )
     if header["kind"] != kind:
-        raise ModelFileError(f"{path} holds a {header['kind']}; a {kind} was expected.")
+        raise ModelFileError(f"{path}: got a {header['kind']}, expected a {kind}.")
     try:
         return _safetensors("load")(data), json.loads(header["settings"])
     except Exception as error:

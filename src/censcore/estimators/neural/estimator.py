@@ -1,4 +1,4 @@
-"""What all neural estimators share: covariates in, a validation split, the training loop, model files."""
+"""The base class of neural estimators: covariates, the validation split, training, model files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 from censcore._arrays import to_numpy
-from censcore.estimators._base import NotFitted, SurvivalEstimator
-from censcore.estimators._standardised import Data, Standardised, moments
-from censcore.estimators.history import History
-from censcore.estimators.model_files import read_model_file, write_model_file
-from censcore.estimators.recipe import Recipe
-from censcore.estimators.training import Callback, Task, rank_and_scenario, same_everywhere, train
+from censcore.estimators.base import NotFitted, SurvivalEstimator
+from censcore.estimators.neural.history import History
+from censcore.estimators.neural.model_files import read_model_file, write_model_file
+from censcore.estimators.neural.recipe import Recipe
+from censcore.estimators.neural.standardised import Data, Standardised, moments
+from censcore.estimators.neural.training import Callback, Task, rank_and_processes, same_everywhere, train
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_outcome
 
@@ -26,14 +26,31 @@ __all__ = ["NeuralEstimator", "pick_device"]
 
 
 def pick_device(device: str) -> torch.device:
-    """``"auto"`` is the GPU where there is one; of several processes each takes its own."""
+    """Choose a device.
+
+    Parameters
+    ----------
+    device : str
+        ``"auto"`` is the GPU where there is one; of several processes each takes a different one. Otherwise
+        a device of torch.
+
+    Returns
+    -------
+    torch.device
+        The device; an error is raised if it does not exist.
+
+    Examples
+    --------
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
     if device != "auto":
         return _named_device(device)
     if not torch.cuda.is_available():
         return torch.device("cpu")
-    rank, scenario = rank_and_scenario()
-    own = int(os.environ.get("LOCAL_RANK", rank))
-    return torch.device("cuda", own) if scenario > 1 else torch.device("cuda")
+    rank, processes = rank_and_processes()
+    number = int(os.environ.get("LOCAL_RANK", rank))
+    return torch.device("cuda", number) if processes > 1 else torch.device("cuda")
 
 
 def _named_device(device: str) -> torch.device:
@@ -52,12 +69,17 @@ def _named_device(device: str) -> torch.device:
 
 
 class NeuralEstimator(SurvivalEstimator):
-    """Base of estimators that are networks; a subclass says what is trained and what the network means.
+    """Base class of estimators that are networks; a subclass defines the network and its loss.
 
     Parameters with the same names mean the same in every subclass: ``epochs``, ``batch_size``,
     ``learning_rate``, ``weight_decay``, ``schedule``, ``warmup``, ``clip``, ``averaging``, ``patience``,
     ``validate_every``, ``tolerance``, ``validation_fraction``, ``random_state``, ``device``, ``progress``,
     ``checkpoint``.
+
+    See Also
+    --------
+    censcore.CensoredEngression : Trained by the censored energy score.
+    LikelihoodEstimator : Base class of estimators that are trained by the censored log score.
     """
 
     _kind: ClassVar[str]
@@ -93,13 +115,11 @@ class NeuralEstimator(SurvivalEstimator):
             if reset:
                 self.n_features_in_ = 0
             elif self.n_features_in_ != 0:
-                raise InvalidInputError(
-                    f"The model was fitted with {self.n_features_in_} covariates; got none."
-                )
+                raise InvalidInputError(f"X: got no covariates, expected {self.n_features_in_}, as in fit.")
             return X.astype(np.float32)
         X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
         if n is not None and len(X) != n:
-            raise InvalidInputError(f"X has {len(X)} rows and y has {n}; they must agree.")
+            raise InvalidInputError(f"X: got {len(X)} rows, expected {n}, one per subject of y.")
         return np.asarray(X)
 
     def _fit_scaling(self, X: np.ndarray, rows: np.ndarray | slice) -> None:
@@ -108,26 +128,26 @@ class NeuralEstimator(SurvivalEstimator):
 
     @property
     def _n_inputs(self) -> int:
-        """Columns that a network sees: a column of zeros stands for no covariates."""
+        """Inputs of the network: a column of zeros where there are no covariates."""
         return max(1, self.n_features_in_)
 
     def _standardised(self, X: np.ndarray) -> Standardised:
         return Standardised(X, self._center, self._spread)
 
     def _check_outcome(self, y: Any) -> RightCensored:
-        """The outcome, and whether it came as (n,) or (n, k)."""
+        """Check the outcome, and note whether it is (n,) or (n, k)."""
         outcome = as_outcome(y)
         self.k_ = outcome.k
         self._joint = outcome.time.ndim == 2
         seen = to_numpy(outcome.event).reshape(len(outcome), -1).any(axis=0)
         if not seen.any():
             raise InvalidInputError(
-                "No row has an event: from censored times alone nothing can be learned of event times."
+                "No subject has an event; event times cannot be learned from censored times alone."
             )
         if not seen.all():
             warnings.warn(
-                f"No row has an event in coordinates {np.flatnonzero(~seen).tolist()}: all that can be "
-                "learned of them is that they come after follow-up.",
+                f"No subject has an event in coordinates {np.flatnonzero(~seen).tolist()}: all that can be "
+                "learned of these times is that they exceed follow-up.",
                 stacklevel=3,
             )
         return outcome
@@ -136,26 +156,27 @@ class NeuralEstimator(SurvivalEstimator):
     def _check_eval_set(eval_set: Any, *parts: str) -> tuple[Any, ...]:
         """A tuple that begins with X and y."""
         if not isinstance(eval_set, tuple | list) or not 2 <= len(eval_set) <= len(parts):
-            came = (
-                f"{len(eval_set)} of them" if isinstance(eval_set, tuple | list) else type(eval_set).__name__
-            )
-            raise InvalidInputError(f"eval_set must be a tuple, ({', '.join(parts)}); got {came}.")
+            listed = isinstance(eval_set, tuple | list)
+            got = f"{len(eval_set)} entries" if listed else type(eval_set).__name__
+            raise InvalidInputError(f"eval_set must be a tuple, ({', '.join(parts)}); got {got}.")
         return tuple(eval_set)
 
     @staticmethod
     def _check_groups(groups: Any, n: int) -> np.ndarray | None:
-        """Groups as an array with one value per row."""
+        """Groups as an array with one value per subject."""
         if groups is None:
             return None
         groups = np.asarray(groups)
         if groups.shape != (n,):
-            raise InvalidInputError(f"groups must have one value per row ({n}); got {groups.shape}.")
+            raise InvalidInputError(
+                f"groups: got shape {groups.shape}, expected ({n},), one value per subject."
+            )
         return groups
 
     def _split(
         self, n: int, groups: np.ndarray | None, others_validate: bool
     ) -> tuple[np.ndarray | slice, np.ndarray | None]:
-        """Rows for training and, where no other rows do, for validation; a group stays on one side."""
+        """Subjects for training and, without an eval_set, for validation; a group stays on one side."""
         share = self.validation_fraction
         if not 0 <= share < 1:
             raise InvalidInputError(f"validation_fraction must lie in [0, 1); got {share}.")
@@ -187,7 +208,8 @@ class NeuralEstimator(SurvivalEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "history_")
 
-    def _check_fitted(self) -> None:
+    def check_fitted(self) -> None:
+        """Raise a NotFittedError unless ``fit`` was completed."""
         if not self.__sklearn_is_fitted__():
             raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 
@@ -253,8 +275,14 @@ class NeuralEstimator(SurvivalEstimator):
         """Take back what ``_fitted_settings`` gave."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a safetensors file with a JSON header; see :meth:`load`."""
-        self._check_fitted()
+        """Write the fitted model to a safetensors file with a JSON header; :meth:`load` reads it.
+
+        Parameters
+        ----------
+        path : path
+            Where to write; an existing file is replaced by a complete new one.
+        """
+        self.check_fitted()
         tensors = {
             f"{i}.{name}": value
             for i, net in enumerate(self._networks())
@@ -282,7 +310,20 @@ class NeuralEstimator(SurvivalEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], device: str = "auto") -> Self:
-        """Read a model that :meth:`save` wrote; a damaged or foreign file is refused."""
+        """Read a model that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            Where to read; a damaged or foreign file raises a ModelFileError.
+        device : str
+            Where the model computes.
+
+        Returns
+        -------
+        estimator
+            The fitted model.
+        """
         tensors, settings = read_model_file(path, cls._kind)
         model = cls(**(settings["parameters"] | {"device": device}))
         model.n_features_in_, model.k_, model._joint = (

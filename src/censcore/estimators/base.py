@@ -1,0 +1,157 @@
+"""The base class of estimators: ``fit(X, y)`` and ``predict_distribution(X)``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+
+from censcore._arrays import Array
+from censcore.distributions import Distribution
+from censcore.exceptions import InvalidInputError, NotFittedError
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+
+__all__ = ["NotFitted", "SurvivalEstimator", "one_event_time"]
+
+
+class NotFitted(NotFittedError, SklearnNotFittedError):
+    """The library's error for an estimator that is not fitted, and the one that scikit-learn looks for.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> cs.KaplanMeier().predict_distribution()
+    Traceback (most recent call last):
+    ...
+    censcore.estimators.base.NotFitted: This KaplanMeier is not fitted yet. Call fit(X, y) first.
+    """
+
+
+class SurvivalEstimator(BaseEstimator, ABC):
+    """Base class of estimators of the distribution of an event time given covariates.
+
+    A subclass writes :meth:`fit` and :meth:`predict_distribution`, and inherits the rest:
+
+    - ``__init__`` stores its arguments unchanged under their names, as scikit-learn asks, so that
+      ``get_params``, ``set_params`` and ``sklearn.base.clone`` work;
+    - ``fit`` takes ``X``, ``y`` and ``sample_weight`` in this order, stores what it learns under names that
+      end in an underscore, and returns ``self``; everything else it takes is keyword-only;
+    - ``predict_distribution`` returns one :class:`~censcore.Distribution` per subject of X, or one for all
+      subjects where the covariates play no part;
+    - ``represents_atoms = True`` where predictions are consistent for times with atoms;
+    - optionally ``influence(hazard_derivative, ...)``, as :meth:`KaplanMeier.influence` and
+      :meth:`CoxRegression.influence` have it: what each training subject contributes to functionals of the
+      fitted model.
+
+    The same estimator serves event times and, through :class:`~censcore.Censoring`, censoring times.
+    :func:`censcore.testing.check_estimator` checks the contract.
+
+    See Also
+    --------
+    censcore.Adapted : Estimators of other libraries.
+    censcore.estimators.covariates : Checks of covariates and weights for use in ``fit``.
+    censcore.testing.check_estimator : The contract of estimators.
+
+    Examples
+    --------
+    An exponential distribution, the same for all subjects, by events per time at risk:
+
+    >>> import numpy as np, censcore as cs
+    >>> from censcore.estimators.covariates import check_rows, check_weights
+    >>> class PooledExponential(cs.estimators.SurvivalEstimator):
+    ...     def fit(self, X, y, sample_weight=None):
+    ...         y = cs.estimators.one_event_time(y, "PooledExponential")
+    ...         check_rows(X, len(y))
+    ...         w = check_weights(sample_weight, len(y))
+    ...         self.rate_ = (w @ y.event) / (w @ y.time)
+    ...         return self
+    ...
+    ...     def predict_distribution(self, X=None):
+    ...         self.check_fitted()
+    ...         return cs.Exponential(np.array([self.rate_]))
+    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0, 4.0], event=[1, 0, 1, 0])
+    >>> PooledExponential().fit(None, y).predict_distribution().mean()
+    array([5.])
+    >>> C = cs.Censoring(PooledExponential()).fit(None, y).predict_distribution()
+    """
+
+    @property
+    def represents_atoms(self) -> bool:
+        """Whether predictions are consistent where the time has atoms, as Kaplan-Meier curves are.
+
+        Atoms are common in censoring times: an administrative end of follow-up, closing dates, a grid of
+        visits. False unless a class says otherwise, for instance by ``represents_atoms = True`` in its body.
+        Where it is False, :class:`~censcore.Censoring` treats a common end of follow-up itself and raises an
+        error for other atoms.
+        """
+        return False
+
+    @abstractmethod
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Fit the estimator.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : RightCensored, structured array or frame
+            The outcome.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
+
+    @abstractmethod
+    def predict_distribution(self, X: Array | None = None) -> Distribution:
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or one for all subjects where covariates play no part.
+        """
+
+    def check_fitted(self) -> None:
+        """Raise a NotFittedError unless ``fit`` was called; for use in ``predict_distribution``."""
+        if not any(name.endswith("_") and not name.startswith("_") for name in vars(self)):
+            raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
+
+
+def one_event_time(y: Any, estimator: str) -> RightCensored:
+    """Convert an outcome and check that it has one event time per subject.
+
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        The outcome.
+    estimator : str
+        Name of the estimator, for the message.
+
+    Returns
+    -------
+    RightCensored
+        The outcome, with times (n,).
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> cs.estimators.one_event_time(cs.RightCensored([1.0, 2.0], [1, 0]), "MyEstimator")
+    RightCensored(n=2, events=1 (50.0 %), time 1 to 2)
+    """
+    y = as_outcome(y)
+    if y.time.ndim > 1:
+        raise InvalidInputError(
+            f"{estimator} estimates the distribution of one event time per subject; got {y.k}. Fit it to "
+            "y.marginal(j) for each j, or to y.first()."
+        )
+    return y

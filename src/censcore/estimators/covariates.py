@@ -1,0 +1,242 @@
+"""Covariates and weights: checks, and the subjects and columns of X, whatever kind of table it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore._validation import check_positive
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = ["as_matrix", "check_rows", "check_weights", "column_of", "fit_weighted", "take_rows"]
+
+
+def check_rows(X: Any, n: int) -> None:
+    """Check that covariates have one row per subject of the outcome.
+
+    Parameters
+    ----------
+    X : array, frame or None
+        Covariates; None is never an error.
+    n : int
+        Subjects of the outcome.
+
+    Examples
+    --------
+    >>> check_rows([[0.1], [0.2]], 2)
+    """
+    if X is None:
+        return
+    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if rows != n:
+        raise InvalidInputError(f"X: got {rows} rows, expected {n}, one per subject of y.")
+
+
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """The covariates of some subjects, in the same kind of table.
+
+    Parameters
+    ----------
+    X : array, frame or None
+        Covariates.
+    rows : array of int
+        Which subjects.
+
+    Returns
+    -------
+    array, frame or None
+        The same kind of table as X; None for None.
+
+    Examples
+    --------
+    >>> take_rows([[0.1], [0.2], [0.3]], np.array([2, 0]))
+    array([[0.3],
+           [0.1]])
+    """
+    if X is None:
+        return None
+    if hasattr(X, "columns"):
+        import narwhals as nw
+
+        return nw.to_native(nw.from_native(X, eager_only=True)[rows])
+    return (X if hasattr(X, "shape") else np.asarray(X))[rows]
+
+
+def column_of(X: Any, column: str | int) -> np.ndarray:
+    """One column of X.
+
+    Parameters
+    ----------
+    X : array or frame
+        Covariates.
+    column : str or int
+        Its name, in a frame, or its number.
+
+    Returns
+    -------
+    array, (n,)
+        The column.
+
+    Examples
+    --------
+    >>> column_of(np.array([[0.1, 1.0], [0.2, 2.0]]), 1)
+    array([1., 2.])
+    """
+    if X is None:
+        raise InvalidInputError(f"X is needed for its column {column!r}; got None.")
+    if hasattr(X, "columns"):
+        import narwhals as nw
+
+        frame = nw.from_native(X, eager_only=True)
+        name = frame.columns[column] if isinstance(column, int) else column
+        if name not in frame.columns:
+            raise InvalidInputError(
+                f"X has no column {column!r}; got the columns {list(frame.columns)[:20]}."
+            )
+        return frame[name].to_numpy()
+    if isinstance(column, str):
+        raise InvalidTypeError(
+            f"Column {column!r}: got X as {type(X).__name__}, expected a data frame. Pass one, or the "
+            "number of the column."
+        )
+    array = to_numpy(X)
+    if array.ndim != 2 or not -array.shape[1] <= column < array.shape[1]:
+        raise InvalidInputError(f"X of shape {array.shape} has no column number {column}.")
+    return array[:, column]
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Check the weights of n subjects.
+
+    Parameters
+    ----------
+    sample_weight : array, (n,), or None
+        Non-negative numbers, not all zero.
+    n : int
+        Number of subjects.
+
+    Returns
+    -------
+    array, (n,)
+        The weights in double precision; ones for None.
+
+    Examples
+    --------
+    >>> check_weights(None, 2), check_weights([1, 3], 2)
+    (array([1., 1.]), array([1., 3.]))
+    """
+    if sample_weight is None:
+        return np.ones(n)
+    weights = to_numpy(sample_weight).astype(np.float64)
+    if weights.shape != (n,):
+        raise InvalidInputError(f"sample_weight must have shape ({n},); got {weights.shape}.")
+    check_positive(weights, "sample_weight", zero=True)
+    if not weights.sum() > 0:
+        raise InvalidInputError("sample_weight: got zero for every subject; at least one must be positive.")
+    return weights
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None) -> Any:
+    """Call ``estimator.fit``, with weights where there are any.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Anything with ``fit(X, y)``.
+    X : array, frame or None
+        Covariates.
+    y : RightCensored
+        The outcome.
+    sample_weight : array, (n,), or None
+        Weights; an error is raised if the estimator takes none.
+
+    Returns
+    -------
+    estimator
+        What ``fit`` returned.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.0, 2.0], [1, 1])
+    >>> fit_weighted(cs.KaplanMeier(), None, y, np.array([1.0, 3.0])).predict_distribution().sf(1.0)
+    array([0.75])
+    """
+    if sample_weight is None:
+        return estimator.fit(X, y)
+    if not _takes_weights(estimator):
+        raise InvalidInputError(
+            f"{type(estimator).__name__}.fit takes no sample_weight, so that it cannot be fitted to weighted "
+            "subjects. Use an estimator that does, such as KaplanMeier() or CoxRegression(), or repeat each "
+            "subject as often as it counts and pass groups=."
+        )
+    return estimator.fit(X, y, sample_weight=sample_weight)
+
+
+def _takes_weights(estimator: Any) -> bool:
+    from inspect import Parameter, signature
+
+    parameters = signature(estimator.fit).parameters
+    return "sample_weight" in parameters or any(
+        parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
+
+
+def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
+    """Covariates as a matrix of numbers.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its ``n_features_in_`` and ``feature_names_in_`` are set (``reset=True``) or checked.
+    X : array, frame or None
+        Covariates.
+    reset : bool
+        True in ``fit``, False in prediction.
+
+    Returns
+    -------
+    array, (n, p), or None
+        Double precision; None where there are no covariates.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> as_matrix(cs.CoxRegression(), [[1, 2], [3, 4]], reset=True)
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    from sklearn.utils.validation import validate_data
+
+    if X is None or (hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0):
+        if not reset and estimator.n_features_in_:
+            raise InvalidInputError(
+                f"This {type(estimator).__name__} was fitted with {estimator.n_features_in_} covariates; "
+                "got none."
+            )
+        if reset:
+            estimator.n_features_in_ = 0
+            vars(estimator).pop("feature_names_in_", None)
+        return None
+    if not reset and estimator.n_features_in_ == 0:
+        return None
+    _check_categories(X)
+    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X)  # sparse: scikit-learn raises
+    return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
+
+
+def _check_categories(X: Any) -> None:
+    if not hasattr(X, "columns"):
+        return
+    import narwhals as nw
+
+    schema = nw.from_native(X, eager_only=True).schema
+    bad = [name for name, kind in schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]
+    if bad:
+        kinds = ", ".join(f"{name!r} ({schema[name]})" for name in bad[:10])
+        raise InvalidTypeError(
+            f"X must hold numbers; got {kinds}. Encode categories first, for instance by "
+            "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline."
+        )

@@ -1,0 +1,19 @@
+"""What all networks share: training, batches, model files, and the base classes of neural estimators."""
+
+from censcore.estimators.neural.estimator import NeuralEstimator
+from censcore.estimators.neural.history import Epoch, History
+from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.estimators.neural.recipe import Recipe
+from censcore.estimators.neural.training import Callback, Task, train
+
+__all__ = [
+    "Callback",
+    "Epoch",
+    "History",
+    "LikelihoodEstimator",
+    "NeuralEstimator",
+    "ParameterNetwork",
+    "Recipe",
+    "Task",
+    "train",
+]

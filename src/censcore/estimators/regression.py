@@ -1,0 +1,309 @@
+"""What the regressions share: standardised covariates, and inference for coefficients."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, to_numpy
+from censcore.estimators.base import SurvivalEstimator, one_event_time
+from censcore.estimators.covariates import as_matrix, check_rows, check_weights
+from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.outcomes import OutcomeLike, RightCensored
+
+__all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns"]
+
+
+class CoefficientInference(SurvivalEstimator):
+    """Base class of regressions: standard errors, confidence intervals and a table of coefficients.
+
+    A subclass has a parameter ``alpha``, a ridge penalty. Its ``fit`` sets ``coef_`` and ``covariance_``. It
+    writes :meth:`coefficient_influence`, and extends :meth:`estimates` where ``covariance_`` is about more
+    than ``coef_``.
+
+    See Also
+    --------
+    censcore.CoxRegression, censcore.WeibullRegression : The regressions of this library.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 1))
+    >>> y = cs.RightCensored(rng.exponential(np.exp(-X[:, 0])), np.ones(200)).censor_at(2.0)
+    >>> model = cs.CoxRegression().fit(X, y)
+    >>> model.confidence_interval().round(2)
+    array([[0.74, 1.16]])
+    >>> model.robust_covariance(groups=np.arange(200) // 2).shape
+    (1, 1)
+    """
+
+    alpha: float
+    coef_: np.ndarray
+    covariance_: np.ndarray
+
+    def _check_inputs(
+        self, X: Array | None, y: OutcomeLike, sample_weight: Array | None
+    ) -> tuple[np.ndarray, RightCensored, np.ndarray]:
+        """Covariates (n, p) with p = 0 for None, the outcome and the weights, all checked."""
+        name = type(self).__name__
+        outcome = one_event_time(y, name)
+        check_rows(X, len(outcome))
+        if not self.alpha >= 0:
+            raise InvalidInputError(f"alpha must be non-negative; got {self.alpha}.")
+        weight = check_weights(sample_weight, len(outcome))
+        matrix = as_matrix(self, X, reset=True)
+        return np.zeros((len(outcome), 0)) if matrix is None else matrix, outcome, weight
+
+    @abstractmethod
+    def coefficient_influence(self) -> np.ndarray:
+        """Each subject's influence on the estimates: w_i times their derivative by w_i, (n, estimates)."""
+
+    def estimates(self) -> tuple[list[str], np.ndarray]:
+        """Names and values of the estimates that ``covariance_`` is about."""
+        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(len(self.coef_))])
+        return [str(name) for name in names], self.coef_
+
+    def robust_covariance(self, groups: Any = None) -> np.ndarray:
+        r"""Compute the sandwich covariance of the estimates [1]_.
+
+        .. math:: \sum_g\Bigl(\sum_{i\in g}w_i\frac{\partial\hat\gamma}{\partial w_i}\Bigr)
+            \Bigl(\sum_{i\in g}w_i\frac{\partial\hat\gamma}{\partial w_i}\Bigr)^\top
+
+        Valid if the model is misspecified and if weights are no counts; with ``groups`` also if subjects of
+        one group depend on each other. It is too small where groups are few (below about 30).
+
+        Parameters
+        ----------
+        groups : array, (n,), optional
+            Cluster of each subject given to ``fit``; each subject is a cluster if omitted.
+
+        Returns
+        -------
+        array, (number of estimates, number of estimates)
+            The covariance; infinite where the data carry no information on the coefficients.
+
+        References
+        ----------
+        .. [1] D. Y. Lin and L. J. Wei (1989). The robust inference for the Cox proportional hazards model.
+           Journal of the American Statistical Association 84, 1074-1078.
+        """
+        self.check_fitted()
+        parts = self.coefficient_influence()
+        if not np.isfinite(parts).all():
+            return np.full((parts.shape[1], parts.shape[1]), np.inf)
+        if groups is not None:
+            groups = to_numpy(groups)
+            if groups.shape != (len(parts),):
+                raise InvalidInputError(
+                    f"groups: got shape {groups.shape}, expected ({len(parts)},), one per subject of fit."
+                )
+            _, number = np.unique(groups, return_inverse=True)
+            sums = np.zeros((number.max() + 1, parts.shape[1]))
+            np.add.at(sums, number, parts)
+            parts = sums
+        return parts.T @ parts
+
+    def confidence_interval(
+        self, level: float = 0.95, *, robust: bool = False, groups: Any = None
+    ) -> np.ndarray:
+        """Compute Wald confidence intervals of the estimates.
+
+        Parameters
+        ----------
+        level : float
+            Between 0 and 1.
+        robust : bool
+            Use :meth:`robust_covariance` instead of ``covariance_``.
+        groups : array, (n,), optional
+            Cluster of each subject; implies ``robust``.
+
+        Returns
+        -------
+        array, (number of estimates, 2)
+            Lower and upper ends.
+        """
+        table = self.summary(level, robust=robust, groups=groups)
+        return np.column_stack([table.lower, table.upper])
+
+    def summary(self, level: float = 0.95, *, robust: bool = False, groups: Any = None) -> CoefficientTable:
+        """Make a table of the estimates: value, exp(value), standard error, z, p and confidence interval.
+
+        Parameters
+        ----------
+        level : float
+            Confidence level, between 0 and 1.
+        robust : bool
+            Use :meth:`robust_covariance` instead of ``covariance_``.
+        groups : array, (n,), optional
+            Cluster of each subject; implies ``robust``.
+
+        Returns
+        -------
+        CoefficientTable
+            It prints as a table; ``to_frame()`` gives a pandas frame.
+        """
+        from scipy.stats import norm
+
+        self.check_fitted()
+        if not 0 < level < 1:
+            raise InvalidInputError(f"level: got {level}, expected a number between 0 and 1.")
+        robust = robust or groups is not None
+        covariance = self.robust_covariance(groups) if robust else self.covariance_
+        names, value = self.estimates()
+        error = np.sqrt(np.diag(covariance))
+        z = value / error
+        p = np.maximum(2 * norm.sf(np.abs(z)), np.finfo(float).tiny)  # positive, where it underflows
+        width = norm.ppf((1 + level) / 2) * error
+        kind = "model-based"
+        if robust:
+            kind = "robust" if groups is None else "robust, by groups"
+        return CoefficientTable(names, value, error, z, p, value - width, value + width, level, kind)
+
+
+@dataclass(frozen=True)
+class CoefficientTable:
+    """Estimates of a regression with their uncertainty; prints as a table.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the estimates.
+    coef, standard_error, z, p, lower, upper : array
+        Values, standard errors, z statistics, two-sided p values and ends of confidence intervals.
+    level : float
+        Confidence level.
+    kind : str
+        Which standard errors: model-based or robust.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> y = cs.RightCensored(np.arange(1.0, 9.0), np.ones(8))
+    >>> table = cs.WeibullRegression().fit(None, y).summary()
+    >>> table.names, table.coef.round(2)
+    (['intercept', 'log shape'], array([1.62, 0.72]))
+    """
+
+    names: list[str]
+    coef: np.ndarray
+    standard_error: np.ndarray
+    z: np.ndarray
+    p: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    level: float
+    kind: str
+
+    def to_frame(self) -> Any:
+        """The table as a pandas frame, one row per estimate."""
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            raise MissingDependencyError(
+                "to_frame() needs pandas: pip install 'censcore[cli]'. Its columns are attributes here."
+            ) from error
+
+        columns = {
+            "coef": self.coef,
+            "exp(coef)": np.exp(self.coef),
+            "se": self.standard_error,
+            "z": self.z,
+            "p": self.p,
+            "lower": self.lower,
+            "upper": self.upper,
+        }
+        return pd.DataFrame(columns, index=self.names)
+
+    def __str__(self) -> str:
+        width = max([len(name) for name in self.names], default=0)
+        titles = ("coef", "exp(coef)", "se", "z", "p", "lower", "upper")
+        lines = [" " * width + "".join(f"{title:>11}" for title in titles)]
+        numbers = (self.coef, np.exp(self.coef), self.standard_error, self.z, self.p, self.lower, self.upper)
+        for name, *values in zip(self.names, *numbers, strict=True):
+            words = [f"{value:.4g}" for value in values]
+            words[4] = _p_value(values[4])
+            lines.append(f"{name:{width}}" + "".join(f"{word:>11}" for word in words))
+        lines.append(f"{self.kind} standard errors, {100 * self.level:.4g} % confidence intervals")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _p_value(p: float) -> str:
+    if p < 1e-16:
+        return "<1e-16"
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
+
+
+# ---- covariates ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StandardisedColumns:
+    """Centred and scaled columns Z of X; a regression is fitted to Z and mapped back to X.
+
+    Attributes
+    ----------
+    Z : array, (n, p)
+        The standardised columns.
+    center, scale : array, (p,)
+        What was subtracted and divided by.
+    names : list of str
+        Names of the columns.
+
+    Examples
+    --------
+    >>> columns = StandardisedColumns.of(np.array([[1.0], [3.0]]), np.ones(2), None)
+    >>> columns.Z.ravel(), columns.center, columns.scale
+    (array([-1.,  1.]), array([2.]), array([1.]))
+    """
+
+    Z: np.ndarray
+    center: np.ndarray
+    scale: np.ndarray
+    names: list[str]
+
+    @classmethod
+    def of(cls, X: np.ndarray, weight: np.ndarray, estimator: Any) -> StandardisedColumns:
+        """Weighted means and standard deviations; constant columns are centred and not scaled."""
+        share = weight / weight.sum()
+        center = share @ X
+        spread = np.sqrt(share @ (X - center) ** 2)
+        constant = spread <= 1e-12 * np.maximum(np.abs(center), np.finfo(float).tiny)
+        scale = np.where(constant, 1.0, spread)
+        Z = np.where(constant, 0.0, (X - center) / scale)
+        names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(X.shape[1])])
+        return cls(Z, center, scale, [str(name) for name in names])
+
+    def check_collinear(self, weight: np.ndarray, estimator: str) -> None:
+        """Check that columns are linearly independent: otherwise coefficients are not determined."""
+        gram = (self.Z * (weight / weight.sum())[:, None]).T @ self.Z
+        values, vectors = np.linalg.eigh(gram)
+        if values[0] < 1e-10:
+            raise InvalidInputError(
+                f"The columns {self._largest(vectors[:, 0])} are constant or linear combinations of each "
+                "other, so their coefficients are not determined. Drop one of them, or add a penalty: "
+                f"{estimator}(alpha=...)."
+            )
+
+    def _largest(self, direction: np.ndarray) -> list[str]:
+        involved = np.abs(direction) > 0.05 * np.abs(direction).max()
+        return [name for name, there in zip(self.names, involved, strict=True) if there][:10]
+
+    def check_separation(self, information: np.ndarray, estimator: str) -> None:
+        """Check that the likelihood has a maximum: where it grows without bound, its curvature vanishes.
+
+        The last rows and columns of ``information`` belong to the columns of X; others may come before.
+        """
+        values, vectors = np.linalg.eigh(information)
+        if values[0] < 1e-6:
+            raise InvalidInputError(
+                f"The likelihood grows without bound in {self._largest(vectors[-len(self.names) :, 0])}. "
+                "This happens when a column separates subjects with an event from those without (a group "
+                "without events, or fewer events than columns). Drop it, merge its groups, or add a penalty: "
+                f"{estimator}(alpha=...)."
+            )
