@@ -11,7 +11,7 @@ from censcore._numerics import CHUNK_NUMBERS, integrate_panels
 from censcore.distributions._special import exp, relative_expm1
 
 if TYPE_CHECKING:
-    from censcore.distributions.base import Univariate
+    from censcore.distributions.univariate import Univariate
 
 __all__ = ["RunningSums", "integrated_survival", "merge_edges", "quantile_edges"]
 

@@ -19,8 +19,8 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._validation import check_positive
-from censcore.distributions.base import Univariate
 from censcore.distributions.joint import FromMarginals, in_one_library
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Copula"]

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from censcore._arrays import Array, as_float, as_rows, is_torch, to_numpy
-from censcore.distributions.base import Univariate
 from censcore.distributions.joint import in_one_library
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Grouped"]

@@ -21,7 +21,8 @@ from censcore._arrays import (
 )
 from censcore._validation import check_positive
 from censcore.distributions._panels import merge_edges
-from censcore.distributions.base import Distribution, Univariate
+from censcore.distributions.base import Distribution
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["First", "FromMarginals", "Joint", "in_one_library", "log_or_never", "logsumexp"]

@@ -18,8 +18,8 @@ from censcore._arrays import (
 )
 from censcore._validation import check_positive, name_rows
 from censcore.distributions._panels import merge_edges
-from censcore.distributions.base import Univariate
 from censcore.distributions.joint import in_one_library, logsumexp
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Mixture"]

@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import Array, common_rows, is_torch
 from censcore.distributions._panels import merge_edges
 from censcore.distributions._special import interior
-from censcore.distributions.base import Univariate
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["ScipyDistribution"]
