@@ -1,4 +1,4 @@
-"""The contract of distributions can fail: each of these is wrong in one respect and caught for it."""
+"""The contract of distributions can fail: each of these is wrong in one respect and is caught for it."""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -183,3 +186,41 @@ def test_draws_never_fall_on_an_end():
         draws = distribution._sample(2, rng)
         assert np.isfinite(draws).all()
         assert (draws > 0).all()
+
+
+# ---- what is settled once ------------------------------------------------------------------------
+
+
+def test_nothing_is_copied_where_nothing_changes():
+    distribution = Weibull(1.5, np.array([1.0, 2.0, 3.0]))
+    assert distribution.like(np.zeros(1)) is distribution
+    assert distribution.detach() is distribution
+    assert distribution.take(slice(0, 3)) is distribution
+    assert distribution.like(np.zeros(1, np.float32)) is not distribution
+    assert distribution.take(slice(0, 2)) is not distribution
+
+
+def test_plain_numbers_join_a_library_once():
+    distribution = Weibull(1.5, 2.0)
+    single = distribution.like(np.zeros(1, np.float32))
+    assert single is distribution.like(np.ones((3, 2), np.float32))
+    assert single.sf(1.0).dtype == np.float32
+    assert distribution.like(np.zeros(1)).sf(1.0).dtype == np.float64
+
+
+def test_the_library_is_asked_once_and_left_out_of_copies(monkeypatch):
+    distribution = Weibull(1.5, np.array([1.0, 2.0]))
+    expected = distribution.sf(1.0)
+    monkeypatch.setattr("censcore.distributions.base.namespace", None)  # asked before, not again
+    np.testing.assert_array_equal(distribution.sf(1.0), expected)
+    for copied in (pickle.loads(pickle.dumps(distribution)), copy.deepcopy(distribution)):
+        assert "_xp" not in vars(copied)
+
+
+def test_a_copy_in_another_library_has_the_namespace_of_that_library():
+    torch = pytest.importorskip("torch")
+    distribution = Weibull(1.5, np.array([1.0, 2.0]))
+    distribution.sf(1.0)
+    tensors = distribution.like(torch.ones(1, dtype=torch.float64))
+    assert isinstance(tensors.sf(1.0), torch.Tensor)
+    np.testing.assert_allclose(tensors.sf(1.0), distribution.sf(1.0), rtol=1e-14)

@@ -116,7 +116,7 @@ def test_samples(distribution):
         ([SHORT, LONG], [0, 2], "number the 2 distributions from 0; got 0 to 2"),
         ([SHORT], [-1, 0], "got -1 to 0"),
         ([SHORT], [], "n >= 1"),
-        ([Exponential([1.0, 2.0])], [0, 0, 0], "Group 0 has 3 rows, but its distribution has 2"),
+        ([Exponential([1.0, 2.0])], [0, 0, 0], "Group 0 has 3 subjects, but its distribution has 2"),
     ],
 )
 def test_bad_groups(distributions, group, message):

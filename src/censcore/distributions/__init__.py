@@ -4,7 +4,7 @@ A new distribution subclasses :class:`Univariate`, :class:`ByHazard`, :class:`Pa
 :class:`FromMarginals`; the docstring of :class:`Univariate` says which formulas it writes.
 """
 
-from censcore.distributions.base import Distribution, Univariate
+from censcore.distributions.base import Distribution
 from censcore.distributions.censored import Censored, CensoredJoint
 from censcore.distributions.copula import Copula
 from censcore.distributions.ensemble import Ensemble
@@ -28,6 +28,7 @@ from censcore.distributions.quantiles import Quantiles
 from censcore.distributions.scipy_distribution import ScipyDistribution
 from censcore.distributions.step import Step
 from censcore.distributions.uniform import Uniform
+from censcore.distributions.univariate import Univariate
 from censcore.distributions.weibull import Weibull
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, namespace, searchsorted, take_along
-from censcore.distributions.base import Univariate
 from censcore.distributions.joint import log_or_never
+from censcore.distributions.univariate import Univariate
 
 __all__ = ["Binned", "decay", "place", "tail_excess"]
 

@@ -21,7 +21,7 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._validation import check_not_nan, check_positive, check_probabilities, name_rows
-from censcore.distributions.base import Univariate
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Curve"]

@@ -12,7 +12,7 @@ from censcore._quadrature import integrate_panels
 from censcore.distributions._special import exp, relative_expm1
 
 if TYPE_CHECKING:
-    from censcore.distributions.base import Univariate
+    from censcore.distributions.univariate import Univariate
 
 __all__ = ["RunningSums", "integrated_survival", "merge_edges", "quantile_edges"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from censcore._arrays import Array, as_float, common_rows, is_neutral, one_namespace
 from censcore._validation import check_positive
 from censcore.distributions._panels import merge_edges
-from censcore.distributions.base import Univariate
 from censcore.distributions.joint import Joint
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
 
 __all__ = ["Censored", "CensoredJoint"]

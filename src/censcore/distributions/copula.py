@@ -19,8 +19,8 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._validation import check_positive
-from censcore.distributions.base import Univariate
 from censcore.distributions.joint import FromMarginals, in_one_library
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Copula"]
@@ -87,8 +87,8 @@ class Copula(FromMarginals):
         if family not in _FAMILIES:
             raise InvalidInputError(f"family must be one of {sorted(_FAMILIES)}; got {family!r}.")
         distributions = in_one_library(marginals, type(self).__name__)
-        if not is_neutral(theta) and all(distribution._is_neutral for distribution in distributions):
-            distributions = [distribution.like(as_float(theta, "theta")) for distribution in distributions]
+        if not is_neutral(theta) and all(F._is_neutral for F in distributions):
+            distributions = [F.like(as_float(theta, "theta")) for F in distributions]
         one_namespace(theta=theta, marginals=distributions[0]._reference)
         column = as_float(theta, "theta", like=distributions[0]._reference)
         if column.ndim > 1:
@@ -98,7 +98,7 @@ class Copula(FromMarginals):
         self.family = family
         self._marginals = distributions
         self._theta = self._marginals[0]._xp.astype(column.reshape(-1, 1), distributions[0]._reference.dtype)
-        self._neutral = is_neutral(theta) and all(distribution._is_neutral for distribution in distributions)
+        self._neutral = is_neutral(theta) and all(F._is_neutral for F in distributions)
         self._family.check(self._theta[:, 0], self.k)
         common_rows(
             theta=self._theta.shape[0],
@@ -132,7 +132,7 @@ class Copula(FromMarginals):
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
         xp = self._xp
-        H = -self._stack([distribution._logsf(t[..., j]) for j, distribution in enumerate(self._marginals)])
+        H = -self._stack([F._logsf(t[..., j]) for j, F in enumerate(self._marginals)])
         event = xp.broadcast_to(event, H.shape)
         finite = _bounded(H)
         log_hazard = self._log_density(t, event) + xp.where(event, finite, xp.zeros_like(H))
@@ -144,19 +144,17 @@ class Copula(FromMarginals):
         """Log densities of the coordinates with an event, zero in the others."""
         xp = self._xp
         columns = []
-        for j, distribution in enumerate(self._marginals):
+        for j, F in enumerate(self._marginals):
             seen = event[..., j]
             inner = xp.where(seen, t[..., j], xp.ones_like(t[..., j]))
             zero = xp.zeros_like(inner)
-            columns.append(xp.where(seen, distribution._logpdf(inner), zero) if bool(xp.any(seen)) else zero)
+            columns.append(xp.where(seen, F._logpdf(inner), zero) if bool(xp.any(seen)) else zero)
         return self._stack(columns)
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:
         H = self._family.draw_hazards(to_numpy(self._theta).astype(np.float64), (len(self), m, self.k), rng)
         survival = convert(np.exp(-H), self._reference)
-        return self._xp.stack(
-            [distribution._isf(survival[:, :, j]) for j, distribution in enumerate(self._marginals)], axis=2
-        )
+        return self._xp.stack([F._isf(survival[:, :, j]) for j, F in enumerate(self._marginals)], axis=2)
 
     def censor_at(self, tau: Array) -> Copula:
         """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""

@@ -20,8 +20,8 @@ from censcore._arrays import (
 )
 from censcore._numerics import run_threads
 from censcore._validation import check_positive, name_rows
-from censcore.distributions.base import Univariate
 from censcore.distributions.step import Step
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
 
 __all__ = ["Ensemble"]

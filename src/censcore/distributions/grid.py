@@ -21,9 +21,9 @@ from censcore._arrays import (
 )
 from censcore._validation import check_positive, check_probabilities, name_rows
 from censcore.distributions._binned import Binned, decay, place, tail_excess
-from censcore.distributions.base import Univariate
 from censcore.distributions.censored import CensoredJoint
 from censcore.distributions.joint import Joint, log_or_never, logsumexp
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["JointGrid"]

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from censcore._arrays import Array, as_float, as_rows, is_torch, to_numpy
-from censcore.distributions.base import Univariate
 from censcore.distributions.joint import in_one_library
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Grouped"]
@@ -68,11 +68,11 @@ class Grouped(Univariate):
     @property
     def has_density(self) -> bool:  # type: ignore[override]
         """Whether the distribution of every subject has one."""
-        return all(distribution.has_density for _, distribution in self._groups())
+        return all(F.has_density for _, F in self._groups())
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
-        degrees = [distribution._degree for _, distribution in self._groups()]
+        degrees = [F._degree for _, F in self._groups()]
         return None if None in degrees else max(degrees)  # type: ignore[type-var]
 
     def __len__(self) -> int:
@@ -99,13 +99,9 @@ class Grouped(Univariate):
 
     def _groups(self) -> list[tuple[np.ndarray, Univariate]]:
         """The subjects of each group that has any, and their distribution: one for all, or one each."""
-        present = [
-            (np.nonzero(self._group == i)[0], distribution) for i, distribution in enumerate(self._members)
-        ]
+        present = [(np.nonzero(self._group == i)[0], F) for i, F in enumerate(self._members)]
         return [
-            (rows, distribution if len(distribution) == 1 else distribution.take(self._position[rows]))
-            for rows, distribution in present
-            if rows.size
+            (rows, F if len(F) == 1 else F.take(self._position[rows])) for rows, F in present if rows.size
         ]
 
     def _by_group(self, formula: str, *arrays: Array) -> Array:
@@ -115,10 +111,8 @@ class Grouped(Univariate):
         groups = self._groups()
         if len(self) == 1:  # one subject's distribution serves all subjects, as it does everywhere
             return getattr(groups[0][1], formula)(*arrays)
-        for rows, distribution in groups:
-            part = getattr(distribution, formula)(
-                *(array if array.shape[0] == 1 else array[rows] for array in arrays)
-            )
+        for rows, F in groups:
+            part = getattr(F, formula)(*(x if x.shape[0] == 1 else x[rows] for x in arrays))
             parts.append(xp.broadcast_to(part, (len(rows), *part.shape[1:])))
         return self._in_row_order(parts)
 
@@ -165,18 +159,16 @@ class Grouped(Univariate):
     def _breaks(self) -> Array | None:
         """The break points of all groups, so that they need not be repeated for every subject."""
         xp = self._xp
-        parts = [
-            breaks for _, distribution in self._groups() if (breaks := distribution._breaks()) is not None
-        ]
+        parts = [breaks for _, F in self._groups() if (breaks := F._breaks()) is not None]
         if not parts:
             return None
         if all(part.shape[0] == 1 for part in parts):
             return xp.sort(xp.concat(parts, axis=1), axis=1)
-        return self._side_by_side([distribution._breaks() for _, distribution in self._groups()])
+        return self._side_by_side([F._breaks() for _, F in self._groups()])
 
     def _steps(self) -> tuple[Array, Array]:
         """Jumps per subject; shorter curves repeat their last one."""
-        steps = [distribution._steps() for _, distribution in self._groups()]
+        steps = [F._steps() for _, F in self._groups()]
         return self._side_by_side([times for times, _ in steps]), self._side_by_side([sf for _, sf in steps])
 
     def _side_by_side(self, parts: list[Array | None]) -> Array:
@@ -192,5 +184,5 @@ class Grouped(Univariate):
         return self._in_row_order(wide)
 
     def __repr__(self) -> str:
-        kinds = sorted({type(distribution).__name__ for distribution in self._members})
+        kinds = sorted({type(F).__name__ for F in self._members})
         return f"Grouped(shape=({len(self)},), {len(self._members)} distributions: {', '.join(kinds)})"

@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, detach, namespace, requires_grad
 from censcore._numerics import expm1, log1p, safe_log
-from censcore.distributions.base import Univariate
+from censcore.distributions.univariate import Univariate
 
 __all__ = ["ByHazard"]
 

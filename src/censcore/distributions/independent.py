@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from censcore._arrays import Array
-from censcore.distributions.base import Univariate
 from censcore.distributions.joint import FromMarginals, in_one_library
+from censcore.distributions.univariate import Univariate
 
 __all__ = ["Independent"]
 

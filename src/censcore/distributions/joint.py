@@ -21,7 +21,8 @@ from censcore._arrays import (
 )
 from censcore._validation import check_positive
 from censcore.distributions._panels import merge_edges
-from censcore.distributions.base import Distribution, Univariate
+from censcore.distributions.base import Distribution
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["First", "FromMarginals", "Joint", "in_one_library", "log_or_never", "logsumexp"]
@@ -218,7 +219,8 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
             )
         if distribution.k > 1:
             raise InvalidInputError(
-                f"{owner} takes distributions of one time; got one of {distribution.k}: pass a marginal."
+                f"{owner} takes distributions of one event time; got one of {distribution.k}. "
+                "Pass its marginal(j)."
             )
     bound = [F for F in distributions if not F._is_neutral]
     one_namespace(**{f"distribution {i}": F._reference for i, F in enumerate(bound)})

@@ -18,8 +18,8 @@ from censcore._arrays import (
 )
 from censcore._validation import check_positive, name_rows
 from censcore.distributions._panels import merge_edges
-from censcore.distributions.base import Univariate
 from censcore.distributions.joint import in_one_library, logsumexp
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Mixture"]
@@ -99,11 +99,11 @@ class Mixture(Univariate):
     @property
     def has_density(self) -> bool:  # type: ignore[override]
         """Whether every component has a density."""
-        return all(distribution.has_density for distribution in self._components)
+        return all(F.has_density for F in self._components)
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
-        degrees = [distribution._degree for distribution in self._components]
+        degrees = [F._degree for F in self._components]
         known = [degree for degree in degrees if degree is not None]
         return max(known) if len(known) == len(degrees) else None
 
@@ -111,8 +111,8 @@ class Mixture(Univariate):
         """Weighted sum over the components, where a weight of zero silences also an infinite value."""
         xp = self._xp
         total: Array = 0.0
-        for j, distribution in enumerate(self._components):
-            w, value = self._weights[:, j : j + 1], formula(distribution)
+        for j, F in enumerate(self._components):
+            w, value = self._weights[:, j : j + 1], formula(F)
             used = xp.where(w > 0, value, xp.zeros_like(value))
             total = total + w * used
         return total
@@ -128,24 +128,24 @@ class Mixture(Univariate):
         return logsumexp(xp.stack(xp.broadcast_arrays(*terms), axis=-1))
 
     def _sf(self, t: Array) -> Array:
-        return self._sum(lambda distribution: distribution._sf(t))
+        return self._sum(lambda F: F._sf(t))
 
     def _sf_left(self, t: Array) -> Array:
-        return self._sum(lambda distribution: distribution._sf_left(t))
+        return self._sum(lambda F: F._sf_left(t))
 
     def _cdf(self, t: Array) -> Array:
-        return self._sum(lambda distribution: distribution._cdf(t))
+        return self._sum(lambda F: F._cdf(t))
 
     def _logsf(self, t: Array) -> Array:
-        return self._log_sum({j: distribution._logsf(t) for j, distribution in enumerate(self._components)})
+        return self._log_sum({j: F._logsf(t) for j, F in enumerate(self._components)})
 
     def _logpdf(self, t: Array) -> Array:
         if not self.has_density:
             return super()._logpdf(t)
-        return self._log_sum({j: distribution._logpdf(t) for j, distribution in enumerate(self._components)})
+        return self._log_sum({j: F._logpdf(t) for j, F in enumerate(self._components)})
 
     def _log_slope(self, t: Array) -> Array | None:
-        slopes = {j: distribution._log_slope(t) for j, distribution in enumerate(self._components)}
+        slopes = {j: F._log_slope(t) for j, F in enumerate(self._components)}
         smooth = {j: slope for j, slope in slopes.items() if slope is not None}
         return self._log_sum(smooth) if smooth else None
 
@@ -163,35 +163,35 @@ class Mixture(Univariate):
     def _end(self) -> Array:
         """The latest of the components' ends."""
         xp = self._xp
-        ends = self._of_used(lambda distribution: distribution._end(), 0.0)
+        ends = self._of_used(lambda F: F._end(), 0.0)
         return xp.max(xp.stack(xp.broadcast_arrays(*ends), axis=-1), axis=-1)
 
     def _excludes(self, t: Array) -> Array:
         xp = self._xp
-        excluded = self._of_used(lambda distribution: distribution._excludes(t), True)
+        excluded = self._of_used(lambda F: F._excludes(t), True)
         return xp.all(xp.stack(xp.broadcast_arrays(*excluded), axis=-1), axis=-1)
 
     def _of_used(self, formula: Callable[[Univariate], Array], otherwise: float) -> list[Array]:
         """A formula of each component, ``otherwise`` where its weight is zero."""
         xp = self._xp
-        values = [formula(distribution) for distribution in self._components]
+        values = [formula(F) for F in self._components]
         return [
             xp.where(self._weights[:, j : j + 1] > 0, value, xp.full_like(value, otherwise))
             for j, value in enumerate(values)
         ]
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return self._sum(lambda distribution: distribution._integrated_sf(a, b))
+        return self._sum(lambda F: F._integrated_sf(a, b))
 
     def _mass_at_infinity(self) -> Array:
-        return self._sum(lambda distribution: distribution._mass_at_infinity()[:, None])[:, 0]
+        return self._sum(lambda F: F._mass_at_infinity()[:, None])[:, 0]
 
     def _breaks(self) -> Array | None:
-        breaks = [b for distribution in self._components if (b := distribution._breaks()) is not None]
+        breaks = [b for F in self._components if (b := F._breaks()) is not None]
         return merge_edges(*breaks) if breaks else None
 
     def _make_panel_edges(self) -> Array:
-        return merge_edges(*(distribution._panel_edges() for distribution in self._components))
+        return merge_edges(*(F._panel_edges() for F in self._components))
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:
         """Draw the component, then from it; the gradient is that of a quantile at the level drawn."""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from censcore._arrays import Array, common_rows
 from censcore._validation import check_finite, check_positive
-from censcore.distributions.base import Univariate
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Parametric"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, as_float
 from censcore._validation import check_positive
-from censcore.distributions.base import Univariate
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["PointMass"]

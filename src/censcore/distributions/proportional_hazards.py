@@ -10,7 +10,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, detach, is_neutral, requires_grad, searchsorted, take_along
 from censcore._numerics import chunked_rows, log1p, safe_log
 from censcore._validation import check_positive
-from censcore.distributions.base import Univariate
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["ProportionalHazards"]

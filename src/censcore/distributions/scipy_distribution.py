@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import Array, common_rows, is_torch
 from censcore.distributions._panels import merge_edges
 from censcore.distributions._special import interior
-from censcore.distributions.base import Univariate
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["ScipyDistribution"]
@@ -63,7 +63,7 @@ class ScipyDistribution(Univariate):
             )
         if (low < 0).any():
             raise InvalidInputError(
-                f"The support of {self._dist.name} must lie in [0, inf); it starts at {low.min():g}. "
+                f"The support of {self._dist.name} starts at {low.min():g}; expected one in [0, inf). "
                 "Truncate it (scipy.stats.truncate, truncnorm) or shift it with loc."
             )
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from censcore._arrays import Array, as_float, is_neutral
 from censcore._validation import check_positive
 from censcore.distributions._curve import Curve
-from censcore.distributions.base import Univariate
+from censcore.distributions.univariate import Univariate
 
 __all__ = ["Step"]
 
