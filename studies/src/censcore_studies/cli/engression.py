@@ -39,16 +39,18 @@ def real_data(
     _finish(out, [report_real_data(table)], stages, {"first": 0, "last": repetitions - 1}, settings)
 
 
-def recovery(rows: Annotated[int, typer.Option(min=100)] = 4000, out: Out = RECOVERY) -> None:
+def recovery(
+    subjects: Annotated[int, typer.Option(min=100, help="Training subjects.")] = 4000, out: Out = RECOVERY
+) -> None:
     """Margins, Kendall's tau and joint probabilities that censored engression learns, against the truth."""
     from censcore_studies.engression.recovery import draw_recovery, recover, report_recovery
 
     stages = _stages()
     with stages("training"):
-        found = recover(rows)
-    with stages("picture"):
+        found = recover(subjects)
+    with stages("figure"):
         draw_recovery(out / "recovery.png", found)
-    _finish(out, [report_recovery(found)], stages, {"all": 0}, {"rows": rows})
+    _finish(out, [report_recovery(found)], stages, {"all": 0}, {"subjects": subjects})
 
 
 def ablations(
@@ -59,7 +61,7 @@ def ablations(
     device: Device = "cpu",
     out: Out = ABLATIONS,
 ) -> None:
-    """What each choice of censored engression is worth; twenty variants, a minute or so per training set."""
+    """What each choice in censored engression contributes: twenty variants, about a minute per training set."""
     from censcore_studies.engression.ablations import VARIANTS, report_ablations, run_ablations
 
     stages = _stages()

@@ -17,17 +17,17 @@ __all__ = ["app"]
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="The studies of the paper. Finished cells are kept in OUT/cells: a run goes on where it stopped.",
+    help="The studies of the paper. Finished cells are kept in OUT/cells: a run continues where it stopped.",
 )
 
 FORECASTS = Path("results/forecast-evaluation")
 MULTIVARIATE = Path("results/multivariate")
 
-N = Annotated[int, typer.Option("--n", min=10, help="Rows of one draw.")]
+N = Annotated[int, typer.Option("--n", min=10, help="Subjects in one draw.")]
 Replications = Annotated[int, typer.Option(min=1, help="Draws.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Processes.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first draw; the others follow it.")]
-Out = Annotated[Path, typer.Option(help="Folder for cells, tables and pictures.")]
+Out = Annotated[Path, typer.Option(help="Folder for cells, tables and figures.")]
 
 
 @app.command("oracle-ranks")
@@ -41,7 +41,7 @@ def oracle_ranks(
     stages = _stages()
     with stages("cells"):
         table = study.oracle_ranks(replications, n, seed=seed, jobs=jobs, out=out)
-    with stages("picture"):
+    with stages("figure"):
         report = report_ranks(out, table, replications, n)
     _finish(out, [report], stages, _seeds(seed, replications), {"replications": replications, "n": n})
     typer.echo(f"{int(table['reproduced'].sum())} of {len(table)} cells reproduce the printed rank.")
@@ -51,7 +51,9 @@ def oracle_ranks(
 def raw_scores(
     replications: Replications = 20,
     n: N = 1000,
-    large: Annotated[int | None, typer.Option(help="Also give means at this many rows, say 100000.")] = None,
+    large: Annotated[
+        int | None, typer.Option(help="Also give means at this many subjects, say 100000.")
+    ] = None,
     jobs: Jobs = 1,
     out: Out = FORECASTS,
     seed: Seed = 0,
@@ -63,7 +65,7 @@ def raw_scores(
     stages = _stages()
     with stages("cells"):
         table = study.raw_scores(n, replications, large_n=large, seed=seed, jobs=jobs, out=out)
-    with stages("picture"):
+    with stages("figure"):
         report = report_raw(out, table, replications, n)
     settings = {"replications": replications, "n": n, "large": large}
     _finish(out, [report], stages, _seeds(seed, replications), settings)
@@ -80,7 +82,7 @@ def sensitivity(
     stages = _stages()
     with stages("cells"):
         table = study.sensitivity(n, replications, seed=seed, jobs=jobs, out=out)
-    with stages("picture"):
+    with stages("figure"):
         report = report_sensitivity(out, table, replications, n)
     _finish(out, [report], stages, _seeds(seed, replications), {"replications": replications, "n": n})
 
@@ -89,10 +91,10 @@ def sensitivity(
 def convergence(
     replications: Replications = 100,
     sizes: Annotated[
-        list[int] | None, typer.Option(help="Numbers of rows; 100 to 100,000 by default.")
+        list[int] | None, typer.Option(help="Numbers of subjects; 100 to 100,000 by default.")
     ] = None,
     severities: Annotated[
-        list[float] | None, typer.Option(help="What censoring times are divided by.")
+        list[float] | None, typer.Option(help="Divisors of the censoring times; larger is heavier censoring.")
     ] = None,
     jobs: Jobs = 1,
     out: Out = FORECASTS,
@@ -103,19 +105,24 @@ def convergence(
     from censcore_studies.forecast_evaluation.convergence import SEVERITIES, SIZES, report_convergence
 
     stages = _stages()
-    rows, heavier = sizes or SIZES, severities or SEVERITIES
+    counts, divisors = sizes or SIZES, severities or SEVERITIES
     with stages("cells"):
-        table = study.convergence(rows, heavier, replications, seed=seed, jobs=jobs, out=out)
-    with stages("pictures"):
+        table = study.convergence(counts, divisors, replications, seed=seed, jobs=jobs, out=out)
+    with stages("figures"):
         report = report_convergence(out, table)
-    settings = {"replications": replications, "sizes": list(rows), "severities": list(heavier)}
+    settings = {"replications": replications, "sizes": list(counts), "severities": list(divisors)}
     _finish(out, [report], stages, _seeds(seed, replications), settings)
 
 
 Repetitions = Annotated[int, typer.Option(min=1, help="Training sets.")]
 Device = Annotated[str, typer.Option(help="'cpu' or 'cuda', for engression and for scoring.")]
 Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler that gets the cells.")]
-Run = Annotated[bool, typer.Option("--run/--no-run", help="Or only make tables of the cells that are there.")]
+Run = Annotated[
+    bool,
+    typer.Option(
+        "--run/--no-run", help="Compute the cells, or only make the tables of those that are finished."
+    ),
+]
 
 
 @app.command("multivariate", cls=ManyValues)
@@ -126,7 +133,7 @@ def multivariate(
         list[str] | None,
         typer.Option(help="administrative, uniform, conditional (the default), componentwise."),
     ] = None,
-    methods: Annotated[list[str] | None, typer.Option(help="Rows of the tables; all by default.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="Methods of the tables; all by default.")] = None,
     repetitions: Repetitions = 5,
     jobs: Jobs = 1,
     dask: Dask = None,
@@ -162,7 +169,8 @@ def multivariate_extensions(
     extension: Annotated[
         list[str] | None,
         typer.Option(
-            help="training-size, severity, distribution, componentwise, clayton, clayton-k10; all by default."
+            help="training-size, severity, censoring-distribution, componentwise, clayton, clayton-k10; "
+            "all by default."
         ),
     ] = None,
     repetitions: Repetitions = 2,
@@ -192,22 +200,22 @@ def multivariate_extensions(
 
 @app.command("pictures")
 def pictures(
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("results/pictures"),
-    rows: Annotated[int, typer.Option(min=100, help="Training rows.")] = 4000,
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("results/pictures"),
+    subjects: Annotated[int, typer.Option(min=100, help="Training subjects.")] = 4000,
     seed: Seed = 0,
 ) -> None:
-    """The trap of regime D, and joint densities after naive and censored training."""
+    """The forecast that games plug-in weights, and joint densities after naive and censored training."""
     from censcore_studies.forecast_evaluation.trap import draw_trap
-    from censcore_studies.multivariate.joint_densities import draw_joint_densities, sample_joint_distributions
+    from censcore_studies.multivariate.joint_densities import draw_joint_densities, sample_joint_forecasts
 
     stages = _stages()
     with stages("trap"):
         draw_trap(out / "trap.png", seed=seed)
     with stages("training"):
-        distributions = sample_joint_distributions(rows, seed=seed)
+        samples = sample_joint_forecasts(subjects, seed=seed)
     with stages("densities"):
-        draw_joint_densities(out / "joint_densities.png", distributions)
-    typer.echo(f"time: {stages}\npictures: {out}")
+        draw_joint_densities(out / "joint_densities.png", samples)
+    typer.echo(f"time: {stages}\nfigures: {out}")
 
 
 def _on(device: str) -> dict[str, str]:
@@ -236,7 +244,7 @@ def _finish(
         report.write(out, record)
         _show(report)
     typer.echo(f"time: {stages}")
-    typer.echo(f"tables and pictures: {out}")
+    typer.echo(f"tables and figures: {out}")
 
 
 def _show(report: StudyTable) -> None:

@@ -1,4 +1,4 @@
-"""What each choice of censored engression is worth: the excess over the truth without it."""
+"""What each choice in censored engression contributes: the excess over the truth without it."""
 
 from __future__ import annotations
 
@@ -68,29 +68,29 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def excess_cell(settings: dict[str, Any]) -> dict[str, Any]:
-    """Fit one variant on the main design and give its excess over the truth, in percent.
+    """Fit one variant on the main design and give its excess over the truth, in per cent.
 
-    The mixture scenario with 4,000 training and 1,000 validation rows, C uniform on [0, 5]; the excess is a
-    paired difference of censored energy scores on ``n_test`` new rows.
+    The mixture scenario with 4,000 training and 1,000 validation subjects, C uniform on [0, 5]; the excess is a
+    paired difference of censored energy scores on ``n_test`` new subjects.
     """
     options = DEFAULTS | settings
     scenario = LogNormalScenario(options["k"], censoring="uniform")
     sets = [scenario.sample(options[f"n_{p}"], [options["repetition"], 5, i]) for i, p in enumerate(_PARTS)]
     train, valid, test = sets
-    C = scenario.censoring_distribution(test.X)  # one distribution for all rows
+    C = scenario.censoring_distribution(test.X)  # the same for all subjects
     model = CensoredEngression(
         random_state=options["repetition"], device=options["device"], **VARIANTS[options["variant"]]
     )
     model.fit(train.X, train.y, censoring=C, eval_set=(valid.X, valid.y, C))
     forecasts = {
-        "own": Ensemble(model.sample(test.X, options["members"]).astype(np.float64)),
+        "model": Ensemble(model.sample(test.X, options["members"]).astype(np.float64)),
         "truth": Ensemble(
             scenario.event_distribution(test.X).sample(options["members"], [options["repetition"], 9])
         ),
     }
     loss = {name: energy_score(test.y, F, C, fair=True) for name, F in forecasts.items()}
     return {
-        "excess": 100 * float(np.mean(loss["own"] - loss["truth"]) / loss["truth"].mean()),
+        "excess": 100 * float(np.mean(loss["model"] - loss["truth"]) / loss["truth"].mean()),
         "epochs": len(model.history_.epochs),
     }
 

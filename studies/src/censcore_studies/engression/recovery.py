@@ -1,4 +1,4 @@
-"""Does censored engression find the distribution behind the data? Margins, dependence and joint probabilities."""
+"""What censored engression recovers of the true distribution: margins, dependence, joint probabilities."""
 
 from __future__ import annotations
 
@@ -93,15 +93,15 @@ def recover(
     objectives: Sequence[str] = ("censored", "naive"),
     **settings: Any,
 ) -> Recovery:
-    """Train on censored rows of the unimodal scenario and sample at new covariates.
+    """Train on censored data of the unimodal scenario and sample at new covariates.
 
     Two log-normal times with correlation 0.45 given x, one C uniform on [0, 5] for both: the distribution is
-    identifiable on [0, 5] in both coordinates, and nothing beyond is ever seen.
+    identifiable on [0, 5] in both coordinates, and nothing beyond is observed.
 
     Parameters
     ----------
     n_train, n_test, members : int
-        Training rows, new rows and samples for each.
+        Training subjects, new subjects and samples for each.
     seed : int
         Of everything.
     objectives : sequence of str
@@ -187,6 +187,6 @@ def _draw_dependence(axes: Axes, found: Recovery) -> None:
 
 
 def _shade(axes: Axes) -> None:
-    """What nobody is followed to."""
+    """The times beyond follow-up."""
     axes.axvspan(SCENARIO.c_max, 8, color=FAINT, lw=0, zorder=0)
-    axes.annotate("never seen", (6.5, 0.45), xycoords=("data", "axes fraction"), ha="center", color=GREY)
+    axes.annotate("not observed", (6.5, 0.45), xycoords=("data", "axes fraction"), ha="center", color=GREY)

@@ -1,4 +1,4 @@
-"""The forecasts that compete: the truth, and ways of being wrong."""
+"""The candidate forecasts: the truth, and perturbations of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from censcore._arrays import to_numpy
 from censcore.distributions import PiecewiseLinear, Step, Univariate, Weibull
 from censcore.exceptions import InvalidInputError
 from censcore.simulation import TargetedScenario, WeibullScenario
@@ -71,9 +70,10 @@ class Candidate:
     binned: PiecewiseLinear
     stepped: Step
 
-    def take(self, rows: slice) -> Candidate:
-        """The forecasts of some rows."""
-        return Candidate(self.continuous.take(rows), self.binned.take(rows), self.stepped.take(rows))
+    def take(self, subjects: slice) -> Candidate:
+        """The forecasts of some subjects."""
+        parts = (self.continuous, self.binned, self.stepped)
+        return Candidate(*(part.take(subjects) for part in parts))
 
 
 def weibull_candidates(X: np.ndarray, grid: GridSettings) -> dict[str, Candidate]:
@@ -104,9 +104,9 @@ def perturbed(oracle: Weibull, grid: GridSettings) -> dict[str, Candidate]:
     }
 
 
-def bin_masses(distribution: Univariate, grid: GridSettings) -> np.ndarray:
+def bin_masses(F: Univariate, grid: GridSettings) -> np.ndarray:
     """p_i = F(zeta_i) - F(zeta_{i-1}), (n, B), with the mass beyond the grid put where the settings say."""
-    cdf = to_numpy(distribution.cdf(grid.edges[None, :]))
+    cdf = np.asarray(F.cdf(grid.edges[None, :]))
     p = np.diff(cdf, axis=1)
     if grid.overflow == "last":
         p[:, -1] += 1 - cdf[:, -1]
@@ -116,11 +116,11 @@ def bin_masses(distribution: Univariate, grid: GridSettings) -> np.ndarray:
     raise InvalidInputError(f"overflow must be 'last' or 'renormalise'; got {grid.overflow!r}.")
 
 
-def _candidate(p: np.ndarray, grid: GridSettings, distribution: Univariate | None = None) -> Candidate:
+def _candidate(p: np.ndarray, grid: GridSettings, F: Univariate | None = None) -> Candidate:
     cdf = np.minimum(np.cumsum(p, axis=1), 1.0)
     cdf[:, -1] = 1.0
     binned = PiecewiseLinear(grid.edges[1:], cdf=cdf)
-    return Candidate(binned if distribution is None else distribution, binned, Step(grid.edges[1:], cdf=cdf))
+    return Candidate(binned if F is None else F, binned, Step(grid.edges[1:], cdf=cdf))
 
 
 def _smoothed(p: np.ndarray, grid: GridSettings) -> np.ndarray:
@@ -152,7 +152,7 @@ def _tilted(p: np.ndarray, grid: GridSettings) -> np.ndarray:
 
 
 def exploit_candidates(process: TargetedScenario, grid: GridSettings) -> dict[str, Candidate]:
-    """The truth of the targeted scenario against forecasts with next to no mass in the interior bin."""
+    """The truth of the targeted scenario, and forecasts with almost no mass in the interior bin."""
     masses = {"F0": 0.5} | {f"F5({eps:g})": eps for eps in (1e-3, 5e-3, 1e-2, 5e-2)}
     return {name: _two_blocks(process, mass, grid) for name, mass in masses.items()}
 

@@ -1,4 +1,4 @@
-"""How surely each rule finds the truth: as data grow, as censoring gets heavier, in real scenarios."""
+"""How often each rule finds the truth: as data grow, as censoring gets heavier, in scenarios like real data."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ SEVERITIES = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 _FEWEST = 4
 
-_ROWS_AT_SEVERITY = 1000
+_N_AT_SEVERITY = 1000
 
 _LARGEST_DATA_SCENARIO = 10_000
 
 TITLES = {
-    "latent": "latent times, known to nobody",
+    "latent": "latent times (unknown in practice)",
     "plug-in": "weights from the forecast (plug-in)",
     "oracle weights": "weights from the truth",
     "ours": "forecast censored like the data",
@@ -66,11 +66,11 @@ def convergence(
     out: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """How often each rule puts the oracle first, by number of rows and by severity of censoring.
+    """How often each rule puts the oracle first, by number of subjects and by severity of censoring.
 
-    ``replications`` are those up to 1000 rows. Means of larger samples vary less and cost more, so their
-    number falls as 1/n, though never below four. Severity divides the censoring times and is varied at 1000
-    rows. Scenarios like real studies go up to 10,000 rows.
+    ``replications`` are those up to 1000 subjects. Means of larger samples vary less and cost more, so that
+    their number falls as 1/n, but never below four. Severity divides the censoring times and is varied at
+    1000 subjects. Scenarios like real studies go up to 10,000 subjects.
 
     Examples
     --------
@@ -88,8 +88,8 @@ def convergence(
     ]
     for severity in severities:
         if severity != 1.0:
-            r = _replications(2 * _ROWS_AT_SEVERITY, replications)
-            cells += [_severe(c, severity) for c in replicated_cells(regimes, _ROWS_AT_SEVERITY, r, seed)]
+            r = _replications(2 * _N_AT_SEVERITY, replications)
+            cells += [_severe(c, severity) for c in replicated_cells(regimes, _N_AT_SEVERITY, r, seed)]
     results = run_cells(score_cell, cells, out, jobs=jobs, progress=progress)
     frame = pd.DataFrame([row for result in results for row in _rows(result)])
     by = frame.groupby(["regime", "n", "severity", "rule"], sort=False)
@@ -122,7 +122,7 @@ def _rows(result: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def convergence_view(table: pd.DataFrame) -> pd.DataFrame:
-    """Share of replications with the oracle first, by number of rows; one line per regime and rule."""
+    """Share of replications with the oracle first, by number of subjects; one line per regime and rule."""
     sizes = table[table["severity"] == 1.0]
     wide = sizes.pivot_table(index=["regime", "rule"], columns="n", values="oracle first", sort=False)
     view = wide.map(lambda share: "" if isnan(share) else f"{100 * share:.0f} %").reset_index()
@@ -132,18 +132,18 @@ def convergence_view(table: pd.DataFrame) -> pd.DataFrame:
 
 @picture
 def draw_convergence(table: pd.DataFrame) -> Figure:
-    """Share of replications with the truth first against the number of rows, a panel per regime."""
-    figure = _panels(table[table["severity"] == 1.0], "n", "rows in the evaluation data")
+    """Share of replications with the truth first against the number of subjects, a panel per regime."""
+    figure = _panels(table[table["severity"] == 1.0], "n", "subjects in the evaluation data")
     figure.suptitle("More data help a proper rule, and only a proper rule", x=0.02, ha="left", fontsize=12)
     return figure
 
 
 @picture
 def draw_severity(table: pd.DataFrame) -> Figure:
-    """Share of replications with the truth first against what divides the censoring times, at 1000 rows."""
+    """Share of replications with the truth first against what divides the censoring times, at 1000 subjects."""
     label = "censoring times divided by; events"
     figure = _panels(table[table["n"] == 1000], "severity", label)
-    figure.suptitle("Heavier censoring to the right, 1000 rows", x=0.02, ha="left", fontsize=12)
+    figure.suptitle("Heavier censoring to the right, 1000 subjects", x=0.02, ha="left", fontsize=12)
     return figure
 
 
@@ -211,8 +211,8 @@ def report_convergence(out: Path, table: pd.DataFrame) -> StudyTable:
     if table["severity"].nunique() > 1:
         draw_severity(out / "severity.png", table)
     caption = (
-        "Share of draws in which a rule puts the true forecast first, by number of rows; "
-        f"{table['replications'].max()} draws of up to 1,000 rows, fewer of more rows, at least "
+        "Share of draws in which a rule puts the true forecast first, by number of subjects; "
+        f"{table['replications'].max()} draws of up to 1,000 subjects, fewer of more subjects, at least "
         f"{table['replications'].min()}."
     )
     return StudyTable("convergence", table, convergence_view(table), caption)

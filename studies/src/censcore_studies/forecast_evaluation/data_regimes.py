@@ -1,4 +1,4 @@
-"""Regimes that look like real studies: covariates, event rates and follow-up of three public data sets."""
+"""Regimes like real studies: covariates, event rates and follow-up of three public data sets."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ DATA_REGIMES: dict[str, tuple[str, Callable[..., tuple[pd.DataFrame, pd.Series, 
 
 @cache
 def data_scenario(name: str) -> DataScenario:
-    """A Weibull regression as the truth of T and a Cox regression as that of C, fitted to a public data set.
+    """A scenario like a public data set: T from a Weibull regression fitted to it, C from a Cox regression.
 
     Times are in units of the longest follow-up. Light, middling and heavy censoring: 28 % of the lung-cancer
     patients, 56 % of the breast-cancer and 84 % of the kidney-transplant patients have no event.

@@ -1,6 +1,6 @@
-"""The published tables, to be printed beside ours.
+"""The published tables, shown beside ours as "printed".
 
-Printed values come from one draw of 1000 rows with an unknown seed, so levels carry 3 to 4 % of noise; ranks
+Printed values come from one draw of 1000 subjects with an unknown seed, so levels carry 3 to 4 % of noise; ranks
 and ratios are what can be compared.
 """
 

@@ -39,9 +39,9 @@ def raw_scores(
 ) -> pd.DataFrame:
     """Mean scores of the oracle and of its best competitor beside the printed ones.
 
-    ``z`` is the difference from the printed oracle score in standard deviations of one draw of ``n`` rows,
+    ``z`` is the difference from the printed oracle score in standard deviations of one draw of ``n`` subjects,
     since the printed value is one such draw. With ``large_n`` the oracle's mean in samples of that size and
-    its standard error are given too: a better reference than any draw of 1000 rows.
+    its standard error are given too: a better reference than any draw of 1000 subjects.
 
     Examples
     --------
@@ -73,8 +73,8 @@ def _raw_row(
     drawn: list[dict[str, dict[str, float]]],
     reference: list[dict[str, dict[str, float]]],
 ) -> dict[str, Any]:
-    printed_oracle, printed_rival = PRINTED_RAW[rule][regime]
-    oracle, rival = np.array([(m[rule]["F0"], best_competitor(m[rule])) for m in drawn]).T
+    printed_oracle, printed_best = PRINTED_RAW[rule][regime]
+    oracle, best = np.array([(m[rule]["F0"], best_competitor(m[rule])) for m in drawn]).T
     sd = spread(oracle)
     row = {
         "rule": rule,
@@ -83,19 +83,19 @@ def _raw_row(
         "oracle sd": sd,
         "printed oracle": printed_oracle,
         "z": (printed_oracle - oracle.mean()) / sd if sd > 1e-9 else float("nan"),
-        "best competitor": rival.mean(),
-        "printed competitor": printed_rival,
-        "gap": (rival - oracle).mean(),
-        "gap sd": spread(rival - oracle),
-        "printed gap": printed_rival - printed_oracle,
+        "best competitor": best.mean(),
+        "printed competitor": printed_best,
+        "gap": (best - oracle).mean(),
+        "gap sd": spread(best - oracle),
+        "printed gap": printed_best - printed_oracle,
     }
     if reference:
-        far, far_rival = np.array([(m[rule]["F0"], best_competitor(m[rule])) for m in reference]).T
+        far, far_best = np.array([(m[rule]["F0"], best_competitor(m[rule])) for m in reference]).T
         row |= {
             "large-n oracle": far.mean(),
             "large-n oracle se": mean_loss(far).standard_error,
-            "large-n gap": (far_rival - far).mean(),
-            "large-n gap se": mean_loss(far_rival - far).standard_error,
+            "large-n gap": (far_best - far).mean(),
+            "large-n gap se": mean_loss(far_best - far).standard_error,
         }
     return {name: float(v) if isinstance(v, np.floating) else v for name, v in row.items()}
 
@@ -142,11 +142,11 @@ def draw_raw(table: pd.DataFrame) -> Figure:
 
 
 def report_raw(out: Path, table: pd.DataFrame, replications: int, n: int) -> StudyTable:
-    """Mean scores; draws ``raw_scores.png`` where several draws tell their spread."""
+    """Mean scores; draws ``raw_scores.png`` where there are several draws."""
     if replications > 1:
         draw_raw(out / "raw_scores.png", table)
     caption = (
-        f"Mean score of the true forecast over {replications} draws of {n} rows with the standard deviation "
-        "of one draw; z is the printed score minus ours in such standard deviations."
+        f"Mean score of the true forecast over {replications} draws of {n} subjects with the standard "
+        "deviation of one draw; z is the printed score minus ours in such standard deviations."
     )
     return StudyTable("raw_scores", table, raw_view(table), caption)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass, Univariate
 from censcore.outcomes import RightCensored
 from censcore.published import (
@@ -28,7 +27,7 @@ LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class Scenario:
-    """Data, the censoring distribution, the candidates, and what the rules need to know besides.
+    """Data, the censoring distribution, the candidates and the conventions that the rules need.
 
     Attributes
     ----------
@@ -40,7 +39,7 @@ class Scenario:
     latent_form : {"continuous", "stepped"}
         The form of the forecast that CRPS against the latent times uses.
     flat_quantile : {"lower", "upper"}
-        Which end of a flat part of the CDF is its quantile.
+        Which end of a flat part of the CDF is the quantile.
     z_inf : float, optional
         Stand-in for late events in the Portnoy pinball score: the largest observed time by default, which is
         what the published values point to.
@@ -75,12 +74,12 @@ _NEVER = PointMass(np.array([np.inf]))
 
 
 def _mean_over_thresholds(scenario: Scenario, losses: np.ndarray) -> np.ndarray:
-    return to_numpy(losses).sum(axis=1) / scenario.threshold_count
+    return np.asarray(losses).sum(axis=1) / scenario.threshold_count
 
 
 def _latent_crps(scenario: Scenario, f: Candidate) -> np.ndarray:
-    distribution: Univariate = f.stepped if scenario.latent_form == "stepped" else f.continuous
-    return crps(scenario.data.latent, distribution, _NEVER)
+    F: Univariate = f.stepped if scenario.latent_form == "stepped" else f.continuous
+    return crps(scenario.data.latent, F, _NEVER)
 
 
 def _plug_in(f: Candidate, scenario: Scenario) -> None:
@@ -92,7 +91,7 @@ def _oracle(f: Candidate, scenario: Scenario) -> Univariate:
 
 
 def _yanagisawa(weights: Callable[[Candidate, Scenario], Univariate | None]) -> dict[str, Rule]:
-    """The five rules under one choice of the distribution that completes censored rows."""
+    """The five rules under one choice of the distribution that weights censored subjects."""
 
     def on_grid(score: Callable[..., np.ndarray]) -> Rule:
         return lambda a, f: score(a.y, f.binned, grid=a.grid.edges, weights=weights(f, a))
@@ -120,7 +119,7 @@ def _named(prefix: str, rules: dict[str, Rule]) -> dict[str, Rule]:
 
 RULES: dict[str, Rule] = {
     "CRPS, latent": _latent_crps,
-    "Pinball, latent": lambda a, f: to_numpy(
+    "Pinball, latent": lambda a, f: np.asarray(
         pinball_score(a.data.latent, f.continuous, _NEVER, a.levels)
     ).mean(axis=1),
     "Brier, latent": lambda a, f: _mean_over_thresholds(
@@ -131,13 +130,13 @@ RULES: dict[str, Rule] = {
     **_named("Yanagisawa oracle", _yanagisawa(_oracle)),
     "Censored NLL": lambda a, f: log_score(a.y, f.continuous, a.C),
     "CRPS, ours": lambda a, f: crps(a.y, f.continuous, a.C),
-    "Pinball, ours": lambda a, f: to_numpy(pinball_score(a.y, f.continuous, a.C, a.levels)).mean(axis=1),
+    "Pinball, ours": lambda a, f: np.asarray(pinball_score(a.y, f.continuous, a.C, a.levels)).mean(axis=1),
     "Brier, ours": lambda a, f: _mean_over_thresholds(a, brier_score(a.y, f.continuous, a.C, a.thresholds)),
 }
 
 
 def family(rule: str) -> str:
-    """Which kind of rule a name stands for: latent, plug-in, oracle weights or ours."""
+    """The kind of a rule: latent, plug-in, oracle weights or ours."""
     for word, kind in (("latent", "latent"), ("plug-in", "plug-in"), ("oracle", "oracle weights")):
         if word in rule:
             return kind

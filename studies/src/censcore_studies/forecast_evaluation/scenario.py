@@ -1,11 +1,11 @@
-"""Regimes A to D: data, distributions and conventions put together from a seed."""
+"""Regimes A to D, and those like real studies: data, distributions and conventions from a seed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
+from censcore.estimators.by_name import censoring_estimator
 
 from censcore.distributions import Distribution, PointMass, Univariate, Weibull
 from censcore.exceptions import InvalidInputError
@@ -26,7 +26,7 @@ REGIMES = {"A": "administrative", "B": "uniform", "C": "conditional", "D": "targ
 
 @dataclass(frozen=True)
 class StudySettings:
-    """What the publication leaves open, with the values that its numbers point to.
+    """The choices that the publication leaves open, with the values that its numbers suggest.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ def build_scenario(
     regime : {"A", "B", "C", "D"} or a key of DATA_REGIMES
         Administrative, uniform, covariate-dependent or targeted censoring, or a scenario like a real study.
     n, seed : int
-        Rows and seed.
+        Number of subjects, and seed.
     settings : StudySettings, optional
         Conventions.
     estimator : str, optional
@@ -97,10 +97,10 @@ def _data_scenario(name: str, n: int, seed: int, settings: StudySettings) -> Sce
     data = process.sample(n, seed)
     grid = replace(settings.grid, z_max=process.end / settings.severity)
     thresholds = np.percentile(data.T, settings.percentiles)
-    distribution = process.event_distribution(data.X)
-    assert isinstance(distribution, Weibull)
+    F = process.event_distribution(data.X)
+    assert isinstance(F, Weibull)
     C = process.censoring_distribution(data.X)
-    return Scenario(data, data.y, C, perturbed(distribution, grid), grid, thresholds, len(thresholds))
+    return Scenario(data, data.y, C, perturbed(F, grid), grid, thresholds, len(thresholds))
 
 
 def _targeted_scenario(n: int, seed: int, settings: StudySettings) -> Scenario:
@@ -121,36 +121,37 @@ def _targeted_scenario(n: int, seed: int, settings: StudySettings) -> Scenario:
     )
 
 
+#: Name in this study: the library's name, and whether the estimator uses the covariates.
+_ESTIMATORS = {
+    "kaplan-meier": ("kaplan-meier", False),
+    "weibull": ("weibull", False),
+    "cox": ("cox", True),
+    "weibull-x": ("weibull", True),
+}
+
+
 def estimated_censoring(name: str, data: Sample, seed: int = 0) -> Univariate:
     """The censoring distribution estimated from the data themselves.
 
     Parameters
     ----------
     name : str
-        ``"kaplan-meier"`` and ``"weibull"`` pool all rows; ``"cox"`` and ``"weibull-x"`` use the covariates;
-        a suffix ``"-cv"`` fits each row's distribution on the other folds.
+        ``"kaplan-meier"`` and ``"weibull"`` pool all subjects; ``"cox"`` and ``"weibull-x"`` use the covariates;
+        a suffix ``"-cv"`` fits the distribution of each subject on the other folds.
     data : Sample
         Covariates and outcome.
     seed : int
         Seed of the folds.
     """
-    from censcore.estimators import Censoring, CoxRegression, KaplanMeier, WeibullRegression
-
-    estimators: dict[str, tuple[Any, bool]] = {
-        "kaplan-meier": (KaplanMeier(), False),
-        "weibull": (WeibullRegression(), False),
-        "cox": (CoxRegression(), True),
-        "weibull-x": (WeibullRegression(), True),
-    }
     base = name.removesuffix("-cv")
-    if base not in estimators:
+    if base not in _ESTIMATORS:
         raise InvalidInputError(
-            f"estimator must be one of {list(estimators)}, with or without '-cv'; got {name!r}."
+            f"estimator must be one of {list(_ESTIMATORS)}, with or without '-cv'; got {name!r}."
         )
-    model, conditional = estimators[base]
+    of_the_library, conditional = _ESTIMATORS[base]
     X = data.X if conditional else None
     if name.endswith("-cv"):
-        distribution = Censoring(model, cv=5, random_state=seed).fit_predict_distribution(X, data.y)
-    else:
-        distribution = Censoring(model).fit(X, data.y).predict_distribution(X)
-    return distribution.marginal(0)
+        model = censoring_estimator(of_the_library, cv=5, random_state=seed)
+        return model.fit_predict_distribution(X, data.y).marginal(0)
+    model = censoring_estimator(of_the_library)
+    return model.fit(X, data.y).predict_distribution(X).marginal(0)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
 from censcore.scores import mean_loss
 from censcore_studies.forecast_evaluation.rules import RULES
 from censcore_studies.forecast_evaluation.scenario import StudySettings, build_scenario
@@ -37,7 +36,7 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     means: dict[str, dict[str, float]] = {}
     errors: dict[str, dict[str, float]] = {}
     for rule in settings.get("rules") or list(RULES):
-        losses = {name: to_numpy(RULES[rule](scenario, f)) for name, f in scenario.candidates.items()}
+        losses = {name: np.asarray(RULES[rule](scenario, f)) for name, f in scenario.candidates.items()}
         means[rule] = {name: float(loss.mean()) for name, loss in losses.items()}
         errors[rule] = {name: float(mean_loss(loss).standard_error) for name, loss in losses.items()}
     return {"means": means, "errors": errors, "event_rate": float(scenario.y.event.mean())}

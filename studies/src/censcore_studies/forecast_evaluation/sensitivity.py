@@ -30,7 +30,7 @@ OURS = ("CRPS, ours", "Pinball, ours", "Brier, ours")
 
 ESTIMATORS = ("kaplan-meier", "weibull", "cox", "weibull-x", "kaplan-meier-cv", "cox-cv", "weibull-x-cv")
 
-DISTRIBUTIONS = {
+TITLES = {
     "true": "true",
     "kaplan-meier": "Kaplan-Meier",
     "weibull": "Weibull",
@@ -58,7 +58,7 @@ def sensitivity(
     Pooled estimates ignore the covariates, which is wrong in regime C; conditional and cross-fitted ones are
     not in the publication. Columns: ``oracle first``, the share of replications; mean scores of F0 to F4;
     ``bias %``, what the estimate adds to the score of F0; ``z``, the printed score of F0 minus ours in
-    standard deviations of one draw of ``n`` rows.
+    standard deviations of one draw of ``n`` subjects.
 
     Examples
     --------
@@ -67,14 +67,10 @@ def sensitivity(
     >>> table.groupby("censoring distribution", sort=False).size().to_dict()
     {'true': 6, 'cox': 6}
     """
-    distributions = (None, *estimators)
+    names = (None, *estimators)
     cells = [
-        replace(
-            cell,
-            name=f"{distribution or 'true'}-{cell.name}",
-            settings={**cell.settings, "estimator": distribution},
-        )
-        for distribution in distributions
+        replace(cell, name=f"{name or 'true'}-{cell.name}", settings={**cell.settings, "estimator": name})
+        for name in names
         for cell in replicated_cells(["B", "C"], n, replications, seed, rules=list(OURS))
     ]
     results = run_cells(score_cell, cells, out, jobs=jobs, progress=progress)
@@ -83,24 +79,24 @@ def sensitivity(
         means.setdefault((r["settings"]["regime"], r["settings"]["estimator"]), []).append(r["means"])
     return pd.DataFrame(
         [
-            _row(regime, distribution, rule, means[regime, distribution], means[regime, None])
+            _row(regime, name, rule, means[regime, name], means[regime, None])
             for regime in ("B", "C")
-            for distribution in distributions
+            for name in names
             for rule in OURS
         ]
     )
 
 
 def _row(
-    regime: str, distribution: str | None, rule: str, means: list[Any], under_truth: list[Any]
+    regime: str, estimator: str | None, rule: str, means: list[Any], under_truth: list[Any]
 ) -> dict[str, Any]:
     score = rule.split(",")[0]
-    printed = PRINTED_SENSITIVITY.get((regime, distribution or ""), {}).get(score, {})
+    printed = PRINTED_SENSITIVITY.get((regime, estimator or ""), {}).get(score, {})
     by_forecast = {f: np.array([m[rule][f] for m in means]) for f in FORECASTS}
     oracle, exact = by_forecast["F0"], np.array([m[rule]["F0"] for m in under_truth])
     row: dict[str, Any] = {
         "regime": regime,
-        "censoring distribution": distribution or "true",
+        "censoring distribution": estimator or "true",
         "score": score,
         "oracle first": float(np.mean([oracle_rank(m[rule]) == 1 for m in means])),
     }
@@ -117,9 +113,7 @@ def sensitivity_view(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "censoring distribution": DISTRIBUTIONS.get(
-                    line["censoring distribution"], line["censoring distribution"]
-                ),
+                "censoring distribution": TITLES[line["censoring distribution"]],
                 "regime": line["regime"],
                 "score": line["score"],
                 "oracle first": f"{100 * line['oracle first']:.0f} %",
@@ -140,8 +134,8 @@ def _number(value: float | None, form: str = ".4f") -> str:
 @picture
 def draw_sensitivity(table: pd.DataFrame) -> Figure:
     """How often the truth comes first under estimated censoring distributions, and the bias of its score."""
-    distributions = list(table["censoring distribution"].unique())
-    figure = new_figure(10.5, 0.38 * len(distributions) + 1.7)
+    names = list(table["censoring distribution"].unique())
+    figure = new_figure(10.5, 0.38 * len(names) + 1.7)
     panels = figure.subplots(1, 4, sharey=True)
     for panel, (column, regime) in zip(
         panels, [(c, r) for r in ("B", "C") for c in ("oracle first", "bias %")], strict=True
@@ -149,7 +143,7 @@ def draw_sensitivity(table: pd.DataFrame) -> Figure:
         part = table[table["regime"] == regime]
         for i, (score, mark) in enumerate((("CRPS", "P"), ("Pinball", "^"), ("Brier", "s"))):
             line = part[part["score"] == score]
-            y = [distributions.index(name) + 0.18 * (i - 1) for name in line["censoring distribution"]]
+            y = [names.index(name) + 0.18 * (i - 1) for name in line["censoring distribution"]]
             panel.scatter(line[column], y, marker=mark, s=26, color=TEAL, alpha=0.85, label=score)
         panel.set_title(f"{REGIME_TITLES[regime]}: {'truth first' if column != 'bias %' else 'bias, %'}")
         panel.grid(axis="x")
@@ -157,7 +151,7 @@ def draw_sensitivity(table: pd.DataFrame) -> Figure:
             panel.axvline(0, color=GREY, lw=1)
         else:
             panel.set_xlim(-0.02, 1.02)
-    panels[0].set_yticks(range(len(distributions)), [DISTRIBUTIONS.get(name, name) for name in distributions])
+    panels[0].set_yticks(range(len(names)), [TITLES[name] for name in names])
     panels[0].invert_yaxis()
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
@@ -167,7 +161,7 @@ def report_sensitivity(out: Path, table: pd.DataFrame, replications: int, n: int
     """Estimated censoring distributions; draws ``sensitivity.png``."""
     draw_sensitivity(out / "sensitivity.png", table)
     caption = (
-        f"Our scores under estimated censoring distributions, {replications} draws of {n} rows: how often "
+        f"Our scores under estimated censoring distributions, {replications} draws of {n} subjects: how often "
         "the truth comes first, its mean score, the printed one, z as for the raw scores, and what the "
         "estimate adds to it."
     )

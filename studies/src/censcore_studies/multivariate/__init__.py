@@ -1,4 +1,4 @@
-"""Learning the joint distribution of several censored event times: methods against each other and the truth."""
+"""Joint distributions of several event times, learned from censored data: ten methods and the truth."""
 
 from censcore_studies.multivariate.calibration import JOINT_EVENTS, joint_calibration
 from censcore_studies.multivariate.extensions import EXTENSIONS, extension_cells

@@ -1,4 +1,4 @@
-"""Calibration of joint probabilities: what a forecast says of several events together, against the truth."""
+"""Calibration of joint probabilities: forecasts of several events together, against the truth."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ JOINT_EVENTS: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 def joint_calibration(forecast: np.ndarray, truth: np.ndarray, happened: np.ndarray) -> dict[str, Any]:
-    """Predicted probabilities of joint events beside true ones and what happened.
+    """Predicted probabilities of joint events, beside the true ones and the outcomes.
 
     Parameters
     ----------
     forecast, truth : array, (n, m, k)
-        Samples of the forecast and of the true distribution for each row.
+        Samples of the forecast distribution and of the true one for each subject.
     happened : array, (n, k)
         The event times.
 
@@ -34,8 +34,8 @@ def joint_calibration(forecast: np.ndarray, truth: np.ndarray, happened: np.ndar
     -------
     dict
         Per event ``bias`` and ``rmse`` of the predicted against the true probability (the Monte Carlo noise
-        of both is taken out of the second), and a reliability curve: rows, mean predicted probability and
-        share of rows with the event in each tenth of the predicted probability.
+        of both is taken out of the second), and a reliability curve: number of subjects, mean predicted
+        probability and share of subjects with the event in each tenth of the predicted probability.
 
     Examples
     --------

@@ -28,7 +28,11 @@ _LEADING = ("Censored engression", "Naive observed engression", "MLP Clayton-Wei
 
 _CLAYTON = ("Independent Weibull", "Clayton-Weibull, margins first", "Clayton-Weibull")
 
-_DISTRIBUTIONS = {"true": "true distribution", "cox": "Cox, given x", "kaplan-meier": "Kaplan-Meier, pooled"}
+_TRAINED_UNDER = {
+    "true": "true distribution",
+    "cox": "Cox, given x",
+    "kaplan-meier": "Kaplan-Meier, pooled",
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Extension:
     Attributes
     ----------
     varies, values : str, tuple
-        The setting and what it takes.
+        The setting and the values it takes.
     label : str
         The setting in words.
     censoring : str
@@ -58,12 +62,14 @@ class Extension:
 
 
 EXTENSIONS = {
-    "training-size": Extension("n_train", (1000, 4000, 16_000, 64_000), "training rows", "uniform", _LEADING),
+    "training-size": Extension(
+        "n_train", (1000, 4000, 16_000, 64_000), "training subjects", "uniform", _LEADING
+    ),
     "severity": Extension(
         "severity", (0.5, 1.0, 2.0, 4.0), "what censoring times are divided by", "uniform", _LEADING
     ),
-    "distribution": Extension(
-        "distribution",
+    "censoring-distribution": Extension(
+        "censoring_distribution",
         ("true", "cox", "kaplan-meier"),
         "censoring distribution used in training",
         "conditional",
@@ -81,7 +87,8 @@ def extension_cells(name: str, repetitions: int = 2, **more: Any) -> list[Cell]:
     Examples
     --------
     >>> from censcore_studies.multivariate import extension_cells
-    >>> [cell.settings.get("distribution", "true") for cell in extension_cells("distribution", repetitions=1)]
+    >>> cells = extension_cells("censoring-distribution", repetitions=1)
+    >>> [cell.settings.get("censoring_distribution", "true") for cell in cells]
     ['true', 'cox', 'kaplan-meier']
     """
     if name not in EXTENSIONS:
@@ -95,20 +102,20 @@ def extension_cells(name: str, repetitions: int = 2, **more: Any) -> list[Cell]:
 
 
 def _vary(cell: Cell, settings: dict[str, Any]) -> Cell:
-    """Settings at their defaults are left out: such a cell is one of the tables'."""
+    """Settings at their defaults are left out: such a cell belongs to the tables of the paper."""
     varied = {name: value for name, value in settings.items() if value != DEFAULTS.get(name)}
     suffix = "".join(f"-{name}-{value}" for name, value in varied.items() if name != "device")
     return replace(cell, name=cell.name + suffix, settings=cell.settings | varied)
 
 
 def report_extension(out: Path, name: str) -> StudyTable:
-    """Excess over the truth against what one extension varies; draws ``extension_<name>.png``."""
+    """Excess over the truth against the setting that is varied; draws ``extension_<name>.png``."""
     extension = EXTENSIONS[name]
     table = summarise_extension(gathered(out), extension)
     draw_extension(out / f"extension_{name}.png", table, extension.varies, extension.label)
     caption = (
-        f"Excess of the censored energy score over the true distribution by {extension.label}; mixture scenario, "
-        f"k = {extension.k}, {extension.censoring} censoring."
+        f"Excess of the censored energy score over that of the true distribution, by {extension.label}; "
+        f"mixture scenario, k = {extension.k}, {extension.censoring} censoring."
     )
     return StudyTable(f"extension_{name}", table, extension_view(table, extension.varies), caption)
 
@@ -164,7 +171,7 @@ def draw_extension(summary: pd.DataFrame, setting: str, label: str) -> Figure:
         colours = [COLOURS[m] for m in summary["method"]]
         error = summary["censored excess se"].fillna(0.0)
         axes.barh(y, summary["censored excess %"], xerr=error, color=colours, ecolor=INK)
-        names = summary["method"] if setting == "method" else summary[setting].map(_DISTRIBUTIONS)
+        names = summary["method"] if setting == "method" else summary[setting].map(_TRAINED_UNDER)
         axes.set_yticks(y, names)
         axes.invert_yaxis()
         axes.set_xlabel("excess over the true distribution, %")

@@ -12,34 +12,41 @@ from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore_studies.kit.cells import finished_cells
 from censcore_studies.multivariate.methods import METHODS, OTHER_METHODS
-from censcore_studies.multivariate.study import CENSORINGS, DEFAULTS, SCENARIOS, STUDY, as_frame
+from censcore_studies.multivariate.study import (
+    CENSORINGS,
+    DEFAULTS,
+    EARLIER_NAMES,
+    SCENARIOS,
+    STUDY,
+    as_frame,
+)
 
 __all__ = ["BLOCK", "SETTINGS", "gathered", "read_cells", "usual", "where_the_time_went", "with_defaults"]
 
 BLOCK = ["scenario", "k", "censoring"]
 
-#: What extensions vary, and all other settings that change a result; the device is no such setting.
-VARIED = ["severity", "distribution", "n_train"]
+#: The settings that extensions vary.
+VARIED = ["severity", "censoring_distribution", "n_train"]
 
+#: All settings that distinguish cells; the device does not.
 SETTINGS = [*VARIED, *(name for name in DEFAULTS if name not in (*VARIED, "device"))]
 
 
 def read_cells(out: str | Path) -> pd.DataFrame:
     """All finished cells of a folder: those in ``out/cells`` and the rows of ``out/cells.csv``.
 
-    Rows of an earlier version of the study are left out; a table without the column ``study`` is of the first
-    version. Cells that differ in nothing but the machine they ran on are the same repetition: one of
-    ``out/cells`` goes before a row of the table.
+    Cells of another version of the study are left out; a table without the column ``study`` is of the first
+    version. Cells that differ only in the machine they ran on are the same repetition: the one in
+    ``out/cells`` is taken before that in the table.
     """
     out = Path(out)
     results = list(finished_cells(out, STUDY))
     frames = [as_frame(results)] if results else []
     table = out / "cells.csv"
     if table.exists():
-        rows = pd.read_csv(
-            table, dtype={"distribution": str}
-        )  # "true" is the name of a distribution, not a truth value
-        rows = rows.rename(columns={"scenario": "scenario"})  # as first written
+        # "true" names a censoring distribution here and is no truth value
+        rows = pd.read_csv(table, dtype=dict.fromkeys(("censoring_distribution", "law"), str))
+        rows = rows.rename(columns=EARLIER_NAMES)
         rows = rows if "study" in rows else rows.assign(study="multivariate 1")
         frames.append(rows[rows["study"] == STUDY])
     if not any(map(len, frames)):

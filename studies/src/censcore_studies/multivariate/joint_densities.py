@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
 from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.figures import GREY, INK, RED, TEAL, new_figure, picture
 from censcore_studies.multivariate.methods import fit_method
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_joint_densities", "sample_joint_distributions"]
+__all__ = ["draw_joint_densities", "sample_joint_forecasts"]
 
 TITLES = {
     "DGP": "the truth",
@@ -28,29 +27,29 @@ PATIENTS = np.array([[-1.0, 0.8, -0.5, 0.0], [0.4, -0.2, 0.3, 0.2]])
 _END = 5.0
 
 
-def sample_joint_distributions(
+def sample_joint_forecasts(
     n_train: int = 4000, members: int = 4000, seed: int = 0, methods: tuple[str, ...] = tuple(TITLES)
 ) -> dict[str, np.ndarray]:
-    """Samples (patients, members, 2) of every method, trained on uniformly censored rows of two regimes."""
+    """Samples (patients, members, 2) of every method, trained under uniform censoring in the mixture scenario."""
     scenario = LogNormalScenario(2, True, "uniform")
     train, valid = scenario.sample(n_train, [seed, 0]), scenario.sample(max(50, n_train // 4), [seed, 1])
     options: dict[str, Any] = {"seed": seed, "members": members}
     found = {}
     for method in methods:
-        distribution = fit_method(method, scenario, train, valid, options).predict(PATIENTS)
-        samples = getattr(distribution, "samples", None)
-        found[method] = to_numpy(distribution.sample(members, seed) if samples is None else samples)
+        F = fit_method(method, scenario, train, valid, options).predict(PATIENTS)
+        samples = getattr(F, "samples", None)
+        found[method] = np.asarray(F.sample(members, seed) if samples is None else samples)
     return found
 
 
 @picture
-def draw_joint_densities(distributions: dict[str, np.ndarray]) -> Figure:
+def draw_joint_densities(samples: dict[str, np.ndarray]) -> Figure:
     """A row per patient, a column per method: density of the two event times on logarithmic axes."""
-    figure = new_figure(3.1 * len(distributions) + 0.6, 6.4)
-    grid = figure.subplots(len(PATIENTS), len(distributions), sharex=True, sharey=True, squeeze=False)
+    figure = new_figure(3.1 * len(samples) + 0.6, 6.4)
+    grid = figure.subplots(len(PATIENTS), len(samples), sharex=True, sharey=True, squeeze=False)
     for row, axes_of_row in enumerate(grid):
-        for axes, (method, samples) in zip(axes_of_row, distributions.items(), strict=True):
-            _draw_density(axes, samples[row])
+        for axes, (method, drawn) in zip(axes_of_row, samples.items(), strict=True):
+            _draw_density(axes, drawn[row])
             if row == 0:
                 colour = {"Naive observed engression": RED, "Censored engression": TEAL}.get(method, INK)
                 axes.set_title(TITLES.get(method, method), color=colour)

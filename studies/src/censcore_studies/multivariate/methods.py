@@ -1,4 +1,4 @@
-"""The rows of the tables: ways to forecast several event times from censored data."""
+"""The methods of the tables: ways to forecast several event times from censored data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from censcore.estimators.by_name import CENSORING_ESTIMATORS, censoring_estimator
+
 from censcore.distributions import Distribution
-from censcore.estimators import Censoring, CoxRegression, KaplanMeier
 from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
 from censcore.estimators.grid import JointGridModel
@@ -19,14 +20,14 @@ __all__ = ["FEASIBLE", "METHODS", "OTHER_METHODS", "Fitted", "fit_method", "meth
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted method: the distribution of T for new covariates, and what to say of the fit."""
+    """A fitted method: the forecast distribution for new covariates, and the number of epochs."""
 
     predict: Callable[[Any], Distribution]
     epochs: int
 
 
 def _oracle(scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]) -> Fitted:
-    # follow-up ends long before the clip, which would cost the distribution its density
+    # follow-up ends long before the clip; a clipped distribution would have no density
     return Fitted(replace(scenario, clip=None).event_distribution, 0)
 
 
@@ -43,29 +44,25 @@ def _engression(objective: str) -> Callable[..., Fitted]:
         elif objective == "naive":
             model.fit(train.X, train.y, eval_set=(valid.X, valid.y))
         else:
-            distributions = _censoring_distributions(
-                scenario, train, valid, options.get("distribution", "true")
-            )
-            model.fit(
-                train.X, train.y, censoring=distributions[0], eval_set=(valid.X, valid.y, distributions[1])
-            )
+            name = options.get("censoring_distribution", "true")
+            C, C_valid = _censoring_distributions(scenario, train, valid, name)
+            model.fit(train.X, train.y, censoring=C, eval_set=(valid.X, valid.y, C_valid))
         return Fitted(lambda X: model.predict_distribution(X, options["members"]), len(model.history_.epochs))
 
     return fit
 
 
 def _censoring_distributions(
-    scenario: LogNormalScenario, train: Sample, valid: Sample, distribution: str
+    scenario: LogNormalScenario, train: Sample, valid: Sample, name: str
 ) -> list[Distribution]:
-    """The censoring distribution of training and validation rows: the true one, or an estimate."""
-    if distribution == "true":
+    """The censoring distributions of training and validation data: the true ones, or estimates."""
+    if name == "true":
         return [scenario.censoring_distribution(part.X) for part in (train, valid)]
-    estimators = {"kaplan-meier": KaplanMeier(), "cox": CoxRegression()}
-    if distribution not in estimators:
+    if name not in CENSORING_ESTIMATORS:
         raise InvalidInputError(
-            f"distribution must be 'true' or one of {list(estimators)}; got {distribution!r}."
+            f"censoring_distribution must be 'true' or one of {list(CENSORING_ESTIMATORS)}; got {name!r}."
         )
-    fitted = Censoring(estimators[distribution]).fit(train.X, train.y)
+    fitted = censoring_estimator(name).fit(train.X, train.y)
     return [fitted.predict_distribution(part.X) for part in (train, valid)]
 
 
@@ -96,26 +93,26 @@ METHODS: dict[str, Callable[..., Fitted]] = {
     "Joint grid likelihood": _likelihood(lambda seed: JointGridModel(random_state=seed)),
 }
 
-#: Methods that are no row of the tables.
+#: Methods that only extensions use.
 OTHER_METHODS: dict[str, Callable[..., Fitted]] = {
     "Clayton-Weibull, margins first": _likelihood(
         lambda seed: CopulaWeibull("clayton", margins_first=True, random_state=seed)
     )
 }
 
-#: Methods that use nothing but censored data.
+#: Methods that need nothing but censored data.
 FEASIBLE = [name for name in METHODS if name not in ("DGP", "Latent engression")]
 
 
 def methods_for(k: int) -> list[str]:
-    """Two event times admit all methods; the Gumbel copula and the grid admit no more."""
+    """The methods for k event times; the Gumbel copula and the grid are for two."""
     return [name for name in METHODS if k == 2 or name not in ("Gumbel-Weibull", "Joint grid likelihood")]
 
 
 def fit_method(
     name: str, scenario: LogNormalScenario, train: Sample, valid: Sample, options: dict[str, Any]
 ) -> Fitted:
-    """Fit one method on training rows, with validation rows for early stopping."""
+    """Fit one method to the training data, with validation data for early stopping."""
     known = METHODS | OTHER_METHODS
     if name not in known:
         raise InvalidInputError(f"method must be one of {list(known)}; got {name!r}.")

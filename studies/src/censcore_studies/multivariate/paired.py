@@ -1,4 +1,4 @@
-"""The table of paired differences: censored engression against its closest feasible rival."""
+"""The table of paired differences: censored engression against its closest feasible competitor."""
 
 from __future__ import annotations
 
@@ -20,25 +20,28 @@ OURS = "Censored engression"
 def report_paired(paired: pd.DataFrame) -> StudyTable:
     """The table of :func:`paired_differences`."""
     caption = (
-        "Censored engression minus its closest feasible rival on the same rows, in per cent of the score "
-        "of the true distribution, with a 95 % interval over repetitions."
+        "Censored engression minus its closest feasible competitor on the same subjects, in per cent of the "
+        "score of the true distribution, with a 95 % interval over repetitions."
     )
     return StudyTable("paired", paired, paired_view(paired), caption)
 
 
 def paired_differences(cells: pd.DataFrame) -> pd.DataFrame:
-    """Censored engression minus every other feasible method, on the same rows, in per cent of the truth.
+    """Censored engression minus every other feasible method, paired by repetition, in per cent of the truth.
 
-    Negative means that censored engression is better. The interval is the 95 % t interval over repetitions.
+    Negative means that censored engression is better. The interval is Student's 95 % interval over
+    repetitions. Each repetition contributes a difference of means over many subjects, close to normal, so
+    that the correction for skewness of :class:`censcore.evaluation.inference.Estimate`, which five values
+    determine poorly, is left out.
     """
     rows = []
     for block, part in cells.groupby(BLOCK, sort=False):
         scores = part.pivot_table(index="repetition", columns="method", values="censored")
         truth = part.groupby("repetition")["censored_truth"].mean()
-        for rival in FEASIBLE:
-            if rival == OURS or rival not in scores or OURS not in scores:
+        for other in FEASIBLE:
+            if other == OURS or other not in scores or OURS not in scores:
                 continue
-            gap = (100 * (scores[OURS] - scores[rival]) / truth).dropna()
+            gap = (100 * (scores[OURS] - scores[other]) / truth).dropna()
             if gap.empty:
                 continue
             mean, error = mean_loss(gap.to_numpy(dtype=float))
@@ -46,7 +49,7 @@ def paired_differences(cells: pd.DataFrame) -> pd.DataFrame:
             rows.append(
                 dict(zip(BLOCK, block, strict=True))
                 | {
-                    "versus": rival,
+                    "versus": other,
                     "difference %": mean,
                     "low": mean - half,
                     "high": mean + half,
@@ -57,14 +60,14 @@ def paired_differences(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def paired_view(paired: pd.DataFrame) -> pd.DataFrame:
-    """Per block the closest rival, and the paired difference from it with its interval."""
+    """Per block the closest competitor, and the paired difference from it with its interval."""
     rows = []
     for block, part in paired.groupby(BLOCK, sort=False):
         closest = part.loc[part["difference %"].idxmax()]
         rows.append(
             dict(zip(BLOCK, map(str, block), strict=True))
             | {
-                "closest rival": closest["versus"],
+                "closest competitor": closest["versus"],
                 "difference": f"{closest['difference %']:+.2f} %",
                 "95 % interval": _interval(closest["low"], closest["high"]),
                 "reps": str(closest["repetitions"]),

@@ -1,4 +1,4 @@
-"""The table and figure of calibrated joint probabilities, gathered from finished cells."""
+"""The table and figure of the calibration of joint probabilities, from finished cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from censcore_studies.kit.figures import FAINT, new_figure, picture
 from censcore_studies.kit.tables import StudyTable
 from censcore_studies.multivariate.calibration import JOINT_EVENTS
 from censcore_studies.multivariate.looks import COLOURS
-from censcore_studies.multivariate.study import DEFAULTS, STUDY
+from censcore_studies.multivariate.study import DEFAULTS, STUDY, made_with
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,25 +31,25 @@ _BLOCK = {"scenario": "mixture", "k": 3, "censoring": "uniform", "repetition": 0
 
 
 def report_calibration(out: Path) -> StudyTable | None:
-    """Joint probabilities in the uniform regime with k = 3; draws ``calibration.png``."""
+    """Joint probabilities under uniform censoring with k = 3; draws ``calibration.png``."""
     curves = calibration_curves(out)
     if not curves:
         return None
     draw_calibration(out / "calibration.png", curves)
     table = calibration_table(curves)
     caption = (
-        "Predicted against true probabilities of joint events on the test rows of one repetition: mean "
+        "Predicted against true probabilities of joint events on the test subjects of one repetition: mean "
         "difference (bias) and root mean square difference; mixture scenario, k = 3, uniform censoring."
     )
     return StudyTable("calibration", table, calibration_view(table), caption)
 
 
 def calibration_curves(out: Path) -> dict[str, dict[str, Any]]:
-    """Method, joint event, curve: from the first repetition of the uniform regime, k = 3, at full size."""
+    """Method, joint event, curve: from the first repetition under uniform censoring, k = 3, at full size."""
     found = {}
     block = DEFAULTS | {"study": STUDY} | _BLOCK
     for result in finished_cells(out, STUDY):
-        settings = result["fixed"] | result["settings"] | {"device": DEFAULTS["device"]}
+        settings = made_with(result) | {"device": DEFAULTS["device"]}
         method = settings.pop("method")
         if method in _SHOWN and settings == block and "calibration" in result:
             found[method] = result["calibration"]
@@ -78,7 +78,7 @@ def calibration_view(table: pd.DataFrame) -> pd.DataFrame:
 
 @picture
 def draw_calibration(calibration: dict[str, dict[str, Any]]) -> Figure:
-    """Share of rows with a joint event against its predicted probability, a line per method."""
+    """Share of subjects with a joint event against its predicted probability, a line per method."""
     figure = new_figure(3.1 * len(JOINT_EVENTS) + 0.4, 4.0)
     panels = figure.subplots(1, len(JOINT_EVENTS), sharey=True)
     for axes, event in zip(panels, JOINT_EVENTS, strict=True):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from array_api_compat import to_device
 
-from censcore._arrays import to_numpy
 from censcore.distributions import Copula, Distribution, Ensemble
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import RightCensored
@@ -23,9 +23,11 @@ from censcore_studies.multivariate.methods import METHODS, OTHER_METHODS, fit_me
 __all__ = [
     "CENSORINGS",
     "DEFAULTS",
+    "EARLIER_NAMES",
     "STUDY",
     "SCENARIOS",
     "as_frame",
+    "made_with",
     "multivariate_cells",
     "run_multivariate",
     "score_cell",
@@ -36,13 +38,15 @@ STUDY = "multivariate 1"
 SCENARIOS = ("mixture", "lognormal")
 CENSORINGS = ("administrative", "uniform", "conditional", "componentwise")
 SIZES = {"n_train": 4000, "n_valid": 1000, "n_test": 1000, "members": 1024, "draws": 32, "clip": 50.0}
-DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "distribution": "true", "device": "cpu"}
+DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "censoring_distribution": "true", "device": "cpu"}
+#: Settings as the first cells named them.
+EARLIER_NAMES = {"world": "scenario", "law": "censoring_distribution"}
 
 
 def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
-    """Fit one method in one scenario and score it, and the truth, on held-out rows.
+    """Fit one method in one scenario and score it, and the truth, on held-out subjects.
 
-    The excess over the truth is a paired difference on the same rows, so its standard error is far smaller
+    The excess over the truth is a paired difference on the same subjects, so its standard error is far smaller
     than that of either score.
 
     Examples
@@ -62,7 +66,7 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
         severity=options["severity"],
         clip=options["clip"],
     )
-    # data depend on the scenario, the mechanism and the repetition alone: all methods see the same rows
+    # data depend on the scenario, the mechanism and the repetition alone: all methods see the same subjects
     seed = [options["repetition"], options["k"], SCENARIOS.index(options["scenario"])]
     train, valid, test = (
         scenario.sample(options[f"n_{p}"], [*seed, i]) for i, p in enumerate(("train", "valid", "test"))
@@ -79,31 +83,31 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
         "epochs": fitted.epochs,
         "event_rate": float(test.y.event.mean()),
     }
-    for name, y, distribution in (("censored", test.y, C), ("latent", test.latent, None)):
-        result |= _scores(name, y, model, truth, distribution, options)
+    for name, y, by in (("censored", test.y, C), ("latent", test.latent, None)):
+        result |= _scores(name, y, model, truth, by, options)
     result |= _likelihood(test.y, forecast, C)
     if options["k"] > 1:
-        result["calibration"] = joint_calibration(to_numpy(model.samples), to_numpy(truth.samples), test.T)
+        result["calibration"] = joint_calibration(*map(_on_cpu, (model.samples, truth.samples)), test.T)
     return result
 
 
-def _likelihood(y: RightCensored, distribution: Distribution, C: Distribution) -> dict[str, float]:
-    """The log score of a distribution with a density, and the strength of its dependence where it is a copula."""
+def _likelihood(y: RightCensored, F: Distribution, C: Distribution) -> dict[str, float]:
+    """The log score where F has a density, and the strength of dependence where it is a copula."""
     try:
-        found = {"log_score": float(to_numpy(log_score(y, distribution, C)).mean())}
+        found = {"log_score": float(_on_cpu(log_score(y, F, C)).mean())}
     except NoDensityError:
         return {}
-    if isinstance(distribution, Copula):
-        found["theta"] = float(np.mean(to_numpy(distribution.theta)))
+    if isinstance(F, Copula):
+        found["theta"] = float(np.mean(_on_cpu(F.theta)))
     return found
 
 
-def _members(distribution: Distribution, options: dict[str, Any], stream: int) -> Ensemble:
-    if isinstance(distribution, Ensemble):
-        return distribution
-    return Ensemble(
-        to_numpy(distribution.sample(options["members"], [options["repetition"], stream])).astype(np.float32)
-    )
+def _members(F: Distribution, options: dict[str, Any], stream: int) -> Ensemble:
+    """F as an ensemble: itself where it is one, otherwise a sample."""
+    if isinstance(F, Ensemble):
+        return F
+    samples = F.sample(options["members"], [options["repetition"], stream])
+    return Ensemble(_on_cpu(samples).astype(np.float32))
 
 
 def _scores(
@@ -115,13 +119,9 @@ def _scores(
     options: dict[str, Any],
 ) -> dict[str, float]:
     y, C, (model, truth) = _on_device(options["device"], y, C, (model, truth))
+    pairs = "lagged" if C is None else "auto"
     losses, best = (
-        to_numpy(
-            energy_score(
-                y, forecast, C, fair=True, draws=options["draws"], pairs="lagged" if C is None else "auto"
-            )
-        )
-        for forecast in (model, truth)
+        _on_cpu(energy_score(y, F, C, fair=True, draws=options["draws"], pairs=pairs)) for F in (model, truth)
     )
     excess = losses - best
     return {
@@ -144,6 +144,10 @@ def _on_device(
     return y.like(like), None if C is None else C.like(like), tuple(f.like(like) for f in forecasts)
 
 
+def _on_cpu(array: Any) -> np.ndarray:
+    return np.asarray(to_device(array, "cpu"))
+
+
 def multivariate_cells(
     k: Sequence[int] = (2, 3, 5, 10),
     scenarios: Sequence[str] = SCENARIOS,
@@ -152,7 +156,7 @@ def multivariate_cells(
     repetitions: int = 5,
     **more: Any,
 ) -> list[Cell]:
-    """The cells of the tables; the unimodal scenario has two event times, unless it is asked for alone."""
+    """The cells of the tables; the log-normal scenario has two event times, unless it is asked for alone."""
     for what, asked, known in (
         ("scenario", scenarios, SCENARIOS),
         ("censoring", censorings, CENSORINGS),
@@ -191,11 +195,14 @@ def run_multivariate(
 
 def as_frame(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """One row per cell: all settings that it was made with, and its numbers."""
-    made_with = {"study": STUDY, **DEFAULTS}
     rows = [
-        r.get("fixed", made_with)
-        | r["settings"]
-        | {name: value for name, value in r.items() if not isinstance(value, dict)}
+        made_with(r) | {name: value for name, value in r.items() if not isinstance(value, dict)}
         for r in results
     ]
     return pd.DataFrame(rows)
+
+
+def made_with(result: dict[str, Any]) -> dict[str, Any]:
+    """All settings of a finished cell, those at their defaults included."""
+    settings = result.get("fixed", {"study": STUDY, **DEFAULTS}) | result["settings"]
+    return {EARLIER_NAMES.get(name, name): value for name, value in settings.items()}

@@ -43,7 +43,7 @@ def report_tables(out: Path) -> list[StudyTable]:
             block,
             block_view(block),
             f"Energy scores for k = {k} event times, {scenario} scenario: mean ± standard error over "
-            "repetitions; excess is over the score of the true distribution on the same rows.",
+            "repetitions; excess is over the score of the true distribution on the same subjects.",
         )
         for (scenario, k), block in table.groupby(["scenario", "k"], sort=False)
     ]
@@ -56,7 +56,7 @@ def summarise(cells: pd.DataFrame) -> pd.DataFrame:
     """Means and standard errors over repetitions, excess over the truth in per cent, and printed values.
 
     ``excess %`` is the mean over repetitions of (score - score of the truth) / score of the truth on the same
-    rows; ``z`` is the printed excess minus ours in standard errors of ours and of the printed mean, the
+    subjects; ``z`` is the printed excess minus ours in standard errors of ours and of the printed mean, the
     latter taken to be as large, since both are means over repetitions of one design.
     """
     rows = []

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from censcore._arrays import to_numpy
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.outcomes import RightCensored
 
@@ -22,7 +21,7 @@ _YEAR, _MONTH = 365.25, 365.25 / 12
 
 @dataclass(frozen=True)
 class SurvivalData:
-    """Covariates, event times and what they are.
+    """Covariates and event times, with their names and unit.
 
     Attributes
     ----------
@@ -31,7 +30,7 @@ class SurvivalData:
     X : frame, (n, d)
         Numeric covariates; missing values are NaN.
     y : RightCensored, (n, k)
-        The event times; with ``censoring_time`` where the end of follow-up is known for everybody.
+        The event times; with ``censoring_time`` where the end of follow-up is known for all subjects.
     endpoints : tuple of str
         What the k event times are.
     unit : str
@@ -48,10 +47,10 @@ class SurvivalData:
     def fingerprint(self) -> str:
         """Hash of all numbers."""
         content = hashlib.sha256()
-        for part in (self.X.to_numpy(dtype=float), to_numpy(self.y.time), to_numpy(self.y.event)):
+        for part in (self.X.to_numpy(dtype=float), np.asarray(self.y.time), np.asarray(self.y.event)):
             content.update(repr(part.shape).encode() + np.ascontiguousarray(part).tobytes())
         if self.y.censoring_time is not None:
-            content.update(np.ascontiguousarray(to_numpy(self.y.censoring_time)).tobytes())
+            content.update(np.ascontiguousarray(self.y.censoring_time).tobytes())
         return content.hexdigest()
 
 
@@ -118,7 +117,7 @@ def _retinopathy(folder: Path | None) -> SurvivalData:
 
 
 def _rhdnase(folder: Path | None) -> SurvivalData:
-    """First, second and third exacerbation; the end of observation is known for everybody."""
+    """First, second and third exacerbation; the end of observation is known for all subjects."""
     rows = _read(folder, "rhDNase.csv").sort_values(["id", "ivstart"])
     first = rows.groupby("id").first()
     days = pd.to_datetime(first["end.dt"]) - pd.to_datetime(first["entry.dt"])
