@@ -41,7 +41,7 @@ def test_lymph_node_data():
         load_survival_data("lymphoma")
 
 
-def test_folds_partition_the_rows_and_gaps_are_filled_from_training_rows():
+def test_folds_partition_the_subjects_and_gaps_are_filled_from_training_data():
     folds = [real_data._fold(23, fold, 0) for fold in range(5)]
     assert sorted(np.concatenate([test for _, test in folds])) == list(range(23))
     assert all(not set(train) & set(test) for train, test in folds)
@@ -55,18 +55,18 @@ def test_a_fold_of_real_data():
     cell = {"data": "lymph node", "fold": 0, "repetition": 0, "engression": TINY}
     methods = ["Censored engression", "Independent Kaplan-Meier", "Independent Weibull"]
     results = [
-        real_data.score_fold(cell | {"distribution": distribution, "methods": methods})
-        | {"settings": cell | {"distribution": distribution}}
-        for distribution in ("kaplan-meier", "cox")
+        real_data.score_fold(cell | {"censoring_distribution": name, "methods": methods})
+        | {"settings": cell | {"censoring_distribution": name}}
+        for name in ("kaplan-meier", "cox")
     ]
     assert all(len(losses) == 138 for losses in results[0]["losses"].values())
     with pytest.raises(InvalidInputError, match="no data called"):
         real_data.real_data_cells(["lymphoma"])
 
 
-def test_the_summary_pairs_rows_and_averages_repetitions():
+def test_the_summary_pairs_subjects_and_averages_repetitions():
     def part(fold, repetition, rows, own, other):
-        settings = {"data": "colon", "distribution": "cox", "fold": fold, "repetition": repetition}
+        settings = {"data": "colon", "censoring_distribution": "cox", "fold": fold, "repetition": repetition}
         losses = {"Censored engression": own, "Independent Weibull": other}
         return {"settings": settings, "rows": rows, "losses": losses}
 
@@ -89,14 +89,14 @@ def test_the_summary_pairs_rows_and_averages_repetitions():
 
 def test_cells_of_real_data_know_where_c_is_known():
     cells = real_data.real_data_cells()
-    distributions = {(cell.settings["data"], cell.settings["distribution"]) for cell in cells}
-    assert distributions == {
+    blocks = {(cell.settings["data"], cell.settings["censoring_distribution"]) for cell in cells}
+    assert blocks == {
         (d, w) for d in DATA for w in ("kaplan-meier", "cox") if d not in ("rhDNase", "nafld")
     } | {
         ("rhDNase", "known"),
         ("nafld", "known"),
     }
-    assert len(cells) == 5 * len(distributions)
+    assert len(cells) == 5 * len(blocks)
 
 
 def test_ablations(monkeypatch):

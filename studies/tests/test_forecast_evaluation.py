@@ -126,14 +126,14 @@ def test_smoothing_is_symmetric_and_the_shift_is_two_bins():
 
 
 def test_mass_beyond_the_grid_goes_where_the_settings_say():
-    distribution = cs.Weibull(1.5, [15.0])
-    cdf = distribution.cdf(GRID.edges[None])
-    last = bin_masses(distribution, GRID)
+    F = cs.Weibull(1.5, [15.0])
+    cdf = F.cdf(GRID.edges[None])
+    last = bin_masses(F, GRID)
     assert last[0, -1] == pytest.approx(1 - cdf[0, -2])
-    spread = bin_masses(distribution, GridSettings(overflow="renormalise"))
+    spread = bin_masses(F, GridSettings(overflow="renormalise"))
     np.testing.assert_allclose(spread, np.diff(cdf) / cdf[0, -1])
     with pytest.raises(InvalidInputError, match="overflow"):
-        bin_masses(distribution, GridSettings(overflow="drop"))
+        bin_masses(F, GridSettings(overflow="drop"))
 
 
 def test_the_administrative_regime_stops_at_the_sample_median_or_at_a_fixed_time():
@@ -214,10 +214,10 @@ def test_large_samples_come_as_a_reference_with_errors(tmp_path):
 def test_estimated_distributions_are_close_to_the_truth_where_the_model_holds(name):
     """Regime B: C does not depend on x; a Weibull curve follows a uniform distribution roughly."""
     data = WeibullScenario("uniform").sample(600, 1)
-    distribution = estimated_censoring(name, data)
+    C = estimated_censoring(name, data)
     t = np.tile([1.0, 3.0, 5.0], (600, 1))
     truth = 1 - t / (0.4 * 20.5471)
-    error = np.abs(distribution.sf(t if len(distribution) == 600 else t[:1]) - truth).mean()
+    error = np.abs(C.sf(t if len(C) == 600 else t[:1]) - truth).mean()
     assert error < 0.08
 
 
@@ -249,7 +249,7 @@ def test_convergence_counts_first_places_by_size_and_severity(tmp_path):
 
 
 @pytest.mark.parametrize("name", study.DATA_REGIMES)
-def test_worlds_like_real_studies(name):
+def test_scenarios_like_real_studies(name):
     scenario = build_scenario(name, 80, 0)
     assert scenario.grid.z_max == 1.0
     assert scenario.y.time.max() <= 1.0

@@ -1,4 +1,4 @@
-"""The multivariate study: cells are pure, methods see the same rows, tables add up."""
+"""The multivariate study: cells are pure, methods see the same subjects, tables add up."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_cell_is_a_pure_function_of_its_settings():
     assert other["censored"] != first["censored"]
 
 
-def test_all_methods_are_scored_on_the_same_rows():
+def test_all_methods_are_scored_on_the_same_subjects():
     truth, model = cell("DGP"), cell("Clayton-Weibull")
     for score in ("censored", "latent"):
         assert model[f"{score}_truth"] == truth[score] == truth[f"{score}_truth"]
@@ -63,13 +63,13 @@ def test_engression_runs_as_a_method(method, monkeypatch):
     assert result["censored"] > 0
 
 
-@pytest.mark.parametrize("distribution", ["kaplan-meier", "cox"])
-def test_the_distribution_of_c_may_be_estimated_in_training(distribution, monkeypatch):
+@pytest.mark.parametrize("name", ["kaplan-meier", "cox"])
+def test_the_censoring_distribution_may_be_estimated_in_training(name, monkeypatch):
     from censcore.estimators.engression import CensoredEngression
 
     quick = CensoredEngression.__init__.__kwdefaults__ | {"epochs": 1}
     monkeypatch.setattr(CensoredEngression.__init__, "__kwdefaults__", quick)
-    estimated = cell("Censored engression", distribution=distribution, censoring="conditional")
+    estimated = cell("Censored engression", censoring_distribution=name, censoring="conditional")
     assert estimated["censored"] != cell("Censored engression", censoring="conditional")["censored"]
 
 
@@ -100,7 +100,10 @@ def test_an_extension_at_the_usual_settings_is_a_cell_of_the_tables():
     ("call", "message"),
     [
         (lambda: cell("Magic"), "method must be one of"),
-        (lambda: cell("Censored engression", distribution="guess"), "distribution must be"),
+        (
+            lambda: cell("Censored engression", censoring_distribution="guess"),
+            "must be 'true' or",
+        ),
         (lambda: study.extension_cells("depth"), "extension must be one of"),
         (lambda: study.multivariate_cells(scenarios=["flat"]), "scenario must be one of .*'flat'"),
         (lambda: study.multivariate_cells(censorings=["none"]), "censoring must be one of .*'none'"),
@@ -174,7 +177,7 @@ def test_cells_are_gathered_from_files_and_a_table_without_doubles(tmp_path):
         ("DGP", 1),
         ("Censored engression", 0),
     ]
-    assert cells["distribution"].eq("true").all()
+    assert cells["censoring_distribution"].eq("true").all()
     assert study.read_cells(tmp_path / "nothing").empty
 
 
@@ -188,6 +191,22 @@ def test_cells_of_another_size_are_other_cells(tmp_path, name, monkeypatch):
     monkeypatch.setitem(DEFAULTS, name, small)
     assert study.multivariate_cells([2])[0].key != usual
     assert list(report_tables(tmp_path)[0].rows["censored"]) == [7.0]
+
+
+def test_cells_with_the_first_names_of_the_settings_are_read(tmp_path):
+    earlier = {"scenario": "world", "censoring_distribution": "law"}
+    first = made_up("DGP", 0, 1.0)
+    fixed = {"study": STUDY, **DEFAULTS}
+    old = {
+        **first,
+        "fixed": {earlier.get(name, name): value for name, value in fixed.items()},
+        "settings": {earlier.get(name, name): value for name, value in first["settings"].items()},
+    }
+    write_record(tmp_path / "cells" / "old.json", "old", old)
+    table = as_frame([made_up("DGP", 1, 2.0)]).rename(columns=earlier)
+    assert {"world", "law"} < set(table)
+    table.to_csv(tmp_path / "cells.csv", index=False)
+    assert list(report_tables(tmp_path)[0].rows["censored"]) == [1.5]
 
 
 def test_results_of_an_earlier_version_are_not_shown(tmp_path):
@@ -267,15 +286,11 @@ def test_extension_tables_take_one_setting_at_a_time(tmp_path):
     assert report_calibration(tmp_path) is None
 
 
-def test_the_truth_is_calibrated_and_a_distribution_without_dependence_is_not():
+def test_the_truth_is_calibrated_and_a_forecast_without_dependence_is_not():
     scenario = LogNormalScenario(2, censoring="none")
     X = scenario.sample(800, 0).X
-    distribution = scenario.event_distribution(X)
-    truth, same, happened = (
-        distribution.sample(300, 1),
-        distribution.sample(300, 2),
-        distribution.sample(1, 3)[:, 0],
-    )
+    F = scenario.event_distribution(X)
+    truth, same, happened = F.sample(300, 1), F.sample(300, 2), F.sample(1, 3)[:, 0]
     right = study.joint_calibration(same, truth, happened)
     assert set(right) == set(JOINT_EVENTS)
     for event in right.values():

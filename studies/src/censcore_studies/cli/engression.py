@@ -61,7 +61,7 @@ def ablations(
     device: Device = "cpu",
     out: Out = ABLATIONS,
 ) -> None:
-    """What each choice in censored engression contributes: twenty variants, about a minute per training set."""
+    """What each choice in censored engression contributes: twenty variants, a minute per training set."""
     from censcore_studies.engression.ablations import VARIANTS, report_ablations, run_ablations
 
     stages = _stages()

@@ -52,7 +52,7 @@ def raw_scores(
     replications: Replications = 20,
     n: N = 1000,
     large: Annotated[
-        int | None, typer.Option(help="Also give means at this many subjects, say 100000.")
+        int | None, typer.Option(help="Give means at this many subjects too, say 100000.")
     ] = None,
     jobs: Jobs = 1,
     out: Out = FORECASTS,
@@ -119,9 +119,7 @@ Device = Annotated[str, typer.Option(help="'cpu' or 'cuda', for engression and f
 Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler that gets the cells.")]
 Run = Annotated[
     bool,
-    typer.Option(
-        "--run/--no-run", help="Compute the cells, or only make the tables of those that are finished."
-    ),
+    typer.Option("--run/--no-run", help="Compute cells, or only make tables of finished ones."),
 ]
 
 

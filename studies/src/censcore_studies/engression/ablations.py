@@ -70,8 +70,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def excess_cell(settings: dict[str, Any]) -> dict[str, Any]:
     """Fit one variant on the main design and give its excess over the truth, in per cent.
 
-    The mixture scenario with 4,000 training and 1,000 validation subjects, C uniform on [0, 5]; the excess is a
-    paired difference of censored energy scores on ``n_test`` new subjects.
+    The mixture scenario with 4,000 training and 1,000 validation subjects, C uniform on [0, 5]; the excess is
+    a paired difference of censored energy scores on ``n_test`` new subjects.
     """
     options = DEFAULTS | settings
     scenario = LogNormalScenario(options["k"], censoring="uniform")

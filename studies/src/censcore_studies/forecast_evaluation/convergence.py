@@ -1,4 +1,4 @@
-"""How often each rule finds the truth: as data grow, as censoring gets heavier, in scenarios like real data."""
+"""How often each rule finds the truth, by number of subjects and by severity of censoring."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def draw_convergence(table: pd.DataFrame) -> Figure:
 
 @picture
 def draw_severity(table: pd.DataFrame) -> Figure:
-    """Share of replications with the truth first against what divides the censoring times, at 1000 subjects."""
+    """Share of replications with the truth first against the severity of censoring, at 1000 subjects."""
     label = "censoring times divided by; events"
     figure = _panels(table[table["n"] == 1000], "severity", label)
     figure.suptitle("Heavier censoring to the right, 1000 subjects", x=0.02, ha="left", fontsize=12)

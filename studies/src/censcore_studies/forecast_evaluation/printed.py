@@ -1,7 +1,7 @@
 """The published tables, shown beside ours as "printed".
 
-Printed values come from one draw of 1000 subjects with an unknown seed, so levels carry 3 to 4 % of noise; ranks
-and ratios are what can be compared.
+Printed values come from one draw of 1000 subjects with an unknown seed, so that levels carry 3 to 4 % of
+noise; compare ranks and ratios.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def report_ranks(out: Path, table: pd.DataFrame, replications: int, n: int) -> S
     """The rank table; draws ``oracle_ranks.png``."""
     draw_ranks(out / "oracle_ranks.png", table)
     caption = (
-        f"Printed rank of the true forecast, and in brackets the share of {replications} draws of {n} subjects "
-        "that reproduce it; * marks a rank that half of the draws or fewer reproduce."
+        f"Printed rank of the true forecast, and in brackets the share of {replications} draws of {n} "
+        "subjects that reproduce it; * marks a rank that half of the draws or fewer reproduce."
     )
     return StudyTable("oracle_ranks", table, rank_view(table), caption)

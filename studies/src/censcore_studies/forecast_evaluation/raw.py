@@ -39,9 +39,9 @@ def raw_scores(
 ) -> pd.DataFrame:
     """Mean scores of the oracle and of its best competitor beside the printed ones.
 
-    ``z`` is the difference from the printed oracle score in standard deviations of one draw of ``n`` subjects,
-    since the printed value is one such draw. With ``large_n`` the oracle's mean in samples of that size and
-    its standard error are given too: a better reference than any draw of 1000 subjects.
+    ``z`` is the difference from the printed oracle score in standard deviations of one draw of ``n``
+    subjects, since the printed value is one such draw. With ``large_n`` the oracle's mean in samples of that
+    size and its standard error are given too: a better reference than any draw of 1000 subjects.
 
     Examples
     --------

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from censcore.estimators.by_name import censoring_estimator
 
 from censcore.distributions import Distribution, PointMass, Univariate, Weibull
+from censcore.estimators.by_name import censoring_estimator
 from censcore.exceptions import InvalidInputError
 from censcore.simulation import Sample, TargetedScenario, WeibullScenario
 from censcore_studies.forecast_evaluation.candidates import (
@@ -136,8 +136,8 @@ def estimated_censoring(name: str, data: Sample, seed: int = 0) -> Univariate:
     Parameters
     ----------
     name : str
-        ``"kaplan-meier"`` and ``"weibull"`` pool all subjects; ``"cox"`` and ``"weibull-x"`` use the covariates;
-        a suffix ``"-cv"`` fits the distribution of each subject on the other folds.
+        ``"kaplan-meier"`` and ``"weibull"`` pool all subjects; ``"cox"`` and ``"weibull-x"`` use the
+        covariates; a suffix ``"-cv"`` fits the distribution of each subject on the other folds.
     data : Sample
         Covariates and outcome.
     seed : int

@@ -161,8 +161,8 @@ def report_sensitivity(out: Path, table: pd.DataFrame, replications: int, n: int
     """Estimated censoring distributions; draws ``sensitivity.png``."""
     draw_sensitivity(out / "sensitivity.png", table)
     caption = (
-        f"Our scores under estimated censoring distributions, {replications} draws of {n} subjects: how often "
-        "the truth comes first, its mean score, the printed one, z as for the raw scores, and what the "
+        f"Our scores under estimated censoring distributions, {replications} draws of {n} subjects: how "
+        "often the truth comes first, its mean score, the printed one, z as for the raw scores, and what the "
         "estimate adds to it."
     )
     return StudyTable("sensitivity", table, sensitivity_view(table), caption)

@@ -27,7 +27,7 @@ _OURS = {"CRPS, ours": "CRPS", "Pinball, ours": "pinball", "Brier, ours": "Brier
 
 @picture
 def draw_trap(n: int = 4000, seed: int = 0) -> Figure:
-    """Left: data, truth and the forecast that games them. Right: which of the two has the smaller mean score."""
+    """Left: data, truth and the forecast that games them. Right: their mean scores compared."""
     scenario = build_scenario("D", n, seed)
     figure = new_figure(11.2, 4.2)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])

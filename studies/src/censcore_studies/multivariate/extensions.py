@@ -66,7 +66,7 @@ EXTENSIONS = {
         "n_train", (1000, 4000, 16_000, 64_000), "training subjects", "uniform", _LEADING
     ),
     "severity": Extension(
-        "severity", (0.5, 1.0, 2.0, 4.0), "what censoring times are divided by", "uniform", _LEADING
+        "severity", (0.5, 1.0, 2.0, 4.0), "severity of censoring (divisor of C)", "uniform", _LEADING
     ),
     "censoring-distribution": Extension(
         "censoring_distribution",
@@ -117,7 +117,7 @@ def report_extension(out: Path, name: str) -> StudyTable:
         f"Excess of the censored energy score over that of the true distribution, by {extension.label}; "
         f"mixture scenario, k = {extension.k}, {extension.censoring} censoring."
     )
-    return StudyTable(f"extension_{name}", table, extension_view(table, extension.varies), caption)
+    return StudyTable(f"extension_{name}", table, extension_view(table, extension), caption)
 
 
 def summarise_extension(cells: pd.DataFrame, extension: Extension) -> pd.DataFrame:
@@ -133,12 +133,13 @@ def summarise_extension(cells: pd.DataFrame, extension: Extension) -> pd.DataFra
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def extension_view(table: pd.DataFrame, varies: str) -> pd.DataFrame:
+def extension_view(table: pd.DataFrame, extension: Extension) -> pd.DataFrame:
     """One line per method and value: score, excess, repetitions."""
+    head = "method" if extension.varies == "method" else extension.label
     view = pd.DataFrame(
         {
             "method": table["method"],
-            varies: table[varies].astype(str),
+            head: table[extension.varies].astype(str),
             "censored ES": [
                 plus_minus(*pair) for pair in zip(table["censored"], table["censored se"], strict=True)
             ],

@@ -30,7 +30,7 @@ _END = 5.0
 def sample_joint_forecasts(
     n_train: int = 4000, members: int = 4000, seed: int = 0, methods: tuple[str, ...] = tuple(TITLES)
 ) -> dict[str, np.ndarray]:
-    """Samples (patients, members, 2) of every method, trained under uniform censoring in the mixture scenario."""
+    """Samples (patients, members, 2) of every method in the mixture scenario under uniform censoring."""
     scenario = LogNormalScenario(2, True, "uniform")
     train, valid = scenario.sample(n_train, [seed, 0]), scenario.sample(max(50, n_train // 4), [seed, 1])
     options: dict[str, Any] = {"seed": seed, "members": members}

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from censcore.estimators.by_name import CENSORING_ESTIMATORS, censoring_estimator
-
 from censcore.distributions import Distribution
+from censcore.estimators.by_name import CENSORING_ESTIMATORS, censoring_estimator
 from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
 from censcore.estimators.grid import JointGridModel

@@ -46,7 +46,7 @@ EARLIER_NAMES = {"world": "scenario", "law": "censoring_distribution"}
 def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
     """Fit one method in one scenario and score it, and the truth, on held-out subjects.
 
-    The excess over the truth is a paired difference on the same subjects, so its standard error is far smaller
+    The excess over the truth is a paired difference on the same subjects; its standard error is far smaller
     than that of either score.
 
     Examples

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from censcore.estimators.by_name import censoring_estimator
 
 from censcore.distributions import Distribution, Independent
 from censcore.estimators import CoxRegression, KaplanMeier, WeibullRegression
+from censcore.estimators.by_name import censoring_estimator
 from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
 from censcore.evaluation.censoring_distribution import Rows, censoring_distribution
