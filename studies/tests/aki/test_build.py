@@ -105,7 +105,7 @@ def test_leftovers_of_a_killed_build_are_ignored(database, tmp_path):
     assert not (tmp_path / "rows" / "0007").exists()
 
 
-def test_two_builds_in_one_place_are_refused(database, tmp_path):
+def test_two_builds_in_one_place_raise(database, tmp_path):
     with locked(tmp_path), pytest.raises(InvalidInputError, match="Another run is writing"):
         build(database, tmp_path)
 

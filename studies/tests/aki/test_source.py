@@ -1,4 +1,4 @@
-"""What is refused, what is left out and counted, and that no patient's data is in a message."""
+"""What raises, what is left out and counted, and that no patient's data is in a message."""
 
 import gzip
 
@@ -16,58 +16,58 @@ def ready(tiny):
     return tiny
 
 
-def refused(folder, tmp_path, match: str, settings: AkiSettings | None = None) -> str:
+def build_raises(folder, tmp_path, match: str, settings: AkiSettings | None = None) -> str:
     with pytest.raises(InvalidInputError, match=match) as error:
         build(folder, tmp_path / "out", settings)
     return str(error.value)
 
 
 def test_missing_folder(tmp_path):
-    refused(tmp_path / "nowhere", tmp_path, "not a folder.*hosp/ and icu/")
+    build_raises(tmp_path / "nowhere", tmp_path, "not a folder.*hosp/ and icu/")
 
 
 def test_every_missing_table_is_named(ready, tmp_path):
     folder = ready.write()
     (folder / "hosp/labevents.csv.gz").unlink()
     (folder / "icu/outputevents.csv.gz").unlink()
-    refused(folder, tmp_path, "lacks hosp/labevents, icu/outputevents")
+    build_raises(folder, tmp_path, "lacks hosp/labevents, icu/outputevents")
 
 
 def test_every_missing_column_is_named(ready, tmp_path):
     ready.columns["hosp/patients"] = ("subject_id", "gender", "anchor_age", "dod")
     for row in ready.tables["hosp/patients"]:
         del row["anchor_year"], row["anchor_year_group"]
-    refused(ready.write(), tmp_path, "hosp/patients lacks anchor_year, anchor_year_group")
+    build_raises(ready.write(), tmp_path, "hosp/patients lacks anchor_year, anchor_year_group")
 
 
 def test_inputevents_is_needed_only_for_its_weights(ready, tmp_path):
     folder = ready.write()
     settings = AkiSettings(source=SourceSettings(weight_sources=("inputevents",)))
-    refused(folder, tmp_path, "lacks icu/inputevents", settings)
+    build_raises(folder, tmp_path, "lacks icu/inputevents", settings)
     columns = "stay_id,starttime,patientweight\n"
     text = columns + "".join(f"{stay},2150-01-10 13:00:00,80\n" * 3 for stay in [1, *range(901, 921)])
     (folder / "icu/inputevents.csv").write_text(text)
     assert build(folder, tmp_path / "out", settings).summary["cohort"]["studied_stays"] == 21
 
 
-def test_plain_csv_is_read_like_gzip_and_both_at_once_are_refused(ready, tmp_path):
+def test_plain_csv_is_read_like_gzip_and_both_at_once_raise(ready, tmp_path):
     plain = build(ready.write(".csv"), tmp_path / "a").summary
     ready.folder = tmp_path / "zipped"
     assert build(ready.write(), tmp_path / "b").summary == plain
     ready.write(".csv")
-    refused(ready.folder, tmp_path, "both as .csv and .csv.gz")
+    build_raises(ready.folder, tmp_path, "both as .csv and .csv.gz")
 
 
 def test_older_layout_is_recognized(ready, tmp_path):
     folder = ready.write()
     (folder / "core").mkdir()
     (folder / "hosp/patients.csv.gz").rename(folder / "core/patients.csv.gz")
-    refused(folder, tmp_path, "MIMIC-IV 1.0")
+    build_raises(folder, tmp_path, "MIMIC-IV 1.0")
 
 
 def test_unknown_year_group_is_another_database(ready, tmp_path):
     ready.tables["hosp/patients"][0]["anchor_year_group"] = "1999 - 2001"
-    refused(ready.write(), tmp_path, r"1999 - 2001.*another database or release")
+    build_raises(ready.write(), tmp_path, r"1999 - 2001.*another database or release")
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_unknown_year_group_is_another_database(ready, tmp_path):
         ("icu/outputevents", {"value": 321}, "stay_id, charttime, itemid"),
     ],
 )
-def test_repeated_keys_with_other_content_are_refused(ready, tmp_path, table, change, key):
+def test_repeated_keys_with_other_content_raise(ready, tmp_path, table, change, key):
     ready.tables[table].append({**ready.tables[table][0], **change})
-    refused(ready.write(), tmp_path, rf"{table}.csv.gz: 1 records repeat the key \({key}\)")
+    build_raises(ready.write(), tmp_path, rf"{table}.csv.gz: 1 records repeat the key \({key}\)")
 
 
 def test_damaged_files_are_named_without_their_content(ready, tmp_path):
@@ -90,23 +90,23 @@ def test_damaged_files_are_named_without_their_content(ready, tmp_path):
     path = folder / "hosp/labevents.csv.gz"
     text = gzip.decompress(path.read_bytes()).decode()
     path.write_bytes(gzip.compress((text + "77,secret-patient,x\n").encode()))
-    message = refused(folder, tmp_path, "hosp/labevents.csv.gz.*cannot be read")
+    message = build_raises(folder, tmp_path, "hosp/labevents.csv.gz.*cannot be read")
     assert "secret" not in message
     path.write_bytes(gzip.compress(text.encode())[:-40])
-    refused(folder, tmp_path, "hosp/labevents.csv.gz.*cannot be read")
+    build_raises(folder, tmp_path, "hosp/labevents.csv.gz.*cannot be read")
     path.write_bytes(b"not a gzip file")
-    refused(folder, tmp_path, "labevents.csv.gz cannot be read")
+    build_raises(folder, tmp_path, "labevents.csv.gz cannot be read")
 
 
 def test_wrong_item_numbers_find_nothing(ready, tmp_path):
     settings = AkiSettings(source=SourceSettings(creatinine_items=(1,)))
-    refused(ready.write(), tmp_path, "0 of 0 records for 'creatinine'.*item numbers", settings)
+    build_raises(ready.write(), tmp_path, "0 of 0 records for 'creatinine'.*item numbers", settings)
 
 
-def test_mostly_unusable_files_are_refused(ready, tmp_path):
+def test_mostly_unusable_files_raise(ready, tmp_path):
     for row in ready.tables["hosp/labevents"]:
         row["valueuom"] = "umol/L"
-    refused(ready.write(), tmp_path, r"unit other than mg/dL: 21")
+    build_raises(ready.write(), tmp_path, r"unit other than mg/dL: 21")
 
 
 def test_impossible_records_are_left_out_and_counted(ready, tmp_path):
@@ -184,12 +184,12 @@ def test_stays_left_out_are_counted_by_reason(ready, tmp_path):
         {"lowest_weight": 90.0, "highest_weight": 80.0},
     ],
 )  # fmt: skip
-def test_settings_that_make_no_sense_are_refused(change):
+def test_settings_that_make_no_sense_raise(change):
     with pytest.raises(InvalidInputError, match="must be"):
         SourceSettings(**change)
 
 
-def test_unknown_settings_are_refused():
+def test_unknown_settings_raise():
     with pytest.raises(InvalidInputError, match="Unknown field of SourceSettings: \\['creatinin_items'\\]"):
         AkiSettings.from_dict({"source": {"creatinin_items": [1]}})
     with pytest.raises(InvalidInputError, match="Unknown settings section"):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -17,10 +18,12 @@ from censcore_studies.aki import (
     RowSettings,
     build,
     evaluate,
+    evaluation,
     open_build,
     report,
     run_all,
     train,
+    training,
     write_synthetic_database,
 )
 from censcore_studies.aki.evaluation import _top, score_rows
@@ -118,17 +121,17 @@ def test_an_endpoint_that_is_present_leaves_the_marginal_likelihood_of_the_other
     margins = [cs.Weibull(1.3, 2.0), cs.Weibull(0.8, 3.0)]
     edges = np.array([0.0, 1.0, 2.0, 5.0])
     weights = np.arange(1.0, 17.0).reshape(1, 4, 4)
-    distribution = {
+    F = {
         "clayton": lambda: cs.Copula("clayton", margins, 1.5),
         "independent": lambda: cs.Independent(margins),
         "grid": lambda: cs.JointGrid(edges, weights / weights.sum(), tail=0.5),
     }[name]()
     one = rows.present.sum(axis=1) == 1
     assert one.sum() > 20
-    found = np.asarray(distribution.log_likelihood(y.time, y.event))
+    found = np.asarray(F.log_likelihood(y.time, y.event))
     for j in (0, 1):
         only = one & rows.at_risk[:, j]
-        margin = distribution.marginal(j)
+        margin = F.marginal(j)
         t, event = steps.scaled(rows.time[only, j]), rows.event[only, j]
         n = len(t)
         density = np.array([float(np.ravel(margin.logpdf(v))[0]) for v in t])
@@ -166,6 +169,24 @@ def test_a_second_run_trains_nothing(finished):
     assert not list((out / "checkpoints").iterdir())
 
 
+def test_results_of_another_kind_of_device_are_not_reused(finished, tmp_path, monkeypatch):
+    _, out, _ = finished
+    again = shutil.copytree(out, tmp_path / "again")
+    assert train(again, TINY, ["weibull"])["weibull"].skipped
+    monkeypatch.setattr(training, "device_kind", lambda device: "cuda")
+    stage = train(again, TINY, ["weibull"], device="cpu")["weibull"]
+    assert not stage.skipped
+    assert stage.summary["device"] == "cuda"
+    lines: list[str] = []
+    evaluate(again, device="cpu", say=lines.append)  # models of both kinds, sampled on the CPU
+    started = [line.removesuffix(": started") for line in lines if line.endswith("started")]
+    assert started == ["evaluation/weibull", "evaluation/results"]
+    monkeypatch.setattr(evaluation, "device_kind", lambda device: "cuda")
+    lines.clear()
+    evaluate(again, device="cpu", say=lines.append)
+    assert len([line for line in lines if line.endswith("started")]) == len(METHODS) + 1
+
+
 def test_interrupted_training_is_not_taken_for_finished(finished, tmp_path, monkeypatch):
     database, *_ = finished
     build(database, tmp_path)
@@ -199,7 +220,7 @@ def test_steps_out_of_order_say_what_to_run(finished, tmp_path):
         train(out, "huge")
 
 
-def test_a_build_that_is_half_new_is_refused(finished, tmp_path):
+def test_a_build_that_is_half_new_is_not_opened(finished, tmp_path):
     database, *_ = finished
     build(database, tmp_path)
 

@@ -65,9 +65,9 @@ def test_exits_and_exclusions_are_the_true_ones(built, query):
 def test_every_flaw_put_in_is_counted(built):
     database, result = built
     counted = {
-        f"{table}: {inputs}": count
+        f"{table}: {reason}": count
         for table, summary in result.summary["records"].items()
-        for inputs, count in summary["left_out"].items()
+        for reason, count in summary["left_out"].items()
     }
     assert counted == json.loads((database / "truth.json").read_text())["flaws"]
     assert len(counted) == 6
@@ -103,7 +103,7 @@ def test_the_first_event_is_present_ever_after_where_asked_for(built, query, tmp
         assert error < 1e-4
 
 
-def test_same_seed_same_bytes_and_a_larger_scenario_begins_with_the_smaller(tmp_path):
+def test_same_seed_same_bytes_and_a_larger_database_begins_with_the_smaller(tmp_path):
     small = write_synthetic_database(tmp_path / "a", stays=40, seed=3)
     again = write_synthetic_database(tmp_path / "b", stays=40, seed=3)
     large = write_synthetic_database(tmp_path / "c", stays=300, seed=3)
@@ -127,6 +127,6 @@ def test_filler_and_flaws_do_not_change_the_patients(tmp_path):
     assert sizes[1] > 20 * sizes[0]
 
 
-def test_nonsense_is_refused(tmp_path):
+def test_nonsense_raises(tmp_path):
     with pytest.raises(InvalidInputError, match="stays is 0"):
         write_synthetic_database(tmp_path, stays=0)

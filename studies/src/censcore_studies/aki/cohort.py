@@ -171,7 +171,7 @@ def split_patients(engine: Engine, cohort: Stage, out: Path, settings: AkiSettin
         empty = [side for side in SPLITS if side not in counts]
         if empty:
             raise InvalidInputError(
-                f"The {rule} split of {cohort.summary['patients']} patients leaves nobody in {empty}; "
+                f"The {rule} split of {cohort.summary['patients']} patients leaves no patient in {empty}; "
                 "use more data or other SplitSettings.random_shares."
             )
         return {"rule": rule, "reason": reason, "sides": counts}

@@ -58,7 +58,7 @@ class AkiRows:
 
     @property
     def at_risk(self) -> NDArray[np.bool_]:
-        """Where an event can still come."""
+        """Where the event has not happened yet."""
         return ~self.present
 
     def take(self, rows: NDArray[Any] | slice) -> AkiRows:
@@ -160,7 +160,7 @@ class Build:
 
 
 def open_build(out: str | Path) -> Build:
-    """A finished build; one that is missing, unfinished or mixed from two settings is refused."""
+    """A finished build; one that is missing, unfinished or mixed from two settings raises."""
     out = Path(out)
     summary = read_stage(out, "summary")
     if summary is None:

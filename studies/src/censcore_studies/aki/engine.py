@@ -73,7 +73,7 @@ class Engine:
         try:
             self.connection = duckdb.connect(":memory:", config=config)
         except duckdb.Error as error:
-            raise InvalidInputError(f"DuckDB refuses the resources {allowed}: {error}") from None
+            raise InvalidInputError(f"DuckDB does not accept the resources {allowed}: {error}") from None
         self.connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
 
     def __enter__(self) -> Engine:

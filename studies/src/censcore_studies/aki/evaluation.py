@@ -18,7 +18,7 @@ from censcore_studies.aki.data import AkiRows, Build, open_build
 from censcore_studies.aki.engine import Say, quoted
 from censcore_studies.aki.features import ENDPOINTS
 from censcore_studies.aki.methods import METHODS, Method, Preset
-from censcore_studies.aki.training import training_key
+from censcore_studies.aki.training import device_kind, training_key
 from censcore_studies.kit.store import Stage, content_key, locked, read_stage, run_stage, write_json
 
 __all__ = ["HORIZONS", "LOSSES", "SHARES", "evaluate"]
@@ -62,10 +62,10 @@ def evaluate(out: str | Path, *, device: str = "auto", say: Say | None = None) -
     preset = read_preset(out)
     models = _trained(out, build, preset)
     with locked(out):
-        scored = {}
+        scored, kind = {}, device_kind(device)
         test = cache(partial(build.rows, "test", preset.test_rows, None, preset.seed, tell))
         for method, model in models:
-            key = content_key(_FORMAT, model.key, HORIZONS)
+            key = content_key(_FORMAT, model.key, HORIZONS, kind)
             make = partial(_score_method, test, build, method, model, preset, device, tell)
             scored[method.name] = run_stage(out, f"evaluation/{method.name}", key, make, tell)
         key = content_key(_FORMAT, SHARES, [[name, stage.key] for name, stage in scored.items()])
@@ -84,11 +84,13 @@ def read_preset(out: Path) -> Preset:
 
 
 def _trained(out: Path, build: Build, preset: Preset) -> list[tuple[Method, Stage]]:
+    """The methods trained on this build at this size, on whatever kind of device."""
     found = [(method, read_stage(out, f"models/{method.name}")) for method in METHODS.values()]
     current = [
         (method, stage)
         for method, stage in found
-        if stage is not None and stage.key == training_key(build, preset, method)
+        if stage is not None
+        and stage.key == training_key(build, preset, method, stage.summary.get("device", ""))
     ]
     if not current:
         raise InvalidInputError(f"No model in {out} was trained on this build; run train again.")

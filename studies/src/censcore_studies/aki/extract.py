@@ -1,8 +1,8 @@
 """From the CSV files to small Parquet tables: one pass over each file, every record left out counted.
 
-Rules, the same for every table. A record that cannot be is named by its ``problem`` and left out. Exact
-copies of a record count once. Two different records with one key are refused, and so is a table in which no
-record, or less than half of the records, can be used: such a file is damaged or of another database.
+Rules, the same for every table. An impossible record is counted by its ``problem`` and left out. Exact
+copies of a record count once. Two different records with one key raise an error, and so does a table in which
+no record, or less than half of the records, can be used: such a file is damaged or of another database.
 """
 
 from __future__ import annotations
@@ -128,13 +128,13 @@ def _extract(
         )
     )
     usable = found - sum(left_out.values())
-    _refuse_unusable(label, wanted, found, usable, left_out)
+    _check_usable(label, wanted, found, usable, left_out)
     engine.table(
         "kept",
         f"SELECT {'DISTINCT' if wanted.key else ''} * EXCLUDE (problem) FROM found WHERE problem IS NULL",
     )
     kept = int(engine.value("SELECT count(*) FROM kept"))
-    _refuse_conflicts(engine, label, wanted.key, kept)
+    _check_conflicts(engine, label, wanted.key, kept)
     if usable > kept:
         left_out["exact copy of another record"] = usable - kept
     rows = engine.write(_merge_sql(wanted), folder / f"{wanted.name}.parquet", parameters)
@@ -147,7 +147,7 @@ def _extract(
     return summary
 
 
-def _refuse_unusable(
+def _check_usable(
     label: str, wanted: _Extraction, found: int, usable: int, left_out: Mapping[str, int]
 ) -> None:
     if wanted.may_be_empty and found == 0:
@@ -160,7 +160,7 @@ def _refuse_unusable(
         )
 
 
-def _refuse_conflicts(engine: Engine, label: str, key: tuple[str, ...], kept: int) -> None:
+def _check_conflicts(engine: Engine, label: str, key: tuple[str, ...], kept: int) -> None:
     if not key:
         return
     columns = ", ".join(key)

@@ -130,9 +130,9 @@ class _Page:
             for side in _SIDES
         ]
         left_out = [
-            (table, inputs, self.count(n))
+            (table, reason, self.count(n))
             for table, records in self.build.summary["records"].items()
-            for inputs, n in records["left_out"].items()
+            for reason, n in records["left_out"].items()
         ]
         return "".join([
             "<h2>Cohort</h2>",

@@ -27,7 +27,7 @@ WeightSource = Literal["kilograms", "pounds", "inputevents"]
 
 
 class _Checked:
-    """A settings section that refuses values outside its declared choices and ranges."""
+    """A section of the settings that checks its declared choices and ranges."""
 
     _positive: ClassVar[tuple[str, ...]] = ()
     _not_negative: ClassVar[tuple[str, ...]] = ()
@@ -110,7 +110,7 @@ class CohortSettings(_Checked):
         A death recorded inside the stay ends it at the time of death; otherwise only ``outtime`` does.
         Either way the exit is the shared censoring time (True: the main text says discharge or death).
     minimum_creatinine, minimum_urine : int
-        Charted values a stay must have between admission and exit (0: a criterion that nobody measured is
+        Charted values a stay must have between admission and exit (0: a criterion that was not measured is
         an event that was not seen).
     missing_weight : {"exclude_stay", "no_urine_event", "assume"}
         What happens to a stay with no usable weight, where mL/kg/h has no meaning: it is left out, or it
@@ -315,18 +315,18 @@ class AkiSettings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Mapping[str, Any]]) -> AkiSettings:
-        """The inverse of :meth:`to_dict`, also after a round trip through JSON; unknown names are refused."""
+        """The inverse of :meth:`to_dict`, also after a round trip through JSON; unknown names raise."""
         sections = get_type_hints(cls)
-        _check_unknown("settings section", values, cls)
+        _check_names("settings section", values, cls)
         return cls(**{name: _section(sections[name], given) for name, given in values.items()})
 
 
 def _section(kind: type, values: Mapping[str, Any]) -> Any:
-    _check_unknown(f"field of {kind.__name__}", values, kind)
+    _check_names(f"field of {kind.__name__}", values, kind)
     return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
 
 
-def _check_unknown(what: str, given: Mapping[str, Any], kind: type) -> None:
+def _check_names(what: str, given: Mapping[str, Any], kind: type) -> None:
     known = {field.name for field in dataclasses.fields(kind)}
     unknown = sorted(set(given) - known)
     if unknown:

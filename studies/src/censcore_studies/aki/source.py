@@ -69,10 +69,10 @@ def open_source(data_dir: Path, settings: SourceSettings, remembered: Path) -> d
     if not data_dir.is_dir():
         raise InvalidInputError(f"{data_dir} is not a folder; pass the one that holds hosp/ and icu/.")
     found = {name: _candidates(data_dir, name) for name in wanted}
-    _check_absent_or_ambiguous(data_dir, found)
+    _check_present_once(data_dir, found)
     paths = {name: files[0] for name, files in found.items()}
     headers = {name: _header(path) for name, path in paths.items()}
-    _check_missing_columns(headers)
+    _check_columns(headers)
     hashes = _hashes(paths, remembered)
     return {
         name.split("/")[1]: SourceFile(name.split("/")[1], paths[name], headers[name], hashes[name])
@@ -101,7 +101,7 @@ def _candidates(data_dir: Path, name: str) -> list[Path]:
     return [path for path in (data_dir / f"{name}.csv.gz", data_dir / f"{name}.csv") if path.is_file()]
 
 
-def _check_absent_or_ambiguous(data_dir: Path, found: Mapping[str, list[Path]]) -> None:
+def _check_present_once(data_dir: Path, found: Mapping[str, list[Path]]) -> None:
     absent = [name for name, files in found.items() if not files]
     if absent:
         older = (
@@ -125,7 +125,7 @@ def _header(path: Path) -> tuple[str, ...]:
         raise InvalidInputError(f"{path} cannot be read: {error}. Fetch the file again.") from None
 
 
-def _check_missing_columns(headers: Mapping[str, tuple[str, ...]]) -> None:
+def _check_columns(headers: Mapping[str, tuple[str, ...]]) -> None:
     missing = {
         name: [column for column in _COLUMNS[name] if column not in header]
         for name, header in headers.items()

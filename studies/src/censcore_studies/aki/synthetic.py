@@ -66,7 +66,7 @@ def write_synthetic_database(
     filler_per_hour : int
         Vital-sign rows per ICU hour in ``chartevents``, which nothing uses: the bulk of a real database.
     flawed : bool
-        Add records that cannot be, copies of records and repeated draws; none of them changes the truth.
+        Add impossible records, copies of records and repeated draws; none of them changes the truth.
 
     Examples
     --------

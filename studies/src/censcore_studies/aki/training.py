@@ -33,8 +33,8 @@ def train(
 ) -> dict[str, Stage]:
     """Train the methods of the study on a finished build.
 
-    Each method is a stage of its own: one that was trained on the same rows at the same size is kept. An
-    interrupted training goes on from its last epoch.
+    Each method is a stage of its own: one that was trained on the same rows, at the same size and on the same
+    kind of device is kept. An interrupted training continues from its last epoch.
 
     Parameters
     ----------
@@ -58,10 +58,10 @@ def train(
     chosen = _chosen(methods)
     build = open_build(out)
     with locked(out):
-        data = _Data(build, size, tell)
+        data, kind = _Data(build, size, tell), device_kind(device)
         stages = {}
         for method in chosen:
-            key = training_key(build, size, method)
+            key = training_key(build, size, method, kind)
             make = partial(
                 _train, data, method, size, device, out / "checkpoints" / f"{method.name}-{key[:16]}", tell
             )
@@ -70,9 +70,25 @@ def train(
     return stages
 
 
-def training_key(build: Build, preset: Preset, method: Method) -> str:
-    """What a trained model depends on."""
-    return content_key(_FORMAT, build.key, dataclasses.asdict(preset), dataclasses.asdict(method))
+def training_key(build: Build, preset: Preset, method: Method, kind: str) -> str:
+    """Hash of everything that a model trained on this kind of device depends on."""
+    return content_key(_FORMAT, build.key, dataclasses.asdict(preset), dataclasses.asdict(method), kind)
+
+
+def device_kind(device: str) -> str:
+    """``"cpu"``, ``"cuda"``, ...: what decides arithmetic and precision, whichever GPU it is.
+
+    Examples
+    --------
+    >>> from censcore_studies.aki.training import device_kind
+    >>> device_kind("cuda:1")
+    'cuda'
+    """
+    if device != "auto":
+        return device.partition(":")[0]
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _chosen(methods: Sequence[str] | None) -> list[Method]:
@@ -135,6 +151,7 @@ def _train(
     write_json(folder / "history.json", losses)
     checkpoint.unlink(missing_ok=True)
     return {
+        "device": device_kind(device),
         "epochs": len(losses),
         "kept_epoch": history.kept_epoch,
         "training_rows": len(training),
