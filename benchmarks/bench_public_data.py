@@ -1,8 +1,8 @@
-"""Five models on six public data sets, by every score, under a pooled and a conditional censoring distribution.
+"""Five models on six public data sets, by every score, under two estimates of the censoring distribution.
 
-Every row is forecast by models that never saw it (five folds), and scored under censoring distributions that never saw it:
-a pooled Kaplan-Meier curve, and a Cox regression of C on the covariates. Writes the page
-``docs/results/public_data.md``.
+Every subject is forecast by models fitted to the other folds of five, and scored under censoring distributions
+estimated from the other folds: a pooled Kaplan-Meier curve, and a Cox regression of C on the covariates.
+Writes the page ``docs/results/public_data.md``.
 """
 
 from __future__ import annotations
@@ -27,20 +27,13 @@ from sksurv.ensemble import GradientBoostingSurvivalAnalysis, RandomSurvivalFore
 
 import censcore as cs
 from censcore.distributions import Grouped
+from censcore.scores.registry import SCORES
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "public_data.md"
 FOLDS = 5
 REFITS = 20
-ROWS = 1500  # of the largest data set
-SCORES = {
-    "log_score": "log",
-    "crps": "CRPS",
-    "brier_score": "Brier",
-    "brier_score:ipcw": "Brier, ipcw",
-    "integrated_brier_score:ipcw": "int. Brier, ipcw",
-    "binomial_log_score": "binomial log",
-    "pinball_score": "pinball",
-}
+MOST = 1500  # subjects of a data set
+TITLES = {name: info.title for name, info in SCORES.items() if info.univariate}
 MODELS: dict[str, Callable[[], Any]] = {
     "Kaplan-Meier": cs.KaplanMeier,
     "Cox": lambda: cs.CoxRegression(alpha=1.0),
@@ -75,10 +68,10 @@ def prepared(X: pd.DataFrame, y: cs.RightCensored) -> tuple[np.ndarray, cs.Right
     X = pd.get_dummies(X, drop_first=True).astype(float)
     X = X.fillna(X.median())
     values = X.to_numpy()[:, X.std().to_numpy() > 1e-9]
-    rows = np.sort(np.random.default_rng(0).permutation(len(y))[:ROWS])
-    values, y = values[rows], y[rows]
-    kept = values.std(axis=0) > 1e-9
-    values = (values - values.mean(axis=0))[:, kept] / values.std(axis=0)[kept]
+    kept = np.sort(np.random.default_rng(0).permutation(len(y))[:MOST])
+    values, y = values[kept], y[kept]
+    varies = values.std(axis=0) > 1e-9
+    values = (values - values.mean(axis=0))[:, varies] / values.std(axis=0)[varies]
     return values, cs.RightCensored(np.maximum(y.time, 1e-3), y.event)
 
 
@@ -86,11 +79,11 @@ def out_of_fold(X: np.ndarray, y: cs.RightCensored, splits: list[Any]) -> dict[s
     fold = np.zeros(len(y), dtype=int)
     for k, (_, test) in enumerate(splits):
         fold[test] = k
-    distributions: dict[str, cs.Distribution] = {}
+    forecasts: dict[str, cs.Distribution] = {}
     for name, make in MODELS.items():
         parts = [make().fit(X[a], y[a]).predict_distribution(X[b]) for a, b in splits]
-        distributions[name] = Grouped(parts, fold)
-    return distributions
+        forecasts[name] = Grouped(parts, fold)
+    return forecasts
 
 
 def study(name: str, X: np.ndarray, y: cs.RightCensored) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -104,12 +97,12 @@ def study(name: str, X: np.ndarray, y: cs.RightCensored) -> tuple[pd.DataFrame, 
             forecasts, y, cs.Censoring(estimator, cv=splits), X=X, reference="Kaplan-Meier", horizon=horizon,
             refits=REFITS,
         )  # fmt: skip
-        frames.append(found.frame().assign(distribution=kind, data=name))
+        frames.append(found.frame().assign(censoring=kind, data=name))
         if kind == "pooled":
-            test = cs.censoring_diagnostic(y, found.distribution.distribution, X, horizon=horizon).covariates
+            test = found.censoring.covariates
             p = np.nan if test is None else test.p_value
             facts = {
-                "rows": len(y), "columns": X.shape[1], "events": int(y.event.sum()), "horizon": horizon,
+                "subjects": len(y), "columns": X.shape[1], "events": int(y.event.sum()), "horizon": horizon,
                 "p_censoring": p, "largest weight": found.censoring.weights["largest"],
             }  # fmt: skip
             pairs = found.differences()
@@ -120,9 +113,9 @@ def study(name: str, X: np.ndarray, y: cs.RightCensored) -> tuple[pd.DataFrame, 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
     """One line per score: times and levels are averaged."""
-    known = frame[frame["score"].isin(SCORES) & frame["mean"].notna()]
-    lines = known.groupby(["data", "score", "distribution", "model"], sort=False)["mean"].mean().reset_index()
-    lines["rank"] = lines.groupby(["data", "score", "distribution"])["mean"].rank()
+    known = frame[frame["score"].isin(TITLES) & frame["mean"].notna()]
+    lines = known.groupby(["data", "score", "censoring", "model"], sort=False)["mean"].mean().reset_index()
+    lines["rank"] = lines.groupby(["data", "score", "censoring"])["mean"].rank()
     return lines
 
 
@@ -131,12 +124,12 @@ def table(lines: pd.DataFrame, frame: pd.DataFrame, data: str) -> list[str]:
         "| score | censoring distribution | " + " | ".join(MODELS) + " | ranking changes |",
         "|---" * (len(MODELS) + 3) + "|",
     ]
-    for score, title in SCORES.items():
+    for score, title in TITLES.items():
         block = lines[(lines["data"] == data) & (lines["score"] == score)]
         orders = {}
-        for distribution in ("pooled", "conditional"):
-            part = block[block["distribution"] == distribution].set_index("model")
-            orders[distribution] = tuple(part["mean"].sort_values().index)
+        for kind in ("pooled", "conditional"):
+            part = block[block["censoring"] == kind].set_index("model")
+            orders[kind] = tuple(part["mean"].sort_values().index)
             best = part["mean"].idxmin() if len(part) else None
             cells = []
             for model in MODELS:
@@ -145,12 +138,9 @@ def table(lines: pd.DataFrame, frame: pd.DataFrame, data: str) -> list[str]:
                     continue
                 text = "inf" if np.isinf(part["mean"][model]) else f"{part['mean'][model]:.4g}"
                 cells.append(f"**{text}**" if model == best else text)
-            changed = (
-                ""
-                if distribution == "pooled"
-                else ("yes" if orders["pooled"] != orders["conditional"] else "no")
-            )
-            out.append(f"| {title} | {distribution} | " + " | ".join(cells) + f" | {changed} |")
+            same = len(set(orders.values())) == 1
+            changed = "" if kind == "pooled" else "no" if same else "yes"
+            out.append(f"| {title} | {kind} | " + " | ".join(cells) + f" | {changed} |")
     return out
 
 
@@ -158,35 +148,34 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
     text = [
         "# Six public data sets, five models, every score",
         "",
-        "Made by `python -m benchmarks public_data`. Every row is forecast and scored out of fold, in five "
+        "Made by `python -m benchmarks public_data`. Every subject is forecast and scored out of fold, in five "
         "folds; the horizon is the 90 % quantile of the observed times. Times and levels are averaged: three "
         "times, and the levels that the data reach. `–` means not available (no density). The best is bold.",
         "",
-        "| data | rows | columns | events | horizon | largest weight | do covariates predict censoring? p | "
-        "pairs of models that CRPS tells apart (of 10) |",
+        "| data | subjects | columns | events | horizon | largest weight | do covariates predict censoring? p | "
+        "pairs of models that CRPS distinguishes (of 10) |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, (_, facts) in results.items():
         text.append(
-            f"| {name} | {facts['rows']} | {facts['columns']} | {facts['events']} | {facts['horizon']:.4g} | "
+            f"| {name} | {facts['subjects']} | {facts['columns']} | {facts['events']} | {facts['horizon']:.4g} | "
             f"{facts['largest weight']:.3g} | {facts['p_censoring']:.2g} | {facts['clear pairs']} |"
         )
     changes, winners, total = [], [], 0
     for name, (frame, _) in results.items():
         lines = summary(frame)
         text += ["", f"## {name}", "", *table(lines, frame, name)]
-        for score in SCORES:
+        for score in TITLES:
             block = lines[(lines["data"] == name) & (lines["score"] == score)]
             orders = {
-                distribution: tuple(part.sort_values("mean")["model"])
-                for distribution, part in block.groupby("distribution")
+                kind: tuple(part.sort_values("mean")["model"]) for kind, part in block.groupby("censoring")
             }
             total += 1
             if orders["pooled"] != orders["conditional"]:
                 changes.append((name, score))
                 if orders["pooled"][0] != orders["conditional"][0]:
                     first, second = orders["pooled"][0], orders["conditional"][0]
-                    means = block[block["distribution"] == "pooled"].set_index("model")["mean"]
+                    means = block[block["censoring"] == "pooled"].set_index("model")["mean"]
                     winners.append((name, score, first, second, means[second] / means[first] - 1))
     moves = {name: largest_move(frame) for name, (frame, _) in results.items()}
     facts = {name: fact for name, (_, fact) in results.items()}
@@ -196,10 +185,9 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
 
 def largest_move(frame: pd.DataFrame) -> float:
     """How far the censoring distribution moves a mean CRPS, in standard errors."""
-    crps = frame[(frame["score"] == "crps")].pivot_table(index="model", columns="distribution", values="mean")
-    error = frame[(frame["score"] == "crps") & (frame["distribution"] == "pooled")].set_index("model")[
-        "standard_error"
-    ]
+    frame = frame[frame["score"] == "crps"]
+    crps = frame.pivot_table(index="model", columns="censoring", values="mean")
+    error = frame[frame["censoring"] == "pooled"].set_index("model")["standard_error"]
     return float(((crps["conditional"] - crps["pooled"]).abs() / error).max())
 
 
@@ -210,23 +198,22 @@ def lessons(
     moves: dict[str, float],
     facts: dict[str, dict[str, Any]],
 ) -> list[str]:
-    told = "; ".join(f"{d}, {SCORES[s]}: {a} before {b}, by {100 * gap:.2g} %" for d, s, a, b, gap in winners)
+    told = "; ".join(f"{d}, {TITLES[s]}: {a} before {b}, by {100 * gap:.2g} %" for d, s, a, b, gap in winners)
     predicted = [name for name, fact in facts.items() if fact["p_censoring"] < 0.01]
     clear = sum(fact["clear pairs"] for fact in facts.values())
     return [
         "## Do the rankings change?",
         "",
-        "- Between the pooled and the conditional censoring distribution the order of the five models changes in "
-        f"{len(changes)} of {total} lines, and the winner in {len(winners)}"
+        "- Between the pooled and the conditional censoring distribution the order of the five models changes "
+        f"in {len(changes)} of {total} lines, and the winner in {len(winners)}"
         + (f" ({told} under the pooled distribution)." if told else "."),
-        f"- Covariates predict censoring (p < 0.01) in {', '.join(predicted) or 'none'}. The choice of the "
-        "distribution moves a mean CRPS by at most "
+        f"- Covariates predict censoring (p < 0.01) in {', '.join(predicted) or 'none'}. The choice between "
+        "the two moves a mean CRPS by at most "
         + ", ".join(f"{move:.2f} ({name})" for name, move in moves.items())
         + " standard errors.",
-        f"- Of the {10 * len(facts)} pairs of models, CRPS tells {clear} apart at the adjusted 5 % level. "
-        "Most "
-        "rankings between regressions and ensembles of trees on data of this size are noise, under either "
-        "distribution.",
+        f"- Of the {10 * len(facts)} pairs of models, CRPS distinguishes {clear} at the adjusted 5 % level. "
+        "Most rankings between regressions and ensembles of trees on data of this size are noise, under "
+        "either censoring distribution.",
     ]
 
 

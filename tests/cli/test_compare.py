@@ -177,3 +177,21 @@ def test_wrong_usage_and_help():
     text = CliRunner().invoke(app, ["compare", "--help"], terminal_width=200).output
     assert "cox__sf@365" in text
     assert "censcore compare predictions.parquet" in text
+
+
+def test_a_covariate_that_resembles_a_forecast_is_none(files, tmp_path):
+    frame = pd.read_csv(files / "test.csv").assign(sample_1=0.5, q_1=2.0)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    options = ["--time", "days", "--event", "died", "--scores", "crps"]
+    assert run("compare", tmp_path / "p.csv", *options) == run("compare", files / "test.csv", *options)
+    frame.assign(cox__sf_365=0.5).to_csv(tmp_path / "m.csv", index=False)
+    with pytest.raises(CenscoreError, match=r"'cox__sf_365' is almost named as a forecast.*cox__sf@365"):
+        run("compare", tmp_path / "m.csv", *options)
+
+
+def test_strata_belong_to_kaplan_meier(files):
+    with pytest.raises(CenscoreError, match="--stratify belongs to --censoring kaplan-meier; got 'cox'"):
+        run(
+            "score", files / "test.csv", "--time", "days", "--event", "died", "--censoring", "cox",
+            "--stratify", "sex",
+        )  # fmt: skip

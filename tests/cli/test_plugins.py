@@ -90,7 +90,7 @@ def test_a_broken_package_gives_one_sentence(package, monkeypatch, words):
 
 def test_the_library_keeps_its_own_commands(package):
     package({"score": "thief:shout"}, thief=FUNCTION)
-    assert "one loss per row" in plain(run("score", "--help").output)
+    assert "one loss per subject" in plain(run("score", "--help").output)
 
 
 def test_the_studies_are_named_where_they_are_missing(monkeypatch):
@@ -106,3 +106,17 @@ def test_importing_the_library_looks_for_no_commands():
     code = "import sys, censcore; print('censcore.cli' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_version_is_told():
+    import censcore
+
+    assert run("--version").output.strip() == f"censcore {censcore.__version__}"
+
+
+def test_a_module_missing_from_the_library_itself_is_no_missing_extra(monkeypatch):
+    monkeypatch.delitem(sys.modules, "censcore.cli.app")
+    monkeypatch.delitem(sys.modules, "censcore.cli.compare")
+    monkeypatch.setitem(sys.modules, "censcore.cli.options", None)
+    with pytest.raises(ModuleNotFoundError, match=r"censcore\.cli\.options"):
+        main()

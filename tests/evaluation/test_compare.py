@@ -317,7 +317,7 @@ def test_known_censoring_times_need_no_distribution():
     T, C = rng.exponential(1.0, 100), rng.uniform(0.5, 2.0, 100)
     y = cs.RightCensored(np.minimum(T, C), T <= C, censoring_time=C)
     comparison = cs.compare({"right": cs.Exponential(1.0), "wrong": cs.Exponential(3.0)}, y)
-    assert comparison.distribution.description.startswith("known")
+    assert comparison.resolved_censoring.description.startswith("known")
     unavailable = " ".join(comparison.notes)
     assert "brier_score:ipcw" in unavailable
     assert comparison.frame().query("score == 'crps'")["rank"].tolist() == [1.0, 2.0]

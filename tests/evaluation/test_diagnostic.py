@@ -70,7 +70,7 @@ def test_weights_and_groups_of_a_comparison_reach_the_test(split):
     assert found.censoring.covariates.clusters == 60
     direct = cs.censoring_diagnostic(
         split.y,
-        found.distribution.distribution,
+        found.resolved_censoring.distribution,
         split.x,
         horizon=found.horizon,
         groups=groups,

@@ -8,7 +8,7 @@ from censcore.distributions import Grouped
 from censcore.evaluation import concordance, dynamic_auc
 from censcore.evaluation.auc import cases_and_controls
 from censcore.evaluation.concordance import comparable_pairs
-from censcore.evaluation.pairs import pair_statistic
+from censcore.evaluation.pair_statistics import pair_statistic
 from censcore.exceptions import InvalidInputError, PositivityError
 
 N = 80

@@ -183,7 +183,7 @@ def test_a_perfect_ranking_or_a_single_case_has_no_error(event, note):
 def test_other_estimators_are_refitted(data):
     (x, y), train = data
     found = compare(x, y, cs.Censoring(cs.WeibullRegression()), train=train, refits=8)
-    plain = compare(x, y, found.distribution.distribution)
+    plain = compare(x, y, found.resolved_censoring.distribution)
     error, smaller = (c.frame().query("score == 'auc'")["standard_error"].to_numpy() for c in (found, plain))
     np.testing.assert_allclose(described(found), described(plain))
     assert (error > smaller).all()

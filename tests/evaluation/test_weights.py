@@ -8,8 +8,8 @@ import pytest
 from sklearn.base import clone
 
 import censcore as cs
-from censcore.evaluation.refits import _spread
-from censcore.evaluation.units import Units, common_codes
+from censcore.evaluation.bootstrap import _spread
+from censcore.evaluation.subjects import Clusters, common_codes
 from censcore.exceptions import InvalidInputError
 
 NUMBERS = ["by", "score", "at", "model", "mean", "standard_error", "skill", "skill_standard_error"]
@@ -179,13 +179,13 @@ def test_units_join_groups_and_pairs():
     codes = common_codes(["a", "b", "b", "c"], ["b", "z", "a", "z"], 4)
     np.testing.assert_array_equal(codes, [1, 3, 0, 3])
     pairs = np.array([[3, 1]])
-    units = Units.of(4, 4, np.array([0, 1, 1, 2]), codes, pairs)
-    np.testing.assert_array_equal(units.scored, [0, 1, 1, 2])
-    added, apart = units.split(np.array([[1.0], [2.0], [4.0], [8.0]]))
+    clusters = Clusters.of(4, 4, np.array([0, 1, 1, 2]), codes, pairs)
+    np.testing.assert_array_equal(clusters.scored, [0, 1, 1, 2])
+    added, apart = clusters.split(np.array([[1.0], [2.0], [4.0], [8.0]]))
     assert added is not None
     np.testing.assert_array_equal(added[:, 0], [4.0, 1.0, 0.0, 10.0])  # z is the group of subject 3
     assert not len(apart)
-    alone = Units.of(4, 4, None, np.array([5, 5, 6, 7]), np.zeros((0, 2), dtype=int))
+    alone = Clusters.of(4, 4, None, np.array([5, 5, 6, 7]), np.zeros((0, 2), dtype=int))
     none, apart = alone.split(np.array([[1.0], [2.0], [4.0], [8.0]]))
     assert none is None
     np.testing.assert_array_equal(apart[:, 0], [3.0, 4.0, 8.0])

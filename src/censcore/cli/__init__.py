@@ -8,13 +8,19 @@ from censcore.exceptions import CenscoreError
 
 __all__ = ["main"]
 
+#: Packages that only the command line needs.
+NEEDED = ("typer", "click", "rich")
+
 
 def main() -> None:
     """Run the command line; errors of the library end it with their message alone."""
     try:
         from censcore.cli.app import app
     except ModuleNotFoundError as error:
-        sys.exit(f"The command line needs {error.name}: pip install 'censcore[cli]'.")
+        package = (error.name or "").partition(".")[0]
+        if package not in NEEDED:  # the installation is broken, and the traceback says where
+            raise
+        sys.exit(f"The command line needs {package}: pip install 'censcore[cli]'.")
     try:
         app()
     except CenscoreError as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from censcore.cli.compare import EPILOG as COMPARE_EXAMPLES
@@ -23,6 +25,18 @@ app.command(epilog=COMPARE_EXAMPLES)(compare)
 app.command(epilog=SCORE_EXAMPLES)(score)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        import censcore
+
+        typer.echo(f"censcore {censcore.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Proper scores for right-censored forecasts."""

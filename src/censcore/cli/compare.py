@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 import censcore as cs
-from censcore.cli.distribution import censoring_of, covariates_of, numbers, words
 from censcore.cli.options import (
     EXIT_CODES,
-    CensoringLaw,
+    CensoringDistribution,
     CensoringTime,
     Event,
     Interpolation,
@@ -20,11 +19,15 @@ from censcore.cli.options import (
     Stratify,
     Time,
     Times,
+    censoring_of,
+    covariates_of,
     horizon_of,
-    training_rows,
+    numbers,
+    training_subjects,
+    words,
 )
 from censcore.cli.predictions import COLUMNS_HELP, column, forecasts_of, outcome_of, read_table
-from censcore.evaluation.catalogue import DEFAULT_SCORES
+from censcore.evaluation.case_scores import DEFAULT_SCORES
 
 __all__ = ["compare"]
 
@@ -44,9 +47,9 @@ def compare(
     event: Event,
     train: Annotated[
         Path | None,
-        typer.Option(help="Rows to fit the censoring distribution and the reference to; same column names."),
+        typer.Option(help="Subjects to fit the censoring distribution and the reference to; same columns."),
     ] = None,
-    censoring: CensoringLaw = "kaplan-meier",
+    censoring: CensoringDistribution = "kaplan-meier",
     covariates: Annotated[
         str | None,
         typer.Option(
@@ -65,7 +68,7 @@ def compare(
     ] = "kaplan-meier",
     by: Annotated[str | None, typer.Option(help="Columns of subgroups, between commas.")] = None,
     groups: Annotated[
-        str | None, typer.Option(help="Column of labels of rows that belong together, such as patients.")
+        str | None, typer.Option(help="Column of labels of subjects that depend on each other.")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
     interpolation: Interpolation = "step",
@@ -80,7 +83,7 @@ def compare(
         outcome_of(frame, time, event, censoring_time),
         censoring_of(censoring, stratify, censoring_time is not None),
         X=covariates_of(frame, words(covariates), stratify),
-        train=training_rows(train, time, event, covariates, stratify),
+        train=training_subjects(train, time, event, covariates, stratify),
         reference=None if reference == "none" else reference,
         horizon=horizon_of(horizon),
         times=numbers(times, "--times"),

@@ -1,8 +1,8 @@
 """``censcore demo``: three forecasts of breast-cancer recurrence, scored on a real trial.
 
-Every woman of the German Breast Cancer Study Group trial is scored once, by models and by a censoring distribution
-that never saw her: five folds, and in each of them a Kaplan-Meier curve, a Weibull regression and a
-Cox regression.
+Every woman of the German Breast Cancer Study Group trial is scored once. The models and the censoring
+distribution that score her are fitted to the other four of five folds: a Kaplan-Meier curve, a Weibull
+regression and a Cox regression.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AT_TIMES = [f"{t:g} y" for t in TIMES]
 AT_LEVELS = [f"level {a:g}" for a in LEVELS]
 
 Score = Callable[["cs.RightCensored", "cs.Distribution", "cs.Distribution"], np.ndarray]
-Losses = dict[str, dict[str, np.ndarray]]  # score -> model -> one row per woman
+Losses = dict[str, dict[str, np.ndarray]]  # score -> model -> (subjects, columns)
 
 #: Each score, and what its columns are called.
 SCORES: dict[str, tuple[Score, list[str]]] = {
@@ -127,7 +127,7 @@ def models() -> dict[str, SurvivalEstimator]:
 
 
 def cross_fit(X: pd.DataFrame, y: cs.RightCensored, scores: dict[str, Score]) -> Losses:
-    """Out-of-fold losses of every score and model; the rows of all models are in the same order."""
+    """Out-of-fold losses of every score and model; the subjects of all models are in the same order."""
     fold = np.random.default_rng(0).permutation(len(y)) % FOLDS
     parts: dict[str, dict[str, list[np.ndarray]]] = {name: {} for name in scores}
     for test in (fold == held_out for held_out in range(FOLDS)):

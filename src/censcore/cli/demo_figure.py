@@ -25,7 +25,7 @@ def draw(curves: dict[str, np.ndarray], times: np.ndarray, path: Path) -> Path:
     Parameters
     ----------
     curves : dict of array, (n, q)
-        Losses of each model, one row per woman and one column per time; the first is the reference.
+        Losses of each model, (subjects, times); the first is the reference.
     times : array, (q,)
         Years.
     path : Path
@@ -66,7 +66,7 @@ def draw(curves: dict[str, np.ndarray], times: np.ndarray, path: Path) -> Path:
 
 
 def _band(axes: Axes, times: np.ndarray, losses: np.ndarray, colour: str) -> None:
-    """Mean over the rows with its pointwise 95 % interval."""
+    """Mean over the subjects with its pointwise 95 % interval."""
     mean, error = cs.mean_loss(losses)
     low, high = mean - 1.96 * error, mean + 1.96 * error
     axes.fill_between(times, low, high, color=colour, alpha=0.08, lw=0)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from censcore.cli.distribution import covariates_of, numbers, words
 from censcore.cli.predictions import outcome_of, read_table
+from censcore.estimators.by_name import CENSORING_ESTIMATORS, censoring_estimator
+from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from censcore.estimators import Censoring
     from censcore.outcomes import RightCensored
 
 __all__ = [
     "EXIT_CODES",
-    "CensoringLaw",
+    "CensoringDistribution",
     "CensoringTime",
     "Event",
     "Interpolation",
@@ -26,8 +28,12 @@ __all__ = [
     "Stratify",
     "Time",
     "Times",
+    "censoring_of",
+    "covariates_of",
     "horizon_of",
-    "training_rows",
+    "numbers",
+    "training_subjects",
+    "words",
 ]
 
 EXIT_CODES = (
@@ -37,31 +43,72 @@ EXIT_CODES = (
 Predictions = Annotated[Path, typer.Argument(help="Table of outcomes and forecasts, csv or parquet.")]
 Time = Annotated[str, typer.Option(help="Column of observed times.")]
 Event = Annotated[str, typer.Option(help="Column that is 1 for an event, 0 for a censored time.")]
-CensoringLaw = Annotated[
+CensoringDistribution = Annotated[
     str,
-    typer.Option(help="Censoring distribution: kaplan-meier, cox, weibull, or none if nothing is censored."),
+    typer.Option(
+        help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, or none if "
+        "nothing is censored."
+    ),
 ]
 Stratify = Annotated[
     str | None, typer.Option(help="Column with one Kaplan-Meier censoring distribution per value.")
 ]
 CensoringTime = Annotated[
-    str | None, typer.Option(help="Column of censoring times, where they are known for all rows.")
+    str | None, typer.Option(help="Column of censoring times, where they are known for all subjects.")
 ]
 Times = Annotated[str | None, typer.Option(help="Evaluation times between commas.")]
 Levels = Annotated[str | None, typer.Option(help="Quantile levels between commas.")]
 Interpolation = Annotated[str, typer.Option(help="Survival between the times given: step or linear.")]
 
 
-def training_rows(
+def words(text: str | None) -> list[str]:
+    """Words between commas."""
+    return [] if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+def numbers(text: str | None, option: str) -> list[float] | None:
+    """Numbers between commas, None for nothing."""
+    if text is None:
+        return None
+    try:
+        return [float(word) for word in words(text)]
+    except ValueError:
+        raise InvalidInputError(
+            f"{option} takes numbers between commas, such as 1,2,5; got {text!r}."
+        ) from None
+
+
+def horizon_of(text: str) -> float | str:
+    """``auto``, or the number that ``--horizon`` gives."""
+    return text if text == "auto" else (numbers(text, "--horizon") or [0.0])[0]
+
+
+def censoring_of(name: str, stratify: str | None, known: bool) -> Censoring | None:
+    """The estimator that ``--censoring`` names; None where the censoring times are known."""
+    if known:
+        return None
+    if name not in (*CENSORING_ESTIMATORS, "none"):
+        expected = ", ".join([*CENSORING_ESTIMATORS, "none"])
+        raise InvalidInputError(f"--censoring must be one of {expected}; got {name!r}.")
+    if stratify is not None and name != "kaplan-meier":
+        raise InvalidInputError(f"--stratify belongs to --censoring kaplan-meier; got {name!r}.")
+    return None if name == "none" else censoring_estimator(name, stratify=stratify)
+
+
+def covariates_of(frame: pd.DataFrame, names: list[str], stratify: str | None) -> pd.DataFrame | None:
+    """The columns that a censoring distribution or subgroups need; None for none."""
+    wanted = list(dict.fromkeys([*names, *([] if stratify is None else [stratify])]))
+    missing = [name for name in wanted if name not in frame.columns]
+    if missing:
+        raise InvalidInputError(f"--covariates: there is no column {', '.join(missing)}.")
+    return frame[wanted] if wanted else None
+
+
+def training_subjects(
     train: Path | None, time: str, event: str, covariates: str | None, stratify: str | None
 ) -> tuple[pd.DataFrame | None, RightCensored] | None:
     """Covariates and outcomes of the file of ``--train``; None without one."""
     if train is None:
         return None
-    rows = read_table(train)
-    return covariates_of(rows, words(covariates), stratify), outcome_of(rows, time, event)
-
-
-def horizon_of(text: str) -> Any:
-    """``auto``, or the number that ``--horizon`` gives."""
-    return text if text == "auto" else (numbers(text, "--horizon") or [0.0])[0]
+    frame = read_table(train)
+    return covariates_of(frame, words(covariates), stratify), outcome_of(frame, time, event)

@@ -28,7 +28,8 @@ Each row is a subject. Columns of forecasts are named MODEL__KIND@NUMBER:
 One file may hold several models; without MODEL__ the model is called "forecast".
 """
 
-NAME = re.compile(r"^(?:(?P<model>.+?)__)?(?P<kind>sf|cdf|q|sample)[@_](?P<number>[^@]+)$")
+NAME = re.compile(r"^(?:(?P<model>.+?)__)?(?P<kind>sf|cdf|q|sample)@(?P<number>[^@]+)$")
+ALMOST = re.compile(r"^(?P<start>.+__(?:sf|cdf|q|sample))[_. ](?P<number>[0-9][0-9.]*)$")
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ def forecasts_of(
 def _parse(name: str) -> _Column | None:
     match = NAME.match(name)
     if match is None:
+        if (almost := ALMOST.match(name)) is not None:
+            raise InvalidInputError(
+                f"Column {name!r} is almost named as a forecast: got no '@' before the number, expected "
+                f"{almost['start']}@{almost['number']}. Rename it; a covariate needs a name without '__'."
+            )
         return None
     try:
         number = float(match["number"])

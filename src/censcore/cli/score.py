@@ -1,4 +1,4 @@
-"""``censcore score``: one loss per row, for whatever comes next."""
+"""``censcore score``: one loss per subject, as a table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 import typer
 
 import censcore as cs
-from censcore.cli.distribution import censoring_of, covariates_of, numbers, words
 from censcore.cli.options import (
     EXIT_CODES,
-    CensoringLaw,
+    CensoringDistribution,
     CensoringTime,
     Event,
     Interpolation,
@@ -21,8 +20,12 @@ from censcore.cli.options import (
     Stratify,
     Time,
     Times,
+    censoring_of,
+    covariates_of,
     horizon_of,
-    training_rows,
+    numbers,
+    training_subjects,
+    words,
 )
 from censcore.cli.predictions import COLUMNS_HELP, forecasts_of, outcome_of, read_table
 from censcore.exceptions import InvalidInputError
@@ -45,9 +48,9 @@ def score(
         Path | None, typer.Option(help="Table of losses to write; printed as csv without it.")
     ] = None,
     train: Annotated[
-        Path | None, typer.Option(help="Rows to fit the censoring distribution to; same column names.")
+        Path | None, typer.Option(help="Subjects to fit the censoring distribution to; same column names.")
     ] = None,
-    censoring: CensoringLaw = "kaplan-meier",
+    censoring: CensoringDistribution = "kaplan-meier",
     covariates: Annotated[
         str | None, typer.Option(help="Columns for the censoring distribution, between commas.")
     ] = None,
@@ -59,7 +62,7 @@ def score(
     horizon: Annotated[str, typer.Option(help="End of the scores, or auto.")] = "auto",
     interpolation: Interpolation = "step",
 ) -> None:
-    """Write one loss per row, model and score: columns MODEL__SCORE, or MODEL__SCORE@NUMBER."""
+    """Write one loss per subject, model and score: columns MODEL__SCORE, or MODEL__SCORE@NUMBER."""
     import pandas as pd
 
     frame = read_table(predictions)
@@ -68,7 +71,7 @@ def score(
         outcome_of(frame, time, event, censoring_time),
         censoring_of(censoring, stratify, censoring_time is not None),
         X=covariates_of(frame, words(covariates), stratify),
-        train=training_rows(train, time, event, covariates, stratify),
+        train=training_subjects(train, time, event, covariates, stratify),
         scores=words(scores),
         times=numbers(times, "--times"),
         levels=numbers(levels, "--levels"),
@@ -84,7 +87,7 @@ def score(
         typer.echo(losses.to_csv(index=False), nl=False)
         return
     _write(losses, out)
-    typer.echo(f"written: {out} ({len(losses)} rows, horizon {found.horizon:.6g})", err=True)
+    typer.echo(f"written: {out} ({len(losses)} subjects, horizon {found.horizon:.6g})", err=True)
 
 
 def _columns(found: cs.Comparison) -> dict[str, Any]:

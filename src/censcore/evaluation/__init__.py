@@ -6,9 +6,9 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.concordance import concordance, concordance_estimate
 from censcore.evaluation.copula_graphic import copula_graphic
 from censcore.evaluation.dependent_censoring import dependent_censoring_sensitivity
+from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.scorers import scorer, scorers
-from censcore.evaluation.sensitivity_result import DependentCensoringSensitivity
 from censcore.evaluation.with_censoring import WithCensoring
 
 __all__ = [

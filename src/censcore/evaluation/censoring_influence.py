@@ -18,7 +18,7 @@ from censcore.distributions import Distribution
 from censcore.estimators import Censoring, CoxRegression, KaplanMeier
 from censcore.estimators._covariates import column_of
 from censcore.estimators._design import as_matrix
-from censcore.evaluation.catalogue import Case
+from censcore.evaluation.case_scores import Case
 
 __all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influence", "part_of"]
 

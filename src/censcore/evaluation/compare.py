@@ -14,13 +14,13 @@ from censcore._validation import check_levels
 from censcore.distributions import Distribution
 from censcore.estimators import KaplanMeier, as_forecast
 from censcore.estimators._covariates import check_rows, check_weights, column_of, fit_weighted
-from censcore.evaluation.catalogue import DEFAULT_SCORES, Case, named_scores
-from censcore.evaluation.censoring_distribution import Rows, censoring_distribution, check_joint
+from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.losses import Subset, estimate_means, score_all
-from censcore.evaluation.units import common_codes
+from censcore.evaluation.resolved_censoring import check_joint, resolve_censoring
+from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
 
@@ -157,25 +157,25 @@ def compare(
     check_rows(X, n)
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
     notes: list[str] = []
-    rows = training_subjects(train, train_weight, y, weight, notes)
-    distribution = censoring_distribution(censoring, y, X, rows, weight, code)
+    trained = training_subjects(train, train_weight, y, weight, notes)
+    resolved = resolve_censoring(censoring, y, X, trained, weight, code)
     distributions = as_distributions(forecasts, X, y)
-    reference_name = add_reference(distributions, reference, rows, X, y, notes)
-    train_code = common_codes(groups, train_groups, distribution.n_train or _count(rows))
-    scored = Rows(X, y, weight)
-    end = find_horizon(horizon, distribution, scored, notes, code, train_code)
+    reference_name = add_reference(distributions, reference, trained, X, y, notes)
+    train_code = common_codes(groups, train_groups, resolved.n_train or _count(trained))
+    scored = Subjects(X, y, weight)
+    end = find_horizon(horizon, resolved, scored, notes, code, train_code)
     chosen = named_scores(scores)
-    cases = make_cases(distributions, scored, distribution.distribution, end, times, levels, rows)
+    cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, trained)
     subsets = make_subsets(by, X, y, shares(weight, n))
     losses = score_all(cases, chosen)
-    means = estimate_means(losses, cases, subsets, distribution, code, train_code, refits, seed, progress)
+    means = estimate_means(losses, cases, subsets, resolved, code, train_code, refits, seed, progress)
     return Comparison(
         scores=chosen,
         losses=losses,
         means=means,
         cases=cases,
         subsets=subsets,
-        distribution=distribution,
+        resolved_censoring=resolved,
         X=X,
         groups=code,
         train_groups=train_code,
@@ -184,7 +184,7 @@ def compare(
         confidence=confidence,
         discrimination=discrimination,
         seed=seed,
-        notes=[*notes, *distribution.notes, *losses.notes, *means.notes],
+        notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
     )
 
 
@@ -192,28 +192,28 @@ def _numpy(values: Any) -> np.ndarray | None:
     return None if values is None else to_numpy(values)
 
 
-def _count(rows: Rows | None) -> int:
-    return 0 if rows is None else len(rows.y)
+def _count(subjects: Subjects | None) -> int:
+    return 0 if subjects is None else len(subjects.y)
 
 
 def training_subjects(
     train: Any, train_weight: Any, y: RightCensored, weight: np.ndarray | None, notes: list[str]
-) -> Rows | None:
+) -> Subjects | None:
     """The training subjects with their weights; the scored subjects themselves keep those they have."""
     if train is None:
         if train_weight is not None:
             raise InvalidInputError("train_weight: got weights without train=(X_train, y_train).")
         return None
-    rows = Rows.of(train, train_weight)
-    if weight is None or rows.weight is not None:
-        return rows
-    if rows.same_as(y):
-        return replace(rows, weight=weight)
+    subjects = Subjects.of(train, train_weight)
+    if weight is None or subjects.weight is not None:
+        return subjects
+    if subjects.same_as(y):
+        return replace(subjects, weight=weight)
     notes.append(
         "The scored subjects have weights (sample_weight), the training subjects have none: pass "
         "train_weight= if they were sampled alike."
     )
-    return rows
+    return subjects
 
 
 def _check_confidence(confidence: float) -> None:
@@ -245,7 +245,7 @@ def as_distributions(forecasts: Mapping[str, Any], X: Any, y: RightCensored) -> 
 def add_reference(
     distributions: dict[str, Distribution],
     reference: Any,
-    train: Rows | None,
+    train: Subjects | None,
     X: Any,
     y: RightCensored,
     notes: list[str],
@@ -271,12 +271,12 @@ def add_reference(
 
 def make_cases(
     distributions: dict[str, Distribution],
-    scored: Rows,
+    scored: Subjects,
     C: Distribution,
     horizon: float,
     times: Any,
     levels: Any,
-    train: Rows | None,
+    train: Subjects | None,
 ) -> dict[str, Case]:
     """What every forecast is judged on, at times and levels that suit the data where none are given."""
     sample = scored if train is None else train  # times chosen on scored subjects would fix their events

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.evaluation.catalogue import Case, Score
-from censcore.evaluation.censoring_distribution import CensoringForScores
+from censcore.evaluation.case_scores import Case, CaseScore
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, adjust, effective_number, skill_interval
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
+from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.outcomes import RightCensored
 
@@ -51,12 +51,12 @@ class Comparison:
     0  fast   slow       0.749
     """
 
-    scores: list[Score]
+    scores: list[CaseScore]
     losses: Losses
     means: Means
     cases: dict[str, Case]
     subsets: list[Subset]
-    distribution: CensoringForScores
+    resolved_censoring: ResolvedCensoring
     X: Any
     groups: np.ndarray | None
     train_groups: np.ndarray | None
@@ -99,7 +99,7 @@ class Comparison:
             "times": case.times.tolist(),
             "levels": case.levels.tolist(),
             "scores": [score.name for score in self.scores],
-            "censoring distribution": self.distribution.description,
+            "censoring distribution": self.resolved_censoring.description,
             "standard errors": self.means.method,
             "groups": None if self.groups is None else int(self.groups.max()) + 1,
             "reference": self.reference,
@@ -113,7 +113,7 @@ class Comparison:
         """How far the censoring distribution can be trusted."""
         return censoring_diagnostic(
             self._case.y,
-            self.distribution.distribution,
+            self.resolved_censoring.distribution,
             self.X,
             horizon=self.horizon,
             sample_weight=self.subsets[0].weight,
@@ -128,7 +128,7 @@ class Comparison:
         return self.means.values.get((subset, model, score))
 
     def curve(
-        self, score: Score, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
+        self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
     ) -> dict[str, Estimate]:
         """Means of a score at other times or levels, over all rows, by model; where it is available."""
         cases = {
@@ -143,7 +143,7 @@ class Comparison:
             score_all(cases, [score]),
             cases,
             self.subsets[:1],
-            self.distribution,
+            self.resolved_censoring,
             self.groups,
             self.train_groups,
             refits=min(self.refits, CURVE_REFITS),
@@ -179,7 +179,7 @@ class Comparison:
         return lines
 
     def effective_events(
-        self, score: Score | Measure, s: int = 0, times: np.ndarray | None = None
+        self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
     ) -> np.ndarray:
         r"""How many events the mean of a score rests on, for each of its times or levels, (q,).
 
@@ -193,7 +193,7 @@ class Comparison:
 
         Parameters
         ----------
-        score : Score
+        score : CaseScore
             One of ``self.scores``.
         s : int
             Number of the subset, 0 for all subjects.
@@ -219,7 +219,7 @@ class Comparison:
         return found
 
     def _one_block(
-        self, s: int, score: Score, j: int, at: float, events: float, found: dict[str, Estimate | None]
+        self, s: int, score: CaseScore, j: int, at: float, events: float, found: dict[str, Estimate | None]
     ) -> list[dict[str, Any]]:
         ranks = _ranks({m: e.value[0] for m, e in found.items() if e is not None})
         against = None if self.reference is None else found.get(self.reference)
@@ -231,9 +231,8 @@ class Comparison:
             else:
                 line |= self._numbers(estimate) | {"rank": ranks[model]}
                 line["infinite"] = self._infinite(s, model, score.name, j)
-                if against is not None:
-                    # a score that may be negative has no ratio that means anything
-                    line |= self._skill(estimate, against, model) if score.name != "log_score" else {}
+                if against is not None and score.info.has_skill:
+                    line |= self._skill(estimate, against, model)
                 if events < MINIMUM_EVENTS:
                     line |= dict.fromkeys(UNTOLD, np.nan) | {"note": cannot_tell(events)}
             lines.append(line)
@@ -282,7 +281,7 @@ class Comparison:
         return discriminate(
             self.cases,
             self.subsets,
-            self.distribution,
+            self.resolved_censoring,
             self.groups,
             self.train_groups,
             self.refits,
@@ -467,7 +466,7 @@ class Comparison:
         return text
 
     def __repr__(self) -> str:
-        from censcore.evaluation.tables import text_of
+        from censcore.evaluation.text import text_of
 
         return text_of(self)
 

@@ -10,7 +10,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.evaluation.inference import Estimate, group_codes, shares
-from censcore.evaluation.pairs import (
+from censcore.evaluation.pair_statistics import (
     Pairs,
     Sums,
     check_horizon,

@@ -11,7 +11,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import check_positive
 from censcore.distributions import Univariate
 from censcore.evaluation.copula_graphic import Curve, Generator, copula_graphic_curve, generator
-from censcore.evaluation.sensitivity_result import DependentCensoringSensitivity
+from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import RightCensored, as_outcome
 from censcore.scores.areas import squared_cdf_area, squared_sf_area

@@ -12,14 +12,14 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.auc import cases_and_controls
-from censcore.evaluation.catalogue import Case
-from censcore.evaluation.censoring_distribution import CensoringForScores
+from censcore.evaluation.bootstrap import spread_over_refits
+from censcore.evaluation.case_scores import Case
 from censcore.evaluation.concordance import comparable_pairs
 from censcore.evaluation.inference import Estimate
 from censcore.evaluation.losses import Subset, mean_with_influence
-from censcore.evaluation.pairs import Pairs, PairStatistic, pair_statistic, share_of_pairs
-from censcore.evaluation.refits import spread_over_refits
-from censcore.evaluation.units import Units
+from censcore.evaluation.pair_statistics import Pairs, PairStatistic, pair_statistic, share_of_pairs
+from censcore.evaluation.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.subjects import Clusters
 from censcore.exceptions import PositivityError
 
 __all__ = ["Discrimination", "Measure", "discriminate"]
@@ -72,7 +72,7 @@ class Discrimination:
 def discriminate(
     cases: dict[str, Case],
     subsets: list[Subset],
-    distribution: CensoringForScores,
+    censoring: ResolvedCensoring,
     groups: np.ndarray | None = None,
     train_groups: np.ndarray | None = None,
     refits: int = 60,
@@ -80,23 +80,23 @@ def discriminate(
 ) -> Discrimination:
     """Concordance of the expected time up to the horizon, and AUC of F(t), in all subsets."""
     first = next(iter(cases.values()))
-    units = Units.of(len(first.y), distribution.n_train, groups, train_groups, distribution.shared.pairs)
+    clusters = Clusters.of(len(first.y), censoring.n_train, groups, train_groups, censoring.shared.pairs)
     names = ("concordance:harrell", "concordance:uno")
     measures = [*map(Measure, names), *(Measure("auc", float(t)) for t in first.times)]
     found = Discrimination(measures)
     for model, case in cases.items():
-        pieces = [part.cases(case) for part in distribution.parts]
+        pieces = [part.cases(case) for part in censoring.parts]
         for s, subset in enumerate(subsets):
             for k, measure in enumerate(measures):
                 try:
-                    estimate = _estimate(measure, case, pieces, subset.weight, distribution, units)
+                    estimate = _estimate(measure, case, pieces, subset.weight, censoring, clusters)
                     found.values[s, model, k] = estimate
                 except PositivityError as error:
                     found.unavailable[s, model, k] = str(error)
     return (
         found
-        if distribution.refit is None
-        else _with_refits(found, cases, subsets, distribution, units, refits, seed)
+        if censoring.refit is None
+        else _with_refits(found, cases, subsets, censoring, clusters, refits, seed)
     )
 
 
@@ -105,8 +105,8 @@ def _estimate(
     case: Case,
     pieces: list[list[Case]],
     weight: np.ndarray,
-    distribution: CensoringForScores,
-    units: Units,
+    censoring: ResolvedCensoring,
+    clusters: Clusters,
 ) -> Estimate:
     """A measure and its influence, with what the estimation of the censoring distribution adds."""
     subjects = np.nonzero(weight > 0)[0]
@@ -114,13 +114,13 @@ def _estimate(
     statistic = pair_statistic(measure.pairs(case, subjects), weight[subjects] / weight[subjects].sum())
     deviations = np.zeros((n, 1))
     deviations[subjects, 0] = statistic.deviations
-    xi = np.zeros((distribution.n_train, 1))
+    xi = np.zeros((censoring.n_train, 1))
     if measure.weighted:
         moved = _Moved(statistic, subjects, n)
         everyone, equally = np.arange(n)[:, None], np.ones((n, 1))
-        for part, of_part in zip(distribution.parts, pieces, strict=True):
+        for part, of_part in zip(censoring.parts, pieces, strict=True):
             xi[part.training] += part.influence(moved, of_part, everyone, equally)[:, 0]
-    influence = mean_with_influence(deviations, weight, units, xi).influence
+    influence = mean_with_influence(deviations, weight, clusters, xi).influence
     return Estimate(np.array([statistic.value]), influence)
 
 
@@ -147,8 +147,8 @@ def _with_refits(
     found: Discrimination,
     cases: dict[str, Case],
     subsets: list[Subset],
-    distribution: CensoringForScores,
-    units: Units,
+    censoring: ResolvedCensoring,
+    clusters: Clusters,
     refits: int,
     seed: int,
 ) -> Discrimination:
@@ -161,10 +161,10 @@ def _with_refits(
     if not found.values:
         return found
     weight = np.column_stack([subset.weight for subset in subsets])
-    spread, _ = spread_over_refits(values_under, weight, distribution, units, refits, seed)
+    spread, _ = spread_over_refits(values_under, weight, censoring, clusters, refits, seed)
     values = {}
     for (key, estimate), column in zip(found.values.items(), spread.T, strict=True):
-        entries = [column[:, None]] if units.overlap else [estimate.influence, column[:, None]]
+        entries = [column[:, None]] if clusters.overlap else [estimate.influence, column[:, None]]
         values[key] = Estimate(estimate.value, np.concatenate(entries))
     return replace(found, values=values)
 

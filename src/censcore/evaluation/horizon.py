@@ -8,7 +8,8 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
-from censcore.evaluation.censoring_distribution import CensoringForScores, Rows
+from censcore.evaluation.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["find_horizon", "follow_up_end"]
@@ -51,7 +52,7 @@ def _last_with(time: np.ndarray, count: int) -> float:
     return float(np.partition(time, len(time) - count)[len(time) - count])
 
 
-def followed(subjects: Rows, groups: np.ndarray | None) -> list[np.ndarray]:
+def followed(subjects: Subjects, groups: np.ndarray | None) -> list[np.ndarray]:
     """Observed times of subjects that count, and of groups: how long any subject of each was followed.
 
     A subject with a weight is one subject, and so are its copies in one group.
@@ -67,17 +68,17 @@ def followed(subjects: Rows, groups: np.ndarray | None) -> list[np.ndarray]:
 
 def find_horizon(
     horizon: Any,
-    distribution: CensoringForScores,
-    scored: Rows,
+    censoring: ResolvedCensoring,
+    scored: Subjects,
     notes: list[str],
     groups: np.ndarray | None = None,
     train_groups: np.ndarray | None = None,
 ) -> float:
     """The end of the comparison as a number; ``notes`` gains how it was chosen, or why it is too far."""
     times = followed(scored, groups)
-    if distribution.train is not None:
-        times += followed(distribution.train, groups if distribution.in_sample else train_groups)
-    supported = follow_up_end(distribution.distribution, *times)
+    if censoring.train is not None:
+        times += followed(censoring.train, groups if censoring.in_sample else train_groups)
+    supported = follow_up_end(censoring.distribution, *times)
     last = min(float(time.max()) for time in times)
     if isinstance(horizon, str) and horizon == "auto":
         if not supported > 0:
@@ -85,7 +86,7 @@ def find_horizon(
                 f"horizon='auto' found no time that follow-up supports: got P(C >= t) < {FOLLOWED:g} for "
                 "some subject at every t > 0. Pass horizon=, or another censoring distribution."
             )
-        if not isinstance(distribution.distribution, PointMass):
+        if not isinstance(censoring.distribution, PointMass):
             notes.append(_chosen(supported, last, times))
         return supported
     try:
@@ -95,7 +96,7 @@ def find_horizon(
     if not (np.isfinite(end) and end > 0):
         raise InvalidInputError(f"horizon must be 'auto' or a positive, finite time; got {horizon!r}.")
     if end > supported:
-        notes.append(_too_far(end, supported, last, distribution, times))
+        notes.append(_too_far(end, supported, last, censoring, times))
     return end
 
 
@@ -108,7 +109,7 @@ def _chosen(end: float, last: float, times: list[np.ndarray]) -> str:
 
 
 def _too_far(
-    end: float, supported: float, last: float, distribution: CensoringForScores, times: list[np.ndarray]
+    end: float, supported: float, last: float, censoring: ResolvedCensoring, times: list[np.ndarray]
 ) -> str:
     if end > last:
         return (
@@ -116,7 +117,7 @@ def _too_far(
             "seen, and integrated scores average over it all the same. "
             f"horizon='auto' is {supported:.6g}."
         )
-    smallest = float(to_numpy(distribution.distribution.marginal(0).sf_left(end)).min())
+    smallest = float(to_numpy(censoring.distribution.marginal(0).sf_left(end)).min())
     at_risk = min(int((time >= end).sum()) for time in times)
     return (
         f"horizon {end:.6g} asks much of follow-up: the smallest P(C >= horizon) is {smallest:.2g} and "

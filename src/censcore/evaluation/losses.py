@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from censcore.evaluation.catalogue import Case, Score
-from censcore.evaluation.censoring_distribution import CensoringForScores
+from censcore.evaluation.case_scores import Case, CaseScore
 from censcore.evaluation.inference import Estimate, row_influence
-from censcore.evaluation.units import Units
+from censcore.evaluation.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.subjects import Clusters
 from censcore.exceptions import (
     MissingDependencyError,
     NoDensityError,
@@ -35,7 +35,7 @@ class Losses:
 
     values: dict[tuple[str, str], np.ndarray]
     unavailable: dict[tuple[str, str], str]
-    scores: list[Score]
+    scores: list[CaseScore]
 
     @property
     def notes(self) -> list[str]:
@@ -55,7 +55,7 @@ class Means:
     notes: list[str] = field(default_factory=list)
 
 
-def score_all(cases: dict[str, Case], scores: list[Score]) -> Losses:
+def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
     """Every score of every forecast."""
     losses = Losses({}, {}, scores)
     for model, case in cases.items():
@@ -64,10 +64,10 @@ def score_all(cases: dict[str, Case], scores: list[Score]) -> Losses:
                 losses.values[model, score.name] = score.losses(case)
             except NoDensityError:
                 losses.unavailable[model, score.name] = (
-                    "a forecast distribution without a density has no log score."
+                    f"a forecast distribution without a density has no {score.title}."
                 )
             except PositivityError as error:
-                if "ipcw" not in score.name:
+                if not score.ipcw:
                     raise
                 losses.unavailable[model, score.name] = str(error)
     return losses
@@ -77,7 +77,7 @@ def estimate_means(
     losses: Losses,
     cases: dict[str, Case],
     subsets: list[Subset],
-    distribution: CensoringForScores,
+    censoring: ResolvedCensoring,
     groups: np.ndarray | None = None,
     train_groups: np.ndarray | None = None,
     refits: int = 60,
@@ -86,41 +86,43 @@ def estimate_means(
 ) -> Means:
     """Means of all losses in all subsets, with the influence of whatever was estimated."""
     n = len(next(iter(cases.values())).y)
-    units = Units.of(n, distribution.n_train, groups, train_groups, distribution.shared.pairs)
-    if distribution.refit is not None:
-        from censcore.evaluation.refits import means_by_refitting
+    clusters = Clusters.of(n, censoring.n_train, groups, train_groups, censoring.shared.pairs)
+    if censoring.refit is not None:
+        from censcore.evaluation.bootstrap import means_by_refitting
 
-        return means_by_refitting(losses, cases, subsets, distribution, units, refits, seed, progress)
+        return means_by_refitting(losses, cases, subsets, censoring, clusters, refits, seed, progress)
     weight = np.column_stack([subset.weight for subset in subsets])
     values = {}
     for model, case in cases.items():
-        pieces = [part.cases(case) for part in distribution.parts]
+        pieces = [part.cases(case) for part in censoring.parts]
         for score in losses.scores:
             if (model, score.name) not in losses.values:
                 continue
             found = losses.values[model, score.name]
-            xi = np.zeros((distribution.n_train, len(subsets), found.shape[1]))
-            for part, of_part in zip(distribution.parts, pieces, strict=True):
+            xi = np.zeros((censoring.n_train, len(subsets), found.shape[1]))
+            for part, of_part in zip(censoring.parts, pieces, strict=True):
                 xi[part.training] += part.influence(score, of_part, found, weight)
             for s, subset in enumerate(subsets):
-                values[s, model, score.name] = mean_with_influence(found, subset.weight, units, xi[:, s])
-    return Means(values, _method(distribution))
+                values[s, model, score.name] = mean_with_influence(found, subset.weight, clusters, xi[:, s])
+    return Means(values, _method(censoring))
 
 
-def _method(distribution: CensoringForScores) -> str:
-    if distribution.parts:
+def _method(censoring: ResolvedCensoring) -> str:
+    if censoring.parts:
         return "influence function, with the term of the estimated censoring distribution"
-    if distribution.estimated:
+    if censoring.estimated:
         return "per subject, the censoring distribution being taken as known"
     return "per subject, the censoring distribution being known"
 
 
-def mean_with_influence(losses: np.ndarray, weight: np.ndarray, units: Units, xi: np.ndarray) -> Estimate:
-    """A weighted mean of losses with influences per independent unit, xi (n_train, q) being those of C."""
+def mean_with_influence(
+    losses: np.ndarray, weight: np.ndarray, clusters: Clusters, xi: np.ndarray
+) -> Estimate:
+    """A weighted mean of losses with influences per independent cluster, xi (n_train, q) being those of C."""
     if not len(xi):
-        return row_influence(losses, weight, units.scored)
-    added, apart = units.split(xi)
-    mean = row_influence(losses, weight, units.scored, added)
+        return row_influence(losses, weight, clusters.scored)
+    added, apart = clusters.split(xi)
+    mean = row_influence(losses, weight, clusters.scored, added)
     return Estimate(mean.value, np.concatenate([mean.influence, apart]))
 
 

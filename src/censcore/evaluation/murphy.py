@@ -1,19 +1,23 @@
-r"""Elementary scores under censoring: the parts that every proper score of :math:`F(\tau)` is made of."""
+r"""Elementary scores under censoring: every proper score of :math:`F(\tau)` is a weighted integral of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.evaluation.catalogue import Case, Score, of_single_times
+from censcore.distributions import Distribution
+from censcore.evaluation.case_scores import Case, CaseScore, of_single_times
+from censcore.outcomes import RightCensored
+from censcore.scores.registry import ScoreInfo
 
-__all__ = ["Elementary"]
+__all__ = ["Elementary", "elementary_score"]
 
 
-@dataclass(frozen=True)
-class Elementary(Score):
+def elementary_score(
+    y: RightCensored, forecast: Distribution, censoring: Distribution, time: float, thresholds: np.ndarray
+) -> np.ndarray:
     r"""The elementary score of :math:`p=F(\tau)` at thresholds :math:`\theta` in (0, 1).
 
     .. math::
@@ -22,28 +26,76 @@ class Elementary(Score):
 
     Its integral over :math:`\theta` is the Brier score at :math:`\tau`, and every proper score of p is such
     an integral with weights: a forecast that is better at every threshold is better by all of them.
-    """
 
+    Parameters
+    ----------
+    y : RightCensored
+        Outcomes of n subjects.
+    forecast, censoring : Distribution
+        Of T and of C.
+    time : float
+        :math:`\tau`.
+    thresholds : array, (q,)
+        :math:`\theta`.
+
+    Returns
+    -------
+    array, (n, q)
+
+    See Also
+    --------
+    censcore.brier_score : The integral over all thresholds.
+
+    References
+    ----------
+    .. [1] Ehm, W., Gneiting, T., Jordan, A. and Krüger, F. (2016). Of quantiles and expectiles: consistent
+       scoring functions, Choquet representations and forecast rankings. Journal of the Royal Statistical
+       Society B 78, 505-562.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from censcore.evaluation.murphy import elementary_score
+    >>> y = cs.RightCensored(time=[1.0, 3.0], event=[1, 0])
+    >>> theta = np.linspace(0, 1, 1001)[1:-1]
+    >>> losses = elementary_score(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), 2.0, theta)
+    >>> losses.mean(axis=1).round(2), cs.brier_score(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), 2.0).round(2)
+    (array([0.1, 0.4]), array([0.1, 0.4]))
+    """
+    n, tau, theta = len(y), time, thresholds
+    p = np.broadcast_to(to_numpy(forecast.marginal(0).cdf(tau)).reshape(-1, 1), (n, 1))
+    event, t = to_numpy(y.event)[:, None], to_numpy(y.time)[:, None]
+    G = censoring.marginal(0)
+    G_left = np.broadcast_to(to_numpy(G.sf_left(y.time)).reshape(-1, 1), (n, 1))
+    dead = event & (t <= tau)
+    weight = np.where(dead, to_numpy(G.sf(tau)).reshape(-1, 1) / np.where(dead, G_left, 1.0), 0.0)
+    return 2 * np.where(t > tau, theta * (p > theta), weight * (1 - theta) * (p <= theta))
+
+
+ELEMENTARY = ScoreInfo(
+    "elementary_score",
+    elementary_score,
+    "elementary score",
+    formula=r"2\theta\,1\{p>\theta\}1\{y>\tau\}+2(1-\theta)1\{p\le\theta\}\delta1\{y\le\tau\}G(\tau)/G(y-)",
+    reference="Ehm, W., Gneiting, T., Jordan, A. and Krüger, F. (2016). JRSS B 78, 505-562.",
+)
+
+
+@dataclass(frozen=True)
+class Elementary(CaseScore):
+    """:func:`elementary_score` of F(time) in a comparison, one column per threshold."""
+
+    info: ScoreInfo = field(default=ELEMENTARY, kw_only=True)
     time: float
     thresholds: np.ndarray
-    name: str = "elementary_score"
-    title: str = "elementary score"
-    axis: str = "threshold"
 
     def at(self, case: Case) -> np.ndarray:
         """The thresholds."""
         return self.thresholds
 
     def losses(self, case: Case) -> np.ndarray:
-        """One loss per row and threshold, (n, q)."""
-        n, tau, theta = len(case.y), self.time, self.thresholds
-        p = np.broadcast_to(to_numpy(case.F.marginal(0).cdf(tau)).reshape(-1, 1), (n, 1))
-        event, time = to_numpy(case.y.event)[:, None], to_numpy(case.y.time)[:, None]
-        C = case.C.marginal(0)
-        reach = np.broadcast_to(to_numpy(C.sf_left(case.y.time)).reshape(-1, 1), (n, 1))
-        dead = event & (time <= tau)
-        weight = np.where(dead, to_numpy(C.sf(tau)).reshape(-1, 1) / np.where(dead, reach, 1.0), 0.0)
-        return 2 * np.where(time > tau, theta * (p > theta), weight * (1 - theta) * (p <= theta))
+        """One loss per subject and threshold, (n, q)."""
+        return elementary_score(case.y, case.F, case.C, self.time, self.thresholds)
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u), as for every score of a single time."""

@@ -10,13 +10,14 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import PointMass
-from censcore.evaluation.catalogue import SCORES
+from censcore.evaluation.case_scores import CASE_SCORES
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
 from censcore.evaluation.murphy import Elementary
 from censcore.evaluation.style import GREY, INK, styled
-from censcore.evaluation.tables import label
+from censcore.evaluation.text import label
 from censcore.exceptions import InvalidInputError
 from censcore.published import d_calibration
+from censcore.scores import brier_score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,18 +89,21 @@ def _level(comparison: Comparison) -> str:
 
 def plot_brier(comparison: Comparison, scale: str = "localized") -> Figure:
     """Brier score over time, with pointwise bands where at least five events tell how wide they are."""
-    if scale not in ("localized", "ipcw"):
+    of_scale = {
+        score.info.scale: score for score in CASE_SCORES.values() if score.info.function is brier_score
+    }
+    if scale not in of_scale:
         raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; got {scale!r}.")
-    name = "brier_score" if scale == "localized" else "brier_score:ipcw"
+    score = of_scale[scale]
     time = np.minimum(to_numpy(comparison.outcome.time), comparison.horizon)
-    last = float(np.quantile(time, 0.99)) if scale == "ipcw" else comparison.horizon
+    last = float(np.quantile(time, 0.99)) if score.ipcw else comparison.horizon
     x = np.linspace(0, last, POINTS + 2)[1:-1]
     with _style() as Figure:
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes = figure.subplots()
-        told = comparison.effective_events(SCORES[name], times=x) >= MINIMUM_EVENTS
-        _curves(axes, comparison, x, comparison.curve(SCORES[name], times=x), told=told)
-        axes.set(xlabel="time", ylabel=f"Brier score{', ipcw' if scale == 'ipcw' else ''}", xlim=(0, last))
+        told = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
+        _curves(axes, comparison, x, comparison.curve(score, times=x), told=told)
+        axes.set(xlabel="time", ylabel=score.title, xlim=(0, last))
         axes.set_ylim(bottom=0)
         return _titled(figure, f"Brier score over time, {_level(comparison)} bands")
 
@@ -111,7 +115,7 @@ def plot_pinball(comparison: Comparison) -> Figure:
     with _style() as Figure:
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes = figure.subplots()
-        _curves(axes, comparison, x, comparison.curve(SCORES["pinball_score"], levels=x))
+        _curves(axes, comparison, x, comparison.curve(CASE_SCORES["pinball_score"], levels=x))
         axes.set(xlabel="quantile level", ylabel="pinball score")
         axes.set_ylim(bottom=0)
         return _titled(figure, f"Pinball score over levels, {_level(comparison)} bands")
@@ -204,6 +208,7 @@ def _against(
     means = comparison.frame(discrimination=False)
     means = means[(means["by"] == "") & (means["model"] == base)]
     scale = {(row.score, _key(row.at)): abs(row.mean) for row in means.itertuples()}
+    relative = {score.name for score in comparison.scores if score.info.has_skill}
     pairs = comparison.differences(adjustment, discrimination=False)
     for row in pairs[pairs["by"] == ""].itertuples() if len(pairs) else ():
         if base not in (row.model, row.versus) or not np.isfinite(row.difference + row.standard_error):
@@ -212,7 +217,7 @@ def _against(
         other = row.model if sign == 1 else row.versus
         ends = sorted((sign * row.low, sign * row.high))
         size = scale[row.score, _key(row.at)]
-        if size > 0 and row.score != "log_score":
+        if size > 0 and row.score in relative:
             numbers = (100 * sign * row.difference / size, 100 * ends[0] / size, 100 * ends[1] / size)
             blocks.setdefault((row.score, _key(row.at)), {})[other] = numbers
     return blocks
@@ -230,7 +235,7 @@ def _line(title: str, axis: str, at: float) -> str:
 def plot_censoring(comparison: Comparison) -> Figure:
     """The censoring distribution over time, and what one event stands for."""
     distribution, y, h = (
-        comparison.distribution.distribution.marginal(0),
+        comparison.resolved_censoring.distribution.marginal(0),
         comparison.outcome,
         comparison.horizon,
     )

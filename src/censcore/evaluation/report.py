@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore.evaluation.page import image, table, whole_page
 from censcore.evaluation.plots import PLOTS
-from censcore.evaluation.tables import CANNOT_TELL, label, lines_of, p_text
+from censcore.evaluation.text import CANNOT_TELL, label, lines_of, p_text
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore.estimators._covariates import check_weights
-from censcore.evaluation.catalogue import DEFAULT_SCORES, Score, named_scores
+from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, named_scores
 from censcore.evaluation.with_censoring import WithCensoring
 from censcore.exceptions import InvalidTypeError
 
@@ -91,7 +91,7 @@ def horizon_of(estimator: WithCensoring, X: Any, y: Any, sample_weight: Any = No
 class Scorer:
     """Minus the mean of one score under the censoring distribution of the training fold."""
 
-    score: Score
+    score: CaseScore
     times: Any = None
     levels: Any = (0.1, 0.25, 0.5)
 

@@ -11,7 +11,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators import Adapted, Censoring, KaplanMeier, SurvivalEstimator
 from censcore.estimators._covariates import check_weights, fit_weighted
-from censcore.evaluation.catalogue import Case
+from censcore.evaluation.case_scores import Case
 from censcore.evaluation.compare import default_times
 from censcore.evaluation.horizon import follow_up_end
 from censcore.exceptions import NotFittedError

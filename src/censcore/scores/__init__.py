@@ -1,4 +1,4 @@
-"""Proper scores of right-censored forecasts: one loss per row, lower is better."""
+"""Proper scores of right-censored forecasts: one loss per subject, lower is better."""
 
 from censcore.scores.augmented import (
     augmented_binomial_log_score,
@@ -11,20 +11,25 @@ from censcore.scores.crps import crps
 from censcore.scores.energy import energy_score
 from censcore.scores.integrated_brier import integrated_brier_score
 from censcore.scores.log import log_score
-from censcore.scores.mean import MeanLoss, mean_loss
+from censcore.scores.mean import MeanLoss, clustered_mean, mean_loss
 from censcore.scores.pinball import pinball_score
+from censcore.scores.registry import SCORES, ScoreInfo, score_info
 
 __all__ = [
     "MeanLoss",
+    "SCORES",
+    "ScoreInfo",
     "augmented_binomial_log_score",
     "augmented_brier_score",
     "augmented_integrated_brier_score",
     "binomial_log_score",
     "brier_score",
+    "clustered_mean",
     "crps",
     "energy_score",
     "integrated_brier_score",
     "log_score",
     "mean_loss",
     "pinball_score",
+    "score_info",
 ]

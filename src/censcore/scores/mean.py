@@ -10,7 +10,7 @@ from censcore._arrays import Array, convert, is_torch, namespace, to_numpy
 from censcore._validation import check_positive, name_rows
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["MeanLoss", "mean_loss"]
+__all__ = ["MeanLoss", "clustered_mean", "mean_loss"]
 
 
 class MeanLoss(NamedTuple):
@@ -47,6 +47,16 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     MeanLoss
         ``mean`` and ``standard_error``, numbers or (q,). The error is NaN for a single subject or group.
 
+    See Also
+    --------
+    clustered_mean : The mean and the influence of every group, without checks.
+    compare : Means of several forecasts, with the error of the censoring distribution.
+
+    References
+    ----------
+    .. [1] Liang, K.-Y. and Zeger, S. L. (1986). Longitudinal data analysis using generalized linear models.
+       Biometrika 73, 13-22.
+
     Examples
     --------
     >>> import censcore as cs
@@ -55,43 +65,90 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     >>> round(float(mean), 4), round(float(error), 4)
     (0.7682, 0.2834)
     """
-    xp = namespace(losses)
     if losses.ndim not in (1, 2) or 0 in losses.shape:
         raise InvalidInputError(
             f"losses must be (n,) or (n, q) with at least one subject; got {tuple(losses.shape)}."
         )
     _check_nan(losses)
-    w = _shares(sample_weight, losses)
-    w = w if losses.ndim == 1 else w[:, None]
-    # a subject of weight zero is left out, even where its loss is infinite
-    mean = xp.sum(w * xp.where(w > 0, losses, xp.zeros_like(losses)), axis=0)
-    return MeanLoss(mean, _standard_error(losses, mean, w, groups))
+    mean, influence = clustered_mean(losses, _shares(sample_weight, losses), groups)
+    xp = namespace(influence)
+    return MeanLoss(mean, xp.sqrt(xp.sum(influence**2, axis=0)))
 
 
-def _standard_error(losses: Array, mean: Array, w: Array, groups: Any) -> Array:
+def clustered_mean(
+    losses: Array, weight: Array, groups: Any = None, added: Array | None = None
+) -> tuple[Array, Array]:
+    r"""A weighted mean, and the influence of each group of subjects on it.
+
+    .. math::
+        \bar\ell=\sum_i w_i\ell_i,\qquad
+        \psi_j=\sqrt{\frac g{g-1}}\sum_{i\in j}\{w_i(\ell_i-\bar\ell)+\xi_i\}
+
+    The sum of the squares of :math:`\psi` over the g groups is the variance of the mean: the delta method for
+    a ratio of sums, and for equal weights and no groups :math:`s^2/n`.
+
+    Parameters
+    ----------
+    losses : array, (n,) or (n, q)
+        One loss per subject, or several columns of them.
+    weight : array, (n,)
+        Weights that sum to one. Subjects of weight zero are left out, even where their loss is infinite.
+    groups : array, (n,), optional
+        Labels of any kind. Without them every subject is a group.
+    added : array, of the shape of losses, optional
+        :math:`\xi`, what else the subject moves in the mean, for instance by being one of those that the
+        censoring distribution was estimated from. Subjects of weight zero then count too.
+
+    Returns
+    -------
+    mean : number or (q,)
+    influence : array, (g,) or (g, q)
+        NaN for a single group, and where a loss is infinite.
+
+    See Also
+    --------
+    mean_loss : The mean and its standard error, with checks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore.scores import clustered_mean
+    >>> mean, influence = clustered_mean(np.array([1.0, 3.0, 2.0, 6.0]), np.full(4, 0.25), list("aabb"))
+    >>> float(mean), influence.round(4)
+    (3.0, array([-0.7071,  0.7071]))
+    """
     xp = namespace(losses)
-    spread = xp.where(xp.isfinite(losses), losses, xp.full_like(losses, np.nan)) - mean
-    influence = w * xp.where(w > 0, spread, xp.zeros_like(spread))
-    if groups is not None:
-        influence = _sum_by_group(influence, groups)
+    used = weight > 0
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        mean = weight[used] @ losses[used]
+        spread = weight.reshape((-1,) + (1,) * (losses.ndim - 1)) * (losses - mean)
+    influence = xp.where(used.reshape((-1,) + (1,) * (losses.ndim - 1)), spread, xp.zeros_like(spread))
+    if added is not None:
+        influence = influence + added
+        used = xp.ones_like(used)
+    if groups is None:
+        influence = influence[used]
+    else:
+        influence = _sum_by_group(influence, groups, to_numpy(used))
     g = influence.shape[0]
-    if g == 1:
-        return xp.full_like(mean, np.nan)
-    return xp.sqrt(xp.sum(influence**2, axis=0) * (g / (g - 1)))
+    return mean, influence * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
 
 
-def _sum_by_group(values: Array, groups: Any) -> Array:
-    labels = np.asarray(to_numpy(groups) if hasattr(groups, "detach") else groups)
+def _sum_by_group(values: Array, groups: Any, used: np.ndarray) -> Array:
+    """Sums over the subjects of each group that has a subject in use."""
+    labels = to_numpy(groups)
     if labels.shape != (values.shape[0],):
         raise InvalidInputError(
             f"groups must have one label per subject, ({values.shape[0]},); got {labels.shape}."
         )
     names, code = np.unique(labels, return_inverse=True)
-    sums = namespace(values).zeros_like(values[: len(names)])
+    present = np.bincount(code, used) > 0
     if is_torch(values):
-        return sums.index_add(0, convert(code, values), values)
-    np.add.at(sums, code, values)
-    return sums
+        sums = namespace(values).zeros_like(values[: len(names)]).index_add(0, convert(code, values), values)
+        return sums[convert(present, values)]
+    order = np.argsort(code, kind="stable")
+    starts = np.searchsorted(code[order], np.arange(len(names)))
+    return np.add.reduceat(values[order], starts, axis=0)[present]
 
 
 def _shares(sample_weight: Any, losses: Array) -> Array:

@@ -16,7 +16,8 @@ from censcore.estimators import CoxRegression, KaplanMeier, WeibullRegression
 from censcore.estimators.by_name import censoring_estimator
 from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
-from censcore.evaluation.censoring_distribution import Rows, censoring_distribution
+from censcore.evaluation.resolved_censoring import resolve_censoring
+from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, mean_loss
@@ -99,7 +100,7 @@ def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     y_train, y_test = data.y.take(train), data.y.take(test)
     name = options["censoring_distribution"]
     estimator = None if name == "known" else censoring_estimator(name, **ESTIMATORS[name])
-    C = censoring_distribution(estimator, y_test, X_test, Rows(X_train, y_train))
+    C = resolve_censoring(estimator, y_test, X_test, Subjects(X_train, y_train))
     losses = {}
     same = len(train) >= FEW_SUBJECTS
     for method in options["methods"] or [name for name in METHODS if not (same and name == DEFAULTS)]:

@@ -1,4 +1,4 @@
-"""What is independent of what: units of scored and training subjects."""
+"""Who is scored, who the censoring distribution was fitted to, and which of them depend on each other."""
 
 from __future__ import annotations
 
@@ -8,27 +8,64 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.exceptions import InvalidInputError
+from censcore.estimators._covariates import check_rows, check_weights, take_rows
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["Units", "common_codes"]
+__all__ = ["Clusters", "Subjects", "common_codes"]
 
 
 @dataclass(frozen=True)
-class Units:
-    """Scored and training subjects in independent units.
+class Subjects:
+    """Covariates (or None), outcomes and weights (or None) of some subjects."""
 
-    Subjects belong to one unit if they have a group in common, or if a scored subject is a training subject.
+    X: Any
+    y: RightCensored
+    weight: np.ndarray | None = None
+
+    def take(self, rows: np.ndarray) -> Subjects:
+        """Some of them."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Subjects(take_rows(self.X, rows), self.y.take(rows), weight)
+
+    @classmethod
+    def of(cls, train: Any, weight: Any = None) -> Subjects:
+        """From a pair (X, y)."""
+        if not isinstance(train, tuple | list) or len(train) != 2:
+            raise InvalidTypeError(
+                "train must be a pair (X_train, y_train), with None for no covariates; got "
+                f"{type(train).__name__}. Weights of training subjects are train_weight=."
+            )
+        X, y = train[0], as_outcome(train[1])
+        check_rows(X, len(y))
+        return cls(X, y, None if weight is None else check_weights(weight, len(y)))
+
+    def same_as(self, y: RightCensored) -> bool:
+        """Whether these are the very subjects of ``y``, in the same order."""
+        if self.y is y:
+            return True
+        return len(self.y) == len(y) and bool(
+            np.array_equal(to_numpy(self.y.time), to_numpy(y.time))
+            and np.array_equal(to_numpy(self.y.event), to_numpy(y.event))
+        )
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Scored and training subjects in independent clusters.
+
+    Subjects belong to one cluster if they have a group in common, or if a scored subject is a training subject.
 
     Parameters
     ----------
     n : int
         Number of scored subjects.
     scored : array of int, (n,), or None
-        The unit of each scored subject, numbered from 0; None where each is a unit by itself.
+        The cluster of each scored subject, numbered from 0; None where each is a cluster by itself.
     carrier : array of int, (n_train,)
-        For each training subject a scored subject of its unit, -1 where there is none.
+        For each training subject a scored subject of its cluster, -1 where there is none.
     apart : array of int, (n_train,)
-        Number of the unit among those without scored subjects, -1 where it has one.
+        Number of the cluster among those without scored subjects, -1 where it has one.
     """
 
     n: int
@@ -44,7 +81,7 @@ class Units:
         groups: np.ndarray | None,
         train_groups: np.ndarray | None,
         pairs: np.ndarray,
-    ) -> Units:
+    ) -> Clusters:
         """From codes of groups (equal codes of both samples are the same group) and pairs of subjects."""
         if train_groups is not None and len(train_groups) != n_train:
             train_groups = None  # nothing was estimated from training subjects
@@ -52,13 +89,13 @@ class Units:
         carrier[pairs[:, 1]] = pairs[:, 0]
         scored = groups
         if groups is not None or train_groups is not None:
-            unit = _components(n, n_train, groups, train_groups, pairs)
-            scored, first = _numbered(unit[:n])
-            of_train = unit[n:]
+            cluster = _components(n, n_train, groups, train_groups, pairs)
+            scored, first = _numbered(cluster[:n])
+            of_train = cluster[n:]
             if n_train:
-                order = np.argsort(unit[first])
-                at = np.minimum(np.searchsorted(unit[first][order], of_train), len(first) - 1)
-                there = unit[first][order][at] == of_train
+                order = np.argsort(cluster[first])
+                at = np.minimum(np.searchsorted(cluster[first][order], of_train), len(first) - 1)
+                there = cluster[first][order][at] == of_train
                 carrier = np.where(there, first[order][at], -1)
         else:
             of_train = np.arange(n_train)
@@ -70,11 +107,11 @@ class Units:
 
     @property
     def overlap(self) -> bool:
-        """Whether any unit has scored and training subjects."""
+        """Whether any cluster has scored and training subjects."""
         return bool((self.carrier >= 0).any())
 
     def split(self, xi: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Sums of xi (n_train, q) within units: for scored subjects that carry them, and for units apart."""
+        """Sums of xi (n_train, q) within clusters: for scored subjects that carry them, and for clusters apart."""
         apart = _sums(xi, self.apart, int(self.apart.max(initial=-1)) + 1)
         if not self.overlap:
             return None, apart

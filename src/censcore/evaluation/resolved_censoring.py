@@ -1,4 +1,4 @@
-"""The censoring distribution of a comparison: given, or fitted, and then what it was fitted to."""
+"""The censoring distribution that a comparison uses: given or fitted, and to whom it was fitted."""
 
 from __future__ import annotations
 
@@ -12,57 +12,23 @@ from sklearn.base import clone
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass, Step
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.estimators._covariates import check_rows, check_weights, take_rows
+from censcore.estimators._covariates import take_rows
 from censcore.estimators._subjects import Shared, SubjectKeys, shared_subjects
 from censcore.estimators.censoring import Origin, origin_of
 from censcore.evaluation.censoring_influence import Part, has_influence, part_of
+from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["CensoringForScores", "Rows", "censoring_distribution"]
+__all__ = ["ResolvedCensoring", "check_joint", "describe", "resolve_censoring"]
 
 NONE_SHARED = Shared(np.zeros((0, 2), dtype=np.intp))
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Covariates (or None), outcomes and weights (or None) of some subjects."""
-
-    X: Any
-    y: RightCensored
-    weight: np.ndarray | None = None
-
-    def take(self, rows: np.ndarray) -> Rows:
-        """Some of them."""
-        weight = None if self.weight is None else self.weight[rows]
-        return Rows(take_rows(self.X, rows), self.y.take(rows), weight)
-
-    @classmethod
-    def of(cls, train: Any, weight: Any = None) -> Rows:
-        """From a pair (X, y)."""
-        if not isinstance(train, tuple | list) or len(train) != 2:
-            raise InvalidTypeError(
-                "train must be a pair (X_train, y_train), with None for no covariates; got "
-                f"{type(train).__name__}. Weights of training subjects are train_weight=."
-            )
-        X, y = train[0], as_outcome(train[1])
-        check_rows(X, len(y))
-        return cls(X, y, None if weight is None else check_weights(weight, len(y)))
-
-    def same_as(self, y: RightCensored) -> bool:
-        """Whether these are the very subjects of ``y``, in the same order."""
-        if self.y is y:
-            return True
-        return len(self.y) == len(y) and bool(
-            np.array_equal(to_numpy(self.y.time), to_numpy(y.time))
-            and np.array_equal(to_numpy(self.y.event), to_numpy(y.event))
-        )
-
-
-@dataclass(frozen=True)
-class CensoringForScores:
-    """A censoring distribution for the scored subjects, and how it came about.
+class ResolvedCensoring:
+    """The censoring distribution of the scored subjects, and how it was obtained.
 
     ``parts`` are set for estimators with an influence function, ``refit`` for others: it takes training
     subjects (and covariates of those to score) and gives the distribution that they would have led to.
@@ -74,8 +40,8 @@ class CensoringForScores:
     estimated: bool
     in_sample: bool = False
     parts: list[Part] = field(default_factory=list)
-    refit: Callable[[Rows, Any], Distribution] | None = None
-    train: Rows | None = None
+    refit: Callable[[Subjects, Any], Distribution] | None = None
+    train: Subjects | None = None
     scored_X: Any = None
     last_time: float = np.inf
     n_train: int = 0
@@ -90,21 +56,21 @@ class CensoringForScores:
         return float(min(ends.min(), self.last_time))
 
 
-def censoring_distribution(
+def resolve_censoring(
     censoring: Any,
     y: RightCensored,
     X: Any,
-    train: Rows | None,
+    train: Subjects | None,
     weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
-) -> CensoringForScores:
-    """Fit or take the censoring distribution of the subjects (X, y).
+) -> ResolvedCensoring:
+    """The censoring distribution of the subjects (X, y), from a distribution, an estimator or nothing.
 
     ``weight`` and ``groups`` are those of the scored subjects: they count where these are also the
     training subjects.
     """
     last = float(to_numpy(y.time).max()) if train is None else float(to_numpy(train.y.time).max())
-    scored = Rows(X, y, weight)
+    scored = Subjects(X, y, weight)
     if censoring is None:
         known = known_censoring(y)
         if known is None:
@@ -113,7 +79,7 @@ def censoring_distribution(
                 "distribution is missing. Pass censoring=Censoring(KaplanMeier()), which is fitted on train, "
                 "or a distribution."
             )
-        return CensoringForScores(
+        return ResolvedCensoring(
             known, "known: the censoring times are given", estimated=False, last_time=last
         )
     if isinstance(censoring, Distribution):
@@ -134,7 +100,7 @@ def censoring_distribution(
 # ---- distributions that are given ----------------------------------------------------------------------
 
 
-def _given(C: Distribution, scored: Rows, train: Rows | None, last: float) -> CensoringForScores:
+def _given(C: Distribution, scored: Subjects, train: Subjects | None, last: float) -> ResolvedCensoring:
     """A distribution as it is; one that was predicted by an estimator is recognised as the estimate it is."""
     origin = origin_of(C)
     if origin is not None and len(C) in (1, len(scored.y)):
@@ -145,12 +111,10 @@ def _given(C: Distribution, scored: Rows, train: Rows | None, last: float) -> Ce
             return _in_sample(pooled, replace(scored, X=None), last, None)
         if train is not None and _is_curve_of(C, train):
             return _fitted_to(replace(train, X=None), pooled, replace(scored, X=None), last)
-    return CensoringForScores(
-        C, f"given: {type(C).__name__}, taken as known", estimated=False, last_time=last
-    )
+    return ResolvedCensoring(C, f"given: {type(C).__name__}, taken as known", estimated=False, last_time=last)
 
 
-def _is_curve_of(C: Step, subjects: Rows) -> bool:
+def _is_curve_of(C: Step, subjects: Subjects) -> bool:
     """Whether C is the Kaplan-Meier curve of these subjects."""
     curve = Censoring(KaplanMeier()).fit(None, subjects.y, subjects.weight).estimators_[0].distributions_[0]
     return all(
@@ -158,7 +122,7 @@ def _is_curve_of(C: Step, subjects: Rows) -> bool:
     )
 
 
-def _fitted_before(C: Distribution, origin: Origin, scored: Rows, last: float) -> CensoringForScores:
+def _fitted_before(C: Distribution, origin: Origin, scored: Subjects, last: float) -> ResolvedCensoring:
     """An estimate that was made before, from subjects that the scored ones may be among."""
     censoring, X, out_of_fold = origin
     X = scored.X if X is None else X
@@ -170,9 +134,9 @@ def _fitted_before(C: Distribution, origin: Origin, scored: Rows, last: float) -
     count = f"{n_train} subjects, {len(shared.pairs)} of them scored"
     if not has_influence(censoring):
         what = f"{name} to {count}; taken as known, since it cannot be fitted again: pass train="
-        return CensoringForScores(C, what, estimated=False, last_time=last, notes=notes)
+        return ResolvedCensoring(C, what, estimated=False, last_time=last, notes=notes)
     parts = _parts(censoring, X, len(scored.y), out_of_fold)
-    return CensoringForScores(
+    return ResolvedCensoring(
         C,
         f"{name} to {count}",
         True,
@@ -188,24 +152,24 @@ def _fitted_before(C: Distribution, origin: Origin, scored: Rows, last: float) -
 
 
 def _in_sample(
-    censoring: Censoring, rows: Rows, last: float, groups: np.ndarray | None
-) -> CensoringForScores:
+    censoring: Censoring, subjects: Subjects, last: float, groups: np.ndarray | None
+) -> ResolvedCensoring:
     """The scored subjects are the training subjects: one fit to all of them, or out of fold with cv."""
-    n = len(rows.y)
-    C = censoring.fit_predict_distribution(rows.X, rows.y, groups, rows.weight)
+    n = len(subjects.y)
+    C = censoring.fit_predict_distribution(subjects.X, subjects.y, groups, subjects.weight)
     out_of_fold = censoring.cv is not None
     if out_of_fold:
-        last = min(float(to_numpy(rows.y.time)[train].max()) for train in censoring._fold_train)
+        last = min(float(to_numpy(subjects.y.time)[train].max()) for train in censoring._fold_train)
     name = f"{describe(censoring)}, {'out of fold' if out_of_fold else 'fitted to the scored subjects'}"
     everyone = Shared(np.column_stack([np.arange(n)] * 2))
-    common: dict[str, Any] = {"train": rows, "last_time": last, "n_train": n, "shared": everyone}
+    common: dict[str, Any] = {"train": subjects, "last_time": last, "n_train": n, "shared": everyone}
     if has_influence(censoring):
-        return CensoringForScores(C, name, True, True, _parts(censoring, rows.X, n, out_of_fold), **common)
+        return ResolvedCensoring(C, name, True, True, _parts(censoring, subjects.X, n, out_of_fold), **common)
     plain = clone(censoring).set_params(cv=None)
-    return CensoringForScores(C, name, True, True, refit=_refitter(plain), scored_X=rows.X, **common)
+    return ResolvedCensoring(C, name, True, True, refit=_refitter(plain), scored_X=subjects.X, **common)
 
 
-def _fitted_to(train: Rows, censoring: Censoring, scored: Rows, last: float) -> CensoringForScores:
+def _fitted_to(train: Subjects, censoring: Censoring, scored: Subjects, last: float) -> ResolvedCensoring:
     """A fit to training subjects, some of which may be scored as well."""
     censoring = censoring.fit(train.X, train.y, train.weight)
     C = censoring.predict_distribution(scored.X)
@@ -222,8 +186,8 @@ def _fitted_to(train: Rows, censoring: Censoring, scored: Rows, last: float) -> 
     }
     if has_influence(censoring):
         parts = _parts(censoring, scored.X, len(scored.y), out_of_fold=False)
-        return CensoringForScores(C, name, True, parts=parts, **common)
-    return CensoringForScores(C, name, True, refit=_refitter(censoring), scored_X=scored.X, **common)
+        return ResolvedCensoring(C, name, True, parts=parts, **common)
+    return ResolvedCensoring(C, name, True, refit=_refitter(censoring), scored_X=scored.X, **common)
 
 
 def _parts(censoring: Censoring, X: Any, n: int, out_of_fold: bool) -> list[Part]:
@@ -239,8 +203,8 @@ def _parts(censoring: Censoring, X: Any, n: int, out_of_fold: bool) -> list[Part
     return parts
 
 
-def _refitter(censoring: Censoring) -> Callable[[Rows, Any], Distribution]:
-    def refit(train: Rows, X: Any) -> Distribution:
+def _refitter(censoring: Censoring) -> Callable[[Subjects, Any], Distribution]:
+    def refit(train: Subjects, X: Any) -> Distribution:
         return clone(censoring).fit(train.X, train.y, train.weight).predict_distribution(X)
 
     return refit

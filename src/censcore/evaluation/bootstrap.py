@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from censcore.distributions import Distribution
-from censcore.evaluation.catalogue import Case
-from censcore.evaluation.censoring_distribution import CensoringForScores
+from censcore.evaluation.case_scores import Case
 from censcore.evaluation.inference import Estimate, row_influence
 from censcore.evaluation.losses import Losses, Means, Subset, track
-from censcore.evaluation.units import Units
+from censcore.evaluation.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.subjects import Clusters
 from censcore.exceptions import CenscoreError, InvalidInputError
 
 __all__ = ["means_by_refitting", "spread_over_refits"]
@@ -26,15 +26,15 @@ def means_by_refitting(
     losses: Losses,
     cases: dict[str, Case],
     subsets: list[Subset],
-    distribution: CensoringForScores,
-    units: Units,
+    censoring: ResolvedCensoring,
+    clusters: Clusters,
     refits: int,
     seed: int,
     progress: bool,
 ) -> Means:
     """The censoring distribution is fitted to bootstrap samples, and all means are taken again.
 
-    Training subjects are drawn with replacement in their units. Where some of them are scored, all units are
+    Training subjects are drawn with replacement in their clusters. Where some of them are scored, all clusters are
     drawn, and the means of a draw show all there is; where none is, the scored subjects stay as they are
     and their influences are added.
     """
@@ -43,18 +43,18 @@ def means_by_refitting(
     def means_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
         return _means(losses, cases, C, weight)
 
-    spread, notes = spread_over_refits(means_under, weight, distribution, units, refits, seed, progress)
+    spread, notes = spread_over_refits(means_under, weight, censoring, clusters, refits, seed, progress)
     values: dict[Key, Estimate] = {}
     start = 0
     for (model, name), found in losses.values.items():
         q = found.shape[1]
         for s, subset in enumerate(subsets):
-            mean = row_influence(found, subset.weight, units.scored)
+            mean = row_influence(found, subset.weight, clusters.scored)
             of_mean = spread[:, start + s * q : start + (s + 1) * q]
-            influence = of_mean if units.overlap else np.concatenate([mean.influence, of_mean])
+            influence = of_mean if clusters.overlap else np.concatenate([mean.influence, of_mean])
             values[s, model, name] = Estimate(mean.value, influence)
         start += q * len(subsets)
-    what = "all subjects" if units.overlap else "the training subjects"
+    what = "all subjects" if clusters.overlap else "the training subjects"
     method = f"bootstrap: the censoring distribution fitted again to {refits} samples of {what}"
     return Means(values, method, notes)
 
@@ -62,8 +62,8 @@ def means_by_refitting(
 def spread_over_refits(
     values_under: Callable[[Distribution, np.ndarray], np.ndarray],
     weight: np.ndarray,
-    distribution: CensoringForScores,
-    units: Units,
+    censoring: ResolvedCensoring,
+    clusters: Clusters,
     refits: int,
     seed: int,
     progress: bool = False,
@@ -77,16 +77,16 @@ def spread_over_refits(
         raise InvalidInputError(
             f"refits, the number of bootstrap samples: got {refits}, expected at least 2."
         )
-    refit = _refitter(distribution)
-    of_scored, of_train, count = _numbered(units)
+    refit = _refitter(censoring)
+    of_scored, of_train, count = _numbered(clusters)
     rng = np.random.default_rng(seed)
     drawn: list[np.ndarray] = []
     failures = 0
     for _ in track(range(refits), "refitting the censoring distribution", progress):
         while True:
             times = np.bincount(rng.integers(count, size=count), minlength=count)
-            training = np.repeat(np.arange(distribution.n_train), times[of_train])
-            w = weight * times[of_scored][:, None] if units.overlap else weight
+            training = np.repeat(np.arange(censoring.n_train), times[of_train])
+            w = weight * times[of_scored][:, None] if clusters.overlap else weight
             try:
                 drawn.append(values_under(refit(training), w))
                 break
@@ -112,19 +112,19 @@ def spread_over_refits(
     return spread, notes
 
 
-def _numbered(units: Units) -> tuple[np.ndarray, np.ndarray, int]:
-    """The unit of every scored and training subject and how many are drawn: all, or those that train."""
-    n_apart = int(units.apart.max(initial=-1)) + 1
-    of_scored = np.arange(units.n) if units.scored is None else units.scored
-    n_scored = int(of_scored.max()) + 1 if units.overlap else 0
-    of_train = np.where(units.carrier >= 0, of_scored[units.carrier], n_scored + units.apart)
+def _numbered(clusters: Clusters) -> tuple[np.ndarray, np.ndarray, int]:
+    """The cluster of every scored and training subject and how many are drawn: all, or those that train."""
+    n_apart = int(clusters.apart.max(initial=-1)) + 1
+    of_scored = np.arange(clusters.n) if clusters.scored is None else clusters.scored
+    n_scored = int(of_scored.max()) + 1 if clusters.overlap else 0
+    of_train = np.where(clusters.carrier >= 0, of_scored[clusters.carrier], n_scored + clusters.apart)
     return of_scored, of_train, n_scored + n_apart
 
 
-def _refitter(distribution: CensoringForScores) -> Callable[[np.ndarray], Distribution]:
-    assert distribution.refit is not None
-    assert distribution.train is not None
-    refit, train, X = distribution.refit, distribution.train, distribution.scored_X
+def _refitter(censoring: ResolvedCensoring) -> Callable[[np.ndarray], Distribution]:
+    assert censoring.refit is not None
+    assert censoring.train is not None
+    refit, train, X = censoring.refit, censoring.train, censoring.scored_X
     return lambda subjects: refit(train.take(subjects), X)
 
 

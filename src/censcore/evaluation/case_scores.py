@@ -1,4 +1,4 @@
-r"""The scores of a comparison by name: their losses, and how means move with the censoring distribution.
+r"""What a comparison adds to the registry of scores: losses of a case, and how means move with C.
 
 Every score here is an integral over times s of what it pays for s, weighted by :math:`G_i(s)/G_i(y_i-)` for
 events and by 1 for subjects still followed (divided by :math:`G_i(s)` on the ipcw scale). If the hazard of C
@@ -27,16 +27,10 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, ProportionalHazards, Step, Univariate
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores import (
-    binomial_log_score,
-    brier_score,
-    crps,
-    integrated_brier_score,
-    log_score,
-    pinball_score,
-)
+from censcore.scores import brier_score, registry
+from censcore.scores.registry import ScoreInfo
 
-__all__ = ["DEFAULT_SCORES", "SCORES", "Case", "Score", "named_scores"]
+__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "Case", "CaseScore", "Custom", "named_scores"]
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
@@ -47,7 +41,19 @@ CHUNK = 4096  # subjects at a time
 
 @dataclass(frozen=True)
 class Case:
-    """One forecast of the outcomes y under the censoring distribution C, and at what it is judged."""
+    """One forecast F of the outcomes y, the censoring distribution C, and where the forecast is scored.
+
+    Parameters
+    ----------
+    y : RightCensored
+        Outcomes of n subjects.
+    F, C : Distribution
+        The forecast and the censoring distribution, one per subject or one for all.
+    horizon : float
+        End of all scores.
+    times, levels : array, (q,)
+        Evaluation times and quantile levels of the scores that have such an axis.
+    """
 
     y: RightCensored
     F: Distribution
@@ -58,10 +64,7 @@ class Case:
 
     def take(self, rows: np.ndarray) -> Case:
         """The case of some subjects."""
-        F, C = (
-            distribution if len(distribution) == 1 else distribution.take(rows)
-            for distribution in (self.F, self.C)
-        )
+        F, C = (D if len(D) == 1 else D.take(rows) for D in (self.F, self.C))
         return replace(self, y=self.y.take(rows), F=F, C=C)
 
     @cached_property
@@ -80,11 +83,8 @@ class Case:
     @cached_property
     def brier_in_cells(self) -> np.ndarray:
         """Brier losses in the middle of every cell, (n, cells)."""
-        return self.at(brier_score, (self.cells[:-1] + self.cells[1:]) / 2)
-
-    def at(self, score: Callable[..., Any], times: np.ndarray, **options: Any) -> np.ndarray:
-        """Losses of a score at times, (n, q)."""
-        return as_losses(score(self.y, self.F, self.C, times, horizon=self.horizon, **options))
+        middle = (self.cells[:-1] + self.cells[1:]) / 2
+        return as_losses(brier_score(self.y, self.F, self.C, middle, horizon=self.horizon))
 
     @cached_property
     def quantiles(self) -> np.ndarray:
@@ -116,53 +116,62 @@ def sums_up_to(
     return sums[:-1], sums[-1]
 
 
-class Score(ABC):
-    """A score by name."""
+@dataclass(frozen=True)
+class CaseScore(ABC):
+    """A score in a comparison: an entry of the registry, with the derivative of its means.
 
-    name: str
-    title: str
-    #: What the columns are: "time", "level" or nothing for a single column.
-    axis: str = ""
+    Parameters
+    ----------
+    info : ScoreInfo
+        Name, title, axis, scale and function.
+    """
+
+    info: ScoreInfo
+
+    @property
+    def name(self) -> str:
+        """By which the score is asked for."""
+        return self.info.name
+
+    @property
+    def title(self) -> str:
+        """In tables and pictures."""
+        return self.info.title
+
+    @property
+    def axis(self) -> str:
+        """What the columns are: "time", "level" or nothing for a single column."""
+        return self.info.axis
+
+    @property
+    def ipcw(self) -> bool:
+        """Whether losses are divided by P(C > t)."""
+        return self.info.scale == "ipcw"
 
     def at(self, case: Case) -> np.ndarray:
         """The times or levels of the columns; NaN for a score without any."""
         return {"time": case.times, "level": case.levels}.get(self.axis, np.array([np.nan]))
 
-    @abstractmethod
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject and column, (n, q)."""
+        return as_losses(
+            self.info(case.y, case.F, case.C, times=case.times, levels=case.levels, horizon=case.horizon)
+        )
 
     @abstractmethod
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u) for each column of weights (n, m), (m, J, q); weights may have any sign and sum."""
 
 
-@dataclass(frozen=True)
-class LogScore(Score):
-    """The censoring distribution drops out of it."""
-
-    name: str = "log_score"
-    title: str = "log score"
-
-    def losses(self, case: Case) -> np.ndarray:
-        return as_losses(log_score(case.y, case.F, case.C, horizon=case.horizon))
+class WithoutCensoring(CaseScore):
+    """The censoring distribution cancels, as in the log score."""
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        return np.zeros((weight.shape[1], len(u), 1))
+        return np.zeros((weight.shape[1], len(u), losses.shape[1]))
 
 
-@dataclass(frozen=True)
-class AtTimes(Score):
-    """A score of F(tau): whoever pays it, pays it at the one time s = tau."""
-
-    name: str
-    title: str
-    function: Callable[..., Any]
-    ipcw: bool = False
-    axis: str = "time"
-
-    def losses(self, case: Case) -> np.ndarray:
-        return case.at(self.function, case.times, **({"scale": "ipcw"} if self.ipcw else {}))
+class AtTimes(CaseScore):
+    """A score of F(tau): every loss is paid at the one time s = tau."""
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         return of_single_times(case, losses, weight, case.times, u, self.ipcw)
@@ -178,21 +187,11 @@ def of_single_times(
     return np.where(u[:, None] <= times, A, 0.0)
 
 
-@dataclass(frozen=True)
-class Integrated(Score):
-    """A Brier score integrated over time; the derivative is taken cell by cell and interpolated."""
+class Integrated(CaseScore):
+    """A Brier score integrated over time; the derivative is taken cell by cell and interpolated.
 
-    name: str
-    title: str
-    ipcw: bool = False
-
-    def losses(self, case: Case) -> np.ndarray:
-        if not self.ipcw:
-            return as_losses(crps(case.y, case.F, case.C, horizon=case.horizon))
-        loss = integrated_brier_score(
-            case.y, case.F, case.C, scale="ipcw", normalize=True, horizon=case.horizon
-        )
-        return as_losses(loss)
+    On the localized scale it is the CRPS, on the ipcw scale a mean over [0, horizon].
+    """
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         edges = case.cells
@@ -204,16 +203,8 @@ class Integrated(Score):
         return np.stack([np.interp(u, edges, column) for column in A])[:, :, None]
 
 
-@dataclass(frozen=True)
-class Pinball(Score):
+class Pinball(CaseScore):
     """An event pays for the area under G between y and the quantile, as a share of G(y-)."""
-
-    name: str = "pinball_score"
-    title: str = "pinball score"
-    axis: str = "level"
-
-    def losses(self, case: Case) -> np.ndarray:
-        return as_losses(pinball_score(case.y, case.F, case.C, case.levels, horizon=case.horizon))
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         knots = u if len(u) <= KNOTS else u[np.linspace(0, len(u) - 1, KNOTS).astype(np.intp)]
@@ -227,8 +218,8 @@ class Pinball(Score):
         """The sum of w {area up to q - area up to u} / G(y-) over events with y <= u < q."""
         G, y, q = case.C.marginal(0), case.time, case.quantiles
         event = to_numpy(case.y.event) & (to_numpy(case.y.time) <= case.horizon)
-        reach = np.broadcast_to(to_numpy(G.sf_left(y)), y.shape)
-        share = weight * np.where(event, 1 / np.where(event, reach, 1.0), 0.0)[:, None]
+        followed = np.broadcast_to(to_numpy(G.sf_left(y)), y.shape)
+        share = weight * np.where(event, 1 / np.where(event, followed, 1.0), 0.0)[:, None]
         wide = q.reshape(1, -1) if len(G) == 1 else q
         area_up_to_q = to_numpy(G.integrated_sf(0.0, wide)).reshape(q.shape)
         area_up_to_u = to_numpy(G.integrated_sf(0.0, u[None, :]))
@@ -250,9 +241,8 @@ def interpolated(A: np.ndarray, knots: np.ndarray, u: np.ndarray) -> np.ndarray:
     return (1 - part) * A[:, low] + part * A[:, low + 1]
 
 
-@dataclass(frozen=True)
-class Custom(Score):
-    r"""A score that the caller brings, ``f(y, forecast, censoring, horizon=h)``.
+class Custom(CaseScore):
+    r"""A custom score, ``f(y, forecast, censoring, horizon=h)``.
 
     Nothing is known of how it depends on the censoring distribution, so its derivative is numerical: the
     hazard of C is made larger by the factor 1 + epsilon in one block B of jumps after the other, and all
@@ -262,15 +252,14 @@ class Custom(Score):
         \log\{1-d\Lambda_i(v)\}},\qquad u\in B.
     """
 
-    name: str
-    function: Callable[..., Any]
-
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        return self.name
+    @classmethod
+    def of(cls, name: str, function: Callable[..., Any]) -> Custom:
+        """From its name and function."""
+        return cls(ScoreInfo(name, function, name, formula="", reference=""))
 
     def losses(self, case: Case) -> np.ndarray:
-        losses = as_losses(self.function(case.y, case.F, case.C, horizon=case.horizon))
+        """One loss per subject, (n, 1)."""
+        losses = super().losses(case)
         if losses.shape != (len(case.y), 1):
             raise InvalidInputError(
                 f"The score {self.name!r}: got losses of shape {losses.shape}, expected one per subject, "
@@ -279,6 +268,7 @@ class Custom(Score):
         return losses
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u), constant within each of the blocks."""
         A = np.zeros((weight.shape[1], len(u), 1))
         for block in np.array_split(np.nonzero(u < case.horizon)[0], BLOCKS):
             if len(block):
@@ -314,35 +304,36 @@ def _gained(times: np.ndarray, H: np.ndarray, first: float, last: float) -> np.n
     return np.cumsum(np.where((times >= first) & (times <= last), jump, 0.0), axis=-1)
 
 
-SCORES: dict[str, Score] = {
-    score.name: score
-    for score in (
-        LogScore(),
-        Integrated("crps", "CRPS"),
-        AtTimes("brier_score", "Brier score", brier_score),
-        AtTimes("brier_score:ipcw", "Brier score, ipcw", brier_score, ipcw=True),
-        Integrated("integrated_brier_score:ipcw", "integrated Brier score, ipcw", ipcw=True),
-        AtTimes("binomial_log_score", "binomial log score", binomial_log_score),
-        Pinball(),
-    )
+#: How the mean of each score of one event time moves with the censoring distribution.
+DERIVATIVES: dict[str, type[CaseScore]] = {
+    "log_score": WithoutCensoring,
+    "crps": Integrated,
+    "brier_score": AtTimes,
+    "brier_score:ipcw": AtTimes,
+    "integrated_brier_score:ipcw": Integrated,
+    "binomial_log_score": AtTimes,
+    "pinball_score": Pinball,
 }
-DEFAULT_SCORES = tuple(SCORES)
+CASE_SCORES: dict[str, CaseScore] = {
+    name: DERIVATIVES[name](info) for name, info in registry.SCORES.items() if info.univariate
+}
+DEFAULT_SCORES = tuple(CASE_SCORES)
 
 
-def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[Score]:
+def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:
     """Scores by name, in the order asked for; a mapping may bring custom scores."""
     if isinstance(scores, str):
         scores = [scores]
     given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(scores)
-    found: list[Score] = []
+    found: list[CaseScore] = []
     for name, function in given.items():
         if callable(function):
-            found.append(Custom(name, function))
-        elif name in SCORES:
-            found.append(SCORES[name])
+            found.append(Custom.of(name, function))
+        elif name in CASE_SCORES:
+            found.append(CASE_SCORES[name])
         else:
             raise InvalidInputError(
-                f"There is no score called {name!r}. There are {', '.join(SCORES)}; a custom score is "
+                f"There is no score called {name!r}. There are {', '.join(CASE_SCORES)}; a custom score is "
                 "given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one "
                 "loss per subject."
             )

@@ -7,8 +7,9 @@ import pytest
 
 import censcore as cs
 from censcore.distributions import ProportionalHazards
-from censcore.evaluation.catalogue import SCORES, Case, Custom
-from censcore.evaluation.censoring_distribution import Rows, censoring_distribution
+from censcore.evaluation.case_scores import CASE_SCORES, Case, Custom
+from censcore.evaluation.resolved_censoring import resolve_censoring
+from censcore.evaluation.subjects import Subjects
 
 
 def sample(n: int, seed: int, tied: bool = False) -> tuple[np.ndarray, cs.RightCensored]:
@@ -24,8 +25,8 @@ FORECASTS = {
     "smooth": cs.Weibull(1.4, 1.1),
 }
 CUSTOM = {
-    "custom": Custom("custom", cs.crps),
-    "custom:ipcw": Custom(
+    "custom": Custom.of("custom", cs.crps),
+    "custom:ipcw": Custom.of(
         "custom:ipcw", lambda y, F, C, horizon: cs.brier_score(y, F, C, 1.0, scale="ipcw", horizon=horizon)
     ),
 }
@@ -42,13 +43,13 @@ def curve_each(hazard: np.ndarray, x: np.ndarray) -> ProportionalHazards:
 
 @pytest.mark.parametrize("distribution", [shared_curve, curve_each])
 @pytest.mark.parametrize("forecast", FORECASTS)
-@pytest.mark.parametrize("name", [*SCORES, *CUSTOM])
+@pytest.mark.parametrize("name", [*CASE_SCORES, *CUSTOM])
 def test_derivative_is_that_of_the_mean(name, forecast, distribution):
     """A(u) against the change of the mean loss when the hazard of C at u is changed a little."""
     if name == "log_score" and forecast == "step":
         pytest.skip("a step distribution has no log score")
     x, y = sample(400, 1)
-    F, score = FORECASTS[forecast], SCORES.get(name) or CUSTOM[name]
+    F, score = FORECASTS[forecast], CASE_SCORES.get(name) or CUSTOM[name]
     risk = np.exp(0.5 * x[:, 0]) if distribution is curve_each else np.ones(400)
     w = np.random.default_rng(2).uniform(0.5, 1.5, size=(400, 2)) / 400
 
@@ -94,13 +95,13 @@ def test_influence_is_the_derivative_by_the_weight_of_a_training_subject(name, t
     test, train = slice(0, 100), slice(100, 300)
     weight = np.random.default_rng(0).integers(1, 4, size=200).astype(float)
     censoring = cs.Censoring(ESTIMATORS[name])
-    distribution = censoring_distribution(censoring, y[test], x[test], Rows(x[train], y[train], weight))
+    distribution = resolve_censoring(censoring, y[test], x[test], Subjects(x[train], y[train], weight))
     assert distribution.parts
     case = Case(
         y[test], cs.Weibull(1.4, 1.1), distribution.distribution, 1.6, np.array([1.0]), np.array([0.4])
     )
     for score, tolerance in [("brier_score:ipcw", 1e-3), ("brier_score", 1e-3), ("pinball_score", 0.02)]:
-        xi = influence(distribution, case, SCORES[score], np.full(100, 1 / 100))[:, 0]
+        xi = influence(distribution, case, CASE_SCORES[score], np.full(100, 1 / 100))[:, 0]
         np.testing.assert_allclose(xi.sum(), 0.0, atol=1e-10)
         for r in (3, 77, 150):
             moved = []
@@ -109,7 +110,7 @@ def test_influence_is_the_derivative_by_the_weight_of_a_training_subject(name, t
                 w[r] *= 1 + step
                 C = cs.Censoring(ESTIMATORS[name]).fit(x[train], y[train], w).predict_distribution(x[test])
                 other = Case(y[test], case.F, C, 1.6, case.times, case.levels)
-                moved.append(SCORES[score].losses(other).mean())
+                moved.append(CASE_SCORES[score].losses(other).mean())
             assert (moved[0] - moved[1]) / 2e-4 == pytest.approx(xi[r], abs=tolerance * np.abs(xi).max())
 
 
@@ -125,7 +126,7 @@ def test_equal_weights_give_greenwoods_variance():
 
 def test_out_of_fold_distributions_have_a_part_per_fold():
     x, y = sample(300, 5)
-    distribution = censoring_distribution(cs.Censoring(cs.KaplanMeier(), cv=4), y, x, None)
+    distribution = resolve_censoring(cs.Censoring(cs.KaplanMeier(), cv=4), y, x, None)
     assert distribution.in_sample
     assert len(distribution.parts) == 4
     for part in distribution.parts:
@@ -136,23 +137,23 @@ def test_out_of_fold_distributions_have_a_part_per_fold():
 def test_groups_stay_in_one_fold():
     x, y = sample(300, 5)
     groups = np.repeat(np.arange(30), 10)
-    distribution = censoring_distribution(cs.Censoring(cs.KaplanMeier(), cv=4), y, x, None, groups=groups)
+    distribution = resolve_censoring(cs.Censoring(cs.KaplanMeier(), cv=4), y, x, None, groups=groups)
     for part in distribution.parts:
         assert not np.intersect1d(groups[part.subjects], groups[part.training]).size
 
 
 def test_a_given_kaplan_meier_curve_is_recognised():
     x, y = sample(300, 6)
-    train = Rows(x[100:], y[100:])
+    train = Subjects(x[100:], y[100:])
     C = cs.Censoring(cs.KaplanMeier()).fit(None, train.y).predict_distribution()
     copied = cs.Step(*C._steps()[:1], sf=C._steps()[1])
     for given in (C, copied):
-        recognised = censoring_distribution(given, y[:100], None, train)
+        recognised = resolve_censoring(given, y[:100], None, train)
         assert recognised.estimated
         assert len(recognised.parts) == 1
         assert recognised.n_train == 200
         assert not len(recognised.shared.pairs)
-    other = censoring_distribution(cs.Uniform(0.0, 2.5), y[:100], None, train)
+    other = resolve_censoring(cs.Uniform(0.0, 2.5), y[:100], None, train)
     assert not other.estimated
     assert "taken as known" in other.description
 
@@ -163,16 +164,16 @@ def test_what_was_fitted_before_to_scored_subjects_is_recognised():
     predicted = fitted.predict_distribution(x)
     out_of_fold = cs.Censoring(cs.KaplanMeier(), cv=4).fit_predict_distribution(x, y)
     for given in (fitted, predicted, out_of_fold):
-        distribution = censoring_distribution(given, y, x, None)
+        distribution = resolve_censoring(given, y, x, None)
         assert distribution.n_train == 200
         np.testing.assert_array_equal(distribution.shared.pairs, np.column_stack([np.arange(200)] * 2))
         assert "200 of them scored" in distribution.description
-    assert len(censoring_distribution(out_of_fold, y, x, None).parts) == 4
-    some = censoring_distribution(fitted, y[150:], x[150:], None)
+    assert len(resolve_censoring(out_of_fold, y, x, None).parts) == 4
+    some = resolve_censoring(fitted, y[150:], x[150:], None)
     np.testing.assert_array_equal(some.shared.pairs, np.column_stack([np.arange(50), np.arange(150, 200)]))
-    changed = censoring_distribution(predicted.censor_at(1.0), y, x, None)
+    changed = resolve_censoring(predicted.censor_at(1.0), y, x, None)
     assert "taken as known" in changed.description
-    weibull = censoring_distribution(cs.Censoring(cs.WeibullRegression()).fit(x, y), y, x, None)
+    weibull = resolve_censoring(cs.Censoring(cs.WeibullRegression()).fit(x, y), y, x, None)
     assert "200 of them scored; taken as known" in weibull.description
     assert "200 of 200 scored subjects" in " ".join(weibull.notes)
 
@@ -181,12 +182,12 @@ def test_training_subjects_that_are_scored_are_noticed():
     x, y = sample(100, 7)
     copy = cs.RightCensored(y.time.copy(), y.event.copy())
     km = cs.Censoring(cs.KaplanMeier())
-    assert censoring_distribution(km, y, x, Rows(x, copy)).in_sample
-    half = censoring_distribution(km, y, x, Rows(x[:50], y[:50]))
+    assert resolve_censoring(km, y, x, Subjects(x, copy)).in_sample
+    half = resolve_censoring(km, y, x, Subjects(x[:50], y[:50]))
     assert not half.in_sample
     assert len(half.shared.pairs) == 50
     assert "50 of 100 scored subjects" in half.notes[0]
-    without_X = censoring_distribution(km, y, None, Rows(None, y[50:]))
+    without_X = resolve_censoring(km, y, None, Subjects(None, y[50:]))
     np.testing.assert_array_equal(
         without_X.shared.pairs, np.column_stack([np.arange(50, 100), np.arange(50)])
     )
@@ -201,21 +202,21 @@ def test_equal_subjects_are_not_the_same_subject_where_ties_are_common():
         return cs.RightCensored(rng.integers(1, 40, n).astype(float), rng.random(n) < 0.6)
 
     for _ in range(20):
-        distribution = censoring_distribution(km, months(150), None, Rows(None, months(300)))
+        distribution = resolve_censoring(km, months(150), None, Subjects(None, months(300)))
         assert not len(distribution.shared.pairs)
         assert not distribution.notes
     pool = months(600)
-    overlapping = censoring_distribution(km, pool[:400], None, Rows(None, pool[100:]))
+    overlapping = resolve_censoring(km, pool[:400], None, Subjects(None, pool[100:]))
     assert not len(overlapping.shared.pairs)
     assert "ties make it impossible" in overlapping.notes[0]
 
 
 def test_support_ends_where_training_rows_end():
     x, y = sample(200, 8)
-    train = Rows(x[:100], y[:100])
-    kaplan_meier = censoring_distribution(cs.Censoring(cs.KaplanMeier()), y[100:], x[100:], train)
-    weibull = censoring_distribution(cs.Censoring(cs.WeibullRegression()), y[100:], x[100:], train)
+    train = Subjects(x[:100], y[:100])
+    kaplan_meier = resolve_censoring(cs.Censoring(cs.KaplanMeier()), y[100:], x[100:], train)
+    weibull = resolve_censoring(cs.Censoring(cs.WeibullRegression()), y[100:], x[100:], train)
     last = y[:100].time.max()
     assert kaplan_meier.support() == pytest.approx(last)
     assert weibull.support() == last
-    assert censoring_distribution(cs.Uniform(0.0, 1.5), y[100:], None, train).support() == 1.5
+    assert resolve_censoring(cs.Uniform(0.0, 1.5), y[100:], None, train).support() == 1.5

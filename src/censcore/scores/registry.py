@@ -1,0 +1,209 @@
+"""The scores by name, and what is known of each: the one list that everything else reads.
+
+Comparisons, scorers, the command line, the documentation and studies take names, titles, order and properties
+from here; nothing is read from the spelling of a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from censcore._arrays import Array
+from censcore.exceptions import InvalidInputError
+from censcore.scores.binomial_log import binomial_log_score
+from censcore.scores.brier import brier_score
+from censcore.scores.crps import crps
+from censcore.scores.energy import energy_score
+from censcore.scores.integrated_brier import integrated_brier_score
+from censcore.scores.log import log_score
+from censcore.scores.pinball import pinball_score
+
+__all__ = ["SCORES", "Axis", "Scale", "ScoreInfo", "score_info"]
+
+Axis = Literal["time", "level", ""]
+Scale = Literal["localized", "ipcw"]
+
+
+@dataclass(frozen=True)
+class ScoreInfo:
+    r"""What is known of a score.
+
+    Parameters
+    ----------
+    name : str
+        By which it is asked for, ``"crps"`` or ``"brier_score:ipcw"``.
+    function : callable
+        ``function(y, forecast, censoring, ..., horizon=...)``, one loss per subject.
+    title : str
+        For tables and axes.
+    formula : str
+        The loss in TeX; :math:`\delta` is the event indicator, :math:`G(t)=P(C>t)`.
+    reference : str
+        Where the score comes from.
+    axis : {"time", "level", ""}
+        What the columns of its losses are: evaluation times, quantile levels, or nothing for (n,) losses.
+    scale : {"localized", "ipcw"}
+        Whether losses are those of min(T, C), or divided by P(C > t).
+    needs_density : bool
+        Whether the forecast must have a density.
+    has_skill : bool
+        Whether 1 - loss / reference loss has a meaning: the loss has a zero that does not depend on the unit
+        of time.
+    joint : bool
+        Whether it takes several event times per subject.
+    univariate : bool
+        Whether it takes one event time per subject and any forecast of it, as comparisons do.
+    options : tuple of pairs
+        Further arguments of ``function`` that belong to the name.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.scores.registry import SCORES
+    >>> y = cs.RightCensored(time=[1.0, 3.0, 2.0], event=[1, 1, 0])
+    >>> info = SCORES["brier_score:ipcw"]
+    >>> info.needs_times, info.scale
+    (True, 'ipcw')
+    >>> info(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), times=[1.5], horizon=4.0).shape
+    (3, 1)
+    """
+
+    name: str
+    function: Callable[..., Array]
+    title: str
+    formula: str
+    reference: str
+    axis: Axis = ""
+    scale: Scale = "localized"
+    needs_density: bool = False
+    has_skill: bool = True
+    joint: bool = False
+    univariate: bool = True
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def needs_times(self) -> bool:
+        """Whether evaluation times must be given."""
+        return self.axis == "time"
+
+    @property
+    def needs_levels(self) -> bool:
+        """Whether quantile levels must be given."""
+        return self.axis == "level"
+
+    def __call__(
+        self,
+        y: Any,
+        forecast: Any,
+        censoring: Any = None,
+        *,
+        times: Array = None,
+        levels: Array = None,
+        horizon: Array = None,
+    ) -> Array:
+        """The losses, (n,) or (n, q); times and levels are passed on where the score has such an axis."""
+        axis = {"times": times} if self.needs_times else {"levels": levels} if self.needs_levels else {}
+        return self.function(y, forecast, censoring, horizon=horizon, **axis, **dict(self.options))
+
+
+_GRAF = (
+    "Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of prognostic "
+    "classification schemes for survival data. Statistics in Medicine 18, 2529-2545."
+)
+_GNEITING = (
+    "Gneiting, T. and Raftery, A. E. (2007). Strictly proper scoring rules, prediction, and estimation. "
+    "Journal of the American Statistical Association 102, 359-378."
+)
+
+#: All scores in the order in which they are shown.
+SCORES: dict[str, ScoreInfo] = {
+    info.name: info
+    for info in (
+        ScoreInfo(
+            "log_score",
+            log_score,
+            "log score",
+            r"-\delta\log f(y)-(1-\delta)\log\{1-F(y)\}",
+            "Good, I. J. (1952). Rational decisions. Journal of the Royal Statistical Society B 14, 107-114.",
+            needs_density=True,
+            has_skill=False,
+            joint=True,
+        ),
+        ScoreInfo(
+            "crps",
+            crps,
+            "CRPS",
+            r"\int_0^y F(s)^2\,ds+\delta\int_y^\infty\frac{G(s)}{G(y-)}\{1-F(s)\}^2\,ds",
+            _GNEITING,
+        ),
+        ScoreInfo(
+            "brier_score",
+            brier_score,
+            "Brier score",
+            r"1\{y>t\}F(t)^2+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\{1-F(t)\}^2",
+            "Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly "
+            "Weather Review 78, 1-3.",
+            axis="time",
+        ),
+        ScoreInfo(
+            "brier_score:ipcw",
+            brier_score,
+            "Brier score, ipcw",
+            r"\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2",
+            _GRAF,
+            axis="time",
+            scale="ipcw",
+            options=(("scale", "ipcw"),),
+        ),
+        ScoreInfo(
+            "integrated_brier_score:ipcw",
+            integrated_brier_score,
+            "integrated Brier score, ipcw",
+            r"\frac1h\int_0^h\frac{1\{y>t\}}{G(t)}F(t)^2+\frac{\delta\,1\{y\le t\}}{G(y-)}\{1-F(t)\}^2\,dt",
+            _GRAF,
+            scale="ipcw",
+            options=(("scale", "ipcw"), ("normalize", True)),
+        ),
+        ScoreInfo(
+            "binomial_log_score",
+            binomial_log_score,
+            "binomial log score",
+            r"-1\{y>t\}\log\{1-F(t)\}-\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\log F(t)",
+            _GRAF,
+            axis="time",
+        ),
+        ScoreInfo(
+            "pinball_score",
+            pinball_score,
+            "pinball score",
+            r"\alpha(y-q_\alpha)_++\delta\frac{1-\alpha}{G(y-)}\int_y^{q_\alpha\vee y}G(s)\,ds",
+            "Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.",
+            axis="level",
+        ),
+        ScoreInfo(
+            "energy_score",
+            energy_score,
+            "energy score",
+            r"E\|\psi_C(Z)-y\|-\tfrac12E\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
+            _GNEITING,
+            joint=True,
+            univariate=False,
+        ),
+    )
+}
+
+
+def score_info(name: str) -> ScoreInfo:
+    """What is known of the score called ``name``.
+
+    Examples
+    --------
+    >>> from censcore.scores.registry import score_info
+    >>> score_info("pinball_score").axis
+    'level'
+    """
+    if name not in SCORES:
+        raise InvalidInputError(f"There is no score called {name!r}; there are {', '.join(SCORES)}.")
+    return SCORES[name]
