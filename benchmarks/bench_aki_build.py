@@ -72,15 +72,15 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
     with tempfile.TemporaryDirectory() as folder:
         builds = {size: _measured(Path(folder) / str(size), size) for size in sizes}
         largest = max(sizes)
-        print(_where_the_time_goes(Path(folder) / str(largest) / "scenario", builds[largest]))
+        print(_where_the_time_goes(Path(folder) / str(largest) / "database", builds[largest]))
         compared = min(sizes, key=lambda size: abs(size - SLICE))
         print(_against_pandas(Path(folder) / str(compared), builds[compared]["busy"]))
 
 
 def _measured(folder: Path, size: int) -> dict[str, Any]:
-    scenario = write_synthetic_database(folder / "scenario", stays=size, filler_per_hour=FILLER_PER_HOUR)
-    megabytes = sum(path.stat().st_size for path in scenario.rglob("*.gz")) / 1e6
-    command = [sys.executable, "-c", _BUILD, str(scenario), str(folder / "out"), LIMIT]
+    database = write_synthetic_database(folder / "database", stays=size, filler_per_hour=FILLER_PER_HOUR)
+    megabytes = sum(path.stat().st_size for path in database.rglob("*.gz")) / 1e6
+    command = [sys.executable, "-c", _BUILD, str(database), str(folder / "out"), LIMIT]
     found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     print(
         f"{size:8,d} {megabytes:13.1f} {found['rows']:10,d} {found['seconds']:8.1f} {found['busy']:12.1f} "
@@ -90,9 +90,9 @@ def _measured(folder: Path, size: int) -> dict[str, Any]:
     return dict(found)
 
 
-def _where_the_time_goes(scenario: Path, build: dict[str, Any]) -> str:
+def _where_the_time_goes(database: Path, build: dict[str, Any]) -> str:
     start = time.process_time()
-    for path in scenario.rglob("*.gz"):
+    for path in database.rglob("*.gz"):
         with gzip.open(path) as file:
             while file.read(2**20):
                 pass
@@ -112,7 +112,7 @@ def _against_pandas(folder: Path, build_busy: float) -> str:
         ours.append(_own_turn(out, window_hours))
         theirs.append(_pandas_turn(out, window_hours))
     start = time.process_time()
-    pandas_features(*_from_files(folder / "scenario"), 72.0).to_parquet(folder / "from_files.parquet")
+    pandas_features(*_from_files(folder / "database"), 72.0).to_parquet(folder / "from_files.parquet")
     whole = time.process_time() - start
     memory, stored = np.median(ours, axis=0)
     memory_pandas, stored_pandas = np.median(theirs, axis=0)
@@ -164,18 +164,18 @@ def _extracted(out: Path) -> Tables:
     return cohort, creatinine, urine, weights
 
 
-def _from_files(scenario: Path) -> Tables:
+def _from_files(database: Path) -> Tables:
     """Cohort and measurements from the CSV files, with the study's rules for impossible values."""
     import pandas as pd
 
     rules = SourceSettings()
 
     def read(table: str, columns: Iterable[str], times: Iterable[str] = ()) -> pd.DataFrame:
-        return pd.read_csv(scenario / f"{table}.csv.gz", usecols=list(columns), parse_dates=list(times))
+        return pd.read_csv(database / f"{table}.csv.gz", usecols=list(columns), parse_dates=list(times))
 
     def items(table: str, columns: Iterable[str], wanted: Iterable[int]) -> pd.DataFrame:
         chunks = pd.read_csv(
-            scenario / f"{table}.csv.gz", usecols=["itemid", "charttime", *columns], chunksize=1_000_000
+            database / f"{table}.csv.gz", usecols=["itemid", "charttime", *columns], chunksize=1_000_000
         )
         found = pd.concat([chunk[chunk["itemid"].isin(list(wanted))] for chunk in chunks])
         return found.assign(charttime=pd.to_datetime(found["charttime"]))

@@ -1,7 +1,7 @@
-"""IPCW Brier score with an estimated censoring distribution, validation included, against scikit-survival and hazardous.
+"""IPCW Brier score with an estimated censoring distribution, against scikit-survival and hazardous.
 
-All three start from arrays of times, events and survival probabilities and end with one mean per time; ours
-gives one loss per row and time on the way.
+The validation of inputs counts. All three start from arrays of times, events and survival
+probabilities and end with one mean per time; censcore gives one loss per subject and time on the way.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from sksurv.util import Surv
 import censcore as cs
 from benchmarks.timing import alternate, one_thread, print_ratios
 
-ROWS, TIMES, REPEATS = 20_000, np.linspace(0.05, 2, 100), 15
+SUBJECTS, TIMES, REPEATS = 20_000, np.linspace(0.05, 2, 100), 15
 
 
 def data(seed: int, end: float) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    T, c = rng.weibull(1.5, ROWS), np.minimum(rng.exponential(1.5, ROWS), end + 0.2 * rng.random(ROWS))
+    T, c = (
+        rng.weibull(1.5, SUBJECTS),
+        np.minimum(rng.exponential(1.5, SUBJECTS), end + 0.2 * rng.random(SUBJECTS)),
+    )
     return np.minimum(T, c), c >= T
 
 
 def main() -> None:
-    train, test = data(1, 2.6), data(2, 2.3)  # the peers ask that training data reach further
-    scale = np.random.default_rng(0).uniform(0.7, 1.3, (ROWS, 1))
+    train, test = data(1, 2.6), data(2, 2.3)  # the peers expect longer follow-up in the training data
+    scale = np.random.default_rng(0).uniform(0.7, 1.3, (SUBJECTS, 1))
     S = np.exp(-((TIMES / scale) ** 1.5))
 
     def ours() -> Any:
@@ -52,7 +55,7 @@ def main() -> None:
 
     worst = max(float(np.abs(peer() / ours() - 1).max()) for peer in (sksurv, hazardous))
     print_ratios(
-        f"{ROWS:,} rows x {len(TIMES)} times (largest relative difference {worst:.0e})",
+        f"{SUBJECTS:,} subjects x {len(TIMES)} times (largest relative difference {worst:.0e})",
         alternate(
             REPEATS,
             **{

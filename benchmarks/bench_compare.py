@@ -1,22 +1,19 @@
 """Comparing 5 models by 6 scores, with intervals, against one integrated Brier score of scikit-survival.
 
-Both work on survival matrices of 20,000 rows by 100 times; the comparison fits the censoring distribution, gives 30 mean
-scores with standard errors that cover its estimation, and the paired differences.
+Both work on survival matrices of 20,000 subjects by 100 times. The comparison fits the censoring distribution
+and gives 30 mean scores with standard errors that cover its estimation, and the paired differences.
 """
 
 from __future__ import annotations
-
-import statistics
-import time
-from collections.abc import Callable
 
 import numpy as np
 from sksurv.metrics import integrated_brier_score
 from sksurv.util import Surv
 
 import censcore as cs
+from benchmarks.timing import alternate
 
-ROWS, TIMES, MODELS, REPEATS = 20_000, 100, 5, 5
+SUBJECTS, TIMES, MODELS, REPEATS = 20_000, 100, 5, 5
 SCORES = [
     "crps",
     "brier_score",
@@ -27,21 +24,15 @@ SCORES = [
 ]
 
 
-def seconds(task: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    task()
-    return time.perf_counter() - start
-
-
 def main() -> None:
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(2 * ROWS, 1))
-    T, C = rng.weibull(1.5, 2 * ROWS) * np.exp(0.5 * x[:, 0]), rng.uniform(0, 2.5, 2 * ROWS)
+    x = rng.normal(size=(2 * SUBJECTS, 1))
+    T, C = rng.weibull(1.5, 2 * SUBJECTS) * np.exp(0.5 * x[:, 0]), rng.uniform(0, 2.5, 2 * SUBJECTS)
     y = cs.RightCensored(np.minimum(T, C), T <= C)
-    train, test = y[:ROWS], y[ROWS:]
+    train, test = y[:SUBJECTS], y[SUBJECTS:]
     grid = np.linspace(0.02, 2.2, TIMES)
     matrices = [
-        np.exp(-((grid / np.exp(slope * x[ROWS:])) ** 1.5)) for slope in np.linspace(0.1, 0.9, MODELS)
+        np.exp(-((grid / np.exp(slope * x[SUBJECTS:])) ** 1.5)) for slope in np.linspace(0.1, 0.9, MODELS)
     ]
     theirs = [Surv.from_arrays(part.event, part.time) for part in (train, test)]
 
@@ -64,10 +55,9 @@ def main() -> None:
         )
         return found.frame(), found.differences()
 
-    one_score(), comparison()
-    taken = [(seconds(one_score), seconds(comparison)) for _ in range(REPEATS)]
-    peer, ours = (statistics.median(part) for part in zip(*taken, strict=True))
-    print(f"{ROWS:,} rows, {TIMES} times; median of {REPEATS}")
+    taken = alternate(REPEATS, peer=one_score, ours=comparison)
+    peer, ours = taken["peer"].wall, taken["ours"].wall
+    print(f"{SUBJECTS:,} subjects, {TIMES} times; median of {REPEATS}")
     print(f"scikit-survival, one integrated Brier score      {1e3 * peer:8.0f} ms")
     print(f"censcore, {MODELS} models x {len(SCORES)} scores with intervals    {1e3 * ours:8.0f} ms")
     print(f"ratio                                            {ours / peer:8.1f}   (aim: below 15)")

@@ -1,6 +1,6 @@
 """CRPS of ensembles against scoringrules (numba, its fastest exact estimator), with and without censoring.
 
-The peer knows no censoring: its uncensored score is the yardstick for the marginalized one as well.
+The peer has no censoring: its uncensored score is the reference for the marginalized one as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import scoringrules
 import censcore as cs
 from benchmarks.timing import alternate, one_thread, print_ratios
 
-ROWS, MEMBERS, REPEATS = 2_000, 1_000, 15
+SUBJECTS, MEMBERS, REPEATS = 2_000, 1_000, 15
 
 
 def censored(T: np.ndarray, c: np.ndarray) -> cs.RightCensored:
@@ -22,17 +22,17 @@ def censored(T: np.ndarray, c: np.ndarray) -> cs.RightCensored:
 
 
 def censoring_distribution(rng: np.random.Generator) -> cs.Distribution:
-    """A Kaplan-Meier distribution estimated from as many other rows."""
-    train = censored(rng.weibull(1.5, ROWS), rng.exponential(1.5, ROWS))
-    return cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution(np.zeros((ROWS, 1)))
+    """The Kaplan-Meier estimate from as many other subjects."""
+    train = censored(rng.weibull(1.5, SUBJECTS), rng.exponential(1.5, SUBJECTS))
+    return cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution(np.zeros((SUBJECTS, 1)))
 
 
 def compare(dtype: Any) -> None:
     rng = np.random.default_rng(0)
-    x = rng.weibull(1.5, (ROWS, MEMBERS)).astype(dtype)
-    T = rng.weibull(1.5, ROWS).astype(dtype)
-    seen, C = cs.RightCensored(T, np.ones(ROWS)), censoring_distribution(rng)
-    y, end = censored(T, rng.exponential(1.5, ROWS).astype(dtype)), 3.0
+    x = rng.weibull(1.5, (SUBJECTS, MEMBERS)).astype(dtype)
+    T = rng.weibull(1.5, SUBJECTS).astype(dtype)
+    seen, C = cs.RightCensored(T, np.ones(SUBJECTS)), censoring_distribution(rng)
+    y, end = censored(T, rng.exponential(1.5, SUBJECTS).astype(dtype)), 3.0
 
     def peer() -> Any:
         return scoringrules.crps_ensemble(T, x, estimator="qd", backend="numba")
@@ -55,7 +55,7 @@ def compare(dtype: Any) -> None:
 
     worst = np.abs(uncensored() - peer()).max()
     jumps = int(C.marginal(0)._steps()[0].shape[1])
-    title = f"{ROWS:,} x {MEMBERS:,} {np.dtype(dtype).name} (largest difference {worst:.0e})"
+    title = f"{SUBJECTS:,} x {MEMBERS:,} {np.dtype(dtype).name} (largest difference {worst:.0e})"
     print_ratios(
         title,
         alternate(
@@ -63,8 +63,8 @@ def compare(dtype: Any) -> None:
             **{
                 "censcore, uncensored": uncensored,
                 "censcore, uncensored, one thread": single(uncensored),
-                f"censcore, marginalized, KM distribution of {jumps} jumps": marginalized,
-                "censcore, marginalized, every row an event": all_events,
+                f"censcore, marginalized, Kaplan-Meier with {jumps} jumps": marginalized,
+                "censcore, marginalized, all events": all_events,
                 "censcore, marginalized, one thread": single(marginalized),
                 "scoringrules, uncensored": peer,
             },
@@ -73,21 +73,21 @@ def compare(dtype: Any) -> None:
 
 
 def smooth() -> None:
-    """No peer: what the distributions without a finite sum cost."""
+    """The cost of distributions without a finite sum; there is no peer."""
     rng = np.random.default_rng(1)
-    F = cs.Weibull(rng.uniform(0.8, 2, ROWS), rng.uniform(0.5, 2, ROWS))
+    F = cs.Weibull(rng.uniform(0.8, 2, SUBJECTS), rng.uniform(0.5, 2, SUBJECTS))
     knots = np.linspace(0.05, 5, 100)
     linear = cs.PiecewiseLinear(knots, sf=F.sf(knots[None, :]) * (knots < 5))
     C = censoring_distribution(rng)
-    y = censored(rng.weibull(1.5, ROWS), rng.exponential(1.5, ROWS))
+    y = censored(rng.weibull(1.5, SUBJECTS), rng.exponential(1.5, SUBJECTS))
     print_ratios(
-        f"{ROWS:,} rows, distributions of T without a finite sum",
+        f"{SUBJECTS:,} subjects, forecasts without a finite sum",
         alternate(
             3,
             **{
-                "Weibull under a KM distribution": lambda: cs.crps(y, F, C, horizon=3.0),
-                "Weibull under an exponential distribution": lambda: cs.crps(y, F, cs.Exponential(1 / 1.5)),
-                "piecewise linear, 100 knots, under a KM distribution": lambda: cs.crps(
+                "Weibull, Kaplan-Meier censoring": lambda: cs.crps(y, F, C, horizon=3.0),
+                "Weibull, exponential censoring": lambda: cs.crps(y, F, cs.Exponential(1 / 1.5)),
+                "piecewise linear (100 knots), Kaplan-Meier censoring": lambda: cs.crps(
                     y, linear, C, horizon=3.0
                 ),
             },

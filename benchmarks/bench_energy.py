@@ -1,14 +1,12 @@
 """Energy score: exact pairs against scoringrules and SciPy, and the default estimator against brute force.
 
-The second part follows the usual protocol for a random C: 512 random draws of C per row where it is unknown,
-all pairs of 1,024 members for each. Brute force runs on our own compiled kernel, on all cores, so that the
-ratio is due to the estimator alone; errors of both are against all pairs at 128 stratified draws.
+The second part follows the usual protocol for a random C: 512 random draws of C per subject where it is
+unknown, all pairs of 1,024 members for each. Brute force runs on the same compiled kernel, on all cores, so
+that the ratio is due to the estimator alone; errors of both are against all pairs at 128 stratified draws.
 """
 
 from __future__ import annotations
 
-import os
-import statistics
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -19,28 +17,15 @@ import scoringrules
 from scipy.spatial.distance import cdist, pdist
 
 import censcore as cs
+from benchmarks.timing import alternate, cost, one_thread
 from censcore._numerics import chunked_rows
 from censcore.scores._compatible import compatible_times, known_rows
 from censcore.scores._pairs import energy_loss, fastest_terms
 from censcore.simulation import LogNormalScenario
 
 
-def seconds(function: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
-
-
-def alternate(repeats: int, **functions: Callable[[], Any]) -> dict[str, float]:
-    """Median seconds of each, measured in turns so that a busy moment hits all alike, after one round."""
-    for function in functions.values():
-        function()
-    rounds = [{name: seconds(function) for name, function in functions.items()} for _ in range(repeats)]
-    return {name: statistics.median(row[name] for row in rounds) for name in functions}
-
-
 def pdist_scores(y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Fair energy scores row by row with SciPy's distances."""
+    """Fair energy scores, one subject at a time, with SciPy's distances."""
     return np.array([cdist(zi, yi[None]).mean() - pdist(zi).mean() / 2 for yi, zi in zip(y, z, strict=True)])
 
 
@@ -55,48 +40,42 @@ def exact_pairs() -> None:
     }
     values = [function() for function in functions.values()]
     worst = max(float(np.abs(value / values[0] - 1).max()) for value in values)
-    times = alternate(3, **functions)
-    one_core = _on_one_core(functions["censcore"])
-    print(f"exact all pairs, 200 rows x 1,024 members x k=2, fair; largest relative difference {worst:.1e}")
+    times = {name: spent.wall for name, spent in alternate(3, **functions).items()}
+    with one_thread():
+        one_core = alternate(3, censcore=functions["censcore"])["censcore"].wall
+    print(
+        f"exact all pairs, 200 subjects x 1,024 members x k=2, fair; largest relative difference {worst:.1e}"
+    )
     print(f"{'':34s} {'seconds':>9s} {'of censcore':>12s}")
     for name, spent in times.items():
         print(f"{name:34s} {spent:9.3f} {spent / times['censcore']:12.1f}")
     print(f"{'censcore on one core':34s} {one_core:9.3f} {one_core / times['censcore']:12.1f}")
 
 
-def _on_one_core(function: Callable[[], Any]) -> float:
-    os.environ["CENSCORE_THREADS"] = "1"
-    spent = statistics.median(seconds(function) for _ in range(3))
-    del os.environ["CENSCORE_THREADS"]
-    return spent
-
-
 def marginalized(n: int = 1000, m: int = 1024, draws: int = 512) -> None:
     scenario = LogNormalScenario(k=3, censoring="uniform")
     data = scenario.sample(n, seed=0)
     forecast = cs.Ensemble(scenario.event_distribution(data.X).sample(m, 1))
-    distribution = scenario.censoring_distribution(data.X)
-    known = known_rows(data.y, distribution)
+    C = scenario.censoring_distribution(data.X)
+    known = known_rows(data.y, C)
 
     def brute(seed: int = 2) -> np.ndarray:
         """All pairs at random draws of C where it is unknown, at the known C elsewhere."""
-        loss = cs.energy_score(data.y, forecast, distribution, pairs="all", draws=1)
-        loss[~known] = _at_random_draws(data.y[~known], forecast[~known], distribution, draws, seed)
+        loss = cs.energy_score(data.y, forecast, C, pairs="all", draws=1)
+        loss[~known] = _at_random_draws(data.y[~known], forecast[~known], C, draws, seed)
         return loss
 
-    reference = cs.energy_score(data.y, forecast, distribution, pairs="all", draws=128, seed=3)
-    seeds = [cs.energy_score(data.y, forecast, distribution, seed=seed) for seed in range(5)]
+    reference = cs.energy_score(data.y, forecast, C, pairs="all", draws=128, seed=3)
+    seeds = [cs.energy_score(data.y, forecast, C, seed=seed) for seed in range(5)]
     by_default = float(np.sqrt(np.mean((np.array(seeds) - reference) ** 2)))
     start = time.perf_counter()
     by_force = float(np.sqrt(np.mean((brute() - reference) ** 2)))
     spent_force = time.perf_counter() - start
-    spent = statistics.median(
-        seconds(lambda: cs.energy_score(data.y, forecast, distribution)) for _ in range(7)
-    )
+    spent = alternate(7, default=lambda: cs.energy_score(data.y, forecast, C))["default"].wall
     slice_ = np.minimum(forecast.samples[:8], 2.0)
-    per_draw = seconds(lambda: [pdist(zi).mean() for zi in slice_]) / 8
+    per_draw = cost(lambda: [pdist(zi).mean() for zi in slice_]).wall / 8
     spent_pdist = per_draw * (draws * int((~known).sum()) + int(known.sum()))
-    print(f"\nmarginalized, {n:,} rows x {m:,} members x k=3, C unknown in {int((~known).sum())} rows")
+    print(f"\nmarginalized, {n:,} subjects x {m:,} members x k=3, C unknown for {int((~known).sum())}")
     print(f"{'':34s} {'seconds':>9s} {'of default':>12s} {'RMS error':>10s}")
     print(f"{'default (32 draws, one lag each)':34s} {spent:9.3f} {1:12.0f} {by_default:10.6f}")
     for name, other, error in (
@@ -104,17 +83,15 @@ def marginalized(n: int = 1000, m: int = 1024, draws: int = 512) -> None:
         ("the same by pdist, scaled from 8", spent_pdist, ""),
     ):
         print(f"{name:34s} {other:9.1f} {other / spent:12.0f} {error}".rstrip())
-    print(f"the RMS error is pooled over all rows; the scores have mean {reference.mean():.4f}")
+    print(f"the RMS error is pooled over all subjects; the scores have mean {reference.mean():.4f}")
 
 
-def _at_random_draws(
-    y: cs.RightCensored, forecast: cs.Ensemble, distribution: Any, draws: int, seed: int
-) -> np.ndarray:
+def _at_random_draws(y: cs.RightCensored, forecast: cs.Ensemble, C: Any, draws: int, seed: int) -> np.ndarray:
     levels = np.random.default_rng(seed).random((len(y), draws, 1))
     terms = fastest_terms(forecast.samples, None, 1e12)
 
     def part(rows: slice) -> np.ndarray:
-        c = compatible_times(y[rows], distribution, levels[rows])
+        c = compatible_times(y[rows], C, levels[rows])
         return energy_loss(forecast.samples[rows], y.time[rows], c, fair=False, terms=terms)
 
     return chunked_rows(part, len(y), 1, forecast.samples, 4)
@@ -124,16 +101,17 @@ def memory(n: int = 100_000, m: int = 200) -> None:
     scenario = LogNormalScenario(k=2, censoring="uniform")
     data = scenario.sample(n, seed=0)
     forecast = cs.Ensemble(np.random.default_rng(1).exponential(size=(n, m, 2)))
-    distribution = scenario.censoring_distribution(data.X)
-    cs.energy_score(data.y[:2000], forecast[:2000], distribution)
-    spent = seconds(lambda: cs.energy_score(data.y, forecast, distribution))
+    C = scenario.censoring_distribution(data.X)
+    cs.energy_score(data.y[:2000], forecast[:2000], C)
+    spent = cost(lambda: cs.energy_score(data.y, forecast, C)).wall
     tracemalloc.start()
-    cs.energy_score(data.y, forecast, distribution)
+    cs.energy_score(data.y, forecast, C)
     extra = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     size = forecast.samples.nbytes / 2**20
     print(
-        f"{n:,} rows x {m} members x k=2 ({size:.0f} MiB): {spent:.1f} s, {extra:.0f} MiB of working memory\n"
+        f"{n:,} subjects x {m} members x k=2 ({size:.0f} MiB): {spent:.1f} s, "
+        f"{extra:.0f} MiB of working memory\n"
     )
 
 

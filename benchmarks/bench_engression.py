@@ -1,9 +1,9 @@
 """Censored engression on a CPU: the cost of censoring, and how soon the ``engression`` package is reached.
 
-An epoch of 4,000 rows with default settings, k = 3 and k = 10, under uniform censoring with C unknown for
-the uncensored rows, against the same network and data without censoring: no draws of C, no minima. Then, on
-uncensored data, the seconds after which a fit is as good on held-out rows as the ``engression`` package is
-after its own, with its defaults (one hidden layer of 100 units, noise 100) and the same network size here.
+An epoch of 4,000 subjects with default settings, k = 3 and k = 10, under uniform censoring with C unknown for
+the uncensored ones, against the same network and data without censoring: no draws of C, no minima. Then, on
+uncensored data, the seconds after which a fit is as good on held-out subjects as the ``engression`` package
+is after its fit, with its defaults (one hidden layer of 100 units, noise 100) and the same network size here.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from censcore.scores._pairs import energy_loss
 from censcore.simulation import LogNormalScenario, Sample
 
 CPU = torch.device("cpu")
-ROWS, HELD_OUT, MEMBERS, ROUNDS = 4000, 1000, 512, 9
+SUBJECTS, HELD_OUT, MEMBERS, ROUNDS = 4000, 1000, 512, 9
 SAME_SIZE: dict[str, Any] = {"width": 100, "depth": 1, "noise_dim": 100}
 
 
 class Uncensored(EngressionTask):
-    """The task of ordinary engression, which knows nothing of C."""
+    """The task of ordinary engression, without C."""
 
     def loss(self, network: Any, rows: Any, random: Any) -> torch.Tensor:
         """The energy score of the samples as they are."""
@@ -47,7 +47,7 @@ def prepared(k: int, censoring: str) -> _Run:
         raise Stop
 
     scenario = LogNormalScenario(k, censoring=censoring)
-    data = scenario.sample(ROWS, seed=0)
+    data = scenario.sample(SUBJECTS, seed=0)
     model = cs.CensoredEngression(random_state=0, device="cpu", validation_fraction=0.0)
     with patch("censcore.estimators.neural.train", look), suppress(Stop):
         model.fit(data.X, data.y, scenario.censoring_distribution(data.X))
@@ -58,8 +58,8 @@ def prepared(k: int, censoring: str) -> _Run:
 
 
 def epochs() -> None:
-    """Medians over rounds in which both take turns; processor seconds, which a busy machine leaves alone."""
-    print(f"epoch of {ROWS:,} rows, defaults{'':16s} {'CPU ms':>8s} {'ratio':>7s}")
+    """Medians over rounds in which both take turns, in CPU seconds, which other load hardly changes."""
+    print(f"epoch of {SUBJECTS:,} subjects, defaults{'':12s} {'CPU ms':>8s} {'ratio':>7s}")
     for k in (3, 10):
         runs = {"uncensored": prepared(k, "none"), "censored": prepared(k, "uniform")}
         taken: dict[str, list[float]] = {name: [] for name in runs}
@@ -78,8 +78,11 @@ def epochs() -> None:
 def reach() -> None:
     """Fits of growing length until the held-out energy scores of the other package are reached."""
     scenario = LogNormalScenario(k=3, censoring="none", clip=50.0)
-    train, test = scenario.sample(ROWS, seed=0), scenario.sample(HELD_OUT, seed=1)
-    print(f"{ROWS:,} uncensored rows, k = 3{'':21s} {'wall s':>8s} {'CPU s':>8s} {'held-out score':>15s}")
+    train, test = scenario.sample(SUBJECTS, seed=0), scenario.sample(HELD_OUT, seed=1)
+    print(
+        f"{SUBJECTS:,} uncensored subjects, k = 3{'':17s} "
+        f"{'wall s':>8s} {'CPU s':>8s} {'held-out score':>15s}"
+    )
     truth = held_out(scenario.event_distribution(test.X).sample(MEMBERS, 2), test.T)
     print(f"  {'the true distribution':45s} {'':8s} {'':8s} {truth:15.4f}")
     goals = {
@@ -89,7 +92,7 @@ def reach() -> None:
     for name, (wall, cpu, score) in goals.items():
         print(f"  {name:45s} {wall:8.2f} {cpu:8.2f} {score:15.4f}", flush=True)
     for count in (1, 2, 3, 5, 8, 12, 20, 40, 80):
-        wall, cpu, score = own(train, test, count)
+        wall, cpu, score = ours(train, test, count)
         name = f"censcore, same network, {count} epochs"
         print(f"  {name:45s} {wall:8.2f} {cpu:8.2f} {score:15.4f}", flush=True)
         for goal in [goal for goal, result in goals.items() if score <= result[2]]:
@@ -106,21 +109,21 @@ def peer(train: Sample, test: Sample, **settings: Any) -> tuple[float, float, fl
 
     torch.manual_seed(0)
     x, y = (torch.from_numpy(a).float() for a in (train.X, train.T))
-    clock = time.perf_counter(), time.process_time()
+    start = time.perf_counter(), time.process_time()
     model = engression(x, y, verbose=False, **settings)
-    wall, cpu = time.perf_counter() - clock[0], time.process_time() - clock[1]
+    wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
     with torch.no_grad():
         draws = model.sample(torch.from_numpy(test.X).float(), sample_size=MEMBERS)
-    # it knows no positive times; negative ones count as zero, which can only help it
+    # it does not know that times are positive; negative ones count as zero, which can only help it
     return wall, cpu, held_out(np.moveaxis(draws.numpy(), 2, 1).clip(min=0), test.T)
 
 
-def own(train: Sample, test: Sample, epochs: int) -> tuple[float, float, float]:
+def ours(train: Sample, test: Sample, epochs: int) -> tuple[float, float, float]:
     """The same of a fit of so many epochs here, its validation included."""
     model = cs.CensoredEngression(epochs=epochs, random_state=0, device="cpu", **SAME_SIZE)
-    clock = time.perf_counter(), time.process_time()
+    start = time.perf_counter(), time.process_time()
     model.fit(train.X, train.latent)
-    wall, cpu = time.perf_counter() - clock[0], time.process_time() - clock[1]
+    wall, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
     return wall, cpu, held_out(model.sample(test.X, MEMBERS), test.T)
 
 

@@ -117,7 +117,7 @@ def scores() -> None:
 
 
 def _cdist_loop(z: torch.Tensor, y: cs.RightCensored) -> torch.Tensor:
-    """What one would write: rows one by one, distances by torch.cdist."""
+    """The plain way: rows one by one, distances by torch.cdist."""
     out = []
     for i in range(len(z)):
         psi = torch.minimum(z[i], y.censoring_time[i])

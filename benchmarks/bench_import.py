@@ -30,10 +30,10 @@ def main() -> None:
     median = {name: statistics.median(row[name] for row in times) for name in STATEMENTS}
     base = median["nothing"]
     peer = median["import scipy.stats"] - base
-    print(f"{'in a fresh interpreter':32s} {'seconds':>8s} {'of scipy.stats':>15s}")
+    print(f"{'in a fresh interpreter':42s} {'seconds':>8s} {'of scipy.stats':>15s}")
     for name in list(STATEMENTS)[1:]:
         cost = median[name] - base
-        print(f"{name:32s} {cost:8.3f} {cost / peer:15.2f}")
+        print(f"{name:42s} {cost:8.3f} {cost / peer:15.2f}")
 
 
 if __name__ == "__main__":

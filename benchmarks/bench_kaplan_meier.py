@@ -1,14 +1,11 @@
-"""Kaplan-Meier curves and censoring distributions against scikit-survival and lifelines: time, and bias on tied data.
+"""Kaplan-Meier curves against scikit-survival and lifelines: time, and bias on tied data.
 
 The bias is that of the mean ipcw Brier score of a forecast, relative to its Brier score without censoring,
-over 200 data sets of 2,000 rows with T and C geometric(0.15) and C capped at 10.
+over 200 data sets of 2,000 subjects with T and C geometric(0.15) and C capped at 10.
 """
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,23 +15,11 @@ from sksurv.nonparametric import CensoringDistributionEstimator, kaplan_meier_es
 from sksurv.util import Surv
 
 import censcore as cs
+from benchmarks.timing import alternate
 
 REPEATS = 15
-ROWS = 20_000
+SUBJECTS = 20_000
 DATA_SETS = 200
-
-
-def medians(**tasks: Callable[[], object]) -> dict[str, float]:
-    """Median seconds of each task, taken in turns so that a busy moment hits all of them."""
-    for task in tasks.values():
-        task()
-    seconds: dict[str, list[float]] = {name: [] for name in tasks}
-    for _ in range(REPEATS):
-        for name, task in tasks.items():
-            start = time.perf_counter()
-            task()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(taken) for name, taken in seconds.items()}
 
 
 def censoring_distribution(y: cs.RightCensored) -> Any:
@@ -43,31 +28,33 @@ def censoring_distribution(y: cs.RightCensored) -> Any:
 
 def show_times() -> None:
     rng = np.random.default_rng(0)
-    T, C = rng.weibull(1.5, ROWS), rng.uniform(0, 2, ROWS)
+    T, C = rng.weibull(1.5, SUBJECTS), rng.uniform(0, 2, SUBJECTS)
     y = cs.RightCensored(np.minimum(T, C), T <= C)
     structured = Surv.from_arrays(y.event, y.time)
-    curves = medians(
+    curves = alternate(
+        REPEATS,
         censcore=lambda: cs.KaplanMeier().fit(None, y),
         sksurv=lambda: kaplan_meier_estimator(y.event, y.time),
         lifelines=lambda: KaplanMeierFitter().fit(y.time, y.event),
     )
-    distributions = medians(
+    estimates = alternate(
+        REPEATS,
         censcore=lambda: censoring_distribution(y).sf_left(y.time),
         sksurv=lambda: CensoringDistributionEstimator().fit(structured).predict_ipcw(structured),
     )
-    print(f"{ROWS:,} rows{'':24s} {'ms':>8s} {'times ours':>11s}")
-    for what, taken in (("curve", curves), ("censoring distribution, read at every y", distributions)):
-        for name, value in taken.items():
-            print(f"{what:26s} {name:9s} {1e3 * value:6.2f} {value / taken['censcore']:11.2f}")
+    print(f"{SUBJECTS:,} subjects{'':34s} {'ms':>8s} {'times ours':>11s}")
+    for what, taken in (("curve", curves), ("censoring distribution, at every y", estimates)):
+        for name, (wall, _) in taken.items():
+            print(f"{what:40s} {name:9s} {1e3 * wall:6.2f} {wall / taken['censcore'].wall:11.2f}")
 
 
 def show_bias() -> None:
     times = np.array([2.0, 4.0, 6.0])
-    print(f"\n{'bias of the ipcw Brier score, %':33s}" + "".join(f"{f't = {t:g}':>9s}" for t in times))
+    print(f"\n{'bias of the ipcw Brier score, %':41s}" + "".join(f"{f't = {t:g}':>9s}" for t in times))
     for title, S in (("the true distribution, 0.85^t", 0.85**times), ("a forecast of 0.8^t", 0.8**times)):
         bias = bias_of(S, times, np.random.default_rng(7))
         for name, values in bias.items():
-            print(f"{title:22s} {name:10s}" + "".join(f"{100 * value:+9.2f}" for value in values))
+            print(f"{title:30s} {name:10s}" + "".join(f"{100 * value:+9.2f}" for value in values))
 
 
 def bias_of(S: np.ndarray, times: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:

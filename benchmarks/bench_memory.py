@@ -1,4 +1,4 @@
-"""Extra memory of scores on large forecasts, each in a fresh process: the peak above what the inputs hold."""
+"""Extra memory of scores on large forecasts, each in a fresh process: the peak above that of the inputs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ CASES = {
     "crps, ensemble 1,000,000 x 200 float64": "crps(y, Ensemble(x), C)",
     "pinball, ensemble 1,000,000 x 200 float32, 3 levels": "pinball_score(y, Ensemble(x), C, [.1, .5, .9])",
     "brier, ensemble 1,000,000 x 200 float32, 10 times": "brier_score(y, Ensemble(x), C, times)",
-    "crps, Weibull under 2,000 jumps of C, 100,000 rows float64": "crps(y, Weibull(1 + x[:, 0], 1.0), C)",
+    "crps, Weibull under 2,000 jumps of C, 100,000 subjects float64": "crps(y, Weibull(1 + x[:, 0], 1.0), C)",
 }
 
-# The peak is reset after the inputs are made (Linux), so that what made them does not count.
+# The peak is reset after the inputs are made (Linux), so that their making does not count.
 PROGRAM = """
 import time
 import numpy as np
@@ -43,14 +43,14 @@ print(f"{{before:.2f}} {{memory('VmHWM') - before:.2f}} {{time.perf_counter() - 
 
 
 def main() -> None:
-    print(f"{'':60s} {'inputs GB':>10s} {'extra GB':>9s} {'seconds':>8s}")
+    print(f"{'':64s} {'inputs GB':>10s} {'extra GB':>9s} {'seconds':>8s}")
     for name, score in CASES.items():
         shape = (100_000, 1) if "Weibull" in name else (1_000_000, 200)
         dtype = "float32" if "float32" in name else "float64"
         program = PROGRAM.format(shape=shape, dtype=dtype, score=score)
         done = subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True)
         held, extra, seconds = done.stdout.split()
-        print(f"{name:60s} {held:>10s} {extra:>9s} {seconds:>8s}")
+        print(f"{name:64s} {held:>10s} {extra:>9s} {seconds:>8s}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Five models on six public data sets, by every score, under two estimates of the censoring distribution.
 
-Every subject is forecast by models fitted to the other folds of five, and scored under censoring distributions
-estimated from the other folds: a pooled Kaplan-Meier curve, and a Cox regression of C on the covariates.
-Writes the page ``docs/results/public_data.md``.
+Every subject is forecast by models fitted to the other folds of five, and scored under censoring
+distributions estimated from the other folds: a pooled Kaplan-Meier curve, and a Cox regression of C on the
+covariates. Writes the page ``docs/results/public_data.md``.
 """
 
 from __future__ import annotations
@@ -148,18 +148,20 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
     text = [
         "# Six public data sets, five models, every score",
         "",
-        "Made by `python -m benchmarks public_data`. Every subject is forecast and scored out of fold, in five "
-        "folds; the horizon is the 90 % quantile of the observed times. Times and levels are averaged: three "
-        "times, and the levels that the data reach. `–` means not available (no density). The best is bold.",
+        "Made by `python -m benchmarks public_data`. Every subject is forecast and scored out of fold, in "
+        "five folds; the horizon is the 90 % quantile of the observed times. Times and levels are averaged: "
+        "three times, and the levels that the data reach. `–` means not available (no density). The best is "
+        "bold.",
         "",
-        "| data | subjects | columns | events | horizon | largest weight | do covariates predict censoring? p | "
-        "pairs of models that CRPS distinguishes (of 10) |",
+        "| data | subjects | columns | events | horizon | largest weight | "
+        "do covariates predict censoring? p | pairs of models that CRPS distinguishes (of 10) |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, (_, facts) in results.items():
         text.append(
-            f"| {name} | {facts['subjects']} | {facts['columns']} | {facts['events']} | {facts['horizon']:.4g} | "
-            f"{facts['largest weight']:.3g} | {facts['p_censoring']:.2g} | {facts['clear pairs']} |"
+            f"| {name} | {facts['subjects']} | {facts['columns']} | {facts['events']} | "
+            f"{facts['horizon']:.4g} | {facts['largest weight']:.3g} | {facts['p_censoring']:.2g} | "
+            f"{facts['clear pairs']} |"
         )
     changes, winners, total = [], [], 0
     for name, (frame, _) in results.items():
@@ -204,8 +206,8 @@ def lessons(
     return [
         "## Do the rankings change?",
         "",
-        "- Between the pooled and the conditional censoring distribution the order of the five models changes "
-        f"in {len(changes)} of {total} lines, and the winner in {len(winners)}"
+        "- Between the pooled and the conditional censoring distribution the order of the five models "
+        f"changes in {len(changes)} of {total} lines, and the winner in {len(winners)}"
         + (f" ({told} under the pooled distribution)." if told else "."),
         f"- Covariates predict censoring (p < 0.01) in {', '.join(predicted) or 'none'}. The choice between "
         "the two moves a mean CRPS by at most "

@@ -1,6 +1,6 @@
 """Ten-fold cross-validation on small, heavily tied data, where test events meet P(C >= y) = 0.
 
-``without`` counts folds in which some score could not be taken without a horizon; the rest is what the
+``without`` counts folds in which some score is undefined without a horizon; the other columns are what the
 scorers do by default, with the horizons that they used.
 """
 
@@ -45,14 +45,14 @@ def fails_without_horizon(x: np.ndarray, y: cs.RightCensored) -> int:
 
 
 def main() -> None:
-    print(f"{'':10s}{'rows':>6s}{'events':>8s}{'distinct':>10s}{'without':>9s}  horizons")
+    print(f"{'':10s}{'subjects':>9s}{'events':>8s}{'distinct':>10s}{'without':>9s}  horizons")
     for name, x, y in data_sets():
         model = cs.WithCensoring(cs.CoxRegression(alpha=1.0))
         found = cross_validate(model, x, y, cv=FOLDS, scoring=cs.scorers(SCORES), error_score="raise")
         h = found["test_horizon"]
         assert all(np.isfinite(found[f"test_{score}"]).all() for score in SCORES)
         print(
-            f"{name:10s}{len(y):6d}{int(y.event.sum()):8d}{len(np.unique(y.time)):10d}"
+            f"{name:10s}{len(y):9d}{int(y.event.sum()):8d}{len(np.unique(y.time)):10d}"
             f"{fails_without_horizon(x, y):6d}/10  {h.min():g} to {h.max():g} "
             f"({len(np.unique(h))} different; longest time {y.time.max():g})"
         )

@@ -1,7 +1,8 @@
-"""One Brier score, five implementations: what they say on tied data, and which is unbiased.
+"""One Brier score, five implementations: their values on tied data, and which is unbiased.
 
 Times are whole numbers, so that most are tied: T and C are geometric(0.15), C at most 10. The forecast is the
-true distribution, and its Brier score without censoring is known: S(t)(1 - S(t)). Bias is over many data sets.
+true distribution, whose Brier score without censoring is known: S(t)(1 - S(t)). The bias is over many data
+sets.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torchsurv.stats.ipcw import get_ipcw
 import censcore as cs
 
 TIMES = np.array([2.0, 4.0, 6.0])
-DATA_SETS, ROWS = 200, 1000
+DATA_SETS, SUBJECTS = 200, 1000
 Data = tuple[np.ndarray, np.ndarray, np.ndarray]  # times, events, survival matrix
 
 
@@ -65,13 +66,16 @@ LIBRARIES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]]
 
 
 def tied(rng: np.random.Generator) -> Data:
-    T, C = rng.geometric(0.15, ROWS), np.minimum(rng.geometric(0.15, ROWS), 10)
-    return np.minimum(T, C).astype(float), T <= C, np.tile(0.85**TIMES, (ROWS, 1))
+    T, C = rng.geometric(0.15, SUBJECTS), np.minimum(rng.geometric(0.15, SUBJECTS), 10)
+    return np.minimum(T, C).astype(float), T <= C, np.tile(0.85**TIMES, (SUBJECTS, 1))
 
 
 def untied(rng: np.random.Generator) -> Data:
-    T, C = rng.exponential(6.0, ROWS), np.minimum(rng.exponential(6.0, ROWS), rng.uniform(9.9, 10, ROWS))
-    return np.minimum(T, C), T <= C, np.tile(np.exp(-TIMES / 6.0), (ROWS, 1))
+    T, C = (
+        rng.exponential(6.0, SUBJECTS),
+        np.minimum(rng.exponential(6.0, SUBJECTS), rng.uniform(9.9, 10, SUBJECTS)),
+    )
+    return np.minimum(T, C), T <= C, np.tile(np.exp(-TIMES / 6.0), (SUBJECTS, 1))
 
 
 def main() -> None:
@@ -85,7 +89,7 @@ def main() -> None:
                 found[name].append(score(*data))
         S = data[2][0]
         truth = S * (1 - S)
-        print(f"\n{title}: ipcw Brier score of the true distribution, {DATA_SETS} data sets of {ROWS} rows")
+        print(f"\n{title}: ipcw Brier score of the true distribution, {DATA_SETS} data sets of {SUBJECTS}")
         print(f"{'':18s}{'mean':^27s}{'bias, %':^27s}")
         print(f"{'':18s}" + 2 * "".join(f"{f't = {t:g}':>9s}" for t in TIMES))
         print(f"{'no censoring':18s}" + "".join(f"{value:9.4f}" for value in truth))

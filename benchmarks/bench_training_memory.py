@@ -1,8 +1,9 @@
 """Memory of a training run on covariates in a mapped file, against the size of the file.
 
-22 covariates and two event times, up to the 4.8 million rows of the ICU study. Counted is anonymous memory
-beyond what the process held before ``fit``, in a process of its own for each size: pages of a mapped file are
-the system's to take back. The peer is the same fit after the file was read into memory. Linux only.
+22 covariates and two event times, up to the 4.8 million prediction rows of the ICU study. Counted is
+anonymous memory beyond what the process held before ``fit``, in a process of its own for each size: the
+system can take back pages of a mapped file. The peer is the same fit after the file was read into memory.
+Linux only.
 """
 
 from __future__ import annotations

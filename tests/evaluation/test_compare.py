@@ -321,3 +321,22 @@ def test_known_censoring_times_need_no_distribution():
     unavailable = " ".join(comparison.notes)
     assert "brier_score:ipcw" in unavailable
     assert comparison.frame().query("score == 'crps'")["rank"].tolist() == [1.0, 2.0]
+
+
+def test_an_end_of_study_for_all_needs_no_influence_of_the_censoring_distribution():
+    """C is the end of the study: a Cox regression has no finite jump to estimate."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 2))
+    T = np.ceil(rng.exponential(60 * np.exp(0.5 * x[:, 0])))
+    y = cs.RightCensored(np.minimum(T, 52.0), T <= 52)
+    forecasts = {
+        "x": cs.Exponential(np.exp(-0.5 * x[:, 0]) / 60),
+        "none": cs.Exponential(np.full(120, 1 / 60)),
+    }
+    pooled, given = (
+        cs.compare(forecasts, y, cs.Censoring(estimator), X=x, train=(x, y), horizon=52.0).frame()
+        for estimator in (cs.KaplanMeier(), cs.CoxRegression(alpha=1.0))
+    )
+    assert pooled["standard_error"].notna().any()
+    columns = ["mean", "standard_error", "low", "high"]
+    np.testing.assert_allclose(given[columns], pooled[columns], rtol=1e-9)

@@ -125,10 +125,10 @@ class CoxPart(Part):
         )  # r (1, x), (n, 1 + p)
         of_all = (w[:, :, None] * moves[:, None, :]).reshape(len(w), -1)
         A = score.derivative(case, losses[self.subjects], of_all, model.baseline_times_[jumps])
-        A = A.reshape(m, -1, len(a), q)  # (m, 1 + p, J, q)
+        A = A.reshape(m, moves.shape[1], len(a), q)  # (m, 1 + p, J, q), where J may be zero
         by_hazard = np.zeros((len(hazard), m * q))
-        by_hazard[jumps] = np.moveaxis(A[:, 0], 1, 0).reshape(len(a), -1)
-        by_coef = np.einsum("mpjq,j->pmq", A[:, 1:], a).reshape(-1, m * q)
+        by_hazard[jumps] = np.moveaxis(A[:, 0], 1, 0).reshape(len(a), m * q)
+        by_coef = np.einsum("mpjq,j->pmq", A[:, 1:], a).reshape(moves.shape[1] - 1, m * q)
         return model.influence(by_hazard, by_coef).reshape(-1, m, q)
 
 

@@ -72,8 +72,9 @@ class Candidate:
 
     def take(self, subjects: slice) -> Candidate:
         """The forecasts of some subjects."""
-        parts = (self.continuous, self.binned, self.stepped)
-        return Candidate(*(part.take(subjects) for part in parts))
+        return Candidate(
+            self.continuous.take(subjects), self.binned.take(subjects), self.stepped.take(subjects)
+        )
 
 
 def weibull_candidates(X: np.ndarray, grid: GridSettings) -> dict[str, Candidate]:

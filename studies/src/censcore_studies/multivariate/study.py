@@ -87,7 +87,7 @@ def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
         result |= _scores(name, y, model, truth, by, options)
     result |= _likelihood(test.y, forecast, C)
     if options["k"] > 1:
-        result["calibration"] = joint_calibration(*map(_on_cpu, (model.samples, truth.samples)), test.T)
+        result["calibration"] = joint_calibration(_on_cpu(model.samples), _on_cpu(truth.samples), test.T)
     return result
 
 
