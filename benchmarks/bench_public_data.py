@@ -138,8 +138,8 @@ def table(lines: pd.DataFrame, frame: pd.DataFrame, data: str) -> list[str]:
                     continue
                 text = "inf" if np.isinf(part["mean"][model]) else f"{part['mean'][model]:.4g}"
                 cells.append(f"**{text}**" if model == best else text)
-            same = len(set(orders.values())) == 1
-            changed = "" if kind == "pooled" else "no" if same else "yes"
+            known = kind == "conditional" and all(orders.values())
+            changed = "" if not known else "yes" if orders["pooled"] != orders["conditional"] else "no"
             out.append(f"| {title} | {kind} | " + " | ".join(cells) + f" | {changed} |")
     return out
 
@@ -150,8 +150,8 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
         "",
         "Made by `python -m benchmarks public_data`. Every subject is forecast and scored out of fold, in "
         "five folds; the horizon is the 90 % quantile of the observed times. Times and levels are averaged: "
-        "three times, and the levels that the data reach. `–` means not available (no density). The best is "
-        "bold.",
+        "three times, and the levels that the data reach. `–` means not available: no density, "
+        "or, on the ipcw scale, P(C > t) = 0 for some subject before the horizon. The best is bold.",
         "",
         "| data | subjects | columns | events | horizon | largest weight | "
         "do covariates predict censoring? p | pairs of models that CRPS distinguishes (of 10) |",
@@ -160,7 +160,7 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
     for name, (_, facts) in results.items():
         text.append(
             f"| {name} | {facts['subjects']} | {facts['columns']} | {facts['events']} | "
-            f"{facts['horizon']:.4g} | {facts['largest weight']:.3g} | {facts['p_censoring']:.2g} | "
+            f"{facts['horizon']:.4g} | {facts['largest weight']:.3g} | {shown(facts['p_censoring'])} | "
             f"{facts['clear pairs']} |"
         )
     changes, winners, total = [], [], 0
@@ -172,6 +172,8 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
             orders = {
                 kind: tuple(part.sort_values("mean")["model"]) for kind, part in block.groupby("censoring")
             }
+            if len(orders) < 2:
+                continue  # not available under one of them
             total += 1
             if orders["pooled"] != orders["conditional"]:
                 changes.append((name, score))
@@ -183,6 +185,10 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
     facts = {name: fact for name, (_, fact) in results.items()}
     text[3:3] = ["", *lessons(changes, winners, total, moves, facts)]
     return "\n".join(text) + "\n"
+
+
+def shown(p: float) -> str:
+    return "not tested" if np.isnan(p) else f"{p:.2g}"
 
 
 def largest_move(frame: pd.DataFrame) -> float:

@@ -15,7 +15,7 @@ from censcore_studies.multivariate.calibration import JOINT_EVENTS
 from censcore_studies.multivariate.extensions import report_extension
 from censcore_studies.multivariate.printed import PRINTED
 from censcore_studies.multivariate.reliability import report_calibration
-from censcore_studies.multivariate.study import DEFAULTS, STUDY, as_frame
+from censcore_studies.multivariate.study import DEFAULTS, EARLIER_NAMES, STUDY, as_frame
 from censcore_studies.multivariate.tables import report_tables
 
 SMALL = {"n_train": 120, "n_valid": 40, "n_test": 60, "members": 40}
@@ -194,7 +194,7 @@ def test_cells_of_another_size_are_other_cells(tmp_path, name, monkeypatch):
 
 
 def test_cells_with_the_first_names_of_the_settings_are_read(tmp_path):
-    earlier = {"scenario": "world", "censoring_distribution": "law"}
+    earlier = {now: name for name, now in EARLIER_NAMES.items()}
     first = made_up("DGP", 0, 1.0)
     fixed = {"study": STUDY, **DEFAULTS}
     old = {
@@ -204,7 +204,7 @@ def test_cells_with_the_first_names_of_the_settings_are_read(tmp_path):
     }
     write_record(tmp_path / "cells" / "old.json", "old", old)
     table = as_frame([made_up("DGP", 1, 2.0)]).rename(columns=earlier)
-    assert {"world", "law"} < set(table)
+    assert set(EARLIER_NAMES) < set(table)
     table.to_csv(tmp_path / "cells.csv", index=False)
     assert list(report_tables(tmp_path)[0].rows["censored"]) == [1.5]
 

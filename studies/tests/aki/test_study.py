@@ -216,7 +216,7 @@ def test_steps_out_of_order_say_what_to_run(finished, tmp_path):
         report(tmp_path)
     with pytest.raises(InvalidInputError, match="Unknown methods \\['magic'\\]"):
         train(out, TINY, ["magic"])
-    with pytest.raises(InvalidInputError, match="preset is 'huge'"):
+    with pytest.raises(InvalidInputError, match=r"preset must be .* got 'huge'"):
         train(out, "huge")
 
 

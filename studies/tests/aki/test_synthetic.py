@@ -128,5 +128,5 @@ def test_filler_and_flaws_do_not_change_the_patients(tmp_path):
 
 
 def test_nonsense_raises(tmp_path):
-    with pytest.raises(InvalidInputError, match="stays is 0"):
+    with pytest.raises(InvalidInputError, match="got stays=0"):
         write_synthetic_database(tmp_path, stays=0)

@@ -1,4 +1,4 @@
-"""The pictures of the report: small panels, each an SVG that a page can hold and a phone can show."""
+"""The figures of the report: small panels, each an SVG in the page."""
 
 from __future__ import annotations
 

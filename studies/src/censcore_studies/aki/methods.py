@@ -106,7 +106,7 @@ def preset_named(preset: str | Preset) -> Preset:
     if isinstance(preset, Preset):
         return preset
     if preset not in PRESETS:
-        raise InvalidInputError(f"preset is {preset!r}; choose one of {sorted(PRESETS)} or pass a Preset.")
+        raise InvalidInputError(f"preset must be one of {sorted(PRESETS)}, or a Preset; got {preset!r}.")
     return PRESETS[preset]
 
 

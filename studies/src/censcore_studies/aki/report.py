@@ -1,4 +1,4 @@
-"""The study as one page that needs nothing else: flow, rates, tables beside the printed ones, pictures."""
+"""The study as one self-contained page: flow, rates, tables beside the printed ones, figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SIDES = {"train": "training", "validation": "validation", "test": "test"}
 
 
 def report(out: str | Path, *, reveal: bool = False) -> Path:
-    """Write ``report.html``: the cohort, the endpoints, the tables of the paper's form and the pictures.
+    """Write ``report.html``: the cohort, the endpoints, the tables of the paper's form and the figures.
 
     By default nothing on the page concerns a single patient: counts are rounded to tens, those under ten are
     withheld, and so are numbers and bins that rest on fewer than ten patients; joint forecasts are drawn for
@@ -315,7 +315,7 @@ class _Page:
         if self.reveal:
             observed = [(rows.time[i], rows.event[i], rows.censoring[i]) for _, _, i in chosen]
         what = "single test rows; crosses are what was observed, dotted lines the exit" if self.reveal else (
-            "average covariates of test rows at low, middling and high predicted risk"
+            "average covariates of test rows at low, medium and high predicted risk"
         )  # fmt: skip
         return (
             "<h2>Joint forecasts</h2>"

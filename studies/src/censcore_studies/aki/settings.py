@@ -1,7 +1,7 @@
 """Every choice of the ICU study, explicit and frozen.
 
-The paper leaves many of them open. Each field says what it decides, its default, and where the default
-comes from: "KDIGO" is the 2012 guideline, "MIMIC concepts" the community's derived tables for MIMIC-IV.
+The paper leaves many of them open. Each field states what it decides, its default, and the source of the
+default: "KDIGO" is the 2012 guideline, "MIMIC concepts" the community's derived tables for MIMIC-IV.
 A measurement is dated by its ``charttime`` throughout; all internal times are whole seconds since ICU
 admission, so that window edges are exact.
 """
@@ -37,7 +37,7 @@ class _Checked:
             value, choices = getattr(self, name), get_args(kind)
             if choices and all(isinstance(c, str) for c in choices) and value not in choices:
                 raise InvalidInputError(
-                    f"{type(self).__name__}.{name} is {value!r}; choose one of {choices}."
+                    f"{type(self).__name__}.{name} must be one of {choices}; got {value!r}."
                 )
         for name in self._positive:
             self._demand(name, getattr(self, name) > 0, "above 0")
@@ -47,7 +47,7 @@ class _Checked:
     def _demand(self, name: str, holds: bool, wanted: str) -> None:
         if not holds:
             raise InvalidInputError(
-                f"{type(self).__name__}.{name} is {getattr(self, name)!r}; it must be {wanted}."
+                f"{type(self).__name__}.{name} must be {wanted}; got {getattr(self, name)!r}."
             )
 
 

@@ -77,7 +77,7 @@ def write_synthetic_database(
     """
     if stays < 1 or filler_per_hour < 0:
         raise InvalidInputError(
-            f"stays is {stays} and filler_per_hour {filler_per_hour}; they must be >= 1 and >= 0."
+            f"got stays={stays} and filler_per_hour={filler_per_hour}, expected at least 1 and 0."
         )
     folder = Path(folder)
     written, block = 0, 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from censcore_studies.aki.features import ENDPOINTS
 from censcore_studies.aki.methods import METHODS
 from censcore_studies.aki.report import FEWEST
 from censcore_studies.kit.store import read_stage
-from censcore_studies.kit.tables import StudyTable
+from censcore_studies.kit.tables import StudyTable, plus_minus
 
 __all__ = ["study_tables"]
 
@@ -132,6 +133,4 @@ def _table(name: str, lines: list[dict[str, Any]], caption: str) -> StudyTable:
 
 
 def _shown(mean: float, error: float, decimals: int) -> str:
-    if pd.isna(mean):
-        return "–"
-    return f"{mean:.{decimals}f}" + ("" if pd.isna(error) else f" ± {error:.{decimals}f}")
+    return "–" if pd.isna(mean) else plus_minus(mean, math.nan if pd.isna(error) else error, decimals)

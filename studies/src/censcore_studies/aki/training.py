@@ -95,7 +95,7 @@ def _chosen(methods: Sequence[str] | None) -> list[Method]:
     names = list(METHODS) if methods is None else list(methods)
     unknown = [name for name in names if name not in METHODS]
     if unknown or not names:
-        raise InvalidInputError(f"Unknown methods {unknown}; choose from {list(METHODS)}.")
+        raise InvalidInputError(f"Unknown methods {unknown}; expected some of {list(METHODS)}.")
     return [METHODS[name] for name in names]
 
 

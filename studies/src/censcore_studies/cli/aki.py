@@ -116,7 +116,7 @@ def reproduce_aki(
     device: Device = "auto",
     reveal: Reveal = False,
 ) -> None:
-    """The whole ICU study: build, train, evaluate, report; run again, it goes on where it stopped."""
+    """The whole ICU study: build, train, evaluate, report; a second run continues where the first stopped."""
     from censcore_studies import aki
 
     page = aki.run_all(

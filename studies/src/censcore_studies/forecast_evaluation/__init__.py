@@ -9,8 +9,8 @@ from censcore_studies.forecast_evaluation.convergence import convergence
 from censcore_studies.forecast_evaluation.data_regimes import DATA_REGIMES, data_scenario
 from censcore_studies.forecast_evaluation.ranks import oracle_ranks
 from censcore_studies.forecast_evaluation.raw import raw_scores
-from censcore_studies.forecast_evaluation.rules import RULES, Scenario
-from censcore_studies.forecast_evaluation.scenario import StudySettings, build_scenario
+from censcore_studies.forecast_evaluation.rules import RULES
+from censcore_studies.forecast_evaluation.scenario import Scenario, StudySettings, build_scenario
 from censcore_studies.forecast_evaluation.scoring import score_cell
 from censcore_studies.forecast_evaluation.sensitivity import sensitivity
 

@@ -52,7 +52,7 @@ DATA_REGIMES: dict[str, tuple[str, Callable[..., tuple[pd.DataFrame, pd.Series, 
 def data_scenario(name: str) -> DataScenario:
     """A scenario like a public data set: T from a Weibull regression fitted to it, C from a Cox regression.
 
-    Times are in units of the longest follow-up. Light, middling and heavy censoring: 28 % of the lung-cancer
+    Times are in units of the longest follow-up. Light, medium and heavy censoring: 28 % of the lung-cancer
     patients, 56 % of the breast-cancer and 84 % of the kidney-transplant patients have no event.
 
     Examples

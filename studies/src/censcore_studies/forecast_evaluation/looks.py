@@ -1,12 +1,10 @@
-"""How tables and figures of the study show a regime, a kind of rule, a number."""
+"""Colours and titles in the tables and figures of the study."""
 
 from __future__ import annotations
 
-from math import isnan
-
 from censcore_studies.kit.figures import AMBER, GREY, RED, TEAL
 
-__all__ = ["COLOURS", "REGIME_TITLES", "plus_minus"]
+__all__ = ["COLOURS", "REGIME_TITLES"]
 
 COLOURS = {"latent": GREY, "plug-in": RED, "oracle weights": AMBER, "ours": TEAL}
 
@@ -19,8 +17,3 @@ REGIME_TITLES = {
     "breast cancer": "like breast cancer",
     "kidney transplant": "like kidney transplant",
 }
-
-
-def plus_minus(value: float, error: float) -> str:
-    """A number and its error, where there is one."""
-    return f"{value:.4f}" if isnan(error) else f"{value:.4f} ± {error:.4f}"

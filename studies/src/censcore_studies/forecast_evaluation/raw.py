@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +11,12 @@ import numpy as np
 import pandas as pd
 
 from censcore.scores import mean_loss
-from censcore_studies.forecast_evaluation.looks import plus_minus
 from censcore_studies.forecast_evaluation.printed import PRINTED_RAW
 from censcore_studies.forecast_evaluation.scenario import REGIMES
 from censcore_studies.forecast_evaluation.scoring import best_competitor, replicated_cells, score_cell, spread
 from censcore_studies.kit.cells import run_cells
 from censcore_studies.kit.figures import FAINT, INK, new_figure, picture
-from censcore_studies.kit.tables import StudyTable
+from censcore_studies.kit.tables import StudyTable, number, plus_minus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,7 +107,7 @@ def raw_view(table: pd.DataFrame) -> pd.DataFrame:
             "regime": line["regime"],
             "oracle ± sd": plus_minus(line["oracle"], line["oracle sd"]),
             "printed": f"{line['printed oracle']:.4f}",
-            "z": "" if isnan(line["z"]) else f"{line['z']:+.1f}",
+            "z": number(line["z"], "+.1f"),
             "gap to the next": plus_minus(line["gap"], line["gap sd"]),
             "printed gap": f"{line['printed gap']:+.4f}",
         }

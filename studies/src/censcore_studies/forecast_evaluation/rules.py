@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from censcore.distributions import Distribution, PointMass, Univariate
-from censcore.outcomes import RightCensored
+from censcore.distributions import PointMass, Univariate
 from censcore.published import (
     yanagisawa_brier,
     yanagisawa_log,
@@ -17,56 +15,10 @@ from censcore.published import (
     yanagisawa_rps,
 )
 from censcore.scores import brier_score, crps, log_score, pinball_score
-from censcore.simulation import Sample
-from censcore_studies.forecast_evaluation.candidates import Candidate, GridSettings
+from censcore_studies.forecast_evaluation.candidates import Candidate
+from censcore_studies.forecast_evaluation.scenario import Scenario
 
-__all__ = ["LEVELS", "RULES", "Scenario", "family"]
-
-LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """Data, the censoring distribution, the candidates and the conventions that the rules need.
-
-    Attributes
-    ----------
-    thresholds : array
-        Times of the binary Brier scores.
-    threshold_count : int
-        What the sum over thresholds is divided by; thresholds at which every forecast scores zero need not
-        be listed.
-    latent_form : {"continuous", "stepped"}
-        The form of the forecast that CRPS against the latent times uses.
-    flat_quantile : {"lower", "upper"}
-        Which end of a flat part of the CDF is the quantile.
-    z_inf : float, optional
-        Stand-in for late events in the Portnoy pinball score: the largest observed time by default, which is
-        what the published values point to.
-    """
-
-    data: Sample
-    y: RightCensored
-    C: Distribution
-    candidates: dict[str, Candidate]
-    grid: GridSettings
-    thresholds: np.ndarray
-    threshold_count: int
-    latent_form: str = "continuous"
-    flat_quantile: str = "lower"
-    z_inf: float | None = None
-
-    @property
-    def late(self) -> float:
-        """The time that stands in for infinity."""
-        return float(self.y.time.max()) if self.z_inf is None else self.z_inf
-
-    @property
-    def levels(self) -> np.ndarray:
-        """Quantile levels, nudged past flat parts where their upper end counts."""
-        nudge = 1e-9 if self.flat_quantile == "upper" else 0.0
-        return np.asarray(LEVELS) + nudge
-
+__all__ = ["RULES", "family"]
 
 Rule = Callable[[Scenario, Candidate], np.ndarray]
 

@@ -9,17 +9,20 @@ import numpy as np
 from censcore.distributions import Distribution, PointMass, Univariate, Weibull
 from censcore.estimators.by_name import censoring_estimator
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
 from censcore.simulation import Sample, TargetedScenario, WeibullScenario
 from censcore_studies.forecast_evaluation.candidates import (
+    Candidate,
     GridSettings,
     exploit_candidates,
     perturbed,
     weibull_candidates,
 )
 from censcore_studies.forecast_evaluation.data_regimes import DATA_REGIMES, data_scenario
-from censcore_studies.forecast_evaluation.rules import Scenario
 
-__all__ = ["REGIMES", "StudySettings", "build_scenario", "estimated_censoring"]
+__all__ = ["LEVELS", "REGIMES", "Scenario", "StudySettings", "build_scenario", "estimated_censoring"]
+
+LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 REGIMES = {"A": "administrative", "B": "uniform", "C": "conditional", "D": "targeted"}
 
@@ -44,6 +47,49 @@ class StudySettings:
     percentiles: tuple[int, ...] = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
     severity: float = 1.0
     grid: GridSettings = field(default_factory=GridSettings)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Data, the censoring distribution, the candidates and the conventions that the rules need.
+
+    Attributes
+    ----------
+    thresholds : array
+        Times of the binary Brier scores.
+    threshold_count : int
+        What the sum over thresholds is divided by; thresholds at which every forecast scores zero need not
+        be listed.
+    latent_form : {"continuous", "stepped"}
+        The form of the forecast that CRPS against the latent times uses.
+    flat_quantile : {"lower", "upper"}
+        Which end of a flat part of the CDF is the quantile.
+    z_inf : float, optional
+        Stand-in for late events in the Portnoy pinball score: the largest observed time by default, which is
+        what the published values point to.
+    """
+
+    data: Sample
+    y: RightCensored
+    C: Distribution
+    candidates: dict[str, Candidate]
+    grid: GridSettings
+    thresholds: np.ndarray
+    threshold_count: int
+    latent_form: str = "continuous"
+    flat_quantile: str = "lower"
+    z_inf: float | None = None
+
+    @property
+    def late(self) -> float:
+        """The time that stands in for infinity."""
+        return float(self.y.time.max()) if self.z_inf is None else self.z_inf
+
+    @property
+    def levels(self) -> np.ndarray:
+        """Quantile levels, nudged past flat parts where their upper end counts."""
+        nudge = 1e-9 if self.flat_quantile == "upper" else 0.0
+        return np.asarray(LEVELS) + nudge
 
 
 def build_scenario(

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from censcore_studies.forecast_evaluation.looks import REGIME_TITLES, plus_minus
+from censcore_studies.forecast_evaluation.looks import REGIME_TITLES
 from censcore_studies.forecast_evaluation.printed import PRINTED_SENSITIVITY
 from censcore_studies.forecast_evaluation.scoring import oracle_rank, replicated_cells, score_cell, spread
 from censcore_studies.kit.cells import run_cells
 from censcore_studies.kit.figures import GREY, TEAL, new_figure, picture
-from censcore_studies.kit.tables import StudyTable
+from censcore_studies.kit.tables import StudyTable, number, plus_minus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,17 +117,13 @@ def sensitivity_view(table: pd.DataFrame) -> pd.DataFrame:
                 "score": line["score"],
                 "oracle first": f"{100 * line['oracle first']:.0f} %",
                 "oracle ± sd": plus_minus(line["F0"], line["F0 sd"]),
-                "printed": _number(line.get("printed F0")),
-                "z": _number(line.get("z"), "+.1f"),
+                "printed": number(line.get("printed F0")),
+                "z": number(line.get("z"), "+.1f"),
                 "bias": f"{line['bias %']:+.1f} %",
             }
             for line in table.to_dict(orient="records")
         ]
     )
-
-
-def _number(value: float | None, form: str = ".4f") -> str:
-    return "" if value is None or isnan(value) else f"{value:{form}}"
 
 
 @picture

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from censcore_studies.forecast_evaluation.rules import RULES, Scenario
-from censcore_studies.forecast_evaluation.scenario import build_scenario
+from censcore_studies.forecast_evaluation.rules import RULES
+from censcore_studies.forecast_evaluation.scenario import Scenario, build_scenario
 from censcore_studies.kit.figures import FAINT, GREY, INK, RED, TEAL, new_figure, picture
 
 if TYPE_CHECKING:

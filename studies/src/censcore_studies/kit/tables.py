@@ -18,7 +18,16 @@ import pandas as pd
 
 from censcore.files import write_atomically
 
-__all__ = ["Stages", "StudyTable", "as_latex", "as_markdown", "how_it_was_made"]
+__all__ = [
+    "Stages",
+    "StudyTable",
+    "as_latex",
+    "as_markdown",
+    "how_it_was_made",
+    "number",
+    "percent",
+    "plus_minus",
+]
 
 _PACKAGES = ("censcore", "censcore-studies", "numpy", "scipy", "scikit-learn", "pandas", "torch")
 
@@ -110,6 +119,28 @@ class StudyTable:
         write_atomically(out / f"{self.name}.json", json.dumps({**record, "rows": rows}, indent=1) + "\n")
         write_atomically(out / f"{self.name}.md", f"{self.caption}\n\n{as_markdown(self.view)}\n")
         write_atomically(out / f"{self.name}.tex", as_latex(self.view, self.caption))
+
+
+def number(value: float | None, form: str = ".4f") -> str:
+    """A number for a view; empty where it is unknown."""
+    return "" if value is None or math.isnan(value) else f"{value:{form}}"
+
+
+def plus_minus(value: float, error: float, decimals: int = 4) -> str:
+    """A number and its error, where there is one.
+
+    Examples
+    --------
+    >>> from censcore_studies.kit.tables import plus_minus
+    >>> plus_minus(0.25, 0.031, decimals=2), plus_minus(0.25, float("nan"), decimals=2)
+    ('0.25 ± 0.03', '0.25')
+    """
+    return " ± ".join(f"{part:.{decimals}f}" for part in (value, error) if not math.isnan(part))
+
+
+def percent(value: float, error: float = math.nan) -> str:
+    """A share and its error in per cent; empty where it is unknown."""
+    return "" if math.isnan(value) else f"{plus_minus(value, error, decimals=1)} %"
 
 
 def _plain(value: Any) -> Any:

@@ -12,9 +12,9 @@ import pandas as pd
 from censcore.exceptions import InvalidInputError
 from censcore_studies.kit.cells import Cell
 from censcore_studies.kit.figures import INK, new_figure, picture
-from censcore_studies.kit.tables import StudyTable
+from censcore_studies.kit.tables import StudyTable, number, percent, plus_minus
 from censcore_studies.multivariate.finished import SETTINGS, gathered, usual, with_defaults
-from censcore_studies.multivariate.looks import COLOURS, draw_line, number, percent, plus_minus
+from censcore_studies.multivariate.looks import COLOURS, draw_line
 from censcore_studies.multivariate.methods import METHODS
 from censcore_studies.multivariate.study import DEFAULTS, multivariate_cells
 from censcore_studies.multivariate.tables import summarise

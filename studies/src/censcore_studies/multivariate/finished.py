@@ -44,9 +44,9 @@ def read_cells(out: str | Path) -> pd.DataFrame:
     frames = [as_frame(results)] if results else []
     table = out / "cells.csv"
     if table.exists():
+        names = list(pd.read_csv(table, nrows=0).rename(columns=EARLIER_NAMES))
         # "true" names a censoring distribution here and is no truth value
-        rows = pd.read_csv(table, dtype=dict.fromkeys(("censoring_distribution", "law"), str))
-        rows = rows.rename(columns=EARLIER_NAMES)
+        rows = pd.read_csv(table, header=0, names=names, dtype={"censoring_distribution": str})
         rows = rows if "study" in rows else rows.assign(study="multivariate 1")
         frames.append(rows[rows["study"] == STUDY])
     if not any(map(len, frames)):

@@ -1,8 +1,7 @@
-"""How tables and figures of the study show a method and a number."""
+"""Colours and lines in the figures of the study."""
 
 from __future__ import annotations
 
-from math import isnan
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -12,7 +11,7 @@ from censcore_studies.kit.figures import AMBER, GREY, RED, TEAL
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLOURS", "draw_line", "number", "percent", "plus_minus"]
+__all__ = ["COLOURS", "draw_line"]
 
 COLOURS = {
     "Latent engression": GREY,
@@ -43,20 +42,3 @@ def draw_line(axes: Axes, line: pd.DataFrame, x: str, method: str) -> None:
     axes.set_yscale("symlog", linthresh=2)
     axes.set_yticks([0, 1, 2, 5, 10, 20, 50], ["0", "1", "2", "5", "10", "20", "50"])
     axes.grid(axis="y")
-
-
-def plus_minus(value: float, error: float) -> str:
-    """A number and its error, where there is one."""
-    return f"{value:.4f}" if isnan(error) else f"{value:.4f} ± {error:.4f}"
-
-
-def percent(value: float, error: float = float("nan")) -> str:
-    """A share and its error in per cent; nothing where it is unknown."""
-    if isnan(value):
-        return ""
-    return f"{value:.1f} %" if isnan(error) else f"{value:.1f} ± {error:.1f} %"
-
-
-def number(value: float, form: str = ".4f") -> str:
-    """A number; nothing where it is unknown."""
-    return "" if isnan(value) else f"{value:{form}}"

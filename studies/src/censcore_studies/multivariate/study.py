@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,8 +41,10 @@ SCENARIOS = ("mixture", "lognormal")
 CENSORINGS = ("administrative", "uniform", "conditional", "componentwise")
 SIZES = {"n_train": 4000, "n_valid": 1000, "n_test": 1000, "members": 1024, "draws": 32, "clip": 50.0}
 DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "censoring_distribution": "true", "device": "cpu"}
-#: Settings as the first cells named them.
-EARLIER_NAMES = {"world": "scenario", "law": "censoring_distribution"}
+#: What the first cells called some settings, and their names now.
+EARLIER_NAMES: dict[str, str] = json.loads(
+    (Path(__file__).parent / "earlier_names.json").read_text(encoding="utf-8")
+)
 
 
 def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
