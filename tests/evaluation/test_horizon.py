@@ -66,7 +66,7 @@ def test_known_censoring_times_need_no_cut():
     assert not any("horizon" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(("horizon", "match"), [(99_999.0, "beyond follow-up"), (1.9, "asks much")])
+@pytest.mark.parametrize(("horizon", "match"), [(99_999.0, "beyond follow-up"), (1.9, "is long for this")])
 def test_a_horizon_beyond_follow_up_is_told(horizon, match):
     y = sample(200, 7, end=2.0)
     y = cs.RightCensored(np.append(y.time, 2.0), np.append(y.event, False))

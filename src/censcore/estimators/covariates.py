@@ -98,8 +98,8 @@ def column_of(X: Any, column: str | int) -> np.ndarray:
         return frame[name].to_numpy()
     if isinstance(column, str):
         raise InvalidTypeError(
-            f"Column {column!r}: got X as {type(X).__name__}, expected a data frame. Pass one, or the "
-            "number of the column."
+            f"Column {column!r}: got X as {type(X).__name__}, which has no names. Pass a data frame, or "
+            "the number of the column."
         )
     array = to_numpy(X)
     if array.ndim != 2 or not -array.shape[1] <= column < array.shape[1]:
