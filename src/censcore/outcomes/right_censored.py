@@ -41,7 +41,7 @@ class RightCensored:
         all coordinates, (n, k) for one per coordinate, a number for one administrative end of
         follow-up. Infinity means never censored.
     entry : None
-        Delayed entry (left truncation) is not supported and refused by name.
+        Delayed entry (left truncation) is not supported: anything but None is an error.
 
     Notes
     -----

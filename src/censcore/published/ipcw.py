@@ -35,7 +35,8 @@ class Convention:
     yielding : bool
         Where some positive G in use lies below the floor, half of the smallest of them is the floor.
     zero : float or None
-        What stands for G where G = 0: infinity gives weight zero, a number that weight; None refuses.
+        What stands for G where G = 0: infinity gives weight zero, a number that weight; with None it is
+        an error.
     ties : {"events first", "censorings first"}
         Who comes first where an event and a censoring share a time. A property of the censoring distribution
         that is passed: events first is ``Censoring(KaplanMeier())``; censorings first is a Kaplan-Meier curve

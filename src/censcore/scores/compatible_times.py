@@ -16,11 +16,11 @@ __all__ = ["RandomNumbers", "check_componentwise", "compatible_times", "known_ro
 
 
 def check_componentwise(C: Any) -> None:
-    """Refuse distributions of several censoring times whose conditional distribution is not a product."""
+    """Several censoring times must be independent, so that their conditional distribution is a product."""
     if C.k > 1 and not isinstance(C, Independent):
         raise InvalidTypeError(
-            f"got One censoring time per coordinate as {type(C).__name__}; independent ones are needed. "
-            "Pass Independent([distribution_1, ..., distribution_k])."
+            f"got {type(C).__name__} for one censoring time per coordinate, expected independent times: pass "
+            "Independent([C_1, ..., C_k])."
         )
 
 
