@@ -119,6 +119,14 @@ def dynamic_auc_estimate(
     Estimate
         ``value`` and ``standard_error``, both (q,), and ``interval(confidence)``; the error is NaN where all
         pairs are won or lost, or have one subject in common.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.evaluation import dynamic_auc_estimate
+    >>> y = cs.RightCensored([1.0, 2.0, 3.0, 4.0], [1, 1, 0, 1])
+    >>> dynamic_auc_estimate(y, [0.8, 0.4, 0.6, 0.1], cs.Uniform(0.0, 8.0), [2.5]).value.shape
+    (1,)
     """
     y = as_outcome(y)
     n, times = len(y), _check_times(times, horizon)

@@ -29,7 +29,19 @@ TITLES = {
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DependentCensoringSensitivity:
-    """What :func:`dependent_censoring_sensitivity` found. It is no test: the data do not identify tau."""
+    """What :func:`dependent_censoring_sensitivity` found. It is no test: the data do not identify tau.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> rng = np.random.default_rng(0)
+    >>> T, C = rng.exponential(1.0, 60), rng.exponential(2.0, 60)
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> forecasts = {"truth": cs.Exponential(1.0), "late": cs.Exponential(0.5)}
+    >>> found = cs.dependent_censoring_sensitivity(forecasts, y, times=0.5, horizon=1.0, tau=[0.0, 0.3])
+    >>> found.reference
+    'truth'
+    """
 
     copula: str
     tau: np.ndarray  #: (a,)

@@ -53,6 +53,13 @@ class CensoringDiagnostic:
         Whether covariates predict censoring up to the horizon; None where that was not tested.
     not_tested : str
         Why it was not tested; empty where it was.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.RightCensored([1.0, 2.0, 3.0, 4.0], [1, 0, 1, 0])
+    >>> cs.censoring_diagnostic(y, cs.Uniform(0.0, 8.0)).events
+    2
     """
 
     subjects: int

@@ -25,7 +25,9 @@ def survival_crps(
     Parameters
     ----------
     y, forecast : outcome and Distribution
-        As for every score; ``censoring`` is accepted and ignored.
+        As for every score.
+    censoring : ignored
+        The score does not use the censoring distribution; accepted so that all scores are called alike.
     upper : array or number, optional
         A known upper bound U on T turns censored times into intervals: :math:`(1-\delta)\int_U^\infty(1-F)^2`
         is added.

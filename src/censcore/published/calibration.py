@@ -38,6 +38,14 @@ class DCalibration:
         Of "the forecast is calibrated"; NaN where ``note`` says why it cannot be told.
     note : str
         Why there is no p-value; empty where there is one.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from censcore.published import d_calibration
+    >>> T = cs.Exponential(1.0).sample(400, seed=0)[0]
+    >>> d_calibration(cs.RightCensored(T, np.ones(400)), cs.Exponential(1.0)).shares.shape
+    (10,)
     """
 
     shares: np.ndarray

@@ -41,6 +41,12 @@ class Convention:
         Who comes first where an event and a censoring share a time. A property of the censoring distribution
         that is passed: events first is ``Censoring(KaplanMeier())``; censorings first is a Kaplan-Meier curve
         of the negated events, ``KaplanMeier().fit(None, RightCensored(time, ~event))``.
+
+    Examples
+    --------
+    >>> from censcore.published import CONVENTIONS
+    >>> CONVENTIONS["pycox"].normalize
+    'weights'
     """
 
     left_limit: bool = True
@@ -159,6 +165,15 @@ def ipcw_binomial_log(
     floor: float | None = None,
 ) -> Array:
     """IPCW binomial log score, (n, q): :func:`ipcw_brier` with -log F(t) and -log S(t) for the squares.
+
+    Parameters
+    ----------
+    y, forecast, censoring, times, convention, left_limit, normalize, floor
+        As in :func:`ipcw_brier`.
+
+    Returns
+    -------
+    array, (n, q)
 
     See Also
     --------

@@ -118,6 +118,11 @@ def yanagisawa_log(
     --------
     censcore.log_score : Proper, and without a grid.
 
+    References
+    ----------
+    .. [1] Yanagisawa, H. (2023). Proper scoring rules for survival analysis. Proceedings of the 40th
+       International Conference on Machine Learning, PMLR 202, 39165-39182.
+
     Examples
     --------
     >>> import numpy as np, censcore as cs
@@ -151,7 +156,9 @@ def yanagisawa_brier(
     Parameters
     ----------
     y, forecast : outcome and Distribution
-        As for every score; ``censoring`` is accepted so that all scores are called alike.
+        As for every score.
+    censoring : ignored
+        The score does not use the censoring distribution; accepted so that all scores are called alike.
     times : array, (q,)
         Evaluation times.
     weights : Distribution, optional
@@ -164,6 +171,11 @@ def yanagisawa_brier(
     See Also
     --------
     censcore.brier_score : Proper whatever completes the data.
+
+    References
+    ----------
+    .. [1] Yanagisawa, H. (2023). Proper scoring rules for survival analysis. Proceedings of the 40th
+       International Conference on Machine Learning, PMLR 202, 39165-39182.
 
     Examples
     --------
@@ -204,7 +216,9 @@ def yanagisawa_rps(
     Parameters
     ----------
     y, forecast : outcome and Distribution
-        As for every score; ``censoring`` is accepted so that all scores are called alike.
+        As for every score.
+    censoring : ignored
+        The score does not use the censoring distribution; accepted so that all scores are called alike.
     grid : array, (B + 1,)
         Bin edges zeta_0 < ... < zeta_B.
     weights : Distribution, optional
@@ -217,6 +231,11 @@ def yanagisawa_rps(
     See Also
     --------
     censcore.crps : Without a grid, and proper.
+
+    References
+    ----------
+    .. [1] Yanagisawa, H. (2023). Proper scoring rules for survival analysis. Proceedings of the 40th
+       International Conference on Machine Learning, PMLR 202, 39165-39182.
 
     Examples
     --------
@@ -246,7 +265,9 @@ def yanagisawa_multiclass_brier(
     Parameters
     ----------
     y, forecast : outcome and Distribution
-        As for every score; ``censoring`` is accepted so that all scores are called alike.
+        As for every score.
+    censoring : ignored
+        The score does not use the censoring distribution; accepted so that all scores are called alike.
     grid : array, (B + 1,)
         Bin edges zeta_0 < ... < zeta_B.
     weights : Distribution, optional
@@ -259,6 +280,11 @@ def yanagisawa_multiclass_brier(
     See Also
     --------
     censcore.brier_score : Proper at every single time.
+
+    References
+    ----------
+    .. [1] Yanagisawa, H. (2023). Proper scoring rules for survival analysis. Proceedings of the 40th
+       International Conference on Machine Learning, PMLR 202, 39165-39182.
 
     Examples
     --------
@@ -299,6 +325,10 @@ def yanagisawa_pinball(
 
     Parameters
     ----------
+    y, forecast : outcome and Distribution
+        As for every score.
+    censoring : ignored
+        The score does not use the censoring distribution; accepted so that all scores are called alike.
     levels : array
         Quantile levels.
     z_inf : float

@@ -50,9 +50,9 @@ def step_ipcw(
     forecast : times and survival after each
         Both (1 or n, J), times ascending.
     stretched : array, (1 or n, J)
-        The times on a weighted_time that runs at the speed 1/G.
+        The integral of 1/G up to each of the times.
     y : arrays, (n,)
-        Observed times, and the same on that weighted_time.
+        Observed times, and the integral of 1/G up to each.
     reach : array, (n,)
         1/G(y-) for events, 0 for censored rows.
     end : array, (1,) or (n,)

@@ -138,6 +138,17 @@ def augmented_binomial_log_score(
         One loss per subject and time; lower is better in the mean. The loss of a single subject with Z
         outside [0, 1] has no lower bound.
 
+    References
+    ----------
+    Robins, J. M. and Rotnitzky, A. (1992). Recovery of information and adjustment for dependent censoring
+    using surrogate markers. In: AIDS Epidemiology, Birkhäuser, 297-331.
+
+    Tsiatis, A. A. (2006). Semiparametric Theory and Missing Data. Springer, chapters 9 and 10.
+
+    See Also
+    --------
+    censcore.augmented_brier_score : The same with the Brier score, and the assumptions.
+
     Examples
     --------
     >>> import censcore as cs
@@ -186,6 +197,17 @@ def augmented_integrated_brier_score(
     -------
     array, (n,)
         One loss per subject; lower is better.
+
+    References
+    ----------
+    Robins, J. M. and Rotnitzky, A. (1992). Recovery of information and adjustment for dependent censoring
+    using surrogate markers. In: AIDS Epidemiology, Birkhäuser, 297-331.
+
+    Tsiatis, A. A. (2006). Semiparametric Theory and Missing Data. Springer, chapters 9 and 10.
+
+    See Also
+    --------
+    censcore.augmented_brier_score : The same with the Brier score, and the assumptions.
 
     Examples
     --------

@@ -14,7 +14,18 @@ __all__ = ["MeanLoss", "clustered_mean", "mean_loss"]
 
 
 class MeanLoss(NamedTuple):
-    """A mean loss and its standard error: numbers, or one per column of the losses."""
+    """A mean loss and its standard error: numbers, or one per column of the losses.
+
+    Attributes
+    ----------
+    mean, standard_error : float or array, (q,)
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> round(float(cs.mean_loss(np.array([0.1, 0.3])).mean), 2)
+    0.2
+    """
 
     mean: Array
     standard_error: Array

@@ -200,6 +200,15 @@ SCORES: dict[str, ScoreInfo] = {
 def score_info(name: str) -> ScoreInfo:
     """What is known of the score called ``name``.
 
+    Parameters
+    ----------
+    name : str
+        A key of ``SCORES``.
+
+    Returns
+    -------
+    ScoreInfo
+
     Examples
     --------
     >>> from censcore.scores.registry import score_info
