@@ -28,6 +28,7 @@ __all__ = [
     "one_namespace",
     "requires_grad",
     "searchsorted",
+    "surely",
     "take_along",
     "to_numpy",
 ]
@@ -186,6 +187,19 @@ def detach(array: Array) -> Array:
 def requires_grad(array: Array) -> bool:
     """Whether a gradient is being recorded through ``array``."""
     return type(array) is not np.ndarray and is_torch(array) and array.requires_grad
+
+
+def surely(condition: Array) -> bool:
+    """Whether a condition of one element holds and can be read.
+
+    While a step of training is recorded as a CUDA graph nothing can be read from the device. The answer is then
+    False: a shortcut is not taken, and a check is left to the steps before the recording.
+    """
+    return not (is_torch(condition) and _is_capturing()) and bool(condition)
+
+
+def _is_capturing() -> bool:
+    return bool(sys.modules["torch"].cuda.is_current_stream_capturing())
 
 
 def common_rows(**rows: int) -> int:

@@ -107,3 +107,44 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
         model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[stop])
     resumed = fitted(checkpoint=tmp_path / "state")
     np.testing.assert_allclose(losses(resumed), losses(whole), rtol=1e-3)
+
+
+LIKELIHOOD = {"epochs": 3, "random_state": 0, "device": "cuda"}
+LIKELIHOOD_MODELS = {
+    "independent Weibull": lambda **k: cs.CopulaWeibull(**k),
+    "Clayton": lambda **k: cs.CopulaWeibull("clayton", **k),
+    "Clayton, dependence given x": lambda **k: cs.CopulaWeibull("clayton", dependence="conditional", **k),
+    "Gumbel": lambda **k: cs.CopulaWeibull("gumbel", **k),
+    "margins first": lambda **k: cs.CopulaWeibull("clayton", margins_first=True, **k),
+    "network of margins": lambda **k: cs.CopulaWeibull(hidden=(16,), **k),
+    "network, Clayton": lambda **k: cs.CopulaWeibull("clayton", hidden=(16,), **k),
+    "grid": lambda **k: cs.JointGridModel(bins=8, hidden=(16,), **k),
+}
+PAIR = LogNormalScenario(k=2, censoring="uniform").sample(1500, seed=0)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize("name", LIKELIHOOD_MODELS)
+def test_likelihood_models_train_in_captured_steps(name, held_out):
+    """The same losses as on the CPU, with groups, weights and validation data."""
+    data = {"groups": np.arange(1200) // 3, "sample_weight": np.linspace(0.5, 2.0, 1200)}
+    data["eval_set"] = (PAIR.X[1200:], PAIR.y[1200:]) if held_out else None
+    losses = {}
+    for device in ("cuda", "cpu"):
+        model = LIKELIHOOD_MODELS[name](**LIKELIHOOD | {"device": device})
+        model.fit(PAIR.X[:1200], PAIR.y[:1200], **data)
+        epochs = model.history_.epochs
+        losses[device] = [
+            loss for e in epochs for loss in (e.train_loss, e.validation_loss) if loss is not None
+        ]
+        found = model.predict_distribution(PAIR.X[:5])
+        assert np.isfinite(found.log_likelihood(PAIR.y.time[:5], PAIR.y.event[:5])).all()
+    np.testing.assert_allclose(losses["cuda"], losses["cpu"], rtol=2e-3)
+
+
+def test_likelihood_models_stream_data_that_do_not_fit(monkeypatch):
+    resident = cs.CopulaWeibull("clayton", **LIKELIHOOD).fit(PAIR.X, PAIR.y)
+    monkeypatch.setattr(training, "fits_on_device", lambda *_: False)
+    streamed = cs.CopulaWeibull("clayton", **LIKELIHOOD).fit(PAIR.X, PAIR.y)
+    first, second = ([e.train_loss for e in m.history_.epochs] for m in (resident, streamed))
+    np.testing.assert_allclose(first, second, rtol=1e-4)

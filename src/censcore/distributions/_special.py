@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad
+from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad, surely
 from censcore._numerics import expm1, special
 
 __all__ = [
@@ -37,7 +37,7 @@ def interior(
     """
     xp = namespace(x)
     inside = (x > 0) & (x < end)
-    if bool(xp.all(inside)):
+    if surely(xp.all(inside)):
         return formula(x)
     values = formula(xp.where(inside, x, xp.full_like(x, 1.0 if np.isinf(end) else end / 2)))
     limits = xp.where(x > 0, xp.full_like(x, at_end), xp.full_like(x, at_zero))

@@ -16,6 +16,7 @@ from censcore._arrays import (
     is_neutral,
     namespace,
     one_namespace,
+    surely,
     to_numpy,
 )
 from censcore._validation import check_positive
@@ -148,7 +149,7 @@ class Copula(FromMarginals):
             seen = event[..., j]
             inner = xp.where(seen, t[..., j], xp.ones_like(t[..., j]))
             zero = xp.zeros_like(inner)
-            columns.append(xp.where(seen, F._logpdf(inner), zero) if bool(xp.any(seen)) else zero)
+            columns.append(zero if surely(~xp.any(seen)) else xp.where(seen, F._logpdf(inner), zero))
         return self._stack(columns)
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:
@@ -253,7 +254,7 @@ class Gumbel:
                 f"A Gumbel copula joins two event times; got {k} marginals. Use 'clayton' for more."
             )
         check_positive(theta, "theta of a Gumbel copula")
-        if bool((theta < 1).any()):
+        if surely((theta < 1).any()):
             raise InvalidInputError(
                 "theta of a Gumbel copula must be at least 1 (1 is independence); "
                 f"got {float(detach(theta).min()):g}."

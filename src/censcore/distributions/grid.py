@@ -16,6 +16,7 @@ from censcore._arrays import (
     is_neutral,
     namespace,
     searchsorted,
+    surely,
     take_along,
     to_numpy,
 )
@@ -284,27 +285,30 @@ def _store_edges(distribution: JointGrid, edges: Any, values: Array) -> tuple[st
             f"got shape {tuple(values.shape)}."
         )
     for j, part in enumerate(parts):
-        setattr(distribution, f"_edges_{j}", convert(_check_edges(part, j), values)[None, :])
+        array = as_float(part, "edges")
+        _check_edges(array, j)
+        setattr(distribution, f"_edges_{j}", convert(array, values)[None, :])
     return tuple(f"_edges_{j}" for j in range(len(parts)))
 
 
-def _check_edges(edges: Array, j: int) -> np.ndarray:
-    array = to_numpy(as_float(edges, "edges"))
-    ascending = (
-        array.ndim == 1 and array.size >= 2 and np.isfinite(array).all() and (np.diff(array) > 0).all()
-    )
-    if not ascending or array[0] != 0:
+def _check_edges(edges: Array, j: int) -> None:
+    xp = namespace(edges)
+    fits = edges.ndim == 1 and edges.shape[0] >= 2
+    if fits:
+        ascending = xp.all(edges[1:] > edges[:-1]) & xp.all(xp.isfinite(edges))
+        fits = not surely(~(ascending & (edges[0] == 0)))
+    if not fits:
+        shown = np.array2string(to_numpy(edges).reshape(-1)[:6], precision=4)
         raise InvalidInputError(
             f"The edges of coordinate {j} must start at 0 and increase strictly, with at least one bin; "
-            f"got {np.array2string(array.reshape(-1)[:6], precision=4)} of shape {array.shape}."
+            f"got {shown} of shape {tuple(edges.shape)}."
         )
-    return array
 
 
 def _log_softmax(logits: Array) -> Array:
     xp = namespace(logits)
     flat = xp.reshape(logits, (logits.shape[0], -1))
-    if bool(xp.any(xp.isnan(flat) | (flat == np.inf))):
+    if surely(xp.any(xp.isnan(flat) | (flat == np.inf))):
         raise InvalidInputError("logits must be finite (or -inf for impossible cells); got NaN or inf.")
     return xp.reshape(flat - logsumexp(flat)[:, None], logits.shape)
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from censcore._arrays import Array, detach, namespace, requires_grad
+from censcore._arrays import Array, detach, namespace, requires_grad, surely
 from censcore._numerics import expm1, log1p, safe_log
 from censcore.distributions.univariate import Univariate
 
@@ -66,7 +66,7 @@ class ByHazard(Univariate):
         xp = namespace(hazard)
         limits = xp.finfo(hazard.dtype)
         ordinary = (t > float(limits.tiny) / float(limits.eps)) & xp.isfinite(t) & xp.isfinite(hazard)
-        if bool(xp.all(ordinary)):
+        if surely(xp.all(ordinary)):
             return hazard
         typical = self.detach()._inverse_hazard(self._reachable(detach(hazard)))
         inner = self._cumulative_hazard(xp.where(ordinary, t, typical))
@@ -79,7 +79,7 @@ class ByHazard(Univariate):
             return t
         xp = namespace(t)
         ordinary = (hazard > 0) & xp.isfinite(hazard) & xp.isfinite(t)
-        if bool(xp.all(ordinary)):
+        if surely(xp.all(ordinary)):
             return t
         inner = self._inverse_hazard(xp.where(ordinary, hazard, self._reachable(detach(hazard))))
         return xp.where(ordinary, inner, detach(t))

@@ -17,6 +17,7 @@ from censcore._arrays import (
     namespace,
     one_namespace,
     requires_grad,
+    surely,
 )
 from censcore._numerics import invert_decreasing, log1p, safe_log
 from censcore._validation import check_not_nan, check_positive, check_probabilities
@@ -96,7 +97,7 @@ class Univariate(Distribution):
         """P(T >= t) of a distribution without finite atoms: only infinity can have mass."""
         xp = self._xp
         s, endless = self._sf(t), xp.isinf(t)
-        return xp.where(endless, self._mass_at_infinity()[:, None], s) if bool(endless.any()) else s
+        return xp.where(endless, self._mass_at_infinity()[:, None], s) if not surely(~endless.any()) else s
 
     def _cdf(self, t: Array) -> Array:
         return 1 - self._sf(t)
@@ -122,7 +123,7 @@ class Univariate(Distribution):
     def _icdf(self, p: Array) -> Array:
         xp, distribution = self._xp, self.detach()
         t = invert_decreasing(lambda t: -distribution._cdf(t), -detach(p))
-        if bool(xp.any(p == 1)):  # F reaches 1 by rounding long before the support ends
+        if not surely(~xp.any(p == 1)):  # F reaches 1 by rounding long before the support ends
             t = xp.where(p == 1, distribution._isf(xp.zeros_like(p)), t)
         return self._with_gradient(t, self._cdf, p, 1)
 
@@ -242,7 +243,7 @@ class Univariate(Distribution):
         check_positive(a, "a", zero=True)
         check_positive(b, "b", zero=True, infinite=True)
         xp = distribution._xp
-        if bool(xp.any(b < a)):
+        if surely(xp.any(b < a)):
             raise InvalidInputError("integrated_sf(a, b) needs a <= b for every subject.")
         wide = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
         return restore(distribution._integrated_sf(xp.broadcast_to(a, wide), xp.broadcast_to(b, wide)))
@@ -347,7 +348,8 @@ class Univariate(Distribution):
         xp = self._xp
         # each branch sees only times of its own kind, so neither gradient can meet the other's infinities
         inner = xp.ones_like(time)
-        density = self._logpdf(xp.where(event, time, inner)) if bool(xp.any(event)) else xp.zeros_like(time)
+        none = surely(~xp.any(event))
+        density = xp.zeros_like(time) if none else self._logpdf(xp.where(event, time, inner))
         survival = self._logsf(xp.where(event, inner, time))
         return xp.where(event, density, survival)
 
@@ -388,7 +390,7 @@ class Univariate(Distribution):
         (t,), restore = distribution._as_columns(t=t)
         check_not_nan(t, "t")
         negative = t < 0
-        if not bool(negative.any()):
+        if surely(~negative.any()):
             return restore(getattr(distribution, formula)(t))
         xp = distribution._xp
         values = getattr(distribution, formula)(xp.where(negative, xp.zeros_like(t), t))

@@ -153,8 +153,7 @@ class CopulaWeibull(LikelihoodEstimator):
         """From outputs in the order log scales, shapes, copula's parameter; what varies with x first."""
         k = self.k_
         if not self.hidden and self.dependence == "conditional" and self.copula != "independent":
-            order = [*range(k), *range(k + 1, 2 * k + 1), k]
-            raw = raw[:, order]
+            raw = torch.cat([raw[:, :k], raw[:, k + 1 : 2 * k + 1], raw[:, k : k + 1]], dim=1)
         scale = raw[:, :k].exp() * unit
         shape = nn.functional.softplus(raw[:, k : 2 * k] + _ONE)
         margins = [Weibull(shape[:, j], scale[:, j]) for j in range(k)]

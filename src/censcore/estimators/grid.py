@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from censcore._arrays import to_numpy
@@ -169,9 +171,9 @@ class JointGridModel(LikelihoodEstimator):
     def _distribution(self, raw: Tensor, unit: float) -> JointGrid:
         size = len(self._edges)
         logits = raw.reshape(-1, size, size)
-        return JointGrid.from_logits(
-            (self._edges * unit).tolist(), logits, tail=raw.new_tensor(self._rate / unit).reshape(1, 2)
-        )
+        edges = _constant(tuple(self._edges * unit), raw.dtype, raw.device)
+        rate = _constant(tuple(self._rate / unit), raw.dtype, raw.device)
+        return JointGrid.from_logits([edges, edges], logits, tail=rate[None, :])
 
     def _fitted_settings(self) -> dict[str, Any]:
         return super()._fitted_settings() | {"edges": self._edges.tolist(), "rate": self._rate.tolist()}
@@ -179,3 +181,9 @@ class JointGridModel(LikelihoodEstimator):
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         super()._restore_settings(settings)
         self._edges, self._rate = np.asarray(settings["edges"]), np.asarray(settings["rate"])
+
+
+@lru_cache(maxsize=64)
+def _constant(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Numbers on a device, made once: a recorded step of training cannot bring them there."""
+    return torch.tensor(values, dtype=dtype, device=device)
