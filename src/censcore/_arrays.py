@@ -192,8 +192,8 @@ def requires_grad(array: Array) -> bool:
 def surely(condition: Array) -> bool:
     """Whether a condition of one element holds and can be read.
 
-    While a step of training is recorded as a CUDA graph nothing can be read from the device. The answer is then
-    False: a shortcut is not taken, and a check is left to the steps before the recording.
+    While a step of training is recorded as a CUDA graph nothing can be read from the device. The answer is
+    False then: a shortcut is not taken, and a check is left to the steps before the recording.
     """
     return not (is_torch(condition) and _is_capturing()) and bool(condition)
 
