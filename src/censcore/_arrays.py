@@ -195,11 +195,12 @@ def surely(condition: Array) -> bool:
     While a step of training is recorded as a CUDA graph nothing can be read from the device. The answer is
     False then: a shortcut is not taken, and a check is left to the steps before the recording.
     """
-    return not (is_torch(condition) and _is_capturing()) and bool(condition)
+    return not _is_recorded(condition) and bool(condition)
 
 
-def _is_capturing() -> bool:
-    return bool(sys.modules["torch"].cuda.is_current_stream_capturing())
+def _is_recorded(value: Array) -> bool:
+    on_gpu = is_torch(value) and value.is_cuda
+    return on_gpu and bool(sys.modules["torch"].cuda.is_current_stream_capturing())
 
 
 def common_rows(**rows: int) -> int:

@@ -56,14 +56,31 @@ def legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
 
 def nodes(a: Array, b: Array, order: int) -> tuple[Array, Array]:
     """Nodes (n, p, order) of the panels from a to b, (n, p), and dt/du there, u from 0 to 1 along a panel."""
-    xp = namespace(a)
     u = convert(legendre(order)[0], a)
-    a, b = a[..., None], b[..., None]
     logarithmic = _logarithmic(a, b, order)
+    if type(a) is np.ndarray:
+        return _nodes_in_place(a, b, u, logarithmic)
+    xp = namespace(a)
+    a, b, logarithmic = a[..., None], b[..., None], logarithmic[..., None]
     low, high = (xp.log(xp.where(logarithmic, t, xp.ones_like(t))) for t in (a, b))
     growing = xp.exp(low + u * (high - low))
     t = xp.where(logarithmic, growing, a + (b - a) * u)
     return t, xp.where(logarithmic, growing * (high - low), b - a)
+
+
+def _nodes_in_place(
+    a: np.ndarray, b: np.ndarray, u: np.ndarray, logarithmic: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same numbers, with exponentials of the logarithmic panels only."""
+    width = (b - a)[..., None]
+    t = a[..., None] + width * u
+    speed = np.broadcast_to(width, t.shape)
+    if logarithmic.any():
+        low, high = np.log(a[logarithmic])[:, None], np.log(b[logarithmic])[:, None]
+        growing = np.exp(low + u * (high - low))
+        speed = speed.copy()
+        t[logarithmic], speed[logarithmic] = growing, growing * (high - low)
+    return t, speed
 
 
 def _logarithmic(a: Array, b: Array, order: int) -> Array:
