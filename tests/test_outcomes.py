@@ -109,7 +109,7 @@ def test_pandas_nullable_and_boolean_columns():
 @pytest.mark.parametrize(
     ("time", "event", "message"),
     [
-        ([1.0, np.nan], [1, 0], "time must be non-negative and finite; got nan, in 1 row"),
+        ([1.0, np.nan], [1, 0], "time must be non-negative and finite; got nan, in 1 subject"),
         ([1.0, None], [1, 0], "time must be non-negative and finite; got nan"),
         ([1.0, INF], [1, 0], "time must be non-negative and finite; got inf"),
         ([1.0, -2.0], [1, 0], "time must be non-negative and finite; got -2.0"),
@@ -156,7 +156,7 @@ def test_left_truncation_is_refused_by_name():
 @pytest.mark.parametrize(
     ("time", "event", "c", "message"),
     [
-        ([2.0, 3.0], [1, 1], [2.0, 2.5], r"time must not exceed censoring_time; it does in 1 row \(1\)"),
+        ([2.0, 3.0], [1, 1], [2.0, 2.5], r"time must not exceed censoring_time; it does in 1 subject \(1\)"),
         ([2.0, 3.0], [0, 1], [2.5, 3.0], "A censored time must equal its censoring_time"),
         ([2.0, 3.0], [0, 1], INF, "A censored time must equal its censoring_time"),
         ([2.0, 3.0], [1, 1], [2.0, np.nan], "censoring_time must be non-negative; got nan"),

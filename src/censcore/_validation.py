@@ -15,24 +15,24 @@ __all__ = [
     "check_not_nan",
     "check_positive",
     "check_probabilities",
-    "name_rows",
+    "name_subjects",
 ]
 
 
-def name_rows(rows: Any, limit: int = 5) -> str:
-    """Say which rows, without listing thousands of them.
+def name_subjects(rows: Any, limit: int = 5) -> str:
+    """Say which subjects, by their places from 0, without listing thousands of them.
 
     Examples
     --------
-    >>> from censcore._validation import name_rows
-    >>> name_rows([3])
-    '1 row (3)'
-    >>> name_rows(range(12))
-    '12 rows (0, 1, 2, 3, 4, ...)'
+    >>> from censcore._validation import name_subjects
+    >>> name_subjects([3])
+    '1 subject (3)'
+    >>> name_subjects(range(12))
+    '12 subjects (0, 1, 2, 3, 4, ...)'
     """
     rows = [int(row) for row in rows]
     shown = ", ".join(str(row) for row in rows[:limit]) + (", ..." if len(rows) > limit else "")
-    return f"{len(rows)} row{'s' if len(rows) != 1 else ''} ({shown})"
+    return f"{len(rows)} subject{'s' if len(rows) != 1 else ''} ({shown})"
 
 
 def _check(good: Array, values: Array, name: str, expected: str) -> None:
@@ -41,7 +41,7 @@ def _check(good: Array, values: Array, name: str, expected: str) -> None:
     where = np.argwhere(~to_numpy(good))
     example = to_numpy(values)[tuple(where[0])]
     rows = np.unique(where[:, 0]) if where.shape[1] else [0]
-    raise InvalidInputError(f"{name} must be {expected}; got {example}, in {name_rows(rows)}.")
+    raise InvalidInputError(f"{name} must be {expected}; got {example}, in {name_subjects(rows)}.")
 
 
 def check_not_nan(values: Array, name: str) -> None:

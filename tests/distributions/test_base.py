@@ -143,7 +143,7 @@ def test_every_mix_of_shapes():
         (lambda distribution: distribution.icdf(1.5), "p must be between 0 and 1; got 1.5"),
         (
             lambda distribution: distribution.isf([-0.1, 0.5, 0.5]),
-            r"p must be between 0 and 1; got -0.1, in 1 row \(0\)",
+            r"p must be between 0 and 1; got -0.1, in 1 subject \(0\)",
         ),
         (lambda distribution: distribution.integrated_sf(2.0, 1.0), "needs a <= b"),
         (lambda distribution: distribution.integrated_sf(INF, INF), "a must be non-negative and finite"),

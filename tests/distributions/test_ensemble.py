@@ -219,13 +219,13 @@ def test_no_likelihood(joint, distribution):
     [
         ([1.0, 2.0], None, r"shape \(n, m\).*samples\[None, :\]"),
         (np.ones((2, 0)), None, "at least one member"),
-        ([[1.0, np.nan]], None, "samples must be non-negative; got nan, in 1 row"),
-        ([[1.0, 2.0], [1.0, -2.0]], None, r"samples must be non-negative; got -2.0, in 1 row \(1\)"),
+        ([[1.0, np.nan]], None, "samples must be non-negative; got nan, in 1 subject"),
+        ([[1.0, 2.0], [1.0, -2.0]], None, r"samples must be non-negative; got -2.0, in 1 subject \(1\)"),
         ([[1.0, 2.0]], [1.0, -1.0], "weights must be non-negative and finite"),
         ([[1.0, 2.0]], [np.inf, 1.0], "weights must be non-negative and finite"),
         ([[1.0, 2.0]], [1.0, 1.0, 1.0], "one per member"),
         ([[1.0, 2.0]] * 3, [[1.0, 1.0]] * 2, "samples has 3, weights has 2"),
-        ([[1.0, 2.0]] * 2, [[1.0, 1.0], [0.0, 0.0]], r"not all be zero; they are in 1 row \(1\)"),
+        ([[1.0, 2.0]] * 2, [[1.0, 1.0], [0.0, 0.0]], r"not all be zero; they are in 1 subject \(1\)"),
     ],
 )
 def test_bad_ensembles(samples, weights, message):

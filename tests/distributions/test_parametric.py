@@ -139,7 +139,10 @@ def test_integral_where_the_mean_overflows():
     ("make", "message"),
     [
         (lambda: Weibull(0.0, 1.0), "shape must be positive and finite; got 0.0"),
-        (lambda: Weibull([1.0, -1.0], 1.0), r"shape must be positive and finite; got -1.0, in 1 row \(1\)"),
+        (
+            lambda: Weibull([1.0, -1.0], 1.0),
+            r"shape must be positive and finite; got -1.0, in 1 subject \(1\)",
+        ),
         (lambda: Weibull(1.0, np.nan), "scale must be positive and finite; got nan"),
         (lambda: Weibull(1.0, INF), "scale must be positive and finite; got inf"),
         (lambda: Weibull(np.ones((2, 2)), 1.0), r"one value per subject \(n,\)"),
@@ -151,7 +154,7 @@ def test_integral_where_the_mean_overflows():
         (lambda: Exponential(0), "rate must be positive"),
         (lambda: Gamma(1.0, 0.0), "rate must be positive"),
         (lambda: Uniform(-1.0, 1.0), "low must be non-negative"),
-        (lambda: Uniform([1.0, 2.0], 2.0), r"low < high; it is not so in 1 row \(1\)"),
+        (lambda: Uniform([1.0, 2.0], 2.0), r"low < high; it is not so in 1 subject \(1\)"),
         (lambda: PointMass(-1.0), "location must be non-negative"),
         (lambda: PointMass(np.ones((2, 2))), r"Independent\(\[PointMass"),
     ],

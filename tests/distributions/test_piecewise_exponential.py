@@ -67,7 +67,7 @@ def test_gradient_reaches_a_rate_of_zero():
     ("times", "rates", "message"),
     [
         ([1.0, 2.0], [0.5, 0.5], r"one rate more than times.*got \(1, 2\) and \(1, 2\)"),
-        ([2.0, 1.0], [0.5, 0.5, 0.5], "times must ascend without ties; they do not in 1 row"),
+        ([2.0, 1.0], [0.5, 0.5, 0.5], "times must ascend without ties; they do not in 1 subject"),
         ([1.0, 1.0], [0.5, 0.5, 0.5], "times must ascend"),
         ([0.0, 1.0], [0.5, 0.5, 0.5], "times must be positive"),
         ([INF], [0.5, 0.5], "times must be positive and finite"),

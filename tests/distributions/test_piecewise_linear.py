@@ -97,7 +97,7 @@ def test_first_segment_may_start_at_zero():
     distribution = PiecewiseLinear([0.0, 2.0], sf=[1.0, 0.5])
     assert distribution.logpdf(0.0) == pytest.approx(np.log(0.25))
     assert distribution.sf(1.0) == 0.75
-    with pytest.raises(InvalidInputError, match=r"got mass at time 0 in 1 row \(1\)"):
+    with pytest.raises(InvalidInputError, match=r"got mass at time 0 in 1 subject \(1\)"):
         PiecewiseLinear([0.0, 2.0], sf=[[1.0, 0.5], [0.9, 0.5]])
 
 

@@ -99,7 +99,7 @@ def test_equal_quantiles_are_atoms():
     np.testing.assert_allclose(distribution.sf_left([2.0, 5.0, 0.0]), [0.9, 0.5, 1.0])
     np.testing.assert_array_equal(distribution.icdf([0.3, 0.7, 0.05]), [2, 5, 0])
     assert not distribution.has_density
-    with pytest.raises(NoDensityError, match=r"3 rows \(0, 1, 2\)"):
+    with pytest.raises(NoDensityError, match=r"3 subjects \(0, 1, 2\)"):
         distribution.logpdf(1.0)
 
 
@@ -138,7 +138,12 @@ def test_take_keeps_the_tail(distribution):
 @pytest.mark.parametrize(
     ("levels", "values", "options", "message"),
     [
-        (LEVELS, [[1.0, 3.0, 2.0]], {}, r"cross.*from level 0.5 to 0.9 they go from 3 to 2, in 1 row \(0\)"),
+        (
+            LEVELS,
+            [[1.0, 3.0, 2.0]],
+            {},
+            r"cross.*from level 0.5 to 0.9 they go from 3 to 2, in 1 subject \(0\)",
+        ),
         ([0.1, 0.1, 0.5], VALUES, {}, "levels must be distinct"),
         ([0.0, 0.5, 0.9], VALUES, {}, "strictly between 0 and 1"),
         ([10, 50, 90], VALUES, {}, "strictly between 0 and 1"),

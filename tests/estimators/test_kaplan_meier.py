@@ -123,7 +123,12 @@ def test_unseen_stratum():
         (np.ones((6, 2)), "arm", InvalidTypeError, "Pass a data frame"),
         (np.ones((6, 2)), 2, InvalidInputError, "no column number 2"),
         (np.ones((5, 2)), 0, InvalidInputError, "X: got 5 rows, expected 6"),
-        (np.array([[1.0, np.nan, 1.0, 2.0, 2.0, 2.0]]).T, 0, InvalidInputError, r"missing in 1 row \(1\)"),
+        (
+            np.array([[1.0, np.nan, 1.0, 2.0, 2.0, 2.0]]).T,
+            0,
+            InvalidInputError,
+            r"missing in 1 subject \(1\)",
+        ),
     ],
 )
 def test_bad_strata(X, column, error, message):
@@ -134,7 +139,7 @@ def test_bad_strata(X, column, error, message):
 def test_missing_values_and_columns_of_frames():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"arm": ["a", None, "a", "b", "b", "a"]})
-    with pytest.raises(InvalidInputError, match="missing in 1 row"):
+    with pytest.raises(InvalidInputError, match="missing in 1 subject"):
         cs.KaplanMeier("arm").fit(X, Y)
     with pytest.raises(InvalidInputError, match=r"no column 'sex'; got the columns \['arm'\]"):
         cs.KaplanMeier("sex").fit(X, Y)

@@ -96,7 +96,7 @@ def test_rows_censored_at_zero_say_nothing_and_events_there_are_refused():
     more = WeibullRegression().fit(np.vstack([X, X[:1]]), cs.RightCensored(time, event))
     np.testing.assert_allclose(more.predict_distribution(X).icdf(0.3), _median(X, y, 0.3), rtol=1e-8)
     event[-1] = True
-    with pytest.raises(InvalidInputError, match=r"time zero.*1 row \(100\)"):
+    with pytest.raises(InvalidInputError, match=r"time zero.*1 subject \(100\)"):
         WeibullRegression().fit(np.vstack([X, X[:1]]), cs.RightCensored(time, event))
 
 

@@ -47,13 +47,13 @@ REFUSED = {
     "a censored row that cannot be": (
         lambda: cs.crps(Y, F, cs.PointMass(INF)),
         ContradictionError,
-        r"excludes the censoring times of 1 row \(1\) \(got 2, expected never\).*improper",
+        r"excludes the censoring times of 1 subject \(1\) \(got 2, expected never\).*improper",
     ),
     "a censored row before its c": (lambda: cs.crps(Y, F, cs.PointMass(3.0)), ContradictionError, "excludes"),
     "a time beyond c": (
         lambda: cs.crps(Y, F, cs.PointMass([0.5, 2.0, 0.5])),
         ContradictionError,
-        r"follow-up as long as that of 1 row \(0\) \(the earliest time is 1\).*horizon=0.5",
+        r"follow-up as long as that of 1 subject \(0\) \(the earliest time is 1\).*horizon=0.5",
     ),
     "a contradiction in the log score": (
         lambda: cs.log_score(Y, F, cs.PointMass(INF)),
@@ -63,7 +63,7 @@ REFUSED = {
     "an event beyond the support of C": (
         lambda: cs.crps(Y, F, cs.Uniform(0.0, 0.75)),
         PositivityError,
-        r"2 rows \(0, 1\).*earliest time is 1.*horizon=0.75",
+        r"2 subjects \(0, 1\).*earliest time is 1.*horizon=0.75",
     ),
     "other numbers of rows": (
         lambda: cs.crps(Y, cs.Weibull([1.0, 2.0], 1.0), C),

@@ -346,7 +346,7 @@ def test_distribution_of_c_by_group_equals_the_groups_apart(rng):
 )
 def test_infinite_tail_names_rows_and_a_horizon_that_works(F):
     y = cs.RightCensored([1.0, 2.0, 0.5], [1, 1, 1])
-    with pytest.raises(PositivityError, match=r"infinite in 3 rows \(0, 1, 2\).*horizon") as caught:
+    with pytest.raises(PositivityError, match=r"infinite in 3 subjects \(0, 1, 2\).*horizon") as caught:
         cs.crps(y, F, cs.PointMass(np.inf))
     assert caught.value.rows == (0, 1, 2)
     assert np.isfinite(cs.crps(y, F, cs.PointMass(np.inf), horizon=caught.value.horizon)).all()

@@ -365,7 +365,7 @@ def test_members_at_infinity_need_an_end_of_follow_up(rng):
     y = cs.RightCensored(y.time, np.ones_like(y.time))
     z = F.samples.copy()
     z[2, 0, 1] = np.inf
-    with pytest.raises(PositivityError, match="1 row"):
+    with pytest.raises(PositivityError, match="1 subject"):
         cs.energy_score(y, cs.Ensemble(z))
     with pytest.raises(PositivityError, match="horizon"):  # a share of infinite C that draws would miss
         cs.energy_score(y, cs.Ensemble(z), cs.Step([60.0], sf=[1e-9]))

@@ -75,7 +75,7 @@ def test_torch_equals_numpy(rng):
 @pytest.mark.parametrize(
     ("losses", "more", "message"),
     [
-        ([1.0, np.nan], {}, r"free of NaN.*1 row \(1\)"),
+        ([1.0, np.nan], {}, r"free of NaN.*1 subject \(1\)"),
         ([], {}, "at least one subject"),
         ([1.0, 2.0], {"sample_weight": [1.0]}, r"one weight per subject, \(2,\); got \(1,\)"),
         ([1.0, 2.0], {"sample_weight": [1.0, -1.0]}, "sample_weight must be non-negative"),

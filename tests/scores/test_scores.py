@@ -224,7 +224,7 @@ def test_pinball_of_a_quantile_at_infinity():
     bounded = cs.pinball_score(y, F, cs.Uniform(0.0, 4.0), [0.4, 0.9])
     # at level 0.9 the quantile is infinite and min(q, C) = C, whose mean given C >= 0.5 is 1.75 later
     np.testing.assert_allclose(bounded, [[0.6 / 3.5 * (4 * 0.5 - (1 - 0.25) / 2), 0.1 * 1.75], [0.4, 0.0]])
-    with pytest.raises(PositivityError, match=r"infinite in 1 row \(0\)") as caught:
+    with pytest.raises(PositivityError, match=r"infinite in 1 subject \(0\)") as caught:
         cs.pinball_score(y, F, cs.Step([3.0], sf=[0.5]), [0.4, 0.9])
     assert caught.value.horizon == 2.0
 
@@ -239,7 +239,7 @@ def test_ipcw_names_the_first_time_that_follow_up_cannot_reach(rng):
     C = cs.Uniform(0.0, 2.0)
     F = cs.Weibull(1.0, 1.0)
     assert cs.brier_score(y, F, C, [1.0, 2.5])[:, 1].tolist() == [0.0, 0.0]
-    with pytest.raises(PositivityError, match=r"zero from t = 2 on in 2 rows \(0, 1\)") as caught:
+    with pytest.raises(PositivityError, match=r"zero from t = 2 on in 2 subjects \(0, 1\)") as caught:
         cs.brier_score(y, F, C, [1.0, 2.5, 2.0], scale="ipcw")
     last = caught.value.horizon
     assert last == np.nextafter(2.0, 0)

@@ -128,7 +128,9 @@ def test_a_known_time_excludes_all_others(name, score):
         fine = cs.RightCensored([1.0, 2.0, 5.0], [1, 0, 0])
     assert np.isfinite(score(fine, F, C)).all()
     early = cs.RightCensored([1.0, 1.5, 0.5], [1, 0, 1])
-    with pytest.raises(ContradictionError, match=r"excludes the censoring times of 1 row \(1\) \(got 1.5"):
+    with pytest.raises(
+        ContradictionError, match=r"excludes the censoring times of 1 subject \(1\) \(got 1.5"
+    ):
         score(early, F, C)
     for event in (0, 1):
         with pytest.raises(BeyondFollowUpError, match=r"horizon=2\.0") as caught:
@@ -145,7 +147,7 @@ def test_two_closing_dates():
     y = cs.RightCensored([2.0, 5.0, 1.0], [0, 0, 1])
     assert np.isfinite(cs.crps(y, F, closing)).all()
     off = cs.RightCensored([2.0, 3.0, 1.0], [0, 0, 1])
-    with pytest.raises(ContradictionError, match=r"1 row \(1\) \(got 3\)"):
+    with pytest.raises(ContradictionError, match=r"1 subject \(1\) \(got 3\)"):
         cs.crps(off, F, closing)
     lost = cs.Mixture([closing, cs.Exponential(0.2)], [0.8, 0.2])
     assert np.isfinite(cs.crps(off, F, lost)).all()
@@ -168,7 +170,9 @@ def test_follow_up_beyond_an_estimate_needs_a_horizon():
     """Whoever is followed beyond the end of C would pay F² there, and nobody (1 - F)²."""
     C = cs.Step([1.0, 4.0], sf=[0.5, 0.0])
     y = cs.RightCensored([1.0, 6.0], [1, 0])
-    with pytest.raises(BeyondFollowUpError, match=r"1 row \(1\).*earliest time is 6.*horizon=4.0") as caught:
+    with pytest.raises(
+        BeyondFollowUpError, match=r"1 subject \(1\).*earliest time is 6.*horizon=4.0"
+    ) as caught:
         cs.crps(y, F, C)
     assert np.isfinite(cs.crps(y, F, C, horizon=caught.value.horizon)).all()
 
@@ -187,7 +191,7 @@ def test_known_censoring_times_are_compared_with_the_distribution():
     """Also those of subjects with an event, whose C is known too."""
     y = cs.RightCensored([1.0, 2.0], [1, 0], censoring_time=[5.0, 2.0])
     assert np.isfinite(cs.crps(y, F, cs.PointMass([5.0, 2.0]))).all()
-    with pytest.raises(ContradictionError, match=r"as long as that of 1 row \(0\)"):
+    with pytest.raises(ContradictionError, match=r"as long as that of 1 subject \(0\)"):
         cs.crps(y, F, cs.PointMass([4.0, 2.0]))
     with pytest.raises(ContradictionError, match=r"got 5, expected 6"):
         cs.crps(y, F, cs.PointMass([6.0, 2.0]))
@@ -200,7 +204,7 @@ def test_one_or_several_censoring_times():
     T, c = rng.exponential(size=(30, 2)), rng.uniform(0, 2, (30, 2))
     ensemble = cs.Ensemble(rng.exponential(size=(30, 50, 2)))
     apart = cs.RightCensored(np.minimum(T, c), c >= T, censoring_time=c)
-    with pytest.raises(ContradictionError, match=r"one time shared.*in 30 rows.*Independent"):
+    with pytest.raises(ContradictionError, match=r"one time shared.*in 30 subjects.*Independent"):
         cs.energy_score(apart, ensemble, cs.Uniform(0.0, 2.0))
     with pytest.raises(ContradictionError, match="Independent"):
         cs.energy_score(cs.RightCensored(np.minimum(T, c), c >= T), ensemble, cs.Uniform(0.0, 2.0))

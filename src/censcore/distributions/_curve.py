@@ -20,7 +20,7 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
-from censcore._validation import check_not_nan, check_positive, check_probabilities, name_rows
+from censcore._validation import check_not_nan, check_positive, check_probabilities, name_subjects
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -76,7 +76,7 @@ class Curve(Univariate):
             row, column = np.argwhere(tied)[0]
             raise InvalidInputError(
                 f"times must be distinct; got {float(self._times[row, column]):g} more than once in "
-                f"{name_rows(np.unique(np.nonzero(tied)[0]))}. Keep the last level of each time."
+                f"{name_subjects(np.unique(np.nonzero(tied)[0]))}. Keep the last level of each time."
             )
 
     # ---- reading the curve ---------------------------------------------------------------------
@@ -240,7 +240,7 @@ def _check_turning(levels: Array, wrong: np.ndarray, name: str, falls: bool) -> 
     hint = " Down the rows it does: is the matrix transposed?" if len(down) and (down <= 0).all() else ""
     raise InvalidInputError(
         f"{name} must not {'increase' if falls else 'decrease'} with time; it goes from {here:.6g} to "
-        f"{there:.6g} after column {column}, and turns back in {name_rows(rows)}.{hint}"
+        f"{there:.6g} after column {column}, and turns back in {name_subjects(rows)}.{hint}"
     )
 
 

@@ -19,7 +19,7 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._numerics import run_threads
-from censcore._validation import check_positive, name_rows
+from censcore._validation import check_positive, name_subjects
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
@@ -231,7 +231,7 @@ def _normalised(weights: Array, samples: Array) -> Array:
     total = xp.sum(weights, axis=1, keepdims=True)
     empty = np.nonzero(to_numpy(total[:, 0]) <= 0)[0]
     if empty.size:
-        raise InvalidInputError(f"weights must not all be zero; they are in {name_rows(empty)}.")
+        raise InvalidInputError(f"weights must not all be zero; they are in {name_subjects(empty)}.")
     return weights / total
 
 

@@ -20,7 +20,7 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
-from censcore._validation import check_positive, check_probabilities, name_rows
+from censcore._validation import check_positive, check_probabilities, name_subjects
 from censcore.distributions._binned import Binned, decay, place, tail_excess
 from censcore.distributions.censored import CensoredJoint
 from censcore.distributions.joint import Joint, log_or_never, logsumexp
@@ -322,7 +322,7 @@ def _log_of(probabilities: Array) -> Array:
     if wrong.size:
         raise InvalidInputError(
             "The cell probabilities of a subject must sum to 1; they sum to "
-            f"{float(to_numpy(total)[wrong[0]]):.6g} in {name_rows(wrong)}. "
+            f"{float(to_numpy(total)[wrong[0]]):.6g} in {name_subjects(wrong)}. "
             "Use JointGrid.from_logits for unnormalised values."
         )
     return log_or_never(probabilities) - xp.reshape(xp.log(total), (-1, *(1,) * (probabilities.ndim - 1)))

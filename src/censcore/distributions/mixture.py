@@ -16,7 +16,7 @@ from censcore._arrays import (
     one_namespace,
     to_numpy,
 )
-from censcore._validation import check_positive, name_rows
+from censcore._validation import check_positive, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import in_one_library, logsumexp
 from censcore.distributions.univariate import Univariate
@@ -82,7 +82,7 @@ class Mixture(Univariate):
         if off.size:
             raise InvalidInputError(
                 f"weights must sum to 1; they sum to {float(to_numpy(total)[off[0], 0]):g} in "
-                f"{name_rows(off)}. Divide by the sum, or use softmax."
+                f"{name_subjects(off)}. Divide by the sum, or use softmax."
             )
         return weights / total
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from censcore._arrays import Array, common_rows, searchsorted, take_along, to_numpy
 from censcore._numerics import safe_log
-from censcore._validation import check_positive, name_rows
+from censcore._validation import check_positive, name_subjects
 from censcore.distributions._panels import RunningSums
 from censcore.distributions._special import decaying_area
 from censcore.distributions.hazard import ByHazard
@@ -52,8 +52,8 @@ class PiecewiseExponential(ByHazard):
         tied = np.nonzero((np.diff(to_numpy(self._times), axis=1) <= 0).any(axis=1))[0]
         if tied.size:
             raise InvalidInputError(
-                f"times must ascend without ties; they do not in {name_rows(tied)}. Sort them together with "
-                "the rates."
+                f"times must ascend without ties; they do not in {name_subjects(tied)}. Sort them "
+                "together with the rates."
             )
 
     def _check_shapes(self) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import name_rows
+from censcore._validation import name_subjects
 from censcore.distributions._curve import Curve
 from censcore.exceptions import InvalidInputError
 
@@ -131,5 +131,5 @@ class PiecewiseLinear(Polyline):
         if at_zero.any():
             raise InvalidInputError(
                 "PiecewiseLinear starts at P(T > 0) = 1; got mass at time 0 in "
-                f"{name_rows(np.nonzero(at_zero)[0])}. Use Step for atoms."
+                f"{name_subjects(np.nonzero(at_zero)[0])}. Use Step for atoms."
             )

@@ -6,7 +6,7 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, is_neutral, to_numpy
 from censcore._numerics import log1p, safe_log
-from censcore._validation import check_levels, check_positive, name_rows
+from censcore._validation import check_levels, check_positive, name_subjects
 from censcore.distributions.piecewise_linear import Polyline
 from censcore.exceptions import InvalidInputError, NoDensityError
 
@@ -84,7 +84,7 @@ class Quantiles(Polyline):
                 "Quantiles must not decrease with the level (they cross); from level "
                 f"{float(self._levels[0, column]):g} to {float(self._levels[0, column + 1]):g} they go from "
                 f"{float(self._times[row, column]):g} to {float(self._times[row, column + 1]):g}, in "
-                f"{name_rows(np.unique(np.nonzero(crossing)[0]))}. Sort them within each row, or fit "
+                f"{name_subjects(np.unique(np.nonzero(crossing)[0]))}. Sort them within each row, or fit "
                 "a model whose quantiles cannot cross."
             )
 
@@ -97,7 +97,7 @@ class Quantiles(Polyline):
             never_starts = np.nonzero(to_numpy(self._times[:, -1]) == 0)[0]
             if never_starts.size:
                 raise InvalidInputError(
-                    f"All quantiles are zero in {name_rows(never_starts)}, which leaves no scale for "
+                    f"All quantiles are zero in {name_subjects(never_starts)}, which leaves no scale for "
                     "tail='exponential'. Use tail='last' or tail='infinity'."
                 )
 
@@ -171,8 +171,8 @@ class Quantiles(Polyline):
     def _logpdf(self, t: Array) -> Array:
         if not self.has_density:
             raise NoDensityError(
-                f"Equal quantiles (or tail='last') make atoms, in {name_rows(self._atoms())}, so there is no "
-                "density and no log score. Score the forecast by crps, brier_score or pinball_score."
+                f"Equal quantiles (or tail='last') make atoms, in {name_subjects(self._atoms())}, so there is "
+                "no density and no log score. Score the forecast by crps, brier_score or pinball_score."
             )
         density = super()._logpdf(t)
         if self.tail != "exponential":

@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._numerics import safe_log
-from censcore._validation import check_positive, name_rows
+from censcore._validation import check_positive, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.parametric import Parametric
 from censcore.exceptions import InvalidInputError
@@ -48,8 +48,8 @@ class Uniform(Parametric):
         empty = np.nonzero(to_numpy(self._low >= self._high).any(axis=1))[0]
         if empty.size:
             raise InvalidInputError(
-                f"Uniform needs low < high; it is not so in {name_rows(empty)}. For all mass at one time use "
-                "PointMass(location)."
+                f"Uniform needs low < high; it is not so in {name_subjects(empty)}. For all mass at one time "
+                "use PointMass(location)."
             )
 
     def _share(self, part: Array, t: Array, before: float, after: float) -> Array:

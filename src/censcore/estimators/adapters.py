@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, is_neutral, to_numpy
-from censcore._validation import name_rows
+from censcore._validation import name_subjects
 from censcore.distributions import Distribution, PiecewiseLinear, Quantiles, ScipyDistribution, Step
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
@@ -220,7 +220,7 @@ def _check_other_curves(sf: np.ndarray) -> None:
     if rising.size == len(sf):
         what = "cumulative hazards: pass np.exp(-H)" if sf.max() > 1 else "distribution functions: pass 1 - F"
         raise InvalidInputError(
-            f"Survival probabilities must not increase with time; they do in {name_rows(rising)}. These "
+            f"Survival probabilities must not increase with time; they do in {name_subjects(rising)}. These "
             f"look like {what}."
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import name_rows
+from censcore._validation import name_subjects
 from censcore.distributions import Distribution, Grouped, Independent
 from censcore.estimators.adapted import Adapted
 from censcore.estimators.base import SurvivalEstimator
@@ -285,7 +285,7 @@ class Censoring(SurvivalEstimator):
         if (times != 1).any():
             raise InvalidInputError(
                 "The test sets of cv must hold every subject exactly once; that is not so for "
-                f"{name_rows(np.nonzero(times != 1)[0])}."
+                f"{name_subjects(np.nonzero(times != 1)[0])}."
             )
         for train, test in folds:
             if np.intersect1d(train, test).size:

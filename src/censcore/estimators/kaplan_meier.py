@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import name_rows
+from censcore._validation import name_subjects
 from censcore.distributions import Grouped, Step, Univariate
 from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights, column_of
@@ -197,8 +197,8 @@ def _distinct(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarr
     missing = np.array([value is None or value != value for value in column.tolist()])
     if missing.any():
         raise InvalidInputError(
-            f"The stratifying column {name!r} is missing in {name_rows(np.nonzero(missing)[0])}. Leave these "
-            "subjects out, or give them a separate value."
+            f"The stratifying column {name!r} is missing in {name_subjects(np.nonzero(missing)[0])}. Leave "
+            "these subjects out, or give them a separate value."
         )
     values, number = np.unique(column, return_inverse=True)
     return values, number.reshape(-1)

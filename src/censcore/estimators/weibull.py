@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import name_rows
+from censcore._validation import name_subjects
 from censcore.distributions import Weibull
 from censcore.estimators.covariates import as_matrix
 from censcore.estimators.newton import Derivatives, maximise
@@ -219,7 +219,7 @@ def _check_events(time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> No
     if at_zero.size:
         raise InvalidInputError(
             "A Weibull distribution has density zero or infinity at time zero; got an event at time zero in "
-            f"{name_rows(at_zero)}. Record times to a finer unit, "
+            f"{name_subjects(at_zero)}. Record times to a finer unit, "
             "or use KaplanMeier or CoxRegression, which allow it."
         )
     if not event.any():

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import name_rows
+from censcore._validation import name_subjects
 from censcore.evaluation.inference import Estimate
 from censcore.exceptions import InvalidInputError, PositivityError
 
@@ -201,7 +201,7 @@ def check_risk(risk: Any, n: int, columns: int | None = None) -> np.ndarray:
         )
     missing = np.nonzero(np.isnan(values.reshape(n, -1)).any(axis=1))[0]
     if missing.size:
-        raise InvalidInputError(f"risk must not be NaN: got NaN in {name_rows(missing)}.")
+        raise InvalidInputError(f"risk must not be NaN: got NaN in {name_subjects(missing)}.")
     return values if columns is None else np.broadcast_to(values.reshape(n, -1), (n, columns))
 
 
@@ -221,7 +221,7 @@ def check_horizon(horizon: Any) -> float:
 def positivity_error(at: float, what: str, subjects: np.ndarray, end: float) -> PositivityError:
     """The error for pairs that can never be observed, so that no weight can represent them."""
     return PositivityError(
-        f"The censoring distribution gives {name_rows(subjects)} no chance to be followed up to {what} "
+        f"The censoring distribution gives {name_subjects(subjects)} no chance to be followed up to {what} "
         f"{at:g}, so that no weight can represent them. Pass a horizon (or times) below {end:g}.",
         rows=subjects.tolist(),
         horizon=end,

@@ -17,7 +17,7 @@ from censcore._arrays import (
     one_namespace,
     to_numpy,
 )
-from censcore._validation import check_positive, name_rows
+from censcore._validation import check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
 __all__ = ["OutcomeLike", "RightCensored", "as_outcome"]
@@ -100,7 +100,7 @@ class RightCensored:
         xp = namespace(self.time)
         late = to_numpy(self.time > c)
         if late.any():
-            rows = name_rows(np.unique(np.nonzero(late)[0]))
+            rows = name_subjects(np.unique(np.nonzero(late)[0]))
             raise InvalidInputError(
                 f"time must not exceed censoring_time; it does in {rows}. "
                 "Y = min(T, C), so cut the times at C."
@@ -109,7 +109,7 @@ class RightCensored:
         if unequal.any():
             raise InvalidInputError(
                 "A censored time must equal its censoring_time; it is smaller in "
-                f"{name_rows(np.unique(np.nonzero(unequal)[0]))}. Either it is an event or C is wrong."
+                f"{name_subjects(np.unique(np.nonzero(unequal)[0]))}. Either it is an event or C is wrong."
             )
 
     def _aligned(self, c: Array) -> Array:
@@ -260,7 +260,7 @@ class RightCensored:
             rows = ""
             if self.censoring_time is None:
                 broken = np.nonzero(self._breaks_shared_censoring())[0]
-                rows = f" ({name_rows(broken)} end before another coordinate does)"
+                rows = f" ({name_subjects(broken)} end before another coordinate does)"
             raise InvalidInputError(
                 f"{method}() needs one censoring time per subject, shared by the coordinates, and these data "
                 f"have one per coordinate{rows}. Work on y.marginal(j) for each coordinate j."

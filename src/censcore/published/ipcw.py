@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._numerics import safe_log
-from censcore._validation import name_rows
+from censcore._validation import name_subjects
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.outcomes import OutcomeLike
@@ -234,7 +234,7 @@ def _weights(inputs: ScoringInputs, t: Array, rule: Convention) -> tuple[np.ndar
     if bad.any():
         rows = np.unique(bad.nonzero()[0])
         raise PositivityError(
-            f"This score divides by P(C > t) and P(C > y), and one of them is zero in {name_rows(rows)}. "
+            f"This score divides by P(C > t) and P(C > y), and one of them is zero in {name_subjects(rows)}. "
             "Evaluate at earlier times.",
             rows=rows.tolist(),
         )

@@ -45,7 +45,7 @@ from censcore._quadrature import (
     nodes,
     side_by_side,
 )
-from censcore._validation import name_rows
+from censcore._validation import name_subjects
 from censcore.distributions import Univariate
 from censcore.exceptions import PositivityError
 from censcore.scores.inputs import ScoringInputs
@@ -334,7 +334,7 @@ def check_event_model_support(
         ends = to_numpy((W if len(W) == 1 else W.take(bad)).isf(0.0)).reshape(-1)
         end = float(np.nextafter(ends.min(), 0))
         raise PositivityError(
-            f"The event model gives no chance of survival to times at which {name_rows(bad)} were still "
+            f"The event model gives no chance of survival to times at which {name_subjects(bad)} were still "
             f"under observation, so what they can expect is undefined. Evaluate before {end:g} (smaller "
             "times, a smaller horizon), or pass an event model with a longer support.",
             rows=bad.tolist(),

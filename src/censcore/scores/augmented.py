@@ -8,7 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, common_rows, one_namespace, to_numpy
 from censcore._numerics import chunked_rows, xlogy
-from censcore._validation import name_rows
+from censcore._validation import name_subjects
 from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import OutcomeLike
@@ -258,8 +258,8 @@ def _check_positivity(G: Array, t: Array, n: int) -> None:
         rows = np.nonzero(np.broadcast_to(bad.any(axis=1), (n,)))[0]
         first = float(t[bad].min())
         raise PositivityError(
-            f"Augmented scores divide by P(C > t), which is zero from t = {first:g} on in {name_rows(rows)}. "
-            "Stop earlier (smaller times, a smaller horizon), or use brier_score or crps, which need no such "
+            f"Augmented scores divide by P(C > t), which is zero from t = {first:g} on in "
+            f"{name_subjects(rows)}. Stop earlier (smaller times, a smaller horizon), or use brier_score or crps, which need no such "
             "division.",
             rows=rows.tolist(),
             horizon=first,
@@ -289,6 +289,6 @@ def _check_open_interval(S: Array, P: Array, n: int) -> None:
     if bad.any():
         raise InvalidInputError(
             "The augmented log score needs forecasts with 0 < P(T > t) < 1; got a certain forecast in "
-            f"{name_rows(np.nonzero(bad)[0])}. Score these by augmented_brier_score, or leave out the times "
-            "at which the forecast is certain."
+            f"{name_subjects(np.nonzero(bad)[0])}. Score these by augmented_brier_score, or leave out the "
+            "times at which the forecast is certain."
         )

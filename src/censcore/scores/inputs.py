@@ -42,7 +42,7 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._numerics import invert_decreasing
-from censcore._validation import check_positive, name_rows
+from censcore._validation import check_positive, name_subjects
 from censcore.distributions import Distribution, PointMass, Univariate
 from censcore.distributions.independent import Independent
 from censcore.exceptions import (
@@ -285,8 +285,8 @@ def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint:
     if C.k == 1 and not y.shares_censoring:
         raise ContradictionError(
             "The censoring distribution is of one time shared by the coordinates, but the outcome has one "
-            f"censoring time per coordinate (in {name_rows(y._apart())}). Pass Independent([C_1, ..., C_k]), "
-            "or leave it out where the outcome has censoring_time."
+            f"censoring time per coordinate (in {name_subjects(y._apart())}). Pass Independent([C_1, ..., "
+            "C_k]), or leave it out where the outcome has censoring_time."
         )
     if C.k > 1 and y.censoring_time is not None and y.censoring_time.ndim == 1 and not _knows_all(C):
         raise ContradictionError(
@@ -349,8 +349,8 @@ def _check_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
     times = to_numpy(y.time)[bad]
     end = _largest_horizon(some, times[to_numpy(y.event)[bad]])
     raise BeyondFollowUpError(
-        f"The censoring distribution gives no chance to follow-up as long as that of {name_rows(bad)} (the "
-        f"earliest time is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} or "
+        f"The censoring distribution gives no chance to follow-up as long as that of {name_subjects(bad)} "
+        f"(the earliest time is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} or "
         "less to score the forecasts up to a time that it supports, or a censoring distribution with a "
         "longer support.",
         rows=bad.tolist(),
@@ -364,7 +364,7 @@ def _check_excluded(bad: np.ndarray, c: np.ndarray, C: Univariate) -> None:
     one = np.broadcast_to(to_numpy(C.known_time()), c.shape)[bad[0]]
     expected = "" if np.isnan(one) else ", expected never" if np.isinf(one) else f", expected {one:g}"
     raise ContradictionError(
-        f"The censoring distribution excludes the censoring times of {name_rows(bad)} (got {c[bad[0]]:g}"
+        f"The censoring distribution excludes the censoring times of {name_subjects(bad)} (got {c[bad[0]]:g}"
         f"{expected}): a point mass at c says that C = c exactly, one at infinity that nothing is censored. "
         "A score under it would be improper. Pass the distribution that censored them, for instance "
         "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
@@ -433,7 +433,7 @@ def _raise_unreached(
     rows = np.nonzero(np.broadcast_to(bad, (inputs.n,)))[0]
     last = _last_reached(G, inputs.C)
     raise PositivityError(
-        f"scale='ipcw' divides by P(C > t), which is zero from t = {first:g} on in {name_rows(rows)}. "
+        f"scale='ipcw' divides by P(C > t), which is zero from t = {first:g} on in {name_subjects(rows)}. "
         f"{remedy.format(last=last)}. scale='localized' needs no such division.",
         rows=rows.tolist(),
         horizon=last if last > 0 else None,
@@ -446,7 +446,7 @@ def check_infinite(loss: Array, inputs: ScoringInputs) -> Array:
     if bad.size:
         latest = float(to_numpy(inputs.y.time).max())
         raise PositivityError(
-            f"The score is infinite in {name_rows(bad)}: the forecast has too heavy a tail, or mass at "
+            f"The score is infinite in {name_subjects(bad)}: the forecast has too heavy a tail, or mass at "
             "infinity, and the censoring distribution never ends follow-up. Score up to a finite time "
             "instead: pass horizon=tau, for instance the end of the study or the largest observed time, "
             f"{latest:g}.",

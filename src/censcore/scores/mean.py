@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from censcore._arrays import Array, convert, is_torch, namespace, to_numpy
-from censcore._validation import check_positive, name_rows
+from censcore._validation import check_positive, name_subjects
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["MeanLoss", "clustered_mean", "mean_loss"]
@@ -184,5 +184,5 @@ def _check_nan(losses: Array) -> None:
     if missing.any():
         raise InvalidInputError(
             "losses must be free of NaN, which no score returns; got it in "
-            f"{name_rows(np.unique(missing.nonzero()[0]))}. Leave out subjects that were not scored."
+            f"{name_subjects(np.unique(missing.nonzero()[0]))}. Leave out subjects that were not scored."
         )
