@@ -171,8 +171,8 @@ class Quantiles(Polyline):
     def _logpdf(self, t: Array) -> Array:
         if not self.has_density:
             raise NoDensityError(
-                f"Equal quantiles (or tail='last') make atoms, in {name_subjects(self._atoms())}, so there is "
-                "no density and no log score. Score the forecast by crps, brier_score or pinball_score."
+                f"Equal quantiles (or tail='last') make atoms, in {name_subjects(self._atoms())}, so there "
+                "is no density and no log score. Score the forecast by crps, brier_score or pinball_score."
             )
         density = super()._logpdf(t)
         if self.tail != "exponential":

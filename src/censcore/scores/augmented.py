@@ -259,8 +259,8 @@ def _check_positivity(G: Array, t: Array, n: int) -> None:
         first = float(t[bad].min())
         raise PositivityError(
             f"Augmented scores divide by P(C > t), which is zero from t = {first:g} on in "
-            f"{name_subjects(rows)}. Stop earlier (smaller times, a smaller horizon), or use brier_score or crps, which need no such "
-            "division.",
+            f"{name_subjects(rows)}. Stop earlier (smaller times, a smaller horizon), or use brier_score or "
+            "crps, which need no such division.",
             rows=rows.tolist(),
             horizon=first,
         )

@@ -350,8 +350,8 @@ def _check_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
     end = _largest_horizon(some, times[to_numpy(y.event)[bad]])
     raise BeyondFollowUpError(
         f"The censoring distribution gives no chance to follow-up as long as that of {name_subjects(bad)} "
-        f"(the earliest time is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} or "
-        "less to score the forecasts up to a time that it supports, or a censoring distribution with a "
+        f"(the earliest time is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} "
+        "or less to score the forecasts up to a time that it supports, or a censoring distribution with a "
         "longer support.",
         rows=bad.tolist(),
         horizon=end,
