@@ -7,7 +7,7 @@ operations that the standard lacks, or spells row by row, live here.
 from __future__ import annotations
 
 import sys
-from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,9 @@ def namespace(array: Array) -> Any:
     return _torch_namespace() if is_torch(array) else np
 
 
-@cache
 def _torch_namespace() -> Any:
-    import array_api_compat.torch as xp
-
-    return xp
+    # looked up without a cached function, which torch.compile would warn about
+    return sys.modules.get("array_api_compat.torch") or import_module("array_api_compat.torch")
 
 
 def one_namespace(**named: Array) -> Any:
