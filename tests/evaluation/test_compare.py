@@ -288,6 +288,7 @@ def test_discrimination_is_marked(split):
         ({"levels": [1.5]}, InvalidInputError, "strictly between"),
         ({"reference": "none"}, InvalidInputError, "none of the forecasts"),
         ({"confidence": 95}, InvalidInputError, "between 0 and 1"),
+        ({"confidence": None}, InvalidInputError, "got None, expected a number between 0 and 1"),
         ({"groups": [1, 2]}, InvalidInputError, "one label per"),
         ({"by": np.zeros(3)}, InvalidInputError, "one label per"),
         ({"train": 1}, InvalidTypeError, "pair"),

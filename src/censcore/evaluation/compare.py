@@ -232,9 +232,10 @@ def training_subjects(
 
 
 def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
+    number = isinstance(confidence, int | float | np.integer | np.floating)
+    if not (number and 0 < confidence < 1):
         raise InvalidInputError(
-            f"confidence: got {confidence}, expected a number between 0 and 1, such as 0.95."
+            f"confidence: got {confidence!r}, expected a number between 0 and 1, such as 0.95."
         )
 
 

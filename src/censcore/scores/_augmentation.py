@@ -19,6 +19,7 @@ The first form is a finite sum where C is a step function, the second where W is
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -126,7 +127,7 @@ def _after_exit(inputs: ScoringInputs, D: _Running) -> Array:
 
 
 @dataclass(frozen=True)
-class _Running:
+class _Running(ABC):
     """An integral over [0, s] at ascending edges, constant or smooth between them."""
 
     C: Univariate
@@ -136,13 +137,13 @@ class _Running:
     after: Array  #: with it, (1 or n, p)
     at_nodes: Any = None  #: at the nodes of every panel, (n, p - 1, ORDER), where it is smooth
 
+    @abstractmethod
     def at(self, s: Array) -> Array:
         """D(s) at times (1 or n, q)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def after_event(self, s: Array) -> Array:
         """D(s-) - 1/{S_W(s-) G(s-)}."""
-        raise NotImplementedError
 
     def integral(self, s: Array) -> Array:
         """The integral over [0, s]."""
