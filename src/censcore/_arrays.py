@@ -26,6 +26,7 @@ __all__ = [
     "is_torch",
     "namespace",
     "one_namespace",
+    "possibly",
     "requires_grad",
     "searchsorted",
     "surely",
@@ -194,6 +195,11 @@ def surely(condition: Array) -> bool:
     False then: a shortcut is not taken, and a check is left to the steps before the recording.
     """
     return not _is_recorded(condition) and bool(condition)
+
+
+def possibly(condition: Array) -> bool:
+    """Whether a condition of one element holds, or cannot be read; see :func:`surely`."""
+    return _is_recorded(condition) or bool(condition)
 
 
 def _is_recorded(value: Array) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, surely, to_numpy
+from censcore._arrays import Array, possibly, to_numpy
 from censcore.exceptions import InvalidInputError
 
 __all__ = [
@@ -36,7 +36,7 @@ def name_subjects(rows: Any, limit: int = 5) -> str:
 
 
 def _check(good: Array, values: Array, name: str, expected: str) -> None:
-    if not surely(~good.all()):
+    if possibly(good.all()):
         return
     where = np.argwhere(~to_numpy(good))
     example = to_numpy(values)[tuple(where[0])]

@@ -13,6 +13,7 @@ from censcore.estimators.engression import Generator
 from censcore.estimators.engression import estimator as module
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.time_scale import TimeScale
+from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.exceptions import CensoringWarning, InvalidInputError, ModelFileError, NotFittedError
 from censcore.simulation import LogNormalScenario
 
@@ -131,6 +132,18 @@ def test_save_and_load(model, tmp_path):
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ModelFileError, match="truncated"):
         cs.CensoredEngression.load(path)
+
+
+def test_a_file_without_a_history_is_read(model, tmp_path):
+    """As files were written before they kept one."""
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    tensors, settings = read_model_file(path, "CensoredEngression")
+    del settings["history"]
+    write_model_file(path, "CensoredEngression", tensors, settings)
+    loaded = cs.CensoredEngression.load(path, device="cpu")
+    assert (loaded.sample(DATA.X[:9]) == model.sample(DATA.X[:9])).all()
+    assert len(loaded.history_.frame()) == 0
 
 
 def test_resuming_a_fit(tmp_path, model):

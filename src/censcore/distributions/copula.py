@@ -16,6 +16,7 @@ from censcore._arrays import (
     is_neutral,
     namespace,
     one_namespace,
+    possibly,
     surely,
     to_numpy,
 )
@@ -149,7 +150,7 @@ class Copula(FromMarginals):
             seen = event[..., j]
             inner = xp.where(seen, t[..., j], xp.ones_like(t[..., j]))
             zero = xp.zeros_like(inner)
-            columns.append(zero if surely(~xp.any(seen)) else xp.where(seen, F._logpdf(inner), zero))
+            columns.append(xp.where(seen, F._logpdf(inner), zero) if possibly(xp.any(seen)) else zero)
         return self._stack(columns)
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:

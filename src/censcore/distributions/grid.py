@@ -15,6 +15,7 @@ from censcore._arrays import (
     convert,
     is_neutral,
     namespace,
+    possibly,
     searchsorted,
     surely,
     take_along,
@@ -296,7 +297,7 @@ def _check_edges(edges: Array, j: int) -> None:
     fits = edges.ndim == 1 and edges.shape[0] >= 2
     if fits:
         ascending = xp.all(edges[1:] > edges[:-1]) & xp.all(xp.isfinite(edges))
-        fits = not surely(~(ascending & (edges[0] == 0)))
+        fits = possibly(ascending & (edges[0] == 0))
     if not fits:
         shown = np.array2string(to_numpy(edges).reshape(-1)[:6], precision=4)
         raise InvalidInputError(

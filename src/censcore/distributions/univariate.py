@@ -16,6 +16,7 @@ from censcore._arrays import (
     is_neutral,
     namespace,
     one_namespace,
+    possibly,
     requires_grad,
     surely,
 )
@@ -97,7 +98,7 @@ class Univariate(Distribution):
         """P(T >= t) of a distribution without finite atoms: only infinity can have mass."""
         xp = self._xp
         s, endless = self._sf(t), xp.isinf(t)
-        return xp.where(endless, self._mass_at_infinity()[:, None], s) if not surely(~endless.any()) else s
+        return xp.where(endless, self._mass_at_infinity()[:, None], s) if possibly(endless.any()) else s
 
     def _cdf(self, t: Array) -> Array:
         return 1 - self._sf(t)
@@ -123,7 +124,7 @@ class Univariate(Distribution):
     def _icdf(self, p: Array) -> Array:
         xp, distribution = self._xp, self.detach()
         t = invert_decreasing(lambda t: -distribution._cdf(t), -detach(p))
-        if not surely(~xp.any(p == 1)):  # F reaches 1 by rounding long before the support ends
+        if possibly(xp.any(p == 1)):  # F reaches 1 by rounding long before the support ends
             t = xp.where(p == 1, distribution._isf(xp.zeros_like(p)), t)
         return self._with_gradient(t, self._cdf, p, 1)
 
@@ -348,8 +349,8 @@ class Univariate(Distribution):
         xp = self._xp
         # each branch sees only times of its own kind, so neither gradient can meet the other's infinities
         inner = xp.ones_like(time)
-        none = surely(~xp.any(event))
-        density = xp.zeros_like(time) if none else self._logpdf(xp.where(event, time, inner))
+        some = possibly(xp.any(event))
+        density = self._logpdf(xp.where(event, time, inner)) if some else xp.zeros_like(time)
         survival = self._logsf(xp.where(event, inner, time))
         return xp.where(event, density, survival)
 
@@ -390,7 +391,7 @@ class Univariate(Distribution):
         (t,), restore = distribution._as_columns(t=t)
         check_not_nan(t, "t")
         negative = t < 0
-        if surely(~negative.any()):
+        if not possibly(negative.any()):
             return restore(getattr(distribution, formula)(t))
         xp = distribution._xp
         values = getattr(distribution, formula)(xp.where(negative, xp.zeros_like(t), t))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from censcore._arrays import Array, surely
+from censcore._arrays import Array, possibly
 from censcore._numerics import safe_log, special, xlogy
 from censcore.distributions._special import gammainc, gammaincc, power
 from censcore.distributions.hazard import ByHazard
@@ -55,6 +55,6 @@ class Weibull(ByHazard, Parametric):
         low, high = self._hazard_at(a), self._hazard_at(b)
         share = gammainc(inverse, high) - gammainc(inverse, low)
         late = low > inverse
-        if not surely(~xp.any(late)):
+        if possibly(xp.any(late)):
             share = xp.where(late, gammaincc(inverse, low) - gammaincc(inverse, high), share)
         return whole * share

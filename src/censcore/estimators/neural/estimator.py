@@ -341,7 +341,8 @@ class NeuralEstimator(SurvivalEstimator):
                 {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
             )
             network.to(pick_device(device)).eval()
-        model.history_ = History.from_dict(settings["history"])
+        # files written before histories were kept have none
+        model.history_ = History.from_dict(settings["history"]) if "history" in settings else History()
         return model
 
 
