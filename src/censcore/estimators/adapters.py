@@ -11,6 +11,8 @@ import numpy as np
 from censcore._arrays import Array, as_float, is_neutral, to_numpy
 from censcore._validation import name_subjects
 from censcore.distributions import Distribution, PiecewiseLinear, Quantiles, ScipyDistribution, Step
+from censcore.estimators.libraries import Curves, read_model
+from censcore.estimators.libraries.draws import from_draws
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["as_forecast"]
@@ -24,6 +26,7 @@ def as_forecast(
     levels: Array = None,
     n: int | None = None,
     interpolation: str = "step",
+    train: tuple[Any, Any] | None = None,
 ) -> Distribution:
     """Convert a forecast of any common kind to a distribution with one entry per subject.
 
@@ -33,9 +36,11 @@ def as_forecast(
         One of
 
         - a distribution of this library: returned unchanged;
-        - a fitted model, which predicts for the subjects of ``X``: anything with ``predict_distribution``,
-          ``predict_survival_function`` (scikit-survival, lifelines) or ``predict_surv_df`` (pycox), and
-          lifelines' univariate fitters, which need no X;
+        - a fitted model, which predicts for the subjects of ``X``: of scikit-survival, lifelines, hazardous,
+          XGBoost, CatBoost or pycox; or anything with ``predict_distribution``,
+          ``predict_survival_function`` or ``predict_surv_df``. lifelines' univariate fitters need no X;
+        - posterior predictive draws as :func:`from_draws` takes them: an InferenceData, or a dictionary of
+          arrays (draws, n) or (chains, draws, n);
         - scikit-survival's step functions, as its ``predict_survival_function`` returns them;
         - a pandas frame of survival probabilities with times as index and subjects as columns, as
           lifelines and pycox return them;
@@ -50,7 +55,10 @@ def as_forecast(
         Number of subjects, to be checked; taken from ``X`` where it is given.
     interpolation : "step" or "linear"
         Survival between the times given: right-continuous steps (Kaplan-Meier, Cox, forests) or straight
-        lines (grids taken from a continuous curve).
+        lines (grids taken from a continuous curve). Parametric models are read as they are.
+    train : pair (X_train, y_train), optional
+        Subjects for Breslow's baseline hazard, where a model gives risk scores only (XGBoost and CatBoost
+        with Cox's loss).
 
     Returns
     -------
@@ -60,6 +68,8 @@ def as_forecast(
     See Also
     --------
     Adapted : An estimator of another library, with ``fit``.
+    from_risk : Forecasts from the risk scores of any model.
+    from_draws : Forecasts from posterior predictive draws.
     censcore.Ensemble : Forecasts by samples, (n, m) or (n, m, k).
 
     Notes
@@ -77,7 +87,7 @@ def as_forecast(
     """
     if interpolation not in ("step", "linear"):
         raise InvalidInputError(f"interpolation must be 'step' or 'linear'; got {interpolation!r}.")
-    distribution = _distribution(forecast, X, times, levels, interpolation)
+    distribution = _distribution(forecast, X, times, levels, interpolation, train)
     expected = _count(X) if n is None else n
     if expected is not None and len(distribution) not in (1, expected):
         raise InvalidInputError(
@@ -87,9 +97,16 @@ def as_forecast(
     return distribution
 
 
-def _distribution(forecast: Any, X: Any, times: Array, levels: Array, interpolation: str) -> Distribution:
+def _distribution(
+    forecast: Any, X: Any, times: Array, levels: Array, interpolation: str, train: tuple[Any, Any] | None
+) -> Distribution:
     if isinstance(forecast, Distribution):
         return forecast
+    known = None if hasattr(forecast, "predict_distribution") else read_model(forecast, X, train)
+    if isinstance(known, Curves):
+        return _from_matrix(known.sf, known.times, interpolation)
+    if known is not None and not (interpolation == "linear" and _is_stepwise(forecast, known)):
+        return known
     if _is_model(forecast):
         return _survival_of(forecast, X, interpolation)
     kind = type(forecast).__module__.split(".")[0]
@@ -99,6 +116,8 @@ def _distribution(forecast: Any, X: Any, times: Array, levels: Array, interpolat
         return from_torch(forecast)
     if kind == "scipy":
         return ScipyDistribution(forecast)
+    if isinstance(forecast, dict):
+        return from_draws(forecast)
     if levels is not None:
         return Quantiles(levels, _values(forecast, "quantiles"))
     if _are_step_functions(forecast):
@@ -115,6 +134,11 @@ def _distribution(forecast: Any, X: Any, times: Array, levels: Array, interpolat
 
 
 # ---- models ------------------------------------------------------------------------------------
+
+
+def _is_stepwise(forecast: Any, known: Distribution) -> bool:
+    """Whether a model has step functions that can be read as the lines between their jumps instead."""
+    return getattr(known, "_degree", None) == 0 and _is_model(forecast)
 
 
 def _is_model(forecast: Any) -> bool:

@@ -1,0 +1,115 @@
+"""Survival at a grid of times, for libraries that know no more, and risk scores without a baseline."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from censcore.distributions import ProportionalHazards
+from censcore.estimators.risk import from_risk
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["Curves", "completed", "monotone", "needs_covariates"]
+
+# What summing and averaging of probabilities in single precision may add up to.
+_ROUNDING = 1e-6
+
+
+class Curves(NamedTuple):
+    """Survival probabilities (n, q) of n subjects at q times, of a curve that is continuous between them."""
+
+    times: np.ndarray
+    sf: np.ndarray
+
+
+def needs_covariates(model: Any, X: Any) -> None:
+    """Check that covariates are there.
+
+    Parameters
+    ----------
+    model : object
+        The model, named in the message.
+    X : array, frame or None
+        Covariates.
+    """
+    if X is None:
+        raise InvalidInputError(f"{type(model).__name__} needs the covariates X to forecast; got None.")
+
+
+def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
+    r"""Make curves monotone, with a warning that says how far they were from it.
+
+    For models that fit each time on its own and promise no monotone curve. The curve is
+    :math:`\{\min_{s\le t}S(s)+\max_{s\ge t}S(s)\}/2`, which among all monotone curves has the smallest
+    largest distance from S.
+
+    Parameters
+    ----------
+    sf : array, (n, q)
+        Survival probabilities at ascending times.
+    model : object
+        The model, named in the warning.
+
+    Returns
+    -------
+    array, (n, q)
+        Between 0 and 1, not increasing.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     monotone(np.array([[0.5, 0.75, 0.25]]), "example")
+    array([[0.625, 0.625, 0.25 ]])
+    """
+    bounded = np.clip(sf, 0.0, 1.0)
+    lower = np.minimum.accumulate(bounded, axis=1)
+    upper = np.maximum.accumulate(bounded[:, ::-1], axis=1)[:, ::-1]
+    repaired = (lower + upper) / 2
+    moved = np.abs(repaired - sf).max(axis=1)
+    wrong = moved > _ROUNDING
+    if wrong.any():
+        warnings.warn(
+            f"{type(model).__name__}: {int(wrong.sum())} of {len(sf)} survival curves rise or leave [0, 1]; "
+            "they "
+            f"were made monotone and moved by {moved.max():.2g} at most (mean over curves "
+            f"{moved.mean():.2g}).",
+            UserWarning,
+            stacklevel=2,
+        )
+    return repaired
+
+
+def completed(
+    model: Any, X: Any, train: tuple[Any, Any] | None, log_risk: Callable[[Any], np.ndarray]
+) -> ProportionalHazards:
+    """A model of log hazard ratios, completed by Breslow's baseline of the training subjects.
+
+    Parameters
+    ----------
+    model : object
+        The model, named in messages.
+    X : array or frame
+        Covariates of the subjects to forecast.
+    train : pair (X_train, y_train) or None
+        Training subjects.
+    log_risk : function
+        Covariates -> log hazard ratios.
+
+    Returns
+    -------
+    ProportionalHazards
+        One distribution per subject of X.
+    """
+    needs_covariates(model, X)
+    if train is None or train[0] is None:
+        raise InvalidInputError(
+            f"{type(model).__name__} with Cox's loss gives risk scores and no survival probabilities. Pass "
+            "train=(X_train, y_train), from which the baseline hazard is estimated; or use "
+            "from_risk(train_risk, "
+            "y_train, test_risk)."
+        )
+    X_train, y_train = train
+    return from_risk(log_risk(X_train), y_train, log_risk(X))
