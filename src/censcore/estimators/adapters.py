@@ -126,6 +126,13 @@ def _distribution(
         return _from_matrix(forecast, times, interpolation)
     if hasattr(forecast, "columns") and hasattr(forecast, "index"):
         return _from_frame(forecast, interpolation)
+    if hasattr(forecast, "predict"):
+        raise InvalidTypeError(
+            f"{type(forecast).__name__} has no survival function. If it predicts a risk score, use "
+            "from_risk(train_risk, y_train, test_risk), with slope='estimate' unless the score is a log "
+            "hazard "
+            "ratio."
+        )
     raise InvalidTypeError(
         f"{type(forecast).__name__} alone does not say what it forecasts. Pass times= for survival "
         "probabilities (n, q), levels= for quantiles (n, q), or use Ensemble(samples) for samples (n, m) "

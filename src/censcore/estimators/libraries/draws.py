@@ -54,7 +54,8 @@ def from_draws(draws: Any, *, variable: str | None = None, check_bound: bool = T
     Examples
     --------
     >>> import numpy as np, censcore as cs
-    >>> draws = np.random.default_rng(0).exponential([1.0, 2.0, 5.0], size=(4, 250, 3))  # chains, draws, subjects
+    >>> rng = np.random.default_rng(0)
+    >>> draws = rng.exponential([1.0, 2.0, 5.0], size=(4, 250, 3))  # chains, draws, subjects
     >>> cs.from_draws({"T": draws})
     Ensemble(shape=(3,), m=1000)
     """

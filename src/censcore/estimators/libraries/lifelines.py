@@ -107,7 +107,7 @@ def _cuts(breakpoints: Any) -> np.ndarray:
 
 
 def _generalized_gamma(mu: np.ndarray, sigma: np.ndarray, q: np.ndarray) -> Distribution:
-    r"""log T = mu + sigma log(q^2 G) / q with G a gamma variable of shape 1/q^2; normal for q = 0."""
+    r"""T with log T = mu + sigma log(q^2 G) / q with G a gamma variable of shape 1/q^2; normal for q = 0."""
     if (q == 0).all():
         return LogNormal(mu, sigma)
     if (q == 0).any():

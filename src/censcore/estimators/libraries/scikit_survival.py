@@ -22,8 +22,8 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | No
     """A fitted estimator that has ``predict_survival_function``.
 
     Cox models are read from their cumulative baseline hazard and linear predictor, not from survival
-    probabilities: ``exp(-H)`` of the baseline is zero from H = 745 on, which the baseline of covariates far from
-    zero easily reaches.
+    probabilities: exp(-H) of the baseline is zero from H = 745 on, which the baseline of covariates far
+    from zero easily reaches.
 
     Parameters
     ----------
