@@ -67,7 +67,8 @@ def compare(
     ----------
     forecasts : dict
         Name -> forecast: a distribution, or whatever :func:`as_forecast` takes (a fitted model, which is
-        asked for the subjects of X).
+        asked for the subjects of X). A pair (model, X_a) gives a model covariates of its own; where the
+        model has risk scores only, a third entry gives those of the training subjects.
     y : outcome
         What happened to n subjects.
     censoring : distribution or estimator, optional
@@ -174,7 +175,7 @@ def compare(
     notes: list[str] = []
     trained = training_subjects(train, train_weight, y, weight, notes)
     resolved = resolve_censoring(censoring, y, X, trained, weight, code)
-    distributions = as_distributions(forecasts, X, y)
+    distributions = as_distributions(forecasts, X, y, trained)
     reference_name = add_reference(distributions, reference, trained, X, y, notes)
     train_code = common_codes(groups, train_groups, resolved.n_train or _count(trained))
     scored = Subjects(X, y, weight)
@@ -239,8 +240,10 @@ def _check_confidence(confidence: float) -> None:
         )
 
 
-def as_distributions(forecasts: Mapping[str, Any], X: Any, y: RightCensored) -> dict[str, Distribution]:
-    """All forecasts as distributions in NumPy."""
+def as_distributions(
+    forecasts: Mapping[str, Any], X: Any, y: RightCensored, train: Subjects | None = None
+) -> dict[str, Distribution]:
+    """All forecasts as distributions in NumPy; the training subjects serve models that lack a baseline."""
     if not isinstance(forecasts, Mapping) or not forecasts:
         raise InvalidTypeError(
             "forecasts must be a dictionary of at least one forecast, {'cox': distribution, ...}; got "
@@ -249,13 +252,23 @@ def as_distributions(forecasts: Mapping[str, Any], X: Any, y: RightCensored) -> 
     distributions = {}
     for name, forecast in forecasts.items():
         try:
-            distribution = as_forecast(forecast, X, n=len(y))
+            model, covariates, X_train = with_covariates(forecast, X, train)
+            pair = None if train is None else (X_train, train.y)
+            distribution = as_forecast(model, covariates, n=len(y), train=pair)
         except (InvalidInputError, InvalidTypeError) as error:
             raise type(error)(f"Forecast {name!r}: {error}") from error
         distributions[str(name)] = (
             distribution.like(y.time) if is_torch(distribution._reference) else distribution
         )
     return distributions
+
+
+def with_covariates(forecast: Any, X: Any, train: Subjects | None) -> tuple[Any, Any, Any]:
+    """A forecast, the covariates it is asked for, and those of the training subjects."""
+    X_train = None if train is None else train.X
+    if not isinstance(forecast, tuple) or len(forecast) not in (2, 3) or hasattr(forecast[0], "x"):
+        return forecast, X, X_train
+    return forecast[0], forecast[1], forecast[2] if len(forecast) == 3 else None
 
 
 def add_reference(

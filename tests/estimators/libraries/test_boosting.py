@@ -50,7 +50,7 @@ def aft_booster(xgboost, X, y, distribution, scale):
 
 
 @pytest.mark.parametrize("distribution", KINDS)
-@pytest.mark.parametrize("scale", [0.4, 1.3])
+@pytest.mark.parametrize("scale", [0.7, 1.3])  # densities below 1e-12 count as that in XGBoost
 def test_xgboost_aft_has_the_likelihood_that_xgboost_reports(data, distribution, scale):
     xgboost = pytest.importorskip("xgboost")
     X, y = data

@@ -33,13 +33,21 @@ def net(outputs):
     return torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, outputs))
 
 
-@pytest.mark.parametrize("name", ["LogisticHazard", "PMF", "MTLR", "DeepHitSingle", "BCESurv"])
+@pytest.mark.parametrize("name", ["LogisticHazard", "PMF", "MTLR", "DeepHitSingle"])
 def test_discrete_time_models_are_read_at_their_cuts(models, data, name):
     X, _ = data
     model = getattr(models, name)(net(len(CUTS)), duration_index=CUTS)
     frame = model.predict_surv_df(X[TEST].astype("float32"))
     F = as_forecast(model, X[TEST])  # double precision is converted
     np.testing.assert_allclose(F.sf(CUTS[None, :]), frame.to_numpy().T, atol=1e-6)
+
+
+def test_classifiers_of_each_cut_are_made_monotone(models, data):
+    X, _ = data
+    model = models.BCESurv(net(len(CUTS)), duration_index=CUTS)
+    with pytest.warns(UserWarning, match="BCESurv: 100 of 100 survival curves rise"):
+        F = as_forecast(model, X[TEST])
+    assert (np.diff(F.sf(CUTS[None, :]), axis=1) <= 0).all()
 
 
 def test_interpolated_models(models, data):

@@ -88,9 +88,12 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Ensemble:
 
 def _select(draws: Any, variable: str | None) -> Any:
     """The array of draws of the event time."""
-    if hasattr(draws, "dims") and hasattr(draws, "values") and not hasattr(draws, "data_vars"):
-        return draws  # one DataArray
-    if isinstance(draws, np.ndarray) or is_torch(draws) or hasattr(draws, "__array__"):
+    if (
+        _has_named_dimensions(draws)
+        or isinstance(draws, np.ndarray)
+        or is_torch(draws)
+        or hasattr(draws, "__array__")
+    ):
         return draws
     found = _variables(draws)
     if variable is not None:
@@ -103,6 +106,11 @@ def _select(draws: Any, variable: str | None) -> Any:
             "from_draws(draws, variable=...)."
         )
     return next(iter(found.values()))
+
+
+def _has_named_dimensions(draws: Any) -> bool:
+    """Whether this is xarray's DataArray."""
+    return hasattr(draws, "dims") and hasattr(draws, "to_numpy")
 
 
 def _variables(draws: Any) -> dict[str, Any]:
@@ -140,14 +148,13 @@ def _group_names(draws: Any) -> list[str]:
 
 def _subjects_first(draws: Any) -> np.ndarray:
     """(n, m), or (n, m, k) where xarray names more dimensions than that of the subjects."""
-    if hasattr(draws, "dims") and hasattr(draws, "values"):
+    if _has_named_dimensions(draws):
         sampled = [d for d in draws.dims if d in _SAMPLE_DIMENSIONS]
         others = [d for d in draws.dims if d not in sampled]
         if not sampled or not 1 <= len(others) <= 2:
             raise InvalidInputError(
                 f"Draws: got the dimensions {tuple(draws.dims)}, expected chain, draw and one for the "
-                "subjects (and "
-                "one for several event times)."
+                "subjects (and one for several event times)."
             )
         values = np.asarray(draws.transpose(others[0], *sampled, *others[1:]).values, dtype=np.float64)
         return values.reshape(values.shape[0], -1, *values.shape[1 + len(sampled) :])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore.distributions import Distribution, PiecewiseExponential, Step
-from censcore.estimators.libraries.curves import Curves, completed, needs_covariates
+from censcore.estimators.libraries.curves import Curves, completed, monotone, needs_covariates
 from censcore.estimators.risk import proportional_hazards
 from censcore.exceptions import InvalidInputError
 
@@ -48,7 +48,9 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Cu
         return _piecewise_constant(model, X)
     frame = model.predict_surv_df(_input(X))
     times, sf = np.asarray(frame.index, dtype=np.float64), frame.to_numpy(dtype=np.float64).T
-    return Step(times, sf=sf) if "_CoxBase" in kinds else Curves(times, sf)
+    if "_CoxBase" in kinds:
+        return Step(times, sf=sf)
+    return Curves(times, monotone(sf, model) if "BCESurv" in kinds else sf)
 
 
 def _input(X: Any) -> Any:
