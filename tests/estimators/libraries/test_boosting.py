@@ -178,3 +178,45 @@ def test_survival_boost_is_read_at_its_time_grid(data):
     rising = (np.diff(theirs, axis=1) > 0).any(axis=1)
     np.testing.assert_allclose(ours[~rising], theirs[~rising], atol=1e-12)
     assert np.abs(ours - theirs).max() > 1e-4  # there was something to repair
+
+
+# ---- fitting ----------------------------------------------------------------------------------------
+
+
+def unfitted(name):
+    if name.startswith("xgboost"):
+        xgboost = pytest.importorskip("xgboost")
+        settings = {"n_estimators": 10, "max_depth": 2, "n_jobs": 1}
+        if name == "xgboost cox":
+            return xgboost.XGBRegressor(objective="survival:cox", **settings)
+        settings |= {"aft_loss_distribution": "extreme", "aft_loss_distribution_scale": 0.6}
+        return xgboost.XGBRegressor(objective="survival:aft", **settings)
+    if name == "hazardous":
+        hazardous = pytest.importorskip("hazardous")
+        settings = {"n_iter": 20, "learning_rate": 0.2, "min_samples_leaf": 20, "max_leaf_nodes": 8}
+        return hazardous.SurvivalBoost(show_progressbar=False, random_state=0, **settings)
+    loss = "Cox" if name == "catboost cox" else "SurvivalAft:dist=Extreme;scale=0.6"
+    return catboost_model(loss, iterations=40, depth=2, learning_rate=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:SurvivalBoost")
+@pytest.mark.parametrize("name", ["xgboost cox", "xgboost aft", "catboost cox", "catboost aft", "hazardous"])
+def test_unfitted_models_are_fitted_and_beat_no_covariates(data, name):
+    X, y = data
+    theirs = unfitted(name)
+    model = cs.Adapted(theirs).fit(X[TRAIN], y[TRAIN])
+    F, C = model.predict_distribution(X[TEST]), cs.Uniform(0.2, 8.0)
+    marginal = cs.KaplanMeier().fit(None, y[TRAIN]).predict_distribution()
+    crps = [cs.crps(y[TEST], part, C, horizon=5.0).mean() for part in (F, marginal)]
+    assert crps[0] < 0.97 * crps[1]
+    if name != "hazardous":
+        cs.Adapted(theirs).fit(X[TRAIN], y[TRAIN], sample_weight=np.ones(200))
+
+
+def test_other_losses_cannot_be_fitted(data):
+    xgboost = pytest.importorskip("xgboost")
+    X, y = data
+    with pytest.raises(InvalidTypeError, match="expected 'survival:cox' or 'survival:aft'"):
+        cs.Adapted(xgboost.XGBRegressor(objective="reg:squarederror")).fit(X, y)
+    with pytest.raises(InvalidTypeError, match="expected 'Cox' or 'SurvivalAft'"):
+        cs.Adapted(catboost_model("RMSE")).fit(X, y)

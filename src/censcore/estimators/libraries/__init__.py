@@ -1,4 +1,4 @@
-"""Fitted models of other libraries as distributions: one file per library.
+"""Models of other libraries, fitted and read as distributions: one file per library.
 
 Each file has ``read(model, X, train)``, which gives the distribution of every subject of X: parametric models
 as parametric distributions, Cox models as baseline and risk, forests as shared steps. It gives
@@ -11,10 +11,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from censcore.distributions import Distribution
-from censcore.estimators.libraries.curves import Curves
+import numpy as np
 
-__all__ = ["Curves", "read_model"]
+from censcore.distributions import Distribution
+from censcore.estimators.libraries import structured
+from censcore.estimators.libraries.curves import Curves
+from censcore.outcomes import RightCensored
+
+__all__ = ["Curves", "fit_model", "read_model"]
 
 #: Packages that define models (or draws), and the file here that reads them.
 _READERS = {
@@ -57,8 +61,45 @@ def read_model(
     >>> read_model(3.0) is None
     True
     """
+    library = _library_of(model)
+    return None if library is None else library.read(model, X, train)
+
+
+def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = None) -> Any:
+    """Fit a model of another library, in the convention of that library.
+
+    Parameters
+    ----------
+    model : object
+        An estimator of one of the libraries, or anything with ``fit(X, y)`` that takes a structured array of
+        ``event`` and ``time``.
+    X : array or frame, (n, p), or None
+        Covariates.
+    y : RightCensored
+        Outcomes of the n subjects.
+    weight : array, (n,), optional
+        Weights of the subjects.
+
+    Returns
+    -------
+    object
+        The fitted model: the same object, or what the library makes of it.
+
+    Examples
+    --------
+    >>> import censcore as cs, lifelines
+    >>> y = cs.RightCensored([1.0, 2.0, 3.0], [1, 1, 1])
+    >>> fit_model(lifelines.ExponentialFitter(), None, y).lambda_.round(3)
+    np.float64(2.0)
+    """
+    fit = getattr(_library_of(model), "fit", structured.fit)
+    return fit(model, X, y, weight)
+
+
+def _library_of(model: Any) -> Any:
+    """The file here that knows the models of the library, if there is one."""
     for kind in type(model).__mro__:
-        library = _READERS.get(kind.__module__.split(".")[0])
-        if library is not None:
-            return import_module(f"{__name__}.{library}").read(model, X, train)
+        name = _READERS.get(kind.__module__.split(".")[0])
+        if name is not None:
+            return import_module(f"{__name__}.{name}")
     return None

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators.libraries.curves import completed, needs_covariates
-from censcore.estimators.libraries.xgboost import accelerated
+from censcore.estimators.libraries.xgboost import accelerated, signed_times
 from censcore.exceptions import InvalidTypeError
+from censcore.outcomes import RightCensored
 
-__all__ = ["read"]
+__all__ = ["fit", "read"]
 
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | None:
@@ -50,3 +52,33 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | No
         "y_train, "
         "test_risk, slope='estimate')."
     )
+
+
+def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
+    """Fit to signed times (``Cox``) or to lower and upper bounds (``SurvivalAft``).
+
+    Parameters
+    ----------
+    model : catboost.CatBoost
+        To be fitted.
+    X : array or frame, (n, p)
+        Covariates.
+    y : RightCensored
+        Outcomes.
+    weight : array, (n,), or None
+        Weights of the subjects.
+
+    Returns
+    -------
+    catboost.CatBoost
+        The model.
+    """
+    loss = str(model.get_params().get("loss_function"))
+    if loss == "Cox":
+        return model.fit(X, signed_times(y), sample_weight=weight)
+    if not loss.startswith("SurvivalAft"):
+        raise InvalidTypeError(
+            f"{type(model).__name__}: got the loss {loss!r}, expected 'Cox' or 'SurvivalAft'."
+        )
+    time, event = to_numpy(y.time), to_numpy(y.event).astype(bool)
+    return model.fit(X, np.stack([time, np.where(event, time, -1.0)], axis=1), sample_weight=weight)

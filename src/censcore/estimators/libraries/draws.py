@@ -88,12 +88,7 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Ensemble:
 
 def _select(draws: Any, variable: str | None) -> Any:
     """The array of draws of the event time."""
-    if (
-        _has_named_dimensions(draws)
-        or isinstance(draws, np.ndarray)
-        or is_torch(draws)
-        or hasattr(draws, "__array__")
-    ):
+    if hasattr(draws, "ndim"):
         return draws
     found = _variables(draws)
     if variable is not None:
@@ -195,7 +190,8 @@ def _piles(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     top = np.where(finite, ordered, -np.inf).max(axis=1, keepdims=True)
     at_top = (ordered == top).sum(axis=1)
     # the longest run of equal values below the top
-    new = np.diff(ordered, axis=1, prepend=-np.inf) != 0
+    new = np.ones(ordered.shape, dtype=bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     position = np.arange(ordered.shape[1])
     run = position - np.maximum.accumulate(np.where(new, position, 0), axis=1) + 1
     below = np.where(ordered < top, run, 0).max(axis=1)

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from censcore._arrays import to_numpy
 from censcore.estimators.libraries.curves import Curves, monotone, needs_covariates
+from censcore.estimators.libraries.structured import takes_weights
+from censcore.outcomes import RightCensored
 
-__all__ = ["read"]
+__all__ = ["fit", "read"]
 
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Curves | None:
@@ -38,3 +41,29 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Curves | None:
     times, first = np.unique(np.asarray(model.time_grid_, dtype=np.float64), return_index=True)
     sf = 1 - incidence[:, 1:].sum(axis=1)[:, first]
     return Curves(times, monotone(sf, model))
+
+
+def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
+    """Fit to a frame of ``event`` and ``duration``.
+
+    Parameters
+    ----------
+    model : hazardous.SurvivalBoost
+        To be fitted.
+    X : array or frame, (n, p)
+        Covariates.
+    y : RightCensored
+        Outcomes.
+    weight : array, (n,), or None
+        Weights of the subjects.
+
+    Returns
+    -------
+    hazardous.SurvivalBoost
+        The model.
+    """
+    import pandas as pd
+
+    outcome = pd.DataFrame({"event": to_numpy(y.event).astype(int), "duration": to_numpy(y.time)})
+    model.fit(np.asarray(X), outcome, **takes_weights(model, weight))
+    return model

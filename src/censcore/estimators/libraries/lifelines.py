@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable
 from typing import Any, Self
 
 import numpy as np
 
-from censcore._arrays import Array, is_torch
+from censcore._arrays import Array, is_torch, to_numpy
 from censcore.distributions import (
     Distribution,
     Exponential,
@@ -26,8 +27,9 @@ from censcore.estimators.libraries.curves import Curves, monotone, needs_covaria
 from censcore.estimators.libraries.frames import as_frame
 from censcore.estimators.risk import proportional_hazards
 from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import RightCensored
 
-__all__ = ["FittedHazard", "read"]
+__all__ = ["FittedHazard", "fit", "read"]
 
 
 def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Curves | None:
@@ -68,6 +70,47 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Cu
         times, sf = np.asarray(curves.index, dtype=np.float64), curves.to_numpy(dtype=np.float64).T
         return Step(times, sf=monotone(sf, model))
     return _regression(model, frame, kinds) if "ParametricRegressionFitter" in kinds else None
+
+
+def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
+    """Fit a univariate fitter to times, or a regression to a frame of covariates, times and events.
+
+    Parameters
+    ----------
+    model : fitter of lifelines
+        To be fitted.
+    X : array or frame, (n, p), or None
+        Covariates.
+    y : RightCensored
+        Outcomes.
+    weight : array, (n,), or None
+        Weights of the subjects.
+
+    Returns
+    -------
+    fitter of lifelines
+        The model.
+    """
+    time, event = to_numpy(y.time), to_numpy(y.event)
+    if "durations" in inspect.signature(model.fit).parameters:
+        model.fit(time, event, **({} if weight is None else {"weights": weight}))
+        return model
+    if X is None:
+        raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
+    frame = as_frame(X)
+    columns = {"time": time, "event": event.astype(int)}
+    columns |= {} if weight is None else {"weight": weight}
+    names = {part: _free_name(part, frame.columns) for part in columns}
+    frame = frame.assign(**{names[part]: values for part, values in columns.items()})
+    given = {} if weight is None else {"weights_col": names["weight"]}
+    model.fit(frame, duration_col=names["time"], event_col=names["event"], **given)
+    return model
+
+
+def _free_name(name: str, taken: Any) -> str:
+    while name in taken:
+        name += "_"
+    return name
 
 
 # ---- without covariates -----------------------------------------------------------------------------

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, LogLogistic, LogNormal, Weibull
 from censcore.estimators.libraries.curves import completed, needs_covariates
 from censcore.exceptions import InvalidTypeError
+from censcore.outcomes import RightCensored
 
-__all__ = ["accelerated", "read"]
+__all__ = ["accelerated", "fit", "read", "signed_times"]
 
 
 def accelerated(distribution: str, mu: np.ndarray, sigma: float) -> Distribution:
@@ -93,3 +95,67 @@ def _margin(model: Any, X: Any) -> np.ndarray:
         return np.asarray(model.predict(X, output_margin=True), dtype=np.float64)
     data = X if isinstance(X, xgboost.DMatrix) else xgboost.DMatrix(X)
     return np.asarray(model.predict(data, output_margin=True), dtype=np.float64)
+
+
+def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
+    """Fit an estimator with the objective ``survival:cox`` or ``survival:aft``.
+
+    Its own ``fit`` has no place for censored times of ``survival:aft``, so a booster is trained by its
+    parameters.
+
+    Parameters
+    ----------
+    model : xgboost.XGBModel
+        To be fitted.
+    X : array or frame, (n, p)
+        Covariates.
+    y : RightCensored
+        Outcomes.
+    weight : array, (n,), or None
+        Weights of the subjects.
+
+    Returns
+    -------
+    xgboost.XGBModel or xgboost.Booster
+        The model, or the booster trained by ``survival:aft``.
+    """
+    import xgboost
+
+    objective = model.get_params().get("objective") if hasattr(model, "get_params") else None
+    if objective == "survival:cox":
+        return model.fit(X, signed_times(y), sample_weight=weight)
+    if objective != "survival:aft":
+        raise InvalidTypeError(
+            f"{type(model).__name__}: got the objective {objective!r}, expected 'survival:cox' or "
+            "'survival:aft'."
+        )
+    time, event = to_numpy(y.time), to_numpy(y.event).astype(bool)
+    data = xgboost.DMatrix(
+        X, weight=weight, missing=model.missing, enable_categorical=model.enable_categorical
+    )
+    data.set_float_info("label_lower_bound", time)
+    data.set_float_info("label_upper_bound", np.where(event, time, np.inf))
+    return xgboost.train(model.get_xgb_params(), data, num_boost_round=model.get_num_boosting_rounds())
+
+
+def signed_times(y: RightCensored) -> np.ndarray:
+    """Times, with a minus sign where they are censored: the labels of Cox's loss.
+
+    Parameters
+    ----------
+    y : RightCensored
+        Outcomes.
+
+    Returns
+    -------
+    array, (n,)
+        Labels.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> signed_times(cs.RightCensored([1.0, 2.0], [1, 0]))
+    array([ 1., -2.])
+    """
+    time = to_numpy(y.time)
+    return np.where(to_numpy(y.event).astype(bool), time, -time)
