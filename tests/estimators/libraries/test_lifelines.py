@@ -169,3 +169,17 @@ def test_regressions_need_covariates(data):
     model = lifelines.WeibullAFTFitter().fit(frame_of(data), "time", "event")
     with pytest.raises(InvalidInputError, match="needs the covariates X"):
         as_forecast(model)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_columns_of_arrays_stay_in_order(data):
+    """lifelines sorts covariates by name: x10 comes before x2."""
+    X, y = data
+    wide = np.random.default_rng(0).normal(size=(300, 12))
+    wide[:, [2, 10]] = X[:, :2]
+    ours = cs.WeibullRegression().fit(wide, y).predict_distribution(wide)
+    model = cs.Adapted(lifelines.WeibullAFTFitter()).fit(wide, y)
+    np.testing.assert_allclose(model.predict_distribution(wide).sf(1.0), ours.sf(1.0), atol=1e-3)
+    fitted = lifelines.WeibullAFTFitter().fit(frame_of(data), "time", "event")
+    with pytest.raises(InvalidInputError, match="misses columns of X"):
+        as_forecast(fitted, X)

@@ -59,7 +59,17 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Cu
     if not hasattr(model, "params_") and not hasattr(model, "cumulative_hazards_"):
         return None  # not fitted: the caller says so
     needs_covariates(model, X)
-    frame = as_frame(X, names=_names(model) if hasattr(model, "params_") else None)
+    frame = as_frame(X, names=_names(model, kinds))
+    try:
+        return _with_covariates(model, frame, kinds)
+    except KeyError as error:
+        raise InvalidInputError(
+            f"lifelines' {type(model).__name__} misses columns of X: {error.args[0]}. Pass a frame with the "
+            "columns that the model was fitted to."
+        ) from error
+
+
+def _with_covariates(model: Any, frame: Any, kinds: list[str]) -> Distribution | Curves | None:
     if "CoxPHFitter" in kinds:
         model = model._model
         kinds = [kind.__name__ for kind in type(model).__mro__]
@@ -116,7 +126,7 @@ def _free_name(name: str, taken: Any) -> str:
 # ---- without covariates -----------------------------------------------------------------------------
 
 
-def _univariate(model: Any, kinds: list[str]) -> Distribution:
+def _univariate(model: Any, kinds: list[str]) -> Univariate:
     if "WeibullFitter" in kinds:
         return Weibull(model.rho_, model.lambda_)
     if "ExponentialFitter" in kinds:
@@ -149,7 +159,7 @@ def _cuts(breakpoints: Any) -> np.ndarray:
     return cuts[np.isfinite(cuts)]
 
 
-def _generalized_gamma(mu: np.ndarray, sigma: np.ndarray, q: np.ndarray) -> Distribution:
+def _generalized_gamma(mu: np.ndarray, sigma: np.ndarray, q: np.ndarray) -> Univariate:
     r"""T with log T = mu + sigma log(q^2 G) / q with G a gamma variable of shape 1/q^2; normal for q = 0."""
     if (q == 0).all():
         return LogNormal(mu, sigma)
@@ -209,8 +219,13 @@ def _grid(model: Any, frame: Any) -> Curves:
     return Curves(np.asarray(curves.index, dtype=np.float64), curves.to_numpy(dtype=np.float64).T)
 
 
-def _names(model: Any) -> list[str]:
-    """Names of the covariates, for arrays that have none."""
+def _names(model: Any, kinds: list[str]) -> list[str] | None:
+    """Names of the covariates in the order of the training data, for arrays that have none.
+
+    Cox models keep that order; accelerated failure time models sort by name, so that it is not known.
+    """
+    if "CoxPHFitter" not in kinds:
+        return None
     index = model.params_.index
     names = index.get_level_values(1).unique() if index.nlevels > 1 else index
     return [str(name) for name in names if name != "Intercept"]

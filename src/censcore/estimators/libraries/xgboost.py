@@ -93,7 +93,7 @@ def _margin(model: Any, X: Any) -> np.ndarray:
 
     if hasattr(model, "get_booster"):
         return np.asarray(model.predict(X, output_margin=True), dtype=np.float64)
-    data = X if isinstance(X, xgboost.DMatrix) else xgboost.DMatrix(X)
+    data = X if isinstance(X, xgboost.DMatrix) else xgboost.DMatrix(X, enable_categorical=True)
     return np.asarray(model.predict(data, output_margin=True), dtype=np.float64)
 
 
