@@ -48,10 +48,9 @@ def test_each_model_is_asked_with_its_own_covariates(data):
 
 def test_pairs_of_step_functions_are_forecasts(data):
     functions = pytest.importorskip("sksurv.functions")
-    X, y = data
-    pair = tuple(
-        functions.StepFunction(np.array([1.0, 2.0]), np.array(sf)) for sf in ([0.5, 0.1], [0.9, 0.8])
-    )
+    _, y = data
+    times, curves = np.array([1.0, 2.0]), np.array([[0.5, 0.1], [0.9, 0.8]])
+    pair = tuple(functions.StepFunction(times, sf) for sf in curves)
     comparison = cs.compare(
         {"pair": pair}, y[:2], cs.Uniform(0.0, 4.0), scores="crps", horizon=3.0, discrimination=False
     )
