@@ -9,16 +9,19 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+from sklearn.pipeline import Pipeline
 
 from censcore._arrays import Array, is_torch, to_numpy
+from censcore._validation import check_instance
 from censcore.distributions import Distribution
 from censcore.estimators.adapters import as_forecast
 from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights
+from censcore.estimators.pipelines import last_estimator, last_step, weight_argument
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored
 
-__all__ = ["Adapted"]
+__all__ = ["Adapted", "as_estimator"]
 
 #: Models of lifelines and scikit-survival whose curves are product-limit estimates, or averages of them.
 _PRODUCT_LIMIT = {"KaplanMeierFitter", "SurvivalTree", "RandomSurvivalForest", "ExtraSurvivalTrees"}
@@ -35,8 +38,9 @@ class Adapted(SurvivalEstimator):
     model : estimator
         A scikit-survival estimator; a lifelines fitter, with or without covariates; or anything with
         ``fit(X, y)``, which receives y as a structured array of ``event`` and ``time``, and
-        ``predict_survival_function(X)`` in one of the forms of :func:`as_forecast`. ``fit`` works on a copy;
-        a model that is fitted already may be used without ``fit``.
+        ``predict_survival_function(X)`` in one of the forms of :func:`as_forecast`. It may be the last step
+        of a scikit-learn ``Pipeline``. ``fit`` works on a copy; a model that is fitted already may be used
+        without ``fit``.
     interpolation : "step" or "linear"
         Survival between the times that the model gives. Linear suits continuous models on a time grid,
         such as the parametric ones of lifelines.
@@ -68,7 +72,8 @@ class Adapted(SurvivalEstimator):
 
         Kaplan-Meier curves and forests of them are. Cox models of other libraries, exp(-r Lambda), are not.
         """
-        return bool(getattr(self.model, "represents_atoms", type(self.model).__name__ in _PRODUCT_LIMIT))
+        model = last_estimator(self.model)
+        return bool(getattr(model, "represents_atoms", type(model).__name__ in _PRODUCT_LIMIT))
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Fit a copy of the model.
@@ -86,14 +91,12 @@ class Adapted(SurvivalEstimator):
         -------
         self
         """
+        check_instance(self.model, "model")
         y = one_event_time(y, "Adapted")
         check_rows(X, len(y))
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         model = clone(self.model) if isinstance(self.model, BaseEstimator) else copy.deepcopy(self.model)
-        if _comes_from(model, "lifelines"):
-            _fit_lifelines(model, X, y, weight)
-        else:
-            _fit_structured(model, X, y, weight)
+        _fit(model, X, y, weight)
         self.model_ = model
         self._reference = y.time[:0]
         return self
@@ -113,9 +116,14 @@ class Adapted(SurvivalEstimator):
         """
         fitted_here = hasattr(self, "model_")
         model = self.model_ if fitted_here else self.model
-        if _comes_from(model, "lifelines") and X is not None and hasattr(model, "predict_survival_function"):
-            X = _frame(X)
         try:
+            model, X = last_step(model, X)
+            if (
+                X is not None
+                and _comes_from(model, "lifelines")
+                and hasattr(model, "predict_survival_function")
+            ):
+                X = _frame(X)
             distribution = as_forecast(model, X, interpolation=self.interpolation)
         except (SklearnNotFittedError, AttributeError, InvalidTypeError) as error:
             if fitted_here:
@@ -128,20 +136,69 @@ class Adapted(SurvivalEstimator):
         return distribution.like(reference) if is_torch(reference) else distribution
 
 
+def as_estimator(model: Any) -> Any:
+    """A fresh copy of a model with ``fit(X, y)`` and ``predict_distribution(X)``.
+
+    Parameters
+    ----------
+    model : estimator
+        Of this package, or anything that :class:`Adapted` takes, such as a ``Pipeline``.
+
+    Returns
+    -------
+    estimator
+        A clone, adapted where the model has no ``predict_distribution``.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from sklearn.pipeline import make_pipeline
+    >>> as_estimator(cs.KaplanMeier()), type(as_estimator(make_pipeline(cs.KaplanMeier()))).__name__
+    (KaplanMeier(), 'Adapted')
+    """
+    check_instance(model, "model")
+    return clone(model, safe=False) if hasattr(model, "predict_distribution") else Adapted(model)
+
+
 def _comes_from(model: Any, library: str) -> bool:
     return any(base.__module__.split(".")[0] == library for base in type(model).__mro__)
 
 
+def _is_regression_of_lifelines(model: Any) -> bool:
+    return _comes_from(model, "lifelines") and hasattr(model, "predict_survival_function")
+
+
+def _fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> None:
+    """Fit a model in the convention of its library."""
+    if _comes_from(model, "lifelines"):
+        _fit_lifelines(model, X, y, weight)
+    elif isinstance(model, Pipeline) and _comes_from(last_estimator(model), "lifelines"):
+        _fit_steps(model, X, y, weight)
+    else:
+        _fit_structured(model, X, y, weight)
+
+
 def _fit_structured(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> None:
     """The convention of scikit-survival: y is a structured array."""
+    argument = None if weight is None else weight_argument(model)
+    if weight is not None and argument is None:
+        raise InvalidTypeError(f"{type(last_estimator(model)).__name__}.fit takes no sample_weight; got one.")
+    model.fit(X, _structured(y), **({} if argument is None else {argument: weight}))
+
+
+def _structured(y: RightCensored) -> np.ndarray:
     outcome = np.empty(len(y), dtype=[("event", bool), ("time", np.float64)])
     outcome["event"], outcome["time"] = to_numpy(y.event), to_numpy(y.time)
-    if weight is None:
-        model.fit(X, outcome)
-    elif "sample_weight" in inspect.signature(model.fit).parameters:
-        model.fit(X, outcome, sample_weight=weight)
-    else:
-        raise InvalidTypeError(f"{type(model).__name__}.fit takes no sample_weight; got one.")
+    return outcome
+
+
+def _fit_steps(model: Pipeline, X: Any, y: RightCensored, weight: np.ndarray | None) -> None:
+    """A pipeline whose last step has another ``fit`` than scikit-learn's: the steps before it, then it."""
+    if len(model.steps) > 1:
+        before = model[:-1]
+        X = before.fit_transform(X, _structured(y))
+        model.steps = [*before.steps, model.steps[-1]]
+    _fit(model.steps[-1][1], X, y, weight)
 
 
 def _fit_lifelines(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> None:

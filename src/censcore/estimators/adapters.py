@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, is_neutral, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import check_instance, name_subjects
 from censcore.distributions import Distribution, PiecewiseLinear, Quantiles, ScipyDistribution, Step
+from censcore.estimators.pipelines import last_step
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["as_forecast"]
@@ -35,7 +36,8 @@ def as_forecast(
         - a distribution of this library: returned unchanged;
         - a fitted model, which predicts for the subjects of ``X``: anything with ``predict_distribution``,
           ``predict_survival_function`` (scikit-survival, lifelines) or ``predict_surv_df`` (pycox), and
-          lifelines' univariate fitters, which need no X;
+          lifelines' univariate fitters, which need no X; also at the end of a scikit-learn ``Pipeline`` or
+          in a search such as ``GridSearchCV``;
         - scikit-survival's step functions, as its ``predict_survival_function`` returns them;
         - a pandas frame of survival probabilities with times as index and subjects as columns, as
           lifelines and pycox return them;
@@ -90,6 +92,8 @@ def as_forecast(
 def _distribution(forecast: Any, X: Any, times: Array, levels: Array, interpolation: str) -> Distribution:
     if isinstance(forecast, Distribution):
         return forecast
+    check_instance(forecast, "forecast")
+    forecast, X = last_step(forecast, X)
     if _is_model(forecast):
         return _survival_of(forecast, X, interpolation)
     kind = type(forecast).__module__.split(".")[0]

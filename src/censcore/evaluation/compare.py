@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array, is_torch, to_numpy
 from censcore._validation import check_levels
 from censcore.distributions import Distribution
-from censcore.estimators import KaplanMeier, as_forecast
+from censcore.estimators import KaplanMeier, NotFitted, as_forecast
+from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_rows, check_weights, column_of, fit_weighted
 from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.comparison import Comparison
@@ -250,7 +251,7 @@ def as_distributions(forecasts: Mapping[str, Any], X: Any, y: RightCensored) -> 
     for name, forecast in forecasts.items():
         try:
             distribution = as_forecast(forecast, X, n=len(y))
-        except (InvalidInputError, InvalidTypeError) as error:
+        except (InvalidInputError, InvalidTypeError, NotFitted) as error:
             raise type(error)(f"Forecast {name!r}: {error}") from error
         distributions[str(name)] = (
             distribution.like(y.time) if is_torch(distribution._reference) else distribution
@@ -279,7 +280,7 @@ def add_reference(
     if train is None:
         notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
-    estimator = KaplanMeier() if isinstance(reference, str) else clone(reference)
+    estimator = KaplanMeier() if isinstance(reference, str) else as_estimator(reference)
     name = KAPLAN_MEIER if isinstance(reference, str) else "reference"
     distributions[name] = as_forecast(fit_weighted(estimator, train.X, train.y, train.weight), X, n=len(y))
     return name
