@@ -112,9 +112,10 @@ def _distribution(forecast: Any, X: Any, times: Array, levels: Array, interpolat
     if hasattr(forecast, "columns") and hasattr(forecast, "index"):
         return _from_frame(forecast, interpolation)
     raise InvalidTypeError(
-        f"{type(forecast).__name__} alone does not say what it forecasts. Pass times= for survival "
-        "probabilities (n, q), levels= for quantiles (n, q), or use Ensemble(samples) for samples (n, m) "
-        "or (n, m, k)."
+        f"{type(forecast).__name__} alone does not say what it forecasts. Use as_forecast(matrix, "
+        "times=...) for survival probabilities (n, q) at the times of its columns, as_forecast(matrix, "
+        "levels=...) for quantiles (n, q), or Ensemble(samples) for samples (n, m) or (n, m, k). times= and "
+        "levels= of compare() say where forecasts are scored, and not what their columns are."
     )
 
 
