@@ -149,6 +149,8 @@ def test_unnamed_and_cdf_columns(tmp_path):
         (["test.csv", "--by", "age"], "--by age"),
         (["test.csv", "--time", "sex"], "must hold numbers"),
         (["test.csv", "--censoring", "none"], "censoring distribution is missing"),
+        (["test.csv", "--censoring", "cox"], "--censoring cox: got no --covariates"),
+        (["test.csv", "--censoring", "weibull"], "--censoring weibull: got no --covariates"),
     ],
 )
 def test_errors_are_sentences(files, arguments, message):
@@ -202,3 +204,27 @@ def test_losses_as_parquet(files):
     out = files / "losses.parquet"
     run("score", files / "test.csv", "--time", "days", "--event", "died", "--out", out)
     assert list(pd.read_parquet(out)) == ["exact__crps", "quantiles__crps", "draws__crps"]
+
+
+def test_the_value_that_is_no_number_is_named(files, tmp_path):
+    frame = pd.read_csv(files / "test.csv")
+    frame["days"] = frame["days"].astype(str)
+    frame.loc[3, "days"] = "12 months"
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    with pytest.raises(CenscoreError, match="--time days must hold numbers; got '12 months' in entry 3"):
+        run("compare", tmp_path / "p.csv", "--time", "days", "--event", "died")
+
+
+def test_covariates_with_text_and_gaps(files, tmp_path):
+    options = ["--time", "days", "--event", "died", "--scores", "crps", "--censoring", "cox"]
+    for name, gap in (("test", 3), ("train", 5)):
+        frame = pd.read_csv(files / f"{name}.csv")
+        frame.loc[::gap, "x"] = np.nan
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    text = run(
+        "compare", tmp_path / "test.csv", "--train", tmp_path / "train.csv", *options,
+        "--covariates", "x,sex", "--quiet", "--json", tmp_path / "out.json",
+    )  # fmt: skip
+    assert "text in sex became indicators and missing numbers in x the median" in text
+    settings = json.loads((tmp_path / "out.json").read_text())["settings"]
+    assert settings["censoring distribution"].startswith("Pipeline of CoxRegression")

@@ -75,3 +75,21 @@ def test_risk_scores_get_their_baseline_from_the_training_subjects(data):
     assert found["one"] == pytest.approx(apart["one"], rel=1e-9)
     with pytest.raises(InvalidInputError, match=r"Forecast 'one'.*train=\(X_train, y_train\)"):
         means({"one": (one, X[TEST, :1])}, data)
+
+
+@pytest.mark.parametrize("objective", ["survival:cox", "survival:aft"])
+def test_boosting_at_the_end_of_a_pipeline(data, objective):
+    xgboost = pytest.importorskip("xgboost")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = data
+    last = xgboost.XGBRegressor(objective=objective, n_estimators=10, max_depth=2, n_jobs=1)
+    pipeline = cs.Adapted(make_pipeline(StandardScaler(), last)).fit(X[TRAIN], y[TRAIN])
+    scaler = StandardScaler().fit(X[TRAIN])
+    apart = cs.Adapted(last).fit(scaler.transform(X[TRAIN]), y[TRAIN])
+    t = np.array([[0.3, 1.0, 2.0]])
+    expected = apart.predict_distribution(scaler.transform(X[TEST])).sf(t)
+    np.testing.assert_allclose(pipeline.predict_distribution(X[TEST]).sf(t), expected, rtol=1e-9)
+    found = means({"adapted": pipeline, "fitted": pipeline.model_}, data)
+    assert found["adapted"] == pytest.approx(found["fitted"], rel=1e-9)

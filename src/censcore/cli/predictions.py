@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import censcore as cs
+from censcore._arrays import as_float
 from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -75,8 +76,12 @@ def outcome_of(
     frame: pd.DataFrame, time: str, event: str, censoring_time: str | None = None
 ) -> cs.RightCensored:
     """The outcome from its columns."""
-    c = None if censoring_time is None else column(frame, censoring_time, "--censoring-time").astype(float)
-    t = _numbers(column(frame, time, "--time"), f"--time {time}")
+    c = (
+        None
+        if censoring_time is None
+        else as_float(column(frame, censoring_time, "--censoring-time"), f"--censoring-time {censoring_time}")
+    )
+    t = as_float(column(frame, time, "--time"), f"--time {time}")
     return cs.RightCensored(t, column(frame, event, "--event"), c)
 
 
@@ -125,7 +130,7 @@ def _distribution(
     columns = sorted(columns, key=lambda part: part.number)
     at = np.array([part.number for part in columns])
     values = np.column_stack(
-        [_numbers(frame[part.name].to_numpy(), f"column {part.name}") for part in columns]
+        [as_float(frame[part.name].to_numpy(), f"column {part.name}") for part in columns]
     )
     try:
         return _made(kind, at, values, interpolation)
@@ -139,10 +144,3 @@ def _made(kind: str, at: np.ndarray, values: np.ndarray, interpolation: str) -> 
     if kind == "q":
         return cs.as_forecast(values, levels=at)
     return cs.as_forecast(values if kind == "sf" else 1 - values, times=at, interpolation=interpolation)
-
-
-def _numbers(values: Any, name: str) -> np.ndarray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must hold numbers; got {np.asarray(values).ravel()[0]!r}.") from None

@@ -9,15 +9,17 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from censcore._arrays import Array, is_torch
+from censcore._validation import check_instance
 from censcore.distributions import Distribution
 from censcore.estimators.adapters import as_forecast
 from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.libraries import fit_model
+from censcore.estimators.pipelines import last_estimator
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["Adapted"]
+__all__ = ["Adapted", "as_estimator"]
 
 #: Models of lifelines and scikit-survival whose curves are product-limit estimates, or averages of them.
 _PRODUCT_LIMIT = {"KaplanMeierFitter", "SurvivalTree", "RandomSurvivalForest", "ExtraSurvivalTrees"}
@@ -36,8 +38,8 @@ class Adapted(SurvivalEstimator):
         objective ``survival:cox`` or ``survival:aft``; a CatBoostRegressor with the loss ``Cox`` or
         ``SurvivalAft``; SurvivalBoost of hazardous; or anything with ``fit(X, y)``, which receives y as a
         structured array of ``event`` and ``time``, and ``predict_survival_function(X)`` in one of the forms
-        of :func:`as_forecast`. ``fit`` works on a copy; a model that is fitted already may be used without
-        ``fit``.
+        of :func:`as_forecast`. It may be the last step of a scikit-learn ``Pipeline``. ``fit`` works on a
+        copy; a model that is fitted already may be used without ``fit``.
     interpolation : "step" or "linear"
         Survival between the times that the model gives. Linear suits continuous models on a time grid,
         such as the parametric ones of lifelines.
@@ -69,7 +71,8 @@ class Adapted(SurvivalEstimator):
 
         Kaplan-Meier curves and forests of them are. Cox models of other libraries, exp(-r Lambda), are not.
         """
-        return bool(getattr(self.model, "represents_atoms", type(self.model).__name__ in _PRODUCT_LIMIT))
+        model = last_estimator(self.model)
+        return bool(getattr(model, "represents_atoms", type(model).__name__ in _PRODUCT_LIMIT))
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Fit a copy of the model.
@@ -87,6 +90,7 @@ class Adapted(SurvivalEstimator):
         -------
         self
         """
+        check_instance(self.model, "model")
         y = one_event_time(y, "Adapted")
         check_rows(X, len(y))
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
@@ -123,3 +127,27 @@ class Adapted(SurvivalEstimator):
             ) from error
         reference = getattr(self, "_reference", None)
         return distribution.like(reference) if is_torch(reference) else distribution
+
+
+def as_estimator(model: Any) -> Any:
+    """A fresh copy of a model with ``fit(X, y)`` and ``predict_distribution(X)``.
+
+    Parameters
+    ----------
+    model : estimator
+        Of this package, or anything that :class:`Adapted` takes, such as a ``Pipeline``.
+
+    Returns
+    -------
+    estimator
+        A clone, adapted where the model has no ``predict_distribution``.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from sklearn.pipeline import make_pipeline
+    >>> as_estimator(cs.KaplanMeier()), type(as_estimator(make_pipeline(cs.KaplanMeier()))).__name__
+    (KaplanMeier(), 'Adapted')
+    """
+    check_instance(model, "model")
+    return clone(model, safe=False) if hasattr(model, "predict_distribution") else Adapted(model)

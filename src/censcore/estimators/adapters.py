@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, is_neutral, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import check_instance, name_subjects
 from censcore.distributions import Distribution, PiecewiseLinear, Quantiles, ScipyDistribution, Step
 from censcore.estimators.libraries import Curves, read_model
 from censcore.estimators.libraries.draws import from_draws
+from censcore.estimators.pipelines import last_step
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["as_forecast"]
@@ -38,7 +39,8 @@ def as_forecast(
         - a distribution of this library: returned unchanged;
         - a fitted model, which predicts for the subjects of ``X``: of scikit-survival, lifelines, hazardous,
           XGBoost, CatBoost or pycox; or anything with ``predict_distribution``,
-          ``predict_survival_function`` or ``predict_surv_df``. lifelines' univariate fitters need no X;
+          ``predict_survival_function`` or ``predict_surv_df``; also at the end of a scikit-learn
+          ``Pipeline`` or in a search such as ``GridSearchCV``. lifelines' univariate fitters need no X;
         - posterior predictive draws as :func:`from_draws` takes them: an InferenceData, or a dictionary of
           arrays (draws, n) or (chains, draws, n);
         - scikit-survival's step functions, as its ``predict_survival_function`` returns them;
@@ -102,6 +104,11 @@ def _distribution(
 ) -> Distribution:
     if isinstance(forecast, Distribution):
         return forecast
+    check_instance(forecast, "forecast")
+    model, X = last_step(forecast, X)
+    if train is not None and train[0] is not None and model is not forecast:
+        train = (last_step(forecast, train[0])[1], train[1])
+    forecast = model
     known = None if hasattr(forecast, "predict_distribution") else read_model(forecast, X, train)
     if isinstance(known, Curves):
         return _from_matrix(known.sf, known.times, interpolation)
@@ -134,9 +141,10 @@ def _distribution(
             "ratio."
         )
     raise InvalidTypeError(
-        f"{type(forecast).__name__} alone does not say what it forecasts. Pass times= for survival "
-        "probabilities (n, q), levels= for quantiles (n, q), or use Ensemble(samples) for samples (n, m) "
-        "or (n, m, k)."
+        f"{type(forecast).__name__} alone does not say what it forecasts. Use as_forecast(matrix, "
+        "times=...) for survival probabilities (n, q) at the times of its columns, as_forecast(matrix, "
+        "levels=...) for quantiles (n, q), or Ensemble(samples) for samples (n, m) or (n, m, k). times= and "
+        "levels= of compare() say where forecasts are scored, and not what their columns are."
     )
 
 

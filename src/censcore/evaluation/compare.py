@@ -7,14 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array, is_torch, to_numpy
 from censcore._validation import check_levels
 from censcore.distributions import Distribution
-from censcore.estimators import KaplanMeier, as_forecast
+from censcore.estimators import KaplanMeier, NotFitted, as_forecast
+from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_rows, check_weights, column_of, fit_weighted
 from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
+from censcore.evaluation.checks import (
+    as_numbers,
+    check_reference_name,
+    check_units,
+    notes_on_censoring,
+    notes_on_events,
+    notes_on_forecasts,
+    notes_on_training,
+)
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
@@ -174,12 +184,17 @@ def compare(
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
     notes: list[str] = []
     trained = training_subjects(train, train_weight, y, weight, notes)
+    notes += check_units(y, trained) + notes_on_training(X, y, trained)
+    notes += notes_on_censoring(censoring, X, trained)
     resolved = resolve_censoring(censoring, y, X, trained, weight, code)
     distributions = as_distributions(forecasts, X, y, trained)
+    notes += notes_on_forecasts(distributions, y)
+    notes += check_reference_name(distributions, reference, KAPLAN_MEIER, trained)
     reference_name = add_reference(distributions, reference, trained, X, y, notes)
     train_code = common_codes(groups, train_groups, resolved.n_train or _count(trained))
     scored = Subjects(X, y, weight)
     end = find_horizon(horizon, resolved, scored, notes, code, train_code)
+    notes += notes_on_events(y, end, shares(weight, n), code, trained)
     chosen = named_scores(scores)
     cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, trained)
     subsets = make_subsets(by, X, y, shares(weight, n))
@@ -255,7 +270,7 @@ def as_distributions(
             model, covariates, X_train = with_covariates(forecast, X, train)
             pair = None if train is None else (X_train, train.y)
             distribution = as_forecast(model, covariates, n=len(y), train=pair)
-        except (InvalidInputError, InvalidTypeError) as error:
+        except (InvalidInputError, InvalidTypeError, NotFitted) as error:
             raise type(error)(f"Forecast {name!r}: {error}") from error
         distributions[str(name)] = (
             distribution.like(y.time) if is_torch(distribution._reference) else distribution
@@ -292,7 +307,7 @@ def add_reference(
     if train is None:
         notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
-    estimator = KaplanMeier() if isinstance(reference, str) else clone(reference)
+    estimator = KaplanMeier() if isinstance(reference, str) else as_estimator(reference)
     name = KAPLAN_MEIER if isinstance(reference, str) else "reference"
     distributions[name] = as_forecast(fit_weighted(estimator, train.X, train.y, train.weight), X, n=len(y))
     return name
@@ -312,8 +327,8 @@ def make_cases(
     if times is None:
         at = default_times(sample.y, horizon, sample.weight)
     else:
-        at = np.atleast_1d(np.asarray(times, dtype=np.float64))
-        if at.ndim != 1 or not ((at >= 0) & (at < horizon)).all():
+        at = as_numbers(times, "times")
+        if not ((at >= 0) & (at < horizon)).all():
             raise InvalidInputError(
                 f"times must lie between 0 and the horizon, {horizon:g}; got {np.asarray(times).tolist()}. "
                 "Pass smaller times, or a horizon= that the censoring distribution supports."
@@ -324,7 +339,7 @@ def make_cases(
         alpha = LEVELS[reached > LEVELS]
         alpha = alpha if len(alpha) else np.array([max(reached / 2, 1e-3)])
     else:
-        alpha = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        alpha = as_numbers(levels, "levels")
         check_levels(alpha)
     return {name: Case(scored.y, F, C, horizon, at, alpha) for name, F in distributions.items()}
 

@@ -8,8 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from censcore._arrays import Array, to_numpy
+from censcore._validation import check_instance
 from censcore.distributions import Distribution
-from censcore.estimators import Adapted, Censoring, KaplanMeier, NotFitted, SurvivalEstimator
+from censcore.estimators import Censoring, KaplanMeier, NotFitted
+from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.case_scores import Case
 from censcore.evaluation.compare import default_times
@@ -28,7 +30,8 @@ class WithCensoring(BaseEstimator):
     Parameters
     ----------
     model : estimator
-        Of this package, of scikit-survival, or anything that :class:`Adapted` takes.
+        Of this package, of scikit-survival, a ``Pipeline`` that ends in one, or anything that
+        :class:`Adapted` takes.
     censoring : estimator, optional
         Of the censoring distribution, ``Censoring(KaplanMeier())`` by default.
     horizon : "auto" or number
@@ -68,12 +71,13 @@ class WithCensoring(BaseEstimator):
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Fit the model and the censoring distribution to the same subjects, with the same weights."""
+        check_instance(self.censoring, "censoring")
         outcome, given = as_outcome(y), given_horizon(self.horizon)
         censoring = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
         censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         self.censoring_ = censoring.set_params(cv=None).fit(X, outcome, weight)
-        self.model_ = fit_weighted(_estimator(self.model), X, outcome, weight)
+        self.model_ = fit_weighted(as_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
         time = to_numpy(outcome.time)
         self._train_time = time if weight is None else time[weight > 0]
@@ -116,9 +120,3 @@ class WithCensoring(BaseEstimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFitted("This WithCensoring is not fitted yet. Call fit(X, y) first.")
-
-
-def _estimator(model: Any) -> Any:
-    """A fresh copy that has ``predict_distribution``."""
-    ours = isinstance(model, SurvivalEstimator) or hasattr(model, "predict_distribution")
-    return clone(model) if ours else Adapted(model)

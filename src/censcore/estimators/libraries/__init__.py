@@ -12,10 +12,12 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from censcore.distributions import Distribution
 from censcore.estimators.libraries import structured
 from censcore.estimators.libraries.curves import Curves
+from censcore.estimators.pipelines import last_estimator
 from censcore.outcomes import RightCensored
 
 __all__ = ["Curves", "fit_model", "read_model"]
@@ -92,8 +94,22 @@ def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = 
     >>> fit_model(lifelines.ExponentialFitter(), None, y).lambda_.round(3)
     np.float64(2.0)
     """
+    if isinstance(model, Pipeline) and hasattr(_library_of(last_estimator(model)), "fit"):
+        return _fit_steps(model, X, y, weight)
     fit = getattr(_library_of(model), "fit", structured.fit)
     return fit(model, X, y, weight)
+
+
+def _fit_steps(model: Pipeline, X: Any, y: RightCensored, weight: np.ndarray | None) -> Pipeline:
+    """A pipeline whose last step has another ``fit`` than scikit-learn's: the steps before it, then it."""
+    name, last = model.steps[-1]
+    before = model.steps[:-1]
+    if before:
+        first = model[:-1]
+        X = first.fit_transform(X, structured.as_structured(y))
+        before = first.steps
+    model.steps = [*before, (name, fit_model(last, X, y, weight))]
+    return model
 
 
 def _library_of(model: Any) -> Any:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.estimators.pipelines import last_estimator, weight_argument
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import RightCensored
 
-__all__ = ["fit", "takes_weights"]
+__all__ = ["as_structured", "fit", "takes_weights"]
 
 
 def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
@@ -33,10 +33,26 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
     object
         The model.
     """
+    model.fit(X, as_structured(y), **takes_weights(model, weight))
+    return model
+
+
+def as_structured(y: RightCensored) -> np.ndarray:
+    """Outcomes as a structured array of ``event`` and ``time``.
+
+    Parameters
+    ----------
+    y : RightCensored
+        Outcomes.
+
+    Returns
+    -------
+    array, (n,)
+        Structured.
+    """
     outcome = np.empty(len(y), dtype=[("event", bool), ("time", np.float64)])
     outcome["event"], outcome["time"] = to_numpy(y.event), to_numpy(y.time)
-    model.fit(X, outcome, **takes_weights(model, weight))
-    return model
+    return outcome
 
 
 def takes_weights(model: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
@@ -56,6 +72,7 @@ def takes_weights(model: Any, weight: np.ndarray | None) -> dict[str, np.ndarray
     """
     if weight is None:
         return {}
-    if "sample_weight" not in inspect.signature(model.fit).parameters:
-        raise InvalidTypeError(f"{type(model).__name__}.fit takes no sample_weight; got one.")
-    return {"sample_weight": weight}
+    argument = weight_argument(model)
+    if argument is None:
+        raise InvalidTypeError(f"{type(last_estimator(model)).__name__}.fit takes no sample_weight; got one.")
+    return {argument: weight}
