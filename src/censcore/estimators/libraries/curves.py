@@ -73,8 +73,7 @@ def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
     if wrong.any():
         warnings.warn(
             f"{type(model).__name__}: {int(wrong.sum())} of {len(sf)} survival curves rise or leave [0, 1]; "
-            "they "
-            f"were made monotone and moved by {moved.max():.2g} at most (mean over curves "
+            f"they were made monotone and moved by {moved.max():.2g} at most (mean over curves "
             f"{moved.mean():.2g}).",
             UserWarning,
             stacklevel=2,
@@ -108,8 +107,7 @@ def completed(
         raise InvalidInputError(
             f"{type(model).__name__} with Cox's loss gives risk scores and no survival probabilities. Pass "
             "train=(X_train, y_train), from which the baseline hazard is estimated; or use "
-            "from_risk(train_risk, "
-            "y_train, test_risk)."
+            "from_risk(train_risk, y_train, test_risk)."
         )
     X_train, y_train = train
     return from_risk(log_risk(X_train), y_train, log_risk(X))

@@ -81,9 +81,8 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | No
         return accelerated(loss["aft_loss_distribution"], _margin(model, X), sigma)
     raise InvalidTypeError(
         f"{type(model).__name__}: got the objective {objective['name']!r}, which forecasts no distribution "
-        "of an "
-        "event time; expected 'survival:aft' or 'survival:cox'. For a risk score of another objective use "
-        "from_risk(train_risk, y_train, test_risk, slope='estimate')."
+        "of an event time; expected 'survival:aft' or 'survival:cox'. For a risk score of another "
+        "objective use from_risk(train_risk, y_train, test_risk, slope='estimate')."
     )
 
 
