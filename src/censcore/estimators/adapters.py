@@ -137,8 +137,7 @@ def _distribution(
         raise InvalidTypeError(
             f"{type(forecast).__name__} has no survival function. If it predicts a risk score, use "
             "from_risk(train_risk, y_train, test_risk), with slope='estimate' unless the score is a log "
-            "hazard "
-            "ratio."
+            "hazard ratio."
         )
     raise InvalidTypeError(
         f"{type(forecast).__name__} alone does not say what it forecasts. Use as_forecast(matrix, "

@@ -220,3 +220,12 @@ def test_other_losses_cannot_be_fitted(data):
         cs.Adapted(xgboost.XGBRegressor(objective="reg:squarederror")).fit(X, y)
     with pytest.raises(InvalidTypeError, match="expected 'Cox' or 'SurvivalAft'"):
         cs.Adapted(catboost_model("RMSE")).fit(X, y)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e4])
+def test_xgboost_aft_learns_times_in_any_unit(data, unit):
+    X, y = data
+    scaled = cs.RightCensored(unit * y.time, y.event)
+    F = cs.Adapted(unfitted("xgboost aft")).fit(X[TRAIN], scaled[TRAIN]).predict_distribution(X[TEST])
+    once = cs.Adapted(unfitted("xgboost aft")).fit(X[TRAIN], y[TRAIN]).predict_distribution(X[TEST])
+    np.testing.assert_allclose(F.sf(unit * GRID), once.sf(GRID), atol=1e-3)

@@ -22,7 +22,20 @@ def frame_of(data, rows=slice(None)):
     return frame.iloc[rows]
 
 
+class Gompertz(lifelines.fitters.ParametricUnivariateFitter):
+    """A fitter of a user, by its cumulative hazard."""
+
+    _fitted_parameter_names = ("a_", "b_")
+
+    def _cumulative_hazard(self, params, times):
+        import autograd.numpy as anp
+
+        a, b = params
+        return a * anp.expm1(b * times) / b
+
+
 UNIVARIATE = {
+    "custom": (lambda: Gompertz(), None),
     "WeibullFitter": (lambda: lifelines.WeibullFitter(), cs.Weibull),
     "ExponentialFitter": (lambda: lifelines.ExponentialFitter(), cs.Exponential),
     "LogNormalFitter": (lambda: lifelines.LogNormalFitter(), cs.LogNormal),
@@ -70,6 +83,7 @@ REGRESSIONS = {
         lambda: lifelines.CoxPHFitter(baseline_estimation_method="spline", n_baseline_knots=3),
         None,
     ),
+    "accelerated spline": (lambda: lifelines.CRCSplineFitter(n_baseline_knots=3), None),
     "piecewise Cox": (
         lambda: lifelines.CoxPHFitter(baseline_estimation_method="piecewise", breakpoints=[1.0, 3.0]),
         cs.PiecewiseExponential,
@@ -82,7 +96,9 @@ REGRESSIONS = {
 def test_parametric_regressions_are_parametric_distributions(data, name):
     make, kind = REGRESSIONS[name]
     train, test = frame_of(data, TRAIN), frame_of(data, TEST)
-    model = make().fit(train, "time", "event")
+    parts = {"beta_": "a + b + c - 1", **{f"gamma{i}_": "1" for i in range(3)}}
+    given = {"regressors": parts} if name == "accelerated spline" else {}
+    model = make().fit(train, "time", "event", **given)
     F = as_forecast(model, test)
     assert F.has_density
     assert kind is None or isinstance(F, kind)

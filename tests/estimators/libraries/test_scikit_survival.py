@@ -61,6 +61,22 @@ def test_covariates_far_from_zero_do_not_make_survival_zero(data):
     assert any((sf[:, -1] == 0).all() for sf in theirs)  # what the library itself gives
 
 
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero", "ignore:invalid value")
+@pytest.mark.parametrize("shift", [-3000.0, 3000.0])
+def test_baselines_that_overflow_are_estimated_again(data, shift):
+    from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+    X, y = data
+    far = X + np.array([shift, 0.0, 0.0])
+    model = CoxPHSurvivalAnalysis().fit(X[TRAIN], structured(y[TRAIN]))
+    expected = as_forecast(model, X[TEST]).sf(GRID)
+    model._baseline_model.fit(far[TRAIN] @ model.coef_, y[TRAIN].event, y[TRAIN].time)
+    with pytest.raises(cs.exceptions.InvalidInputError, match="Center the covariates, or pass train="):
+        as_forecast(model, far[TEST])
+    F = as_forecast(model, far[TEST], train=(far[TRAIN], y[TRAIN]))
+    np.testing.assert_allclose(F.sf(GRID), expected, rtol=1e-9)
+
+
 def forests():
     from sksurv.ensemble import ExtraSurvivalTrees, RandomSurvivalForest
     from sksurv.tree import SurvivalTree

@@ -49,8 +49,7 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | No
     raise InvalidTypeError(
         f"{type(model).__name__}: got the loss {name!r}, which forecasts no distribution of an event time; "
         "expected 'SurvivalAft' or 'Cox'. For a risk score of another loss use from_risk(train_risk, "
-        "y_train, "
-        "test_risk, slope='estimate')."
+        "y_train, test_risk, slope='estimate')."
     )
 
 

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from censcore.distributions import ProportionalHazards
-from censcore.estimators.risk import from_risk
+from censcore.estimators.risk import from_risk, proportional_hazards
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Curves", "completed", "monotone", "needs_covariates"]
+__all__ = ["Curves", "completed", "monotone", "needs_covariates", "with_baseline"]
 
+# Log hazard ratios whose exponentials, and sums of them, are safe in double precision.
+_SAFE_LOG = 600.0
 # What summing and averaging of probabilities in single precision may add up to.
 _ROUNDING = 1e-6
 
@@ -73,8 +75,7 @@ def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
     if wrong.any():
         warnings.warn(
             f"{type(model).__name__}: {int(wrong.sum())} of {len(sf)} survival curves rise or leave [0, 1]; "
-            "they "
-            f"were made monotone and moved by {moved.max():.2g} at most (mean over curves "
+            f"they were made monotone and moved by {moved.max():.2g} at most (mean over curves "
             f"{moved.mean():.2g}).",
             UserWarning,
             stacklevel=2,
@@ -108,8 +109,54 @@ def completed(
         raise InvalidInputError(
             f"{type(model).__name__} with Cox's loss gives risk scores and no survival probabilities. Pass "
             "train=(X_train, y_train), from which the baseline hazard is estimated; or use "
-            "from_risk(train_risk, "
-            "y_train, test_risk)."
+            "from_risk(train_risk, y_train, test_risk)."
         )
     X_train, y_train = train
     return from_risk(log_risk(X_train), y_train, log_risk(X))
+
+
+def with_baseline(
+    model: Any,
+    X: Any,
+    train: tuple[Any, Any] | None,
+    log_risk: Callable[[Any], np.ndarray],
+    times: np.ndarray,
+    hazard: np.ndarray,
+) -> ProportionalHazards:
+    """A Cox model of another library by its baseline hazard and log hazard ratios.
+
+    Libraries sum exponentials of linear predictors, which overflow or vanish where covariates are far from
+    zero. The baseline is then estimated again from the training subjects.
+
+    Parameters
+    ----------
+    model : object
+        The model, named in messages.
+    X : array or frame
+        Covariates of the subjects to forecast.
+    train : pair (X_train, y_train) or None
+        Training subjects, needed where the baseline of the model is no number.
+    log_risk : function
+        Covariates -> log hazard ratios.
+    times, hazard : array, (J,)
+        Cumulative baseline hazard, as the library has it.
+
+    Returns
+    -------
+    ProportionalHazards
+        One distribution per subject of X.
+    """
+    times, hazard = np.asarray(times, dtype=np.float64), np.asarray(hazard, dtype=np.float64)
+    eta = np.asarray(log_risk(X), dtype=np.float64).reshape(-1)
+    jumps = np.diff(hazard, prepend=0.0) > 0
+    if np.isfinite(hazard).all() and jumps.any() and np.abs(eta).max() < _SAFE_LOG:
+        return proportional_hazards(times[jumps], np.log(hazard[jumps]), eta)
+    if train is None or train[0] is None:
+        raise InvalidInputError(
+            f"The baseline hazard of {type(model).__name__} is beyond the range of floating-point numbers: "
+            "got "
+            f"log hazard ratios up to {np.abs(eta).max():.0f}. Center the covariates, or pass "
+            "train=(X_train, "
+            "y_train), from which the baseline is estimated in logarithms."
+        )
+    return completed(model, X, train, log_risk)

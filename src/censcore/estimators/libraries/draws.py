@@ -117,8 +117,7 @@ def _variables(draws: Any) -> dict[str, Any]:
         if group is None:
             raise InvalidInputError(
                 f"Draws: got the groups {sorted(names)}, expected one of {list(_GROUPS)}. Draw the event "
-                "times of "
-                "the subjects to be scored first."
+                "times of the subjects to be scored first."
             )
         data = draws[group]
         return {str(name): data[name] for name in data.data_vars}
@@ -126,8 +125,7 @@ def _variables(draws: Any) -> dict[str, Any]:
         return {str(name): values for name, values in draws.items()}
     raise InvalidTypeError(
         f"Draws: got {type(draws).__name__}, expected an InferenceData, an xarray object, a dictionary of "
-        "arrays "
-        "or an array."
+        "arrays or an array."
     )
 
 
@@ -174,12 +172,9 @@ def _check_piles(samples: np.ndarray) -> None:
     subjects = np.unique(np.nonzero(piled)[0] // (len(flat) // len(samples)))
     raise InvalidInputError(
         f"Draws pile up at the largest time in {name_subjects(subjects)}: up to {share.max():.0%} of the "
-        "draws of a "
-        "subject are equal to it. The model seems to draw censored times, min(T, C). Draw event times "
-        "instead: in "
-        "PyMC from the distribution inside pm.Censored, in NumPyro from the likelihood without censoring. "
-        "If the "
-        "event time has an atom there, pass check_bound=False to from_draws."
+        "draws of a subject are equal to it. The model seems to draw censored times, min(T, C). Draw event "
+        "times instead: in PyMC from the distribution inside pm.Censored, in NumPyro from the likelihood "
+        "without censoring. If the event time has an atom there, pass check_bound=False to from_draws."
     )
 
 

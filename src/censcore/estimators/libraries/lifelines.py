@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -142,7 +143,7 @@ def _univariate(model: Any, kinds: list[str]) -> Univariate:
             *(np.atleast_1d(p) for p in (model.mu_, np.exp(model.ln_sigma_), model.lambda_))
         )
     if "MixtureCureFitter" in kinds:
-        share, base = float(model.cured_fraction_), model._base_fitter
+        share, base = float(model.cured_fraction_), copy(model._base_fitter)
         base._fitted_parameters_ = np.asarray(model._fitted_parameters_)[1:]
         susceptible = _univariate(base, [kind.__name__ for kind in type(base).__mro__])
         return Mixture([susceptible, PointMass(np.inf)], [1 - share, share])
@@ -291,8 +292,7 @@ class FittedHazard(Univariate):
         if is_torch(array):
             raise InvalidTypeError(
                 f"lifelines' {type(self._model).__name__} computes in NumPy only and met a torch tensor. "
-                "Convert "
-                "the outcome to NumPy."
+                "Convert the outcome to NumPy."
             )
         return self
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore.distributions import Distribution, PiecewiseExponential, Step
-from censcore.estimators.libraries.curves import Curves, completed, monotone, needs_covariates
-from censcore.estimators.risk import proportional_hazards
+from censcore.estimators.libraries.curves import Curves, completed, monotone, needs_covariates, with_baseline
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["read"]
@@ -68,9 +67,7 @@ def _cox(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution:
     baseline = getattr(model, "baseline_cumulative_hazards_", None)
     if baseline is None:
         return completed(model, X, train, log_risk)
-    times, hazard = np.asarray(baseline.index, dtype=np.float64), baseline.to_numpy(dtype=np.float64)
-    jumps = np.diff(hazard, prepend=0.0) > 0
-    return proportional_hazards(times[jumps], np.log(hazard[jumps]), log_risk(X))
+    return with_baseline(model, X, train, log_risk, baseline.index, baseline.to_numpy())
 
 
 def _piecewise_constant(model: Any, X: Any) -> Distribution:

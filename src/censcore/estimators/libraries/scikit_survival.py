@@ -9,8 +9,7 @@ import numpy as np
 
 from censcore.distributions import CompactStep, Distribution, Step
 from censcore.estimators.covariates import take_rows
-from censcore.estimators.libraries.curves import completed, needs_covariates
-from censcore.estimators.risk import proportional_hazards
+from censcore.estimators.libraries.curves import needs_covariates, with_baseline
 
 __all__ = ["read"]
 
@@ -44,11 +43,7 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | No
     needs_covariates(model, X)
     baseline = _baseline(model)
     if baseline is not None:
-        times, hazard = np.asarray(baseline.x, dtype=np.float64), np.asarray(baseline.y, dtype=np.float64)
-        if not np.isfinite(hazard).all():
-            return completed(model, X, train, model.predict)
-        jumps = np.diff(hazard, prepend=0.0) > 0
-        return proportional_hazards(times[jumps], np.log(hazard[jumps]), np.asarray(model.predict(X)))
+        return with_baseline(model, X, train, model.predict, baseline.x, baseline.y)
     takes_array = "return_array" in inspect.signature(model.predict_survival_function).parameters
     return _steps(model, X) if takes_array and hasattr(model, "unique_times_") else None
 

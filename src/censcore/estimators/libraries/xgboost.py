@@ -81,9 +81,8 @@ def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | No
         return accelerated(loss["aft_loss_distribution"], _margin(model, X), sigma)
     raise InvalidTypeError(
         f"{type(model).__name__}: got the objective {objective['name']!r}, which forecasts no distribution "
-        "of an "
-        "event time; expected 'survival:aft' or 'survival:cox'. For a risk score of another objective use "
-        "from_risk(train_risk, y_train, test_risk, slope='estimate')."
+        "of an event time; expected 'survival:aft' or 'survival:cox'. For a risk score of another "
+        "objective use from_risk(train_risk, y_train, test_risk, slope='estimate')."
     )
 
 
@@ -101,7 +100,8 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
     """Fit an estimator with the objective ``survival:cox`` or ``survival:aft``.
 
     Its own ``fit`` has no place for censored times of ``survival:aft``, so a booster is trained by its
-    parameters.
+    parameters. It starts at the median time unless ``base_score`` is set: XGBoost itself would start at 0.5,
+    from where it does not learn times of thousands of days.
 
     Parameters
     ----------
@@ -135,7 +135,9 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
     )
     data.set_float_info("label_lower_bound", time)
     data.set_float_info("label_upper_bound", np.where(event, time, np.inf))
-    return xgboost.train(model.get_xgb_params(), data, num_boost_round=model.get_num_boosting_rounds())
+    start = {"base_score": float(np.median(time))}
+    settings = start | {name: value for name, value in model.get_xgb_params().items() if value is not None}
+    return xgboost.train(settings, data, num_boost_round=model.get_num_boosting_rounds())
 
 
 def signed_times(y: RightCensored) -> np.ndarray:
