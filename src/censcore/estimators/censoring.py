@@ -16,6 +16,7 @@ from censcore.estimators.adapted import Adapted, as_estimator
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights, fit_weighted, take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
@@ -178,7 +179,7 @@ class Censoring(SurvivalEstimator):
         weight = np.ones(len(subjects)) if sample_weight is None else sample_weight[subjects]
         estimator, end = as_estimator(self.estimator), None
         smooth = not getattr(estimator, "represents_atoms", False)
-        if smooth or isinstance(estimator, Adapted):  # a leaf of a forest may hold nobody seen at the end
+        if smooth or _is_foreign(estimator):  # a leaf of a forest may hold nobody seen at the end
             end = _common_end(flipped, weight)
         if smooth:
             earlier = flipped if end is None else _before(end, flipped)
@@ -302,6 +303,13 @@ class Censoring(SurvivalEstimator):
         if self.cv < 2:
             raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {self.cv}.")
         return (GroupKFold if grouped else KFold)(self.cv, shuffle=True, random_state=self.random_state)
+
+
+def _is_foreign(estimator: Any) -> bool:
+    """Whether an estimator is a model of another library."""
+    return isinstance(estimator, Adapted) and not isinstance(
+        last_estimator(estimator.model), SurvivalEstimator
+    )
 
 
 def _numbers(rows: Any, X: Any) -> np.ndarray:

@@ -73,7 +73,7 @@ class History:
             import pandas as pd
         except ModuleNotFoundError as error:
             raise MissingDependencyError(
-                "history_.frame() needs pandas: pip install 'censcore[cli]'; history_.epochs is a plain list."
+                "history_.frame() needs pandas: pip install pandas; history_.epochs is a plain list."
             ) from error
         columns = [column.name for column in fields(Epoch)]
         return pd.DataFrame([asdict(epoch) for epoch in self.epochs], columns=columns).set_index("epoch")
