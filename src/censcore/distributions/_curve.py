@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -40,6 +40,9 @@ class Curve(Univariate):
     _times: Array
     _levels: Array
     _falls: bool  # whether the levels are a survival function
+
+    #: How a matrix of survival probabilities was read (``survival_matrix``); None for a curve given as such.
+    reading: Any = None
 
     def _set_curve(self, times: Array, sf: Array, cdf: Array) -> None:
         """Check and keep what a user gave."""

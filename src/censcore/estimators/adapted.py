@@ -37,9 +37,9 @@ class Adapted(SurvivalEstimator):
         ``fit(X, y)``, which receives y as a structured array of ``event`` and ``time``, and
         ``predict_survival_function(X)`` in one of the forms of :func:`as_forecast`. ``fit`` works on a copy;
         a model that is fitted already may be used without ``fit``.
-    interpolation : "step" or "linear"
-        Survival between the times that the model gives. Linear suits continuous models on a time grid,
-        such as the parametric ones of lifelines.
+    interpolation : {"auto", "step", "linear"}
+        Survival between the times that the model gives, as in :func:`as_forecast`: steps for models that are
+        step functions, lines for continuous models on a time grid.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Adapted(SurvivalEstimator):
     array([0.375])
     """
 
-    def __init__(self, model: Any, interpolation: str = "step") -> None:
+    def __init__(self, model: Any, interpolation: str = "auto") -> None:
         self.model = model
         self.interpolation = interpolation
 
