@@ -21,7 +21,7 @@ from censcore.outcomes import RightCensored
 __all__ = ["on_grid", "reading_notes", "readings_of", "settle_readings"]
 
 CHECKED = 4000  # subjects on which another reading is tried
-MATTERS = 0.5  # standard errors by which another reading must move a difference
+MATTERS = 1.0  # standard errors by which another reading must move a difference
 READINGS = ("lines", "late steps", "early steps")
 
 Shifts = dict[tuple[str, str], np.ndarray]  # by reading and score
