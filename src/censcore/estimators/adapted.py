@@ -96,6 +96,7 @@ class Adapted(SurvivalEstimator):
             _fit_structured(model, X, y, weight)
         self.model_ = model
         self._reference = y.time[:0]
+        self._outcome = y  # its event times tell whether curves are given at the times of their jumps
         return self
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
@@ -116,7 +117,8 @@ class Adapted(SurvivalEstimator):
         if _comes_from(model, "lifelines") and X is not None and hasattr(model, "predict_survival_function"):
             X = _frame(X)
         try:
-            distribution = as_forecast(model, X, interpolation=self.interpolation)
+            outcome = getattr(self, "_outcome", None)
+            distribution = as_forecast(model, X, interpolation=self.interpolation, y=outcome)
         except (SklearnNotFittedError, AttributeError, InvalidTypeError) as error:
             if fitted_here:
                 raise

@@ -175,7 +175,7 @@ def _depends(
         return []
     rows = _sample(weight, seed)
     shifts = {name: _shifts(cases[name], losses, name, rows, weight[rows]) for name in open_}
-    notes = []
+    pairs = []
     for a, b in combinations(cases, 2):
         found: Found = {}
         for score in losses.scores if {a, b} & set(open_) else []:
@@ -183,8 +183,13 @@ def _depends(
             for j, answer in answers.items():
                 found.setdefault(answer, {}).setdefault(score, []).append(float(score.at(cases[a])[j]))
         if found:
-            notes.append(_too_coarse(a, b, found, cases))
-    return notes
+            pairs.append(_too_coarse(a, b, found, cases))
+    if not pairs:
+        return []
+    return [
+        "The answer depends on how survival matrices are read between their times, which are too few to "
+        f"tell. {' '.join(pairs)}"
+    ]
 
 
 def _sample(weight: np.ndarray, seed: int) -> np.ndarray:
@@ -254,10 +259,7 @@ def _too_coarse(a: str, b: str, found: Found, cases: Mapping[str, Case]) -> str:
         f"{'; '.join(_title(score, at) for score, at in where.items())}: {', '.join(answer)}."
         for answer, where in found.items()
     )
-    return (
-        f"{a!r} against {b!r}: the answer depends on how survival matrices are read between their times, so "
-        f"{J} time{'s are' if J != '1' else ' is'} too few to tell. {details}"
-    )
+    return f"{a!r} against {b!r} ({J} time{'s' * (J != '1')}): {details}"
 
 
 def _title(score: CaseScore, at: list[float]) -> str:

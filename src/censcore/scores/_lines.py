@@ -53,9 +53,9 @@ def _panels(F: Univariate, C: Univariate | None, inverse: bool) -> _Panels:
         if np.array_equal(known, grid):
             return panels
     times, G = (values[0] for values in C._steps())
-    with np.errstate(divide="ignore"):
-        w = np.where(G > 0, 1 / G, 0.0) if inverse else G  # nobody is followed where G is zero
-    made = _Panels.of(grid, times, w)
+    if inverse:  # finite for the smallest G, and zero where nobody is followed any more
+        G = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf)
+    made = _Panels.of(grid, times, G)
     kept.append((grid, made))
     return made
 
