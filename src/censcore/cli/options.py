@@ -26,7 +26,9 @@ __all__ = [
     "Interpolation",
     "Levels",
     "Predictions",
+    "Repair",
     "Stratify",
+    "Tail",
     "Time",
     "Times",
     "Inputs",
@@ -65,7 +67,23 @@ CensoringTime = Annotated[
 ]
 Times = Annotated[str | None, typer.Option(help="Evaluation times between commas.")]
 Levels = Annotated[str | None, typer.Option(help="Quantile levels between commas.")]
-Interpolation = Annotated[str, typer.Option(help="Survival between the times given: step or linear.")]
+Interpolation = Annotated[
+    str,
+    typer.Option(
+        help="Survival between the times of sf@ and cdf@ columns: step, linear, or auto: step where these "
+        "are the times of the events, linear elsewhere."
+    ),
+]
+Tail = Annotated[
+    str,
+    typer.Option(
+        help="Survival beyond the last time: exponential, infinity (no event), last (all by then), or auto."
+    ),
+]
+Repair = Annotated[
+    bool,
+    typer.Option(help="Replace curves that are not monotone by the nearest ones that are, and report it."),
+]
 
 
 def words(text: str | None) -> list[str]:
@@ -143,6 +161,8 @@ def read_inputs(
     stratify: str | None,
     censoring_time: str | None,
     interpolation: str,
+    tail: str,
+    repair: bool,
 ) -> Inputs:
     """Read the files that the options name."""
     frame = read_table(predictions)
@@ -160,7 +180,7 @@ def read_inputs(
         )
     return Inputs(
         frame,
-        forecasts_of(frame, interpolation, (time, event)),
+        forecasts_of(frame, (time, event), interpolation=interpolation, tail=tail, repair=repair),
         outcome_of(frame, time, event, censoring_time),
         estimator,
         X,

@@ -40,9 +40,9 @@ class Adapted(SurvivalEstimator):
         structured array of ``event`` and ``time``, and ``predict_survival_function(X)`` in one of the forms
         of :func:`as_forecast`. It may be the last step of a scikit-learn ``Pipeline``. ``fit`` works on a
         copy; a model that is fitted already may be used without ``fit``.
-    interpolation : "step" or "linear"
-        Survival between the times that the model gives. Linear suits continuous models on a time grid,
-        such as the parametric ones of lifelines.
+    interpolation : {"auto", "step", "linear"}
+        Survival between the times that the model gives, as in :func:`as_forecast`: steps for models that are
+        step functions, lines for continuous models on a time grid.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Adapted(SurvivalEstimator):
     array([0.375])
     """
 
-    def __init__(self, model: Any, interpolation: str = "step") -> None:
+    def __init__(self, model: Any, interpolation: str = "auto") -> None:
         self.model = model
         self.interpolation = interpolation
 
@@ -117,7 +117,8 @@ class Adapted(SurvivalEstimator):
         model = self.model_ if fitted_here else self.model
         train = getattr(self, "_train", None)
         try:
-            distribution = as_forecast(model, X, interpolation=self.interpolation, train=train)
+            outcome = None if train is None else train[1]  # its event times tell where curves jump
+            distribution = as_forecast(model, X, interpolation=self.interpolation, train=train, y=outcome)
         except (SklearnNotFittedError, AttributeError, InvalidTypeError) as error:
             if fitted_here:
                 raise

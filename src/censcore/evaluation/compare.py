@@ -29,6 +29,7 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.losses import Subset, estimate_means, score_all
+from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import check_joint, resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -78,7 +79,8 @@ def compare(
     forecasts : dict
         Name -> forecast: a distribution, or whatever :func:`as_forecast` takes (a fitted model, which is
         asked for the subjects of X). A pair (model, X_a) gives a model covariates of its own; where the
-        model has risk scores only, a third entry gives those of the training subjects.
+        model has risk scores only, a third entry gives those of the training subjects. ``notes`` say how
+        survival matrices are read, and where the answer depends on it.
     y : outcome
         What happened to n subjects.
     censoring : distribution or estimator, optional
@@ -99,7 +101,8 @@ def compare(
         horizon=h)`` giving one loss per subject, lower is better, on any scale.
     times, levels : array, optional
         Evaluation times below the horizon, by default the quartiles of the event times before it, of
-        ``train`` where it is given (each the smallest event time that reaches the quartile); quantile
+        ``train`` where it is given (each the smallest event time that reaches the quartile; where forecasts
+        are matrices that are interpolated, the nearest times that all of them have); quantile
         levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
     reference : "kaplan-meier", name, distribution, estimator or None
         What skill is measured against. The default is fitted on ``train`` and joins the table; without
@@ -195,6 +198,7 @@ def compare(
     scored = Subjects(X, y, weight)
     end = find_horizon(horizon, resolved, scored, notes, code, train_code)
     notes += notes_on_events(y, end, shares(weight, n), code, trained)
+    distributions = settle_readings(distributions, y, None if trained is None else trained.y, end)
     chosen = named_scores(scores)
     cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, trained)
     subsets = make_subsets(by, X, y, shares(weight, n))
@@ -215,7 +219,13 @@ def compare(
         confidence=confidence,
         discrimination=discrimination,
         seed=seed,
-        notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
+        notes=[
+            *notes,
+            *resolved.notes,
+            *losses.notes,
+            *means.notes,
+            *reading_notes(cases, losses, means, subsets[0].weight, confidence, seed),
+        ],
     )
 
 
@@ -325,7 +335,7 @@ def make_cases(
     """One case per forecast, with times and levels that suit the data where none are given."""
     sample = scored if train is None else train  # times chosen on scored subjects would fix their events
     if times is None:
-        at = default_times(sample.y, horizon, sample.weight)
+        at = on_grid(default_times(sample.y, horizon, sample.weight), distributions, horizon)
     else:
         at = as_numbers(times, "times")
         if not ((at >= 0) & (at < horizon)).all():

@@ -10,12 +10,14 @@ from sklearn.base import BaseEstimator, clone
 from censcore._arrays import Array, to_numpy
 from censcore._validation import check_instance
 from censcore.distributions import Distribution
+from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import Censoring, KaplanMeier, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.case_scores import Case
 from censcore.evaluation.compare import default_times
 from censcore.evaluation.horizon import follow_up_end, given_horizon
+from censcore.evaluation.readings import on_grid
 from censcore.outcomes import OutcomeLike, as_outcome
 
 __all__ = ["WithCensoring"]
@@ -86,12 +88,13 @@ class WithCensoring(BaseEstimator):
         else:
             self.horizon_ = given
         self.times_ = default_times(outcome, self.horizon_, weight)
+        self._train_events = time[to_numpy(outcome.event)]
         return self
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """The forecast of the model."""
         self._check_fitted()
-        return self.model_.predict_distribution(X)
+        return settled(self.model_.predict_distribution(X), self._train_events, "training events")
 
     def predict_censoring(self, X: Array | None = None) -> Distribution:
         """The censoring distribution."""
@@ -106,10 +109,12 @@ class WithCensoring(BaseEstimator):
         horizon = self.horizon_
         if given_horizon(self.horizon) is None:
             horizon = min(horizon, follow_up_end(C, self._train_time))
+        F = up_to(self.predict_distribution(X), horizon)
         at = self.times_[self.times_ < horizon] if times is None else np.atleast_1d(times).astype(float)
         at = at if len(at) else np.array([horizon / 2])
+        at = on_grid(at, {"": F}, horizon) if times is None else at
         levels = np.atleast_1d(levels).astype(float)
-        return Case(as_outcome(y), self.predict_distribution(X), C, horizon, at, levels)
+        return Case(as_outcome(y), F, C, horizon, at, levels)
 
     def score(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> float:
         """Minus the (weighted) mean CRPS, so that more is better."""

@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from censcore.distributions import ProportionalHazards
+from censcore.distributions.monotone import monotone as nearest
 from censcore.estimators.risk import from_risk, proportional_hazards
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, RepairWarning
 
 __all__ = ["Curves", "completed", "monotone", "needs_covariates", "with_baseline"]
 
 # Log hazard ratios whose exponentials, and sums of them, are safe in double precision.
 _SAFE_LOG = 600.0
-# What summing and averaging of probabilities in single precision may add up to.
-_ROUNDING = 1e-6
 
 
 class Curves(NamedTuple):
@@ -66,21 +65,10 @@ def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
     ...     monotone(np.array([[0.5, 0.75, 0.25]]), "example")
     array([[0.625, 0.625, 0.25 ]])
     """
-    bounded = np.clip(sf, 0.0, 1.0)
-    lower = np.minimum.accumulate(bounded, axis=1)
-    upper = np.maximum.accumulate(bounded[:, ::-1], axis=1)[:, ::-1]
-    repaired = (lower + upper) / 2
-    moved = np.abs(repaired - sf).max(axis=1)
-    wrong = moved > _ROUNDING
-    if wrong.any():
-        warnings.warn(
-            f"{type(model).__name__}: {int(wrong.sum())} of {len(sf)} survival curves rise or leave [0, 1]; "
-            f"they were made monotone and moved by {moved.max():.2g} at most (mean over curves "
-            f"{moved.mean():.2g}).",
-            UserWarning,
-            stacklevel=2,
-        )
-    return repaired
+    levels, repair = nearest(sf, falls=True, repair=True)
+    if repair is not None:
+        warnings.warn(f"{type(model).__name__}: {repair}.", RepairWarning, stacklevel=2)
+    return levels
 
 
 def completed(
