@@ -180,6 +180,19 @@ class CopulaWeibull(LikelihoodEstimator):
             else distribution
         )
 
+    def _bounds(self, network: nn.Module) -> np.ndarray | None:
+        """The dependence of all subjects ends at independence, which the search would never reach."""
+        constant = network.get_parameter("constant").shape[1]
+        if self.copula == "independent" or constant == (0 if self.hidden else self.k_):
+            return None
+        bounds = []
+        for name, parameter in network.named_parameters():
+            ends = np.tile([-np.inf, np.inf], (parameter.numel(), 1))
+            if name == "constant":
+                ends[-1] = _STRENGTHS
+            bounds.append(ends)
+        return np.concatenate(bounds)
+
     @torch.no_grad()
     def _finish(self, rows: Data) -> None:
         """Fit the parameter of the copula given the margins, by a one-dimensional search."""

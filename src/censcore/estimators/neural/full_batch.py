@@ -36,6 +36,7 @@ def minimise(
     penalty: float,
     max_iter: int,
     device: torch.device,
+    bounds: np.ndarray | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
@@ -44,8 +45,10 @@ def minimise(
 
     .. math:: \frac{\sum_i w_i\,\ell_i(\theta)}{\sum_i w_i}+\frac{\rho}{2}\|W\|^2,
 
-    by L-BFGS [1]_, with the penalty :math:`\rho` on the weights that decay. Ends when no component of the
-    gradient exceeds 1e-6. Several processes compute a share of the subjects each.
+    by L-BFGS-B [1]_, with the penalty :math:`\rho` on the weights that decay. The weights of the first layer
+    are searched in the directions of uncorrelated covariates. Ends when no component of the gradient exceeds
+    1e-6, apart from parameters that a bound holds back. Several processes compute a share of the subjects
+    each.
 
     Parameters
     ----------
@@ -59,6 +62,8 @@ def minimise(
         Most iterations; a warning is issued where they do not suffice.
     device : torch.device
         Where to compute.
+    bounds : tensor, (number of parameters, 2), optional
+        Smallest and largest value of every parameter, in their order.
     callbacks : sequence of callables
         Called after every iteration with ``(epoch, network)``; one that returns True ends the search.
     checkpoint : path, optional
@@ -73,8 +78,8 @@ def minimise(
 
     References
     ----------
-    .. [1] D. C. Liu and J. Nocedal (1989). On the limited memory BFGS method for large scale optimization.
-       Mathematical Programming 45, 503-528.
+    .. [1] R. H. Byrd, P. Lu, J. Nocedal and C. Zhu (1995). A limited memory algorithm for bound constrained
+       optimization. SIAM Journal on Scientific Computing 16, 1190-1208.
 
     Examples
     --------
@@ -94,7 +99,7 @@ def minimise(
     """
     from scipy.optimize import minimize
 
-    search = _Search(task, rows, validation, penalty, device)
+    search = _Search(task, rows, validation, penalty, device, bounds)
     if checkpoint is not None and Path(checkpoint).exists():
         search.resume(checkpoint)
     with ProgressBar("L-BFGS", max_iter, 0, progress and search.rank == 0) as bar:
@@ -113,6 +118,7 @@ def minimise(
                 search.start(),
                 jac=True,
                 method="L-BFGS-B",
+                bounds=search.bounds,
                 callback=after,
                 options={"maxiter": max_iter, "maxfun": 10 * max_iter, "gtol": _TOLERANCE, "ftol": 0.0},
             )
@@ -125,7 +131,7 @@ def minimise(
 class _Point:
     """A point of the search, with the loss and its gradient there."""
 
-    theta: np.ndarray
+    phi: np.ndarray
     loss: float
     gradient: np.ndarray
 
@@ -134,7 +140,13 @@ class _Search:
     """The loss of all subjects as a function of one vector, and the best point seen."""
 
     def __init__(
-        self, task: Task, rows: Data, validation: Data | None, penalty: float, device: torch.device
+        self,
+        task: Task,
+        rows: Data,
+        validation: Data | None,
+        penalty: float,
+        device: torch.device,
+        bounds: np.ndarray | None,
     ) -> None:
         self.task, self.penalty, self.device = task, penalty, device
         self.rank, self.processes = rank_and_processes()
@@ -144,6 +156,8 @@ class _Search:
         self.decayed = [id(p) not in spared for p in self.parameters]
         self.rows, self.validation = self._placed(rows), validation
         self.total = float(sum(self._weight(part).sum() for part in self._parts(self.rows)))
+        self.bounds = bounds
+        self.unmixing = self._unmixing()
         self.best: _Point | None = None
         self.history = History(converged=False)
 
@@ -167,38 +181,64 @@ class _Search:
     def _weight(self, part: dict[str, Tensor]) -> Tensor:
         return part.get("weight", torch.ones(len(part["x"]), device=self.device, dtype=torch.float64))
 
+    def _unmixing(self) -> Tensor:
+        """The symmetric square root of the inverse covariance of the inputs, (d, d)."""
+        moment = sum(part["x"].T @ part["x"] for part in self._parts(self.rows)) / len(self.rows["x"])
+        values, vectors = torch.linalg.eigh(moment)
+        floor = 1e-6 * values.max().clamp(min=1e-300)
+        return (vectors / values.clamp(min=float(floor)).sqrt()) @ vectors.T
+
+    def _first_layer(self, i: int) -> bool:
+        """Whether parameter i is the weight of the layer that sees the covariates; it comes first of them."""
+        shape = [tuple(p.shape[1:]) for p in self.parameters]
+        return shape[i] == (len(self.unmixing),) and shape.index((len(self.unmixing),)) == i
+
     def start(self) -> np.ndarray:
         """The parameters as one vector."""
-        return np.concatenate([p.detach().cpu().numpy().ravel() for p in self.parameters])
+        mixing = torch.linalg.inv(self.unmixing)
+        values = [
+            p.detach() @ mixing if self._first_layer(i) else p.detach() for i, p in enumerate(self.parameters)
+        ]
+        return np.concatenate([value.cpu().numpy().ravel() for value in values])
 
     @torch.no_grad()
-    def place(self, theta: np.ndarray) -> None:
-        """Give the network the parameters ``theta``."""
-        values = torch.from_numpy(np.asarray(theta, dtype=np.float64)).split(
-            [p.numel() for p in self.parameters]
-        )
-        for parameter, value in zip(self.parameters, values, strict=True):
-            parameter.copy_(value.reshape(parameter.shape))
+    def place(self, phi: np.ndarray) -> None:
+        """Give the network the parameters of the vector ``phi``."""
+        theta = np.asarray(phi, dtype=np.float64)
+        values = torch.from_numpy(theta).to(self.device).split([p.numel() for p in self.parameters])
+        for i, (parameter, value) in enumerate(zip(self.parameters, values, strict=True)):
+            value = value.reshape(parameter.shape)
+            parameter.copy_(value @ self.unmixing if self._first_layer(i) else value)
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, phi: np.ndarray) -> tuple[float, np.ndarray]:
         """The penalised mean loss and its gradient."""
-        self.place(theta)
+        self.place(phi)
         for parameter in self.parameters:
             parameter.grad = torch.zeros_like(parameter)
         total = torch.zeros((), device=self.device, dtype=torch.float64)
         for part in self._parts(self.rows):
             total += self._add_gradients(part)
-        sums = torch.cat([total.reshape(1), *(p.grad.ravel() for p in self.parameters if p.grad is not None)])
+        loss, gradient = self._summed(total)
+        if not np.isfinite(loss):
+            return np.inf, np.zeros_like(gradient)
+        if self.best is None or loss <= self.best.loss:
+            self.best = _Point(phi.copy(), loss, gradient)
+        return loss, gradient
+
+    @torch.no_grad()
+    def _summed(self, total: Tensor) -> tuple[float, np.ndarray]:
+        """Loss and gradient of all processes together, with the penalty."""
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        sums = torch.cat([total.reshape(1), *(g.ravel() for g in gradients)])
         if self.processes > 1:
             torch.distributed.all_reduce(sums)
-        values = sums.cpu().numpy() / self.total
-        decay = np.concatenate(
-            [np.full(p.numel(), self.penalty * d) for p, d in zip(self.parameters, self.decayed, strict=True)]
-        )
-        loss, gradient = float(values[0] + 0.5 * (decay * theta**2).sum()), values[1:] + decay * theta
-        if np.isfinite(loss) and (self.best is None or loss <= self.best.loss):
-            self.best = _Point(theta.copy(), loss, gradient)
-        return (loss, gradient) if np.isfinite(loss) else (np.inf, np.zeros_like(gradient))
+        loss, *parts = (sums / self.total).split([1, *(p.numel() for p in self.parameters)])
+        for i, (parameter, part) in enumerate(zip(self.parameters, parts, strict=True)):
+            decay = self.penalty * self.decayed[i]
+            loss = loss + 0.5 * decay * (parameter**2).sum()
+            gradient = part.reshape(parameter.shape) + decay * parameter
+            gradients[i] = gradient @ self.unmixing if self._first_layer(i) else gradient
+        return float(loss), torch.cat([g.ravel() for g in gradients]).cpu().numpy()
 
     def _add_gradients(self, part: dict[str, Tensor]) -> Tensor:
         """The weighted loss of this process's share of the subjects; gradients add up in the parameters."""
@@ -226,16 +266,26 @@ class _Search:
                 "The likelihood is not finite at the start. Look for extreme values among the covariates and "
                 "times."
             )
-        self.place(self.best.theta)
+        self.place(self.best.phi)
         if not self.history.epochs:
             self.record()
-        self.history.gradient_norm = float(np.abs(self.best.gradient).max())
+        self.history.gradient_norm = float(np.abs(self._free_gradient()).max())
         self.history.converged = self.history.gradient_norm <= 10 * _TOLERANCE
         self._validate()
         self.task.network.float().eval()
         if not (self.history.converged or self.history.interrupted):
             self._warn()
         return self.history
+
+    def _free_gradient(self) -> np.ndarray:
+        """The gradient at the best point, without what only a bound prevents from being followed."""
+        assert self.best is not None
+        gradient = self.best.gradient
+        if self.bounds is None:
+            return gradient
+        low, high = self.bounds.T
+        held = ((self.best.phi <= low) & (gradient > 0)) | ((self.best.phi >= high) & (gradient < 0))
+        return np.where(held, 0.0, gradient)
 
     @torch.no_grad()
     def _validate(self) -> None:
@@ -255,8 +305,8 @@ class _Search:
 
         warnings.warn(
             f"L-BFGS stopped after {len(self.history.epochs)} iterations with a gradient of "
-            f"{self.history.gradient_norm:.2g}, expected {_TOLERANCE:g}: the likelihood is not maximised. Raise "
-            "max_iter, add weight_decay, or look for covariates that separate the subjects.",
+            f"{self.history.gradient_norm:.2g}, expected {_TOLERANCE:g}: the likelihood is not maximised. "
+            "Raise max_iter, add weight_decay, or look for covariates that separate the subjects.",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -264,16 +314,14 @@ class _Search:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the best point."""
         assert self.best is not None
-        write_model_file(
-            path, _CHECKPOINT, {"theta": torch.from_numpy(self.best.theta)}, {"total": self.total}
-        )
+        write_model_file(path, _CHECKPOINT, {"phi": torch.from_numpy(self.best.phi)}, {"total": self.total})
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Begin where an earlier search was."""
         tensors, settings = read_model_file(path, _CHECKPOINT)
-        if settings["total"] != self.total or len(tensors["theta"]) != len(self.start()):
+        if settings["total"] != self.total or len(tensors["phi"]) != len(self.start()):
             raise ModelFileError(
                 f"The checkpoint {path} belongs to a run with other data or settings. Use another path, or "
                 "delete it."
             )
-        self.place(tensors["theta"].numpy())
+        self.place(tensors["phi"].numpy())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,11 +17,13 @@ from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
 from censcore.estimators.neural.full_batch import minimise
 from censcore.estimators.neural.history import History
 from censcore.estimators.neural.standardised import Data, Standardised, rows_of
-from censcore.estimators.neural.training import Callback, Rows
+from censcore.estimators.neural.training import Callback, Rows, mix_seed
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["LikelihoodEstimator", "ParameterNetwork"]
+
+_SAMPLED_AT_ONCE = 4096  # subjects
 
 
 class ParameterNetwork(nn.Module):
@@ -118,6 +120,10 @@ class LikelihoodEstimator(NeuralEstimator):
         """The distribution whose likelihood is maximised."""
         return self._distribution(raw, 1.0)
 
+    def _bounds(self, network: nn.Module) -> np.ndarray | None:
+        """The smallest and largest value of every parameter of the network, where L-BFGS needs any."""
+        return None
+
     def _finish(self, rows: Data) -> None:
         """What is left to fit after training."""
 
@@ -203,6 +209,7 @@ class LikelihoodEstimator(NeuralEstimator):
             penalty=self.weight_decay,
             max_iter=int(self.max_iter),
             device=pick_device(self.device),
+            bounds=self._bounds(task.network),
             callbacks=callbacks,
             checkpoint=self.checkpoint,
             progress=self.progress,
@@ -251,6 +258,34 @@ class LikelihoodEstimator(NeuralEstimator):
         )
         self._network.to(pick_device(self.device))
         return distribution if self._joint else distribution.marginal(0)
+
+    @torch.no_grad()
+    def sample_chunks(self, X: Array | None, m: int = 1024, seed: int | None = None) -> Iterator[Tensor]:
+        """Draw from the predicted distributions on the device of the model, chunk by chunk of subjects.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates, as in ``fit``.
+        m : int
+            Draws per subject.
+        seed : int, optional
+            The same seed and subjects give the same draws; that of the fit if omitted.
+
+        Yields
+        ------
+        tensor, (subjects, m, k)
+            The draws of the next subjects.
+        """
+        self.check_fitted()
+        x = self._standardised(self._check_X(X, None, reset=False))
+        device, seed = pick_device(self.device), self._seed if seed is None else int(seed)
+        network = self._network.to(device).eval()
+        for start in range(0, len(x), _SAMPLED_AT_ONCE):
+            raw = network(x[start : start + _SAMPLED_AT_ONCE].to(device))
+            generator = torch.Generator(device).manual_seed(mix_seed(seed, start))
+            draws = self._distribution(raw.double(), self._unit).sample(m, generator)
+            yield draws if draws.ndim == 3 else draws[:, :, None]
 
     def _networks(self) -> list[nn.Module]:
         return [self._network]

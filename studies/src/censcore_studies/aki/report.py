@@ -309,7 +309,8 @@ class _Page:
             return self._withheld("Joint forecasts")
         model = method.load(_stage(self.build.out, f"models/{name}").folder / "model.safetensors", "cpu")
         X = np.stack([covariates for _, covariates, _ in chosen])
-        samples = method.sample(model, X, 400, self.preset.seed, self.build.preprocessing)
+        draws = method.sample(model, X, 400, self.preset.seed, self.build.preprocessing)
+        samples = np.concatenate([part.numpy() for part in draws])
         last = float(self.build.summary["preprocessing"]["q95_hours"])
         observed = None
         if self.reveal:
