@@ -153,7 +153,8 @@ class Generator(nn.Module):
             inner = _linear(layer, self.dropout(self.activation(h)))
             if i < self.noise_layers:
                 inner = inner + noise[i]
-            inner = _padded(norm(inner[..., : self.width]), 1)
+            if not isinstance(norm, nn.Identity):
+                inner = _padded(norm(inner[..., : self.width]), 1)
             h = h + inner if self.residual else inner
         out = _linear(self.last, self.dropout(self.activation(h)))[..., : self.k]
         if self.skip is not None:
