@@ -96,6 +96,7 @@ PRESETS = {
                 "epochs": 100, "batch_size": 1024, "learning_rate": 1e-3, "weight_decay": 1e-5,
                 "patience": 10,
             },
+            members=1024,
         ),
     )
 }  # fmt: skip
