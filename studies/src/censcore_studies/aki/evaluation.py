@@ -162,7 +162,10 @@ def _beside(samples: Tensor, values: Any) -> Any:
         return np.asarray(values)
     import torch
 
-    tensor = torch.as_tensor(values, device=samples.device)
+    tensor = (
+        values if isinstance(values, torch.Tensor) else torch.tensor(values)
+    )  # mapped files are read-only
+    tensor = tensor.to(samples.device)
     return tensor.to(samples.dtype) if tensor.is_floating_point() else tensor
 
 
