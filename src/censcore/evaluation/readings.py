@@ -11,6 +11,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
+from censcore.distributions.monotone import ROUNDING
 from censcore.distributions.survival_matrix import columns_of, other_readings, reading_of, settled, up_to
 from censcore.evaluation.case_scores import Case, CaseScore
 from censcore.evaluation.inference import Estimate
@@ -49,11 +50,12 @@ def settle_readings(
 def on_grid(times: np.ndarray, distributions: Mapping[str, Distribution], horizon: float) -> np.ndarray:
     """Evaluation times, moved to the nearest times that all interpolated matrices share, if any."""
     grids = [columns_of(F) for F in distributions.values() if _is_interpolated(F)]
-    if not grids or any(len(grid) > 1 for grid in grids):
+    if not grids or any((grid != grid[0]).any() for grid in grids):
         return times
     common = grids[0][0]
     for grid in grids[1:]:
-        common = np.intersect1d(common, grid[0])
+        distance = np.abs(common[:, None] - grid[0]).min(axis=1)
+        common = common[distance <= ROUNDING * common]  # some may be in single precision
     common = common[(common > 0) & (common < horizon)]
     if not len(common):
         return times
@@ -228,7 +230,8 @@ def _answers(
             continue
         with np.errstate(invalid="ignore"):
             shift = np.subtract(*moves) + np.zeros_like(d.value)
-            matters = np.isfinite(shift) & (np.abs(shift) > MATTERS * d.standard_error)
+            least = np.maximum(MATTERS * d.standard_error, ROUNDING * np.abs(means.values[0, a, score].value))
+            matters = np.isfinite(shift) & (np.abs(shift) > least)
         theirs = _winners(Estimate(d.value + shift, d.influence), a, b, alpha)
         for j in map(int, np.nonzero(matters)[0]):
             if theirs[j] != ours[j]:
