@@ -117,8 +117,8 @@ class Adapted(SurvivalEstimator):
         if _comes_from(model, "lifelines") and X is not None and hasattr(model, "predict_survival_function"):
             X = _frame(X)
         try:
-            outcome = getattr(self, "_outcome", None)
-            distribution = as_forecast(model, X, interpolation=self.interpolation, y=outcome)
+            train = (None, self._outcome) if fitted_here else None
+            distribution = as_forecast(model, X, interpolation=self.interpolation, train=train)
         except (SklearnNotFittedError, AttributeError, InvalidTypeError) as error:
             if fitted_here:
                 raise

@@ -12,7 +12,14 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.distributions.monotone import ROUNDING
-from censcore.distributions.survival_matrix import columns_of, other_readings, reading_of, settled, up_to
+from censcore.distributions.survival_matrix import (
+    Reading,
+    columns_of,
+    other_readings,
+    reading_of,
+    settled,
+    up_to,
+)
 from censcore.evaluation.case_scores import Case, CaseScore
 from censcore.evaluation.inference import Estimate
 from censcore.evaluation.losses import Losses, Means, score_all
@@ -67,6 +74,13 @@ def _is_interpolated(F: Distribution) -> bool:
     return reading is not None and not reading.exact
 
 
+def _reading(F: Distribution) -> Reading:
+    """How a forecast that is a matrix is read."""
+    reading = reading_of(F)
+    assert reading is not None
+    return reading
+
+
 # ---- notes ---------------------------------------------------------------------------------------
 
 
@@ -95,7 +109,7 @@ def _chosen(matrices: Mapping[str, Case]) -> list[str]:
     """What was decided for the caller."""
     found: dict[str, list[str]] = {}
     for name, case in matrices.items():
-        reading = reading_of(case.F)
+        reading = _reading(case.F)
         if reading.reason not in ("as asked", "the model is a step function"):
             J = reading.size
             found.setdefault(f"of {J} time{'s' * (J > 1)}: {reading}", []).append(name)
@@ -106,7 +120,7 @@ def _chosen(matrices: Mapping[str, Case]) -> list[str]:
 
 
 def _repairs(matrices: Mapping[str, Case]) -> list[str]:
-    repairs = {name: reading_of(case.F).repair for name, case in matrices.items()}
+    repairs = {name: _reading(case.F).repair for name, case in matrices.items()}
     return [f"{name!r}: {repair}." for name, repair in repairs.items() if repair is not None]
 
 
@@ -116,7 +130,7 @@ def _beyond(matrices: Mapping[str, Case]) -> list[str]:
     for name, case in matrices.items():
         last = float(columns_of(case.F)[:, -1].min())
         if _is_interpolated(case.F) and last < case.horizon:
-            found.setdefault((last, reading_of(case.F).tail), []).append(name)
+            found.setdefault((last, _reading(case.F).tail), []).append(name)
     horizon = next(iter(matrices.values())).horizon
     return [
         f"{_names(names)}: the last time is {last:.6g}, before the horizon {horizon:.6g}. What is scored "
@@ -157,7 +171,7 @@ def _same_for_all(matrices: Mapping[str, Case]) -> list[str]:
 
 def _before_first(case: Case, times: np.ndarray) -> str:
     first = float(columns_of(case.F)[:, 0].min())
-    steps = reading_of(case.F).interpolation == "step"
+    steps = _reading(case.F).interpolation == "step"
     return f" (read as steps, before its first time {first:.4g})" if steps and (times < first).all() else ""
 
 
@@ -256,7 +270,7 @@ def _winners(difference: Estimate, a: str, b: str, alpha: float) -> list[str]:
 
 
 def _too_coarse(a: str, b: str, found: Found, cases: Mapping[str, Case]) -> str:
-    sizes = {reading_of(cases[name].F).size for name in (a, b) if _is_interpolated(cases[name].F)}
+    sizes = {_reading(cases[name].F).size for name in (a, b) if _is_interpolated(cases[name].F)}
     J = " and ".join(map(str, sorted(sizes)))
     details = " ".join(
         f"{'; '.join(_title(score, at) for score, at in where.items())}: {', '.join(answer)}."
