@@ -41,17 +41,17 @@ def test_a_step_model_at_its_own_jump_times_is_read_as_steps():
     model = cs.KaplanMeier().fit(None, y).predict_distribution()
     jumps = np.unique(events(y))
     matrix = np.repeat(model.sf(jumps[None, :]), 3, axis=0)
-    F = cs.as_forecast(matrix, times=jumps, y=y)
+    F = cs.as_forecast(matrix, times=jumps, train=(None, y))
     assert isinstance(F, Step)
     assert reading_of(F).exact
     t = np.linspace(0, 2, 300)[None, :]
     np.testing.assert_array_equal(F.sf(t), np.repeat(model.sf(t), 3, axis=0))
     rounded = np.array([float(f"{t:g}") for t in jumps])  # as in names of columns
-    assert isinstance(cs.as_forecast(matrix, times=rounded, y=y), Step)
+    assert isinstance(cs.as_forecast(matrix, times=rounded, train=(None, y)), Step)
     all_times = np.unique(y.time)  # censored times among the columns do no harm
-    assert isinstance(cs.as_forecast(model.sf(all_times[None, :]), times=all_times, y=y), Step)
+    assert isinstance(cs.as_forecast(model.sf(all_times[None, :]), times=all_times, train=(None, y)), Step)
     early = jumps[:50]  # nor does an early end
-    assert isinstance(cs.as_forecast(model.sf(early[None, :]), times=early, y=y), Step)
+    assert isinstance(cs.as_forecast(model.sf(early[None, :]), times=early, train=(None, y)), Step)
 
 
 @pytest.mark.parametrize("kind", ["regular", "quantiles", "one event time", "every second event"])
@@ -63,7 +63,7 @@ def test_a_matrix_on_another_grid_is_interpolated(kind):
         "one event time": events(y)[:1],
         "every second event": np.unique(events(y))[::2],
     }[kind]
-    F = cs.as_forecast(TRUE.sf(grid[None, :]), times=grid, y=y)
+    F = cs.as_forecast(TRUE.sf(grid[None, :]), times=grid, train=(None, y))
     assert isinstance(F, PiecewiseLinear)
     assert "% of the events" in reading_of(F).reason
     assert not reading_of(F).exact
@@ -75,8 +75,8 @@ def test_time_that_is_as_discrete_as_the_grid_has_steps():
     y = cs.RightCensored(np.minimum(months, 24), months <= 24)
     grid = np.arange(1.0, 25)
     sf = np.exp(-grid / 6)[None, :]
-    assert isinstance(cs.as_forecast(sf, times=grid, y=y), Step)
-    assert isinstance(cs.as_forecast(sf[:, 5::6], times=grid[5::6], y=y), PiecewiseLinear)
+    assert isinstance(cs.as_forecast(sf, times=grid, train=(None, y)), Step)
+    assert isinstance(cs.as_forecast(sf[:, 5::6], times=grid[5::6], train=(None, y)), PiecewiseLinear)
 
 
 def test_without_event_times_the_reading_stays_open():

@@ -48,7 +48,7 @@ def test_scikit_survival_models_functions_and_matrices(whas500, which):
         as_forecast(model, rows),
         as_forecast(functions),
         as_forecast(list(functions)),
-        as_forecast(matrix, times=model.unique_times_, n=20, y=y[:300]),
+        as_forecast(matrix, times=model.unique_times_, n=20, train=(None, y[:300])),
         as_forecast(matrix, times=model.unique_times_, n=20, interpolation="step"),
     ):
         assert distribution.shape == (20,)

@@ -167,6 +167,27 @@ def test_default_times_on_a_common_grid_only():
     assert compared(found, y, times=[0.77]).settings["times"] == [0.77]
 
 
+def test_precision_and_layout_change_nothing():
+    s, y = sample(300)
+    times = np.linspace(0, 4, 41)[1:]
+    sf = matrices(s, times)["true"]
+    torch = pytest.importorskip("torch")
+    found = {
+        "double": cs.as_forecast(sf, times=times),
+        "single": cs.as_forecast(sf.astype("f4"), times=times.astype("f4")),
+        "tensor": cs.as_forecast(torch.tensor(sf), times=torch.tensor(times)),
+        "per subject": cs.as_forecast(sf, times=np.repeat(times[None, :], 300, axis=0)),
+    }
+    comparison = compared(
+        found, y, scores=["crps", "brier_score", "log_score", "integrated_brier_score:ipcw"]
+    )
+    means = comparison.frame().pivot(index=["score", "at"], columns="model", values="mean")
+    for name in found:
+        np.testing.assert_allclose(means[name], means["double"], rtol=1e-5)
+    assert set(comparison.settings["times"]) <= set(times)
+    assert not about(comparison, "to tell")
+
+
 def test_repairs_are_reported():
     s, y = sample(100)
     times = np.linspace(0, 4, 11)[1:]

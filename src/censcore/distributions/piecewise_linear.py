@@ -264,9 +264,10 @@ class PiecewiseLinear(Polyline):
         self._set_curve(times, sf, cdf)
         xp = self._xp
         # a curve that starts at 1 up to rounding has no atom at time 0
-        whole = (self._times[:, :1] == 0) & (abs(self._levels[:, :1] - self._start) <= ROUNDING)
+        first = self._levels[:, :1]
+        whole = (self._times[:, :1] == 0) & (first != self._start) & (abs(first - self._start) <= ROUNDING)
         if bool(xp.any(whole)):
-            first = xp.where(whole, xp.full_like(self._levels[:, :1], self._start), self._levels[:, :1])
+            first = xp.where(whole, xp.full_like(first, self._start), first)
             self._levels = xp.concat([first, self._levels[:, 1:]], axis=1)
         self._set_tail(tail)
 

@@ -193,7 +193,7 @@ def reading_of(F: Any) -> Reading | None:
     return getattr(F, "reading", None)
 
 
-def columns_of(F: Step | PiecewiseLinear) -> np.ndarray:
+def columns_of(F: Any) -> np.ndarray:
     """The times of a matrix of survival probabilities, (1 or n, J)."""
     return to_numpy(F._times[:, : F.reading.size])
 
@@ -235,7 +235,7 @@ def up_to(F: Any, horizon: float) -> Any:
     return lines
 
 
-def other_readings(F: Step | PiecewiseLinear) -> dict[str, Any]:
+def other_readings(F: Any) -> dict[str, Any]:
     """The same matrix with lines, late steps and early steps between its times, less the reading it has.
 
     Late steps keep the survival up to the next time, and beyond the last; early ones drop at once. Every

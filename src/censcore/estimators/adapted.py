@@ -117,8 +117,7 @@ class Adapted(SurvivalEstimator):
         model = self.model_ if fitted_here else self.model
         train = getattr(self, "_train", None)
         try:
-            outcome = None if train is None else train[1]  # its event times tell where curves jump
-            distribution = as_forecast(model, X, interpolation=self.interpolation, train=train, y=outcome)
+            distribution = as_forecast(model, X, interpolation=self.interpolation, train=train)
         except (SklearnNotFittedError, AttributeError, InvalidTypeError) as error:
             if fitted_here:
                 raise

@@ -41,7 +41,6 @@ def as_forecast(
     interpolation: str = "auto",
     tail: str = "auto",
     repair: bool = False,
-    y: OutcomeLike | None = None,
     train: tuple[Any, Any] | None = None,
 ) -> Distribution:
     """Convert a forecast of any common kind to a distribution with one entry per subject.
@@ -82,11 +81,10 @@ def as_forecast(
         Survival probabilities that increase with time are an error, except by rounding (1e-6). With
         ``repair`` they are replaced by the nearest monotone curve, and a
         :class:`~censcore.exceptions.RepairWarning` says how much was changed.
-    y : outcome, optional
-        Outcomes of the subjects that the model was fitted to, whose event times tell what a matrix is.
     train : pair (X_train, y_train), optional
-        Subjects for Breslow's baseline hazard, where a model gives risk scores only (XGBoost and CatBoost
-        with Cox's loss).
+        Subjects that the model was fitted to. Their event times tell what a matrix is; models that give risk
+        scores only (XGBoost and CatBoost with Cox's loss) need both for Breslow's baseline hazard. X_train may
+        be None elsewhere.
 
     Returns
     -------
@@ -104,8 +102,8 @@ def as_forecast(
     -----
     A matrix says nothing of what happens between its times. ``interpolation="auto"`` reads it as steps where
     the model is known to be a step function (Kaplan-Meier, Cox, forests, step functions of scikit-survival),
-    and where at least 95 % of the event times of ``y`` up to the last time are times of the matrix: these
-    then are the jumps of the model, or time is as discrete as the grid. Otherwise, and without ``y``, it
+    and where at least 95 % of the event times of ``train`` up to the last time are times of the matrix:
+    these then are the jumps of the model, or time is as discrete as the grid. Otherwise, and without it, it
     reads straight lines, whose error is of second order in the distance of the times. Steps on a grid that is
     not that of the jumps delay every event to the next time, so that a forecast which is too early may win.
     :func:`compare` asks the same question of the event times of its training subjects, or of the scored ones
@@ -120,10 +118,10 @@ def as_forecast(
     >>> cs.as_forecast(np.array([[0.9, 0.4], [0.7, 0.2]]), times=[1.0, 5.0], interpolation="step").sf(3.0)
     array([0.9, 0.7])
     >>> y_train = cs.RightCensored(time=[1.0, 5.0, 5.0, 6.0], event=[1, 1, 1, 0])
-    >>> cs.as_forecast(frame, y=y_train)
+    >>> cs.as_forecast(frame, train=(None, y_train))
     Step(shape=(2,), times=2)
     """
-    events = None if y is None else event_times(y)
+    events = None if train is None else event_times(train[1])
     reader = MatrixReader(interpolation, tail, repair, events)
     distribution = _distribution(forecast, X, times, levels, reader, train)
     expected = _count(X) if n is None else n

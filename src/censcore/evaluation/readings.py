@@ -11,7 +11,15 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.distributions.survival_matrix import columns_of, other_readings, reading_of, settled, up_to
+from censcore.distributions.monotone import ROUNDING
+from censcore.distributions.survival_matrix import (
+    Reading,
+    columns_of,
+    other_readings,
+    reading_of,
+    settled,
+    up_to,
+)
 from censcore.evaluation.case_scores import Case, CaseScore
 from censcore.evaluation.inference import Estimate
 from censcore.evaluation.losses import Losses, Means, score_all
@@ -49,11 +57,12 @@ def settle_readings(
 def on_grid(times: np.ndarray, distributions: Mapping[str, Distribution], horizon: float) -> np.ndarray:
     """Evaluation times, moved to the nearest times that all interpolated matrices share, if any."""
     grids = [columns_of(F) for F in distributions.values() if _is_interpolated(F)]
-    if not grids or any(len(grid) > 1 for grid in grids):
+    if not grids or any((grid != grid[0]).any() for grid in grids):
         return times
     common = grids[0][0]
     for grid in grids[1:]:
-        common = np.intersect1d(common, grid[0])
+        distance = np.abs(common[:, None] - grid[0]).min(axis=1)
+        common = common[distance <= ROUNDING * common]  # some may be in single precision
     common = common[(common > 0) & (common < horizon)]
     if not len(common):
         return times
@@ -63,6 +72,13 @@ def on_grid(times: np.ndarray, distributions: Mapping[str, Distribution], horizo
 def _is_interpolated(F: Distribution) -> bool:
     reading = reading_of(F)
     return reading is not None and not reading.exact
+
+
+def _reading(F: Distribution) -> Reading:
+    """How a forecast that is a matrix is read."""
+    reading = reading_of(F)
+    assert reading is not None
+    return reading
 
 
 # ---- notes ---------------------------------------------------------------------------------------
@@ -93,7 +109,7 @@ def _chosen(matrices: Mapping[str, Case]) -> list[str]:
     """What was decided for the caller."""
     found: dict[str, list[str]] = {}
     for name, case in matrices.items():
-        reading = reading_of(case.F)
+        reading = _reading(case.F)
         if reading.reason not in ("as asked", "the model is a step function"):
             J = reading.size
             found.setdefault(f"of {J} time{'s' * (J > 1)}: {reading}", []).append(name)
@@ -104,7 +120,7 @@ def _chosen(matrices: Mapping[str, Case]) -> list[str]:
 
 
 def _repairs(matrices: Mapping[str, Case]) -> list[str]:
-    repairs = {name: reading_of(case.F).repair for name, case in matrices.items()}
+    repairs = {name: _reading(case.F).repair for name, case in matrices.items()}
     return [f"{name!r}: {repair}." for name, repair in repairs.items() if repair is not None]
 
 
@@ -114,7 +130,7 @@ def _beyond(matrices: Mapping[str, Case]) -> list[str]:
     for name, case in matrices.items():
         last = float(columns_of(case.F)[:, -1].min())
         if _is_interpolated(case.F) and last < case.horizon:
-            found.setdefault((last, reading_of(case.F).tail), []).append(name)
+            found.setdefault((last, _reading(case.F).tail), []).append(name)
     horizon = next(iter(matrices.values())).horizon
     return [
         f"{_names(names)}: the last time is {last:.6g}, before the horizon {horizon:.6g}. What is scored "
@@ -155,7 +171,7 @@ def _same_for_all(matrices: Mapping[str, Case]) -> list[str]:
 
 def _before_first(case: Case, times: np.ndarray) -> str:
     first = float(columns_of(case.F)[:, 0].min())
-    steps = reading_of(case.F).interpolation == "step"
+    steps = _reading(case.F).interpolation == "step"
     return f" (read as steps, before its first time {first:.4g})" if steps and (times < first).all() else ""
 
 
@@ -228,7 +244,8 @@ def _answers(
             continue
         with np.errstate(invalid="ignore"):
             shift = np.subtract(*moves) + np.zeros_like(d.value)
-            matters = np.isfinite(shift) & (np.abs(shift) > MATTERS * d.standard_error)
+            least = np.maximum(MATTERS * d.standard_error, ROUNDING * np.abs(means.values[0, a, score].value))
+            matters = np.isfinite(shift) & (np.abs(shift) > least)
         theirs = _winners(Estimate(d.value + shift, d.influence), a, b, alpha)
         for j in map(int, np.nonzero(matters)[0]):
             if theirs[j] != ours[j]:
@@ -253,7 +270,7 @@ def _winners(difference: Estimate, a: str, b: str, alpha: float) -> list[str]:
 
 
 def _too_coarse(a: str, b: str, found: Found, cases: Mapping[str, Case]) -> str:
-    sizes = {reading_of(cases[name].F).size for name in (a, b) if _is_interpolated(cases[name].F)}
+    sizes = {_reading(cases[name].F).size for name in (a, b) if _is_interpolated(cases[name].F)}
     J = " and ".join(map(str, sorted(sizes)))
     details = " ".join(
         f"{'; '.join(_title(score, at) for score, at in where.items())}: {', '.join(answer)}."

@@ -11,7 +11,7 @@ thousands of jumps costs no more than one with a few.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -22,28 +22,29 @@ from censcore.distributions.piecewise_linear import Polyline
 __all__ = ["are_lines", "line_below", "line_beyond"]
 
 
-def are_lines(F: Univariate, C: Univariate | None = None) -> bool:
+def are_lines(F: Univariate, C: Univariate | None = None) -> TypeGuard[Polyline]:
     """Whether F is piecewise linear on one grid, C a step function for all subjects, and both are NumPy's."""
-    lines = isinstance(F, Polyline) and F._degree == 1
-    one_grid = lines and type(F._times) is np.ndarray and F._times.shape[0] == 1
+    if not (isinstance(F, Polyline) and F._degree == 1):
+        return False
+    one_grid = type(F._times) is np.ndarray and F._times.shape[0] == 1
     return one_grid and (C is None or (C._degree == 0 and len(C) == 1))
 
 
-def line_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
+def line_below(F: Polyline, y: Array, C: Univariate | None = None) -> Array:
     r""":math:`\int_0^yF(s)^2/G(s)\,ds` for y (n, 1), with G = 1 where no C is given: (n,)."""
     panels = _panels(F, C, inverse=True)
     cdf = np.concatenate([np.zeros_like(F._levels[:, :1]), F._as_cdf(F._levels)], axis=1)
     return panels.squares(cdf, y[:, 0], beyond=False).astype(y.dtype)
 
 
-def line_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
+def line_beyond(F: Polyline, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty P(T>s)^2\,G(s)\,ds` for y (n, 1): (n,)."""
     panels = _panels(F, C, inverse=False)
     sf = np.concatenate([np.ones_like(F._levels[:, :1]), F._as_sf(F._levels)], axis=1)
     return panels.squares(sf, y[:, 0], beyond=True).astype(y.dtype)
 
 
-def _panels(F: Univariate, C: Univariate | None, inverse: bool) -> _Panels:
+def _panels(F: Polyline, C: Univariate | None, inverse: bool) -> _Panels:
     """The panels of the grid of F under the weight G or 1/G, kept by C for the next subjects."""
     grid = F._times[0]
     if C is None:
