@@ -83,8 +83,7 @@ def as_forecast(
         :class:`~censcore.exceptions.RepairWarning` says how much was changed.
     train : pair (X_train, y_train), optional
         Subjects that the model was fitted to. Their event times tell what a matrix is; models that give risk
-        scores only (XGBoost and CatBoost with Cox's loss) need both for Breslow's baseline hazard. X_train may
-        be None elsewhere.
+        scores only (XGBoost and CatBoost with Cox's loss) need X_train too, for Breslow's baseline hazard.
 
     Returns
     -------
