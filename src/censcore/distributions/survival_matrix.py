@@ -252,7 +252,7 @@ def other_readings(F: Any) -> dict[str, Any]:
     return other | {"early steps": Step(early[0], sf=early[1])}
 
 
-def settled(F: Any, events: Array, whose: str = "events") -> Any:
+def settled(F: Any, events: Array, whose: str = "training events") -> Any:
     """A distribution whose reading, if that is still open, is settled by event times.
 
     Parameters
