@@ -65,7 +65,7 @@ def test_a_matrix_on_another_grid_is_interpolated(kind):
     }[kind]
     F = cs.as_forecast(TRUE.sf(grid[None, :]), times=grid, train=(None, y))
     assert isinstance(F, PiecewiseLinear)
-    assert "% of the events" in reading_of(F).reason
+    assert "% of the training events" in reading_of(F).reason
     assert not reading_of(F).exact
 
 
