@@ -162,7 +162,7 @@ class _Indescribable(Exception):
 
 def _described(value: Any, libraries: set[str], above: tuple[int, ...]) -> str:
     """A value by its content, in words that are the same in every run."""
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic | np.dtype):
         return repr(value)
     if isinstance(value, type):
         return _qualified(value, libraries)
@@ -205,7 +205,11 @@ def _qualified(kind: type, libraries: set[str]) -> str:
 
 
 def _described_function(function: types.FunctionType, libraries: set[str], inside: tuple[int, ...]) -> str:
-    """Its code, defaults and what it takes from around it."""
+    """Its name in a library, or its code, defaults and what it takes from around it."""
+    library = function.__module__.split(".")[0]
+    if _version(library) and "<" not in function.__qualname__:
+        libraries.add(library)
+        return f"{function.__module__}.{function.__qualname__}"
     around = inspect.getclosurevars(function)
     taken = {**around.globals, **around.nonlocals}
     parts = (function.__code__, function.__defaults__, function.__kwdefaults__, taken)
