@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CrossValidated", "average"]
 
+HALF = 0.5  # summed from here, the share of pairs of a forecast that ranks nobody is exactly this
 CONDITIONAL = "for the models as fitted in the folds"
 
 
@@ -183,13 +184,13 @@ class CrossValidated(Comparison):
         value, influence = 0.0, np.zeros(n)
         for fold in folds:
             estimate, scored = fold.estimate(key), fold.split.test[fold.weights[s] > 0]
-            value += fold.share[s] * float(estimate.value[0])
+            value += fold.share[s] * (float(estimate.value[0]) - HALF)
             influence[scored] += fold.share[s] * estimate.influence[: len(scored), 0]
             if len(fold.training):
                 influence[fold.training] += fold.share[s] * estimate.influence[len(scored) :, 0]
         if self.all_groups is not None:
             influence = np.bincount(self.all_groups, influence)
-        return Estimate(np.array([value]), influence[:, None])
+        return Estimate(np.array([HALF + value]), influence[:, None])
 
 
 @dataclass(frozen=True, eq=False)

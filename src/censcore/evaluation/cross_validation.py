@@ -200,9 +200,8 @@ def _data(data: tuple[Any, ...], X: Any, y: Any, censoring: Any) -> tuple[Any, A
             "With cv= the order is that of scikit-learn, compare(models, X, y, cv=5); got the outcome "
             f"second, and {type(given[1]).__name__} third."
         )
-    if X is None and given and y is None and not (len(given) == 1 or _is_censoring(given[1])):
-        X = given.pop(0)
-    elif X is None and given and y is not None:
+    covariates_first = y is not None or (len(given) > 1 and not _is_censoring(given[1]))
+    if X is None and given and covariates_first:
         X = given.pop(0)
     if y is None and given:
         y = given.pop(0)
@@ -295,10 +294,7 @@ def _censoring_of(
     fits = [_fit_censoring(plain, subjects, split) for split in splits]
     X_of = [take_rows(subjects.X, split.test) for split in splits]
     C = out_of_fold(
-        [
-            (split.test, fit.predict_distribution(X))
-            for split, fit, X in zip(splits, fits, X_of, strict=True)
-        ],
+        [(split.test, fit.predict_distribution(X)) for split, fit, X in zip(splits, fits, X_of, strict=True)],
         tested,
     )
     n = len(subjects.y)

@@ -1,4 +1,4 @@
-"""All models in all folds: fitted once each, in parallel where asked for, and kept where they are finished."""
+"""All models in all folds: fitted once each, in parallel where asked for, and kept when finished."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ class _Task:
 
     def failed(self, error: Exception) -> str:
         """What went wrong, where."""
-        where = f"Model {self.name!r} failed in {self.split.name}, on {len(self.split.train)} training subjects"
+        where = (
+            f"Model {self.name!r} failed in {self.split.name}, on {len(self.split.train)} training subjects"
+        )
         return f"{where}: {type(error).__name__}: {error}"
 
 
@@ -101,8 +103,8 @@ def run_folds(
     runs.notes.extend(f"{text} The model is left out." for text in failures.values())
     if unkept:
         runs.notes.append(
-            f"store: forecasts of {', '.join(sorted(unkept))} are not made of arrays alone, and are not kept; "
-            "the model is fitted again in the next run."
+            f"store: forecasts of {', '.join(sorted(unkept))} are not made of arrays alone, and are not "
+            "kept; the model is fitted again in the next run."
         )
     return runs
 
@@ -152,7 +154,7 @@ def out_of_fold(parts: list[tuple[np.ndarray, Distribution]], tested: np.ndarray
     for number, (test, _) in enumerate(parts):
         group[np.searchsorted(tested, test)] = number
     members = [distribution for _, distribution in parts]
-    univariate = [D for D in members if isinstance(D, Univariate)]
+    univariate = [D for D in members if isinstance(D, Univariate) and D.k == 1]
     if len(univariate) == len(members):
         return Grouped(univariate, group)
     k = members[0].k

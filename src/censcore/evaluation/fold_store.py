@@ -55,7 +55,7 @@ def save_forecast(path: Path, forecast: Distribution, about: dict[str, Any]) -> 
 def load_forecast(path: Path) -> tuple[Distribution, dict[str, Any]] | None:
     """A forecast and what was said about it; None where the file is missing or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         document = json.loads(arrays.pop("_tree").tobytes())
         return _decoded(document["forecast"], arrays), document["about"]
@@ -174,9 +174,11 @@ def _described(value: Any, libraries: set[str], above: tuple[int, ...]) -> str:
     if isinstance(value, set | frozenset):
         return f"set[{','.join(sorted(_described(item, libraries, inside) for item in value))}]"
     if isinstance(value, dict):
-        items = (f"{_described(k, libraries, inside)}:{_described(v, libraries, inside)}" for k, v in value.items())
+        items = (
+            f"{_described(k, libraries, inside)}:{_described(v, libraries, inside)}" for k, v in value.items()
+        )
         return f"dict[{','.join(sorted(items))}]"
-    if isinstance(value, np.ndarray) or hasattr(value, "__array__") and hasattr(value, "dtype"):
+    if isinstance(value, np.ndarray) or (hasattr(value, "__array__") and hasattr(value, "dtype")):
         array = to_numpy(value)
         if array.dtype.kind == "O":
             return f"array{array.shape}{_described(array.ravel().tolist(), libraries, inside)}"
@@ -185,7 +187,9 @@ def _described(value: Any, libraries: set[str], above: tuple[int, ...]) -> str:
         libraries.add(value.__name__.split(".")[0])
         return value.__name__
     if isinstance(value, types.CodeType):
-        return f"code[{value.co_code.hex()},{_described(value.co_consts, libraries, inside)},{value.co_names}]"
+        return (
+            f"code[{value.co_code.hex()},{_described(value.co_consts, libraries, inside)},{value.co_names}]"
+        )
     if isinstance(value, types.FunctionType):
         return _described_function(value, libraries, inside)
     return _described_object(value, libraries, inside)

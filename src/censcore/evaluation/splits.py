@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +69,9 @@ def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, s
             "splitter repeats itself: RepeatedKFold(n_splits=5, n_repeats=10)."
         )
     elif hasattr(cv, "split"):
-        pairs = list(cv.split(np.zeros((n, 1)) if X is None else X, event, groups))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+            pairs = list(cv.split(np.zeros((n, 1)) if X is None else X, event, groups))
     else:
         pairs = list(cv)
     return _in_repeats(pairs, n)
@@ -119,15 +122,14 @@ def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
 
 def _ascending(everyone: np.ndarray, part: Any, number: int) -> np.ndarray:
     try:
-        found = np.unique(everyone[to_numpy(part)])
+        numbers = to_numpy(part)
+        found = np.unique(everyone[numbers if len(numbers) else numbers.astype(np.intp)])
     except (IndexError, TypeError) as error:
         raise InvalidInputError(
             f"cv: fold {number + 1} must be a pair of subject numbers from 0 to {len(everyone) - 1}; {error}."
         ) from error
     if not len(found):
-        raise InvalidInputError(
-            f"cv: fold {number + 1} has no subjects on one side; expected some on both."
-        )
+        raise InvalidInputError(f"cv: fold {number + 1} has no subjects on one side; expected some on both.")
     return found
 
 
@@ -150,8 +152,8 @@ def notes_on_splits(splits: list[Split], n: int, groups: np.ndarray | None) -> l
     tested = np.unique(np.concatenate([split.test for split in splits]))
     if len(tested) < n:
         notes.append(
-            f"cv tests {len(tested)} of {n} subjects; the other {n - len(tested)} serve for training only, and "
-            "the means are those of the tested subjects."
+            f"cv tests {len(tested)} of {n} subjects; the other {n - len(tested)} serve for training only, "
+            "and the means are those of the tested subjects."
         )
     if groups is not None and any(np.intersect1d(groups[s.train], groups[s.test]).size for s in splits):
         notes.append(
