@@ -442,6 +442,12 @@ def test_page_plots_and_json(tmp_path):
     assert "cross-validation" in found.to_json()
     assert "2 repeats" in found.settings["cross-validation"]
     found.plot("brier")
+    axes = found.plot("folds", score="brier_score", column=1).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["cox", "kaplan-meier"]
+    with pytest.raises(InvalidInputError, match="score: got 'ibs', expected one of crps, brier_score"):
+        found.plot("folds", score="ibs")
+    with pytest.raises(InvalidInputError, match="column: got 5, expected 0 to 2"):
+        found.plot("folds", score="brier_score", column=5)
     assert "kaplan-meier" in found.to_html()
 
 

@@ -22,6 +22,7 @@ from censcore.evaluation.tables import Line, data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 __all__ = ["CrossValidated", "average"]
 
@@ -106,9 +107,10 @@ class CrossValidated(Comparison):
         The spread of the means over folds is no standard error of their mean: the folds share training
         subjects.
         """
-        return data_frame(self._fold_lines())
+        return data_frame(self.fold_lines())
 
-    def _fold_lines(self) -> list[Line]:
+    def fold_lines(self) -> list[Line]:
+        """The lines of :meth:`folds`, without pandas."""
         lines: list[Line] = []
         weight, event = self.subsets[0].weight, to_numpy(self.outcome.event)
         for number, split in enumerate(self.splits):
@@ -130,6 +132,27 @@ class CrossValidated(Comparison):
     def _rows(self, split: Split) -> np.ndarray:
         """The test subjects of a fold among those who are scored."""
         return np.searchsorted(self.tested, split.test)
+
+    def plot(self, kind: str = "brier", **options: Any) -> Figure:
+        """A picture: "folds", or one of those of :meth:`Comparison.plot`.
+
+        Parameters
+        ----------
+        kind : str
+            ``"folds"``: mean losses of every fold, and the mean over all subjects with its interval.
+        **options
+            Of the plot: for folds ``score=`` and ``column=``, the number of its time or level.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            ``figure.savefig(path)`` writes it.
+        """
+        if kind != "folds":
+            return super().plot(kind, **options)
+        from censcore.evaluation.fold_plot import plot_folds
+
+        return plot_folds(self, **options)
 
     def curve(
         self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
