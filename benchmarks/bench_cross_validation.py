@@ -85,7 +85,7 @@ def risk(x: np.ndarray) -> np.ndarray:
     return np.exp(0.7 * x[:, 0] - 0.4 * x[:, 1])
 
 
-def censoring(x: np.ndarray, setting: Setting) -> cs.Distribution:
+def censoring(x: np.ndarray, setting: Setting) -> cs.Exponential:
     return cs.Exponential(0.35 * np.exp(0.5 * x[:, 0] * setting.dependent))
 
 

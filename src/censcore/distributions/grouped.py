@@ -68,11 +68,11 @@ class Grouped(Univariate):
     @property
     def has_density(self) -> bool:  # type: ignore[override]
         """Whether the distribution of every subject has one."""
-        return all(F.has_density for _, F in self.members())
+        return all(F.has_density for _, F in self._groups())
 
     @property
     def _degree(self) -> int | None:  # type: ignore[override]
-        degrees = [F._degree for _, F in self.members()]
+        degrees = [F._degree for _, F in self._groups()]
         return None if None in degrees else max(degrees)  # type: ignore[type-var]
 
     def __len__(self) -> int:
@@ -97,12 +97,7 @@ class Grouped(Univariate):
         other._members = [member.censor_at(tau) for member in distribution._members]
         return other
 
-    @property
-    def group(self) -> np.ndarray:
-        """The group of each subject, (n,)."""
-        return self._group
-
-    def members(self) -> list[tuple[np.ndarray, Univariate]]:
+    def _groups(self) -> list[tuple[np.ndarray, Univariate]]:
         """The subjects of each group that has any, and their distribution: one for all, or one each."""
         present = [(np.nonzero(self._group == i)[0], F) for i, F in enumerate(self._members)]
         return [
@@ -113,7 +108,7 @@ class Grouped(Univariate):
         """Each group's formula on its rows of ``arrays`` (1 or n, q), the subjects back in order."""
         xp = self._xp
         parts = []
-        groups = self.members()
+        groups = self._groups()
         if len(self) == 1:  # one subject's distribution serves all subjects, as it does everywhere
             return getattr(groups[0][1], formula)(*arrays)
         for rows, F in groups:
@@ -122,7 +117,7 @@ class Grouped(Univariate):
         return self._in_row_order(parts)
 
     def _in_row_order(self, parts: list[Array]) -> Array:
-        back = np.argsort(np.concatenate([rows for rows, _ in self.members()]))
+        back = np.argsort(np.concatenate([rows for rows, _ in self._groups()]))
         return self._xp.concat(parts, axis=0)[back]
 
     def _sf(self, t: Array) -> Array:
@@ -164,16 +159,16 @@ class Grouped(Univariate):
     def _breaks(self) -> Array | None:
         """The break points of all groups, so that they need not be repeated for every subject."""
         xp = self._xp
-        parts = [breaks for _, F in self.members() if (breaks := F._breaks()) is not None]
+        parts = [breaks for _, F in self._groups() if (breaks := F._breaks()) is not None]
         if not parts:
             return None
         if all(part.shape[0] == 1 for part in parts):
             return xp.sort(xp.concat(parts, axis=1), axis=1)
-        return self._side_by_side([F._breaks() for _, F in self.members()])
+        return self._side_by_side([F._breaks() for _, F in self._groups()])
 
     def _steps(self) -> tuple[Array, Array]:
         """Jumps per subject; shorter curves repeat their last one."""
-        steps = [F._steps() for _, F in self.members()]
+        steps = [F._steps() for _, F in self._groups()]
         return self._side_by_side([times for times, _ in steps]), self._side_by_side([sf for _, sf in steps])
 
     def _side_by_side(self, parts: list[Array | None]) -> Array:
@@ -183,7 +178,7 @@ class Grouped(Univariate):
         filled = [empty if part is None else part for part in parts]
         width = max(part.shape[1] for part in filled)
         wide = []
-        for (rows, _), part in zip(self.members(), filled, strict=True):
+        for (rows, _), part in zip(self._groups(), filled, strict=True):
             end = xp.broadcast_to(part[:, -1:], (part.shape[0], width - part.shape[1]))
             wide.append(xp.broadcast_to(xp.concat([part, end], axis=1), (len(rows), width)))
         return self._in_row_order(wide)

@@ -74,7 +74,7 @@ class Case:
         code = np.zeros(n, dtype=np.intp)
         for D in (self.F, self.C):
             if isinstance(D, Grouped) and len(D) == n:
-                code = code * (int(D.group.max()) + 1) + D.group
+                code = code * (int(D._group.max()) + 1) + D._group
         found = np.unique(code)
         if not 1 < len(found) <= PIECES:
             return [(np.arange(n), self)]
@@ -109,7 +109,7 @@ class Case:
 
 def _plain(D: Distribution) -> Distribution:
     """The distribution of the one group that all subjects are of, where they are."""
-    if isinstance(D, Grouped) and len(groups := D.members()) == 1:
+    if isinstance(D, Grouped) and len(groups := D._groups()) == 1:
         return groups[0][1]
     return D
 

@@ -17,7 +17,7 @@ from censcore.estimators import KaplanMeier, as_forecast
 from censcore.estimators.covariates import check_rows, check_weights, column_of, fit_weighted
 from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.cross_validation import cross_validating
+from censcore.evaluation.cross_validation import Folds, cross_validating
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.losses import Subset, estimate_means, score_all
@@ -56,7 +56,7 @@ def compare(
     refits: int = 60,
     seed: int = 0,
     progress: bool = False,
-    cv: Any = None,
+    cv: Folds | None = None,
     repeats: int = 1,
     n_jobs: int | None = None,
     store: str | PathLike[str] | None = None,

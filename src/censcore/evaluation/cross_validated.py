@@ -212,7 +212,7 @@ class CrossValidated(Comparison):
             if len(fold.training):
                 influence[fold.training] += fold.share[s] * estimate.influence[len(scored) :, 0]
         if self.all_groups is not None:
-            influence = np.bincount(self.all_groups, influence)
+            return Estimate(np.array([HALF + value]), np.bincount(self.all_groups, influence)[:, None])
         return Estimate(np.array([HALF + value]), influence[:, None])
 
 

@@ -24,11 +24,11 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from functools import wraps
 from inspect import signature
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, Protocol, cast, overload
 
 import numpy as np
 from sklearn.base import clone
@@ -52,15 +52,39 @@ from censcore.exceptions import CenscoreError, FoldError, InvalidInputError, Inv
 from censcore.outcomes import RightCensored, as_outcome
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["cross_validate", "cross_validating"]
+__all__ = ["Folds", "cross_validate", "cross_validating"]
 
 P = ParamSpec("P")
+
+
+class Splitter(Protocol):
+    """A splitter of scikit-learn."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[tuple[Any, Any]]:
+        """Pairs of training and test subjects."""
+
+
+Folds = int | Splitter | Iterable[tuple[Any, Any]]
+"""What ``cv`` may be."""
+
 
 #: Options that only a cross-validation has, with their defaults.
 OPTIONS: dict[str, Any] = {"repeats": 1, "n_jobs": None, "store": None, "on_error": "raise"}
 
 
-def cross_validating(compare: Callable[P, Comparison]) -> Callable[P, Comparison]:
+class Comparing(Protocol[P]):
+    """``compare``, for type checkers: with ``cv=`` the arguments are those of scikit-learn."""
+
+    @overload
+    def __call__(
+        self, models: Mapping[str, Any], *data: Any, cv: Folds, **options: Any
+    ) -> CrossValidated: ...
+
+    @overload
+    def __call__(self, *args: P.args, **options: P.kwargs) -> Comparison: ...
+
+
+def cross_validating(compare: Callable[P, Comparison]) -> Comparing[P]:
     """``compare`` that fits models fold by fold where it is called with ``cv=``.
 
     Arguments then have the order of scikit-learn, ``compare(models, X, y, cv=5)``, which differs from that of
@@ -79,7 +103,7 @@ def cross_validating(compare: Callable[P, Comparison]) -> Callable[P, Comparison
             )
         return compare(*args, **options)
 
-    return either
+    return cast(Comparing[P], either)
 
 
 def cross_validate(

@@ -16,12 +16,12 @@ import sys
 import types
 import zipfile
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from censcore import distributions
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators.subjects import SubjectKeys
@@ -47,7 +47,8 @@ def save_forecast(path: Path, forecast: Distribution, about: dict[str, Any]) -> 
         return False
     text = json.dumps({"forecast": tree, "about": about})
     content = io.BytesIO()
-    np.savez(content, _tree=np.frombuffer(text.encode(), dtype=np.uint8), **arrays)
+    arrays["_tree"] = np.frombuffer(text.encode(), dtype=np.uint8)
+    np.savez(content, **arrays)  # type: ignore[arg-type]  # its stub takes them for allow_pickle
     write_atomically(path, content.getvalue())
     return True
 
@@ -111,7 +112,7 @@ NOT_KEPT = {"_xp", "_remembered", "estimated_from"}
 @cache
 def _class_of(name: str) -> type[Distribution] | None:
     """A distribution of this library by name; no other class is ever made from a file."""
-    found = getattr(distributions, name, None)
+    found = getattr(import_module("censcore.distributions"), name, None)
     return found if isinstance(found, type) and issubclass(found, Distribution) else None
 
 

@@ -49,7 +49,7 @@ def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, s
         How often a number of folds is drawn, and the seed.
     """
     n = len(y)
-    event = to_numpy(y.event).reshape(n, -1).any(axis=1)
+    event = np.any(to_numpy(y.event).reshape(n, -1), axis=1)
     if isinstance(cv, bool) or not (
         isinstance(cv, int | np.integer) or hasattr(cv, "split") or isinstance(cv, Iterable)
     ):
@@ -62,7 +62,7 @@ def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, s
             f"repeats: got {repeats!r}, expected how often the folds are drawn, at least 1."
         )
     if isinstance(cv, int | np.integer):
-        pairs = _drawn(int(cv), event, groups, int(repeats), seed)
+        pairs = _drawn(int(cv), np.asarray(event), groups, int(repeats), seed)
     elif repeats != 1:
         raise InvalidInputError(
             f"repeats: got {repeats} together with {type(cv).__name__}, expected cv as a number of folds. A "
