@@ -81,8 +81,8 @@ class CrossValidated(Comparison):
     >>> found = cs.compare({"cox": cs.CoxRegression()}, x, y, cv=3, scores="crps", discrimination=False)
     >>> found.frame()[["model", "mean", "standard_error", "skill"]].round(3)
               model   mean  standard_error  skill
-    0           cox  0.219           0.014  0.356
-    1  kaplan-meier  0.340           0.019  0.000
+    0           cox  0.205           0.014  0.401
+    1  kaplan-meier  0.342           0.018  0.000
     """
 
     splits: list[Split]
