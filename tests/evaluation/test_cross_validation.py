@@ -318,6 +318,11 @@ def test_both_orders_of_arguments_mean_the_same():
         cs.compare(models, x, y, censoring=km, cv=3, **PLAIN),
         cs.compare(models, X=x, y=y, censoring=cs.KaplanMeier(), cv=3, **PLAIN),
     ]
+    structured = np.array(list(zip(y.event, y.time, strict=True)), dtype=[("e", bool), ("t", float)])
+    calls.append(cs.compare(models, x, structured, cv=3, **PLAIN))
+    torch = pytest.importorskip("torch")
+    tensors = cs.RightCensored(torch.as_tensor(y.time), torch.as_tensor(y.event))
+    calls.append(cs.compare(models, x, tensors, cv=3, **PLAIN))
     for found in calls[1:]:
         np.testing.assert_array_equal(numbers(found), numbers(calls[0]))
 
@@ -337,6 +342,7 @@ KM = {"a": cs.KaplanMeier()}
     [
         ({"cv": 1}, "got 1 folds, expected between 2 and the 60"),
         ({"cv": True}, "cv: got True, expected a number of folds"),
+        ({"cv": "5"}, "cv: got '5', expected a number of folds"),
         ({"cv": 3, "on_error": "stop"}, "on_error: got 'stop', expected 'raise' or 'skip'"),
         ({"cv": 3, "reference": "b"}, "reference: got 'b', expected one of the models, a, 'kaplan-meier'"),
         ({"cv": KFold(3), "repeats": 2}, "A splitter repeats itself"),

@@ -33,7 +33,7 @@ from typing import Any, ParamSpec, Protocol, cast, overload
 import numpy as np
 from sklearn.base import clone
 
-from censcore._arrays import to_numpy
+from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution, Independent
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
@@ -135,6 +135,7 @@ def cross_validate(
     _check_options(compare, options, on_error)
     X, y, censoring = _data(data, X, y, censoring)
     y = as_outcome(y)
+    y = y.like(np.zeros(1)) if is_torch(y.time) else y
     n = len(y)
     check_rows(X, n)
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)

@@ -50,7 +50,7 @@ def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, s
     """
     n = len(y)
     event = np.any(to_numpy(y.event).reshape(n, -1), axis=1)
-    if isinstance(cv, bool) or not (
+    if isinstance(cv, bool | str) or not (
         isinstance(cv, int | np.integer) or hasattr(cv, "split") or isinstance(cv, Iterable)
     ):
         raise InvalidTypeError(
