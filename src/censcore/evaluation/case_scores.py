@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Grouped, ProportionalHazards, Step, Univariate
-from censcore.exceptions import InvalidInputError, PositivityError
+from censcore.distributions import Distribution, ProportionalHazards, Step, Univariate
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import brier_score, registry
 from censcore.scores.registry import ScoreInfo
@@ -37,7 +37,6 @@ KNOTS = 100  # times at which the derivative of the pinball score is taken; it i
 BLOCKS = 48  # of the hazard of C, for numerical derivatives of custom scores
 STEP = 0.01  # by which the hazard in a block is changed, relative to itself
 CHUNK = 4096  # subjects at a time
-PIECES = 64  # groups up to which subjects are scored group by group
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,21 +64,8 @@ class Case:
 
     def take(self, rows: np.ndarray) -> Case:
         """The case of some subjects."""
-        F, C = (D if len(D) == 1 else _plain(D.take(rows)) for D in (self.F, self.C))
+        F, C = (D if len(D) == 1 else D.take(rows) for D in (self.F, self.C))
         return replace(self, y=self.y.take(rows), F=F, C=C)
-
-    def pieces(self) -> list[tuple[np.ndarray, Case]]:
-        """Subjects and cases within which no distribution is grouped, so that shared curves stay shared."""
-        n = len(self.y)
-        code = np.zeros(n, dtype=np.intp)
-        for D in (self.F, self.C):
-            if isinstance(D, Grouped) and len(D) == n:
-                code = code * (int(D._group.max()) + 1) + D._group
-        found = np.unique(code)
-        if not 1 < len(found) <= PIECES:
-            return [(np.arange(n), self)]
-        members = [np.nonzero(code == number)[0] for number in found]
-        return [(rows, self.take(rows)) for rows in members]
 
     @cached_property
     def time(self) -> np.ndarray:
@@ -105,13 +91,6 @@ class Case:
         """Forecast quantiles up to the horizon, (n, levels)."""
         q = np.minimum(to_numpy(self.F.marginal(0).icdf(self.levels[None, :])), self.horizon)
         return np.broadcast_to(q, (len(self.y), len(self.levels)))
-
-
-def _plain(D: Distribution) -> Distribution:
-    """The distribution of the one group that all subjects are of, where they are."""
-    if isinstance(D, Grouped) and len(groups := D._groups()) == 1:
-        return groups[0][1]
-    return D
 
 
 def as_losses(values: Any) -> np.ndarray:
@@ -175,14 +154,9 @@ class CaseScore(ABC):
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject and column, (n, q)."""
-        pieces = case.pieces()
-        if len(pieces) > 1:
-            try:
-                parts = [self._losses(piece) for _, piece in pieces]
-                return np.concatenate(parts)[np.argsort(np.concatenate([rows for rows, _ in pieces]))]
-            except PositivityError:
-                pass  # its message numbers the subjects of a piece: the whole case numbers all of them
-        return self._losses(case)
+        from censcore.evaluation.pieces import by_pieces
+
+        return by_pieces(case, self._losses)
 
     def _losses(self, case: Case) -> np.ndarray:
         return as_losses(

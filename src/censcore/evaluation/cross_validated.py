@@ -16,6 +16,7 @@ from censcore.evaluation.discrimination import Discrimination, discriminate
 from censcore.evaluation.fold_runs import FoldRuns
 from censcore.evaluation.inference import Estimate
 from censcore.evaluation.losses import Losses, Means, Subset
+from censcore.evaluation.pieces import ungrouped
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.splits import Split
 from censcore.evaluation.tables import Line, data_frame
@@ -167,6 +168,8 @@ class CrossValidated(Comparison):
     @cached_property
     def pair_measures(self) -> Discrimination:
         """Concordance and AUC of pairs within folds, averaged over folds by their weight."""
+        if self.outcome.time.ndim > 1:
+            return super().pair_measures
         folds = [self._ranked_in(split) for split in self.splits]
         together = Discrimination(folds[0].found.measures)
         for s in range(len(self.subsets)):
@@ -184,7 +187,7 @@ class CrossValidated(Comparison):
     def _ranked_in(self, split: Split) -> _RankedFold:
         """Concordance and AUC of the pairs of one fold."""
         base, rows = self.repeats[split.repeat], self._rows(split)
-        cases = {model: case.take(rows) for model, case in base.cases.items()}
+        cases = {model: ungrouped(case, rows) for model, case in base.cases.items()}
         weights = [subset.weight[rows] for subset in self.subsets]
         shares = [float(w.sum()) / len(self.repeats) for w in weights]
         of_fold = [Subset("", "", w / w.sum() if w.any() else w) for w in weights]

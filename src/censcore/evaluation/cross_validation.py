@@ -25,7 +25,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, make_dataclass
 from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec, Protocol, cast, overload
@@ -159,6 +159,8 @@ def cross_validate(
     if len(layers) > 1 and given_horizon(horizon) is None:
         horizon = _common_horizon(resolved, scored, code, tested, notes)
     labels = None if groups is None else to_numpy(groups)
+    if options.get("mask") is not None:  # of several event times
+        options["mask"] = to_numpy(options["mask"])[tested]
     found: list[Comparison] = []
     for layer, C in zip(layers, resolved, strict=True):
         fixed = {} if not found else _decided(found[0])
@@ -192,9 +194,18 @@ def _together(
     same = {field.name: getattr(first, field.name) for field in fields(first) if field.init}
     losses, means = average(found)
     known = {"losses": losses, "means": means, "notes": notes}
-    return CrossValidated(
+    return _kind_of(first)(
         **{**same, **known}, splits=splits, repeats=found, tested=tested, runs=runs, all_groups=groups
     )
+
+
+def _kind_of(comparison: Comparison) -> type[CrossValidated]:
+    """The class of the result; a comparison of a special kind, as of joint forecasts, stays one."""
+    kind = type(comparison)
+    if kind is Comparison:
+        return CrossValidated
+    name = f"{CrossValidated.__name__}{kind.__name__}"
+    return make_dataclass(name, [], bases=(CrossValidated, kind), frozen=True, eq=False, repr=False)
 
 
 # ---- arguments -------------------------------------------------------------------------------------
