@@ -38,14 +38,14 @@ from censcore.distributions import Distribution, Independent
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.estimators.subjects import Shared
-from censcore.evaluation.censoring_influence import has_influence, part_of
+from censcore.evaluation.censoring_influence import has_influence
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validated import CrossValidated, average
 from censcore.evaluation.fold_fits import check_model
 from censcore.evaluation.fold_runs import FoldRuns, out_of_fold, run_folds
 from censcore.evaluation.horizon import find_horizon, given_horizon
 from censcore.evaluation.inference import group_codes
-from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, describe
+from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import CenscoreError, FoldError, InvalidInputError, InvalidTypeError
@@ -328,11 +328,11 @@ def _censoring_of(
     censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
     plain = clone(censoring).set_params(cv=None)
     fits = [_fit_censoring(plain, subjects, split) for split in splits]
-    X_of = [take_rows(subjects.X, split.test) for split in splits]
-    C = out_of_fold(
-        [(split.test, fit.predict_distribution(X)) for split, fit, X in zip(splits, fits, X_of, strict=True)],
-        tested,
-    )
+    forecasts = [
+        fit.predict_distribution(take_rows(subjects.X, s.test)) for fit, s in zip(fits, splits, strict=True)
+    ]
+    C = out_of_fold([(s.test, D) for s, D in zip(splits, forecasts, strict=True)], tested)
+    X_tested = take_rows(subjects.X, tested)
     n = len(subjects.y)
     common: dict[str, Any] = {
         "in_sample": len(tested) == n,
@@ -343,12 +343,12 @@ def _censoring_of(
     }
     name = f"{describe(plain)}, fitted to the training subjects of each fold"
     if all(has_influence(fit) for fit in fits):
-        parts = [
-            part_of(fit, X, np.searchsorted(tested, split.test), split.train)
-            for split, fit, X in zip(splits, fits, X_of, strict=True)
-        ]
+        plain.fold_estimators_, plain.fold_training_ = fits, [split.train for split in splits]
+        plain.fold_ = np.zeros(len(tested), dtype=np.intp)
+        for split in splits:
+            plain.fold_[np.searchsorted(tested, split.test)] = split.fold
+        parts = _parts(plain, X_tested, len(tested), out_of_fold=True)
         return ResolvedCensoring(C, name, True, parts=parts, **common)
-    X_tested = take_rows(subjects.X, tested)
     return ResolvedCensoring(C, name, True, refit=Refit(plain), scored_X=X_tested, **common)
 
 
