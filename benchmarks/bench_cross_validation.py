@@ -38,10 +38,10 @@ class Setting:
 
 
 SETTINGS = [
-    Setting("300 subjects, 3 covariates, 5 folds", 500, 300, 3),
-    Setting("120 subjects, 15 covariates, 5 folds", 500, 120, 15),
-    Setting("300 subjects, 3 covariates, 5 folds, C depends on x", 300, 300, 3, dependent=True),
-    Setting("300 subjects, 3 covariates, 5 folds, 4 repeats", 200, 300, 3, repeats=4),
+    Setting("300 subjects, 3 covariates, 5 folds", 400, 300, 3),
+    Setting("120 subjects, 15 covariates, 5 folds", 300, 120, 15),
+    Setting("300 subjects, 3 covariates, 5 folds, C depends on x", 150, 300, 3, dependent=True),
+    Setting("300 subjects, 3 covariates, 5 folds, 4 repeats", 100, 300, 3, repeats=4),
 ]
 
 

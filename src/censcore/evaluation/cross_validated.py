@@ -155,11 +155,9 @@ class CrossValidated(Comparison):
 
         return plot_folds(self, **options)
 
-    def curve(
-        self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
-    ) -> dict[str, Estimate]:
-        """Means of a score at other times or levels, averaged over repeats."""
-        found = [comparison.curve(score, times=times, levels=levels) for comparison in self.repeats]
+    def curve(self, score: CaseScore, **options: Any) -> dict[str, Estimate]:
+        """Means of a score at other times or levels, averaged over repeats; see :meth:`Comparison.curve`."""
+        found = [comparison.curve(score, **options) for comparison in self.repeats]
         shared = [model for model in found[0] if all(model in curves for curves in found)]
         return {model: _mean_estimate([curves[model] for curves in found]) for model in shared}
 
