@@ -45,9 +45,9 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation import Comparison as Comparison
     from censcore.evaluation import WithCensoring as WithCensoring
     from censcore.evaluation import censoring_diagnostic as censoring_diagnostic
-    from censcore.evaluation import copula_graphic as copula_graphic
     from censcore.evaluation import dependent_censoring_sensitivity as dependent_censoring_sensitivity
     from censcore.evaluation.compare import compare as compare
+    from censcore.evaluation.copula_graphic import copula_graphic as copula_graphic
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.outcomes import RightCensored as RightCensored
@@ -118,10 +118,10 @@ _EXPORTS = {
         "Comparison",
         "censoring_diagnostic",
         "WithCensoring",
-        "copula_graphic",
         "dependent_censoring_sensitivity",
     ],
     "evaluation.compare": ["compare"],
+    "evaluation.copula_graphic": ["copula_graphic"],
     "evaluation.scorers": ["scorer", "scorers"],
 }
 _SUBMODULES = [

@@ -13,6 +13,7 @@ __all__ = [
     "CenscoreError",
     "CensoringWarning",
     "ContradictionError",
+    "FoldError",
     "InvalidInputError",
     "InvalidTypeError",
     "MissingCensoringError",
@@ -92,6 +93,10 @@ class NotFittedError(CenscoreError, ValueError, AttributeError):
 
 class MissingDependencyError(CenscoreError, ImportError):
     """An optional package is needed; the message names the extra that brings it."""
+
+
+class FoldError(CenscoreError, RuntimeError):
+    """A model could not be fitted, or gave no forecast, in a fold of a cross-validation."""
 
 
 class ModelFileError(CenscoreError, ValueError):

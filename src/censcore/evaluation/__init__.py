@@ -5,6 +5,7 @@ from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.concordance import concordance, concordance_estimate
 from censcore.evaluation.copula_graphic import copula_graphic
+from censcore.evaluation.cross_validated import CrossValidated
 from censcore.evaluation.dependent_censoring import dependent_censoring_sensitivity
 from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
@@ -14,6 +15,7 @@ from censcore.evaluation.with_censoring import WithCensoring
 __all__ = [
     "CensoringDiagnostic",
     "Comparison",
+    "CrossValidated",
     "DependentCensoringSensitivity",
     "WithCensoring",
     "censoring_diagnostic",

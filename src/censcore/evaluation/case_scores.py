@@ -154,6 +154,11 @@ class CaseScore(ABC):
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject and column, (n, q)."""
+        from censcore.evaluation.pieces import by_pieces
+
+        return by_pieces(case, self._losses)
+
+    def _losses(self, case: Case) -> np.ndarray:
         return as_losses(
             self.info(case.y, case.F, case.C, times=case.times, levels=case.levels, horizon=case.horizon)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from censcore.evaluation.checks import (
     notes_on_training,
 )
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.cross_validation import Folds, cross_validating
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.losses import Subset, estimate_means, score_all
@@ -42,6 +44,7 @@ TIME_LEVELS = np.array([0.25, 0.5, 0.75])
 KAPLAN_MEIER = "kaplan-meier"
 
 
+@cross_validating
 def compare(
     forecasts: Mapping[str, Any],
     y: OutcomeLike,
@@ -64,6 +67,11 @@ def compare(
     refits: int = 60,
     seed: int = 0,
     progress: bool = False,
+    cv: Folds | None = None,
+    repeats: int = 1,
+    n_jobs: int | None = None,
+    store: str | PathLike[str] | None = None,
+    on_error: str = "raise",
 ) -> Comparison:
     r"""Compare forecasts of one event time by proper scores, with errors that cover the estimation of C.
 
@@ -131,7 +139,24 @@ def compare(
     seed : int
         Of the bootstrap and of simultaneous p-values.
     progress : bool
-        Show a progress bar on refits.
+        Show a progress bar on refits and folds.
+    cv : int, splitter or list of (train, test), optional
+        Cross-validation: ``compare(models, X, y, cv=5)``, with models that are not fitted yet in place of
+        forecasts (estimators of this library, pipelines, searches over parameters, scikit-survival,
+        lifelines, functions ``f(X_train, y_train, X_test)`` that give a forecast, or pairs ``(model, X)``
+        with covariates of their own). Each is copied and fitted to the training subjects of every fold, as
+        are the reference and the censoring distribution (``Censoring(KaplanMeier())`` by default), and is
+        scored on the others. A number gives shuffled folds with equal shares of events; where there are
+        ``groups``, folds that keep them together. The result is a :class:`CrossValidated` comparison.
+    repeats : int
+        How often a number of folds is drawn; losses are averaged over the repeats.
+    n_jobs : int, optional
+        Fits at a time, through joblib: a backend chosen with ``joblib.parallel_config`` is respected.
+    store : path, optional
+        Folder for the forecasts of finished folds, so that a run that was stopped goes on. A change of data,
+        folds or models leads to new fits.
+    on_error : "raise" or "skip"
+        Whether a model that fails in a fold ends the comparison, or is left out with a note.
 
     Returns
     -------
@@ -148,7 +173,7 @@ def compare(
     See Also
     --------
     censcore.censoring_diagnostic : How far the censoring distribution can be trusted.
-    censcore.scorer : The same scores for cross-validation.
+    censcore.scorer : The same scores for tuning and for scikit-learn's cross-validation.
     censcore.mean_loss : A mean and its error where the censoring distribution is known.
 
     References

@@ -164,14 +164,22 @@ class Estimate:
         return np.maximum(2 * stdtr(self.degrees_of_freedom, -np.abs(x)), SMALLEST_P)
 
     def __sub__(self, other: Estimate) -> Estimate:
-        return Estimate(_minus(self.value, other.value), _minus(self.influence, other.influence))
+        difference = Estimate(_minus(self.value, other.value), _minus(self.influence, other.influence))
+        return difference._beyond_rounding(np.maximum(np.abs(self.value), np.abs(other.value)))
+
+    def _beyond_rounding(self, scale: np.ndarray) -> Estimate:
+        """Zero where value and error are rounding of numbers of this size, as for two equal forecasts."""
+        with np.errstate(invalid="ignore"):
+            size = np.maximum(np.abs(self.value), self.standard_error)
+            equal = (size <= ROUNDING * scale) & np.isfinite(scale)
+        return Estimate(np.where(equal, 0.0, self.value), np.where(equal, 0.0, self.influence))
 
     def skill(self, reference: Estimate) -> Estimate:
         """1 - value / reference, by the delta method; :func:`skill_interval` has the better interval."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = self.value / reference.value
             slope = -(self.influence - ratio * reference.influence) / reference.value
-        return Estimate(1 - ratio, slope)
+        return Estimate(1 - ratio, slope)._beyond_rounding(np.ones_like(ratio))
 
 
 def skill_interval(mean: Estimate, reference: Estimate, confidence: float = 0.95) -> tuple[float, float]:

@@ -69,7 +69,7 @@ class ResolvedCensoring:
 
 
 def resolve_censoring(
-    censoring: Distribution | BaseEstimator | None,
+    censoring: Distribution | BaseEstimator | ResolvedCensoring | None,
     y: RightCensored,
     X: Any,
     train: Subjects | None,
@@ -81,6 +81,8 @@ def resolve_censoring(
     ``weight`` and ``groups`` are those of the scored subjects: they count where these are also the
     training subjects.
     """
+    if isinstance(censoring, ResolvedCensoring):
+        return censoring
     last = float(to_numpy(y.time).max()) if train is None else float(to_numpy(train.y.time).max())
     scored = Subjects(X, y, weight)
     if censoring is None:

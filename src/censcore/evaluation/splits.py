@@ -1,0 +1,163 @@
+"""Folds of a cross-validation: who is fitted to, who is scored, in which repeat."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore._validation import name_subjects
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = ["Split", "make_splits", "notes_on_splits"]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One fold of one repeat: the training and the test subjects, ascending."""
+
+    repeat: int
+    fold: int
+    train: np.ndarray
+    test: np.ndarray
+
+    @property
+    def name(self) -> str:
+        """For messages, counted from one."""
+        return f"fold {self.fold + 1}" + (f" of repeat {self.repeat + 1}" if self.repeat else "")
+
+
+def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, seed: int = 0) -> list[Split]:
+    """The folds, in repeats within which no subject is tested twice.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable of (train, test)
+        A number makes shuffled folds with equal shares of events; where there are groups, shuffled folds that
+        keep them together.
+    X : array, frame or None
+        Covariates, for splitters that look at them.
+    y : outcome
+        Outcomes of n subjects.
+    groups : array of int, optional
+        Group of each subject.
+    repeats, seed : int
+        How often a number of folds is drawn, and the seed.
+    """
+    n = len(y)
+    event = np.any(to_numpy(y.event).reshape(n, -1), axis=1)
+    if isinstance(cv, bool | str) or not (
+        isinstance(cv, int | np.integer) or hasattr(cv, "split") or isinstance(cv, Iterable)
+    ):
+        raise InvalidTypeError(
+            f"cv: got {cv!r}, expected a number of folds, a scikit-learn splitter, or a list of pairs "
+            "(train, test) of subject numbers."
+        )
+    if not isinstance(repeats, int | np.integer) or repeats < 1:
+        raise InvalidInputError(
+            f"repeats: got {repeats!r}, expected how often the folds are drawn, at least 1."
+        )
+    if isinstance(cv, int | np.integer):
+        pairs = _drawn(int(cv), np.asarray(event), groups, int(repeats), seed)
+    elif repeats != 1:
+        raise InvalidInputError(
+            f"repeats: got {repeats} together with {type(cv).__name__}, expected cv as a number of folds. A "
+            "splitter repeats itself: RepeatedKFold(n_splits=5, n_repeats=10)."
+        )
+    elif hasattr(cv, "split"):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+            pairs = list(cv.split(np.zeros((n, 1)) if X is None else X, event, groups))
+    else:
+        pairs = list(cv)
+    return _in_repeats(pairs, n)
+
+
+def _drawn(
+    k: int, event: np.ndarray, groups: np.ndarray | None, repeats: int, seed: int
+) -> list[tuple[Any, Any]]:
+    """Shuffled folds: by groups, with equal shares of events, or plain where events are too few for that."""
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+
+    n = len(event) if groups is None else int(groups.max()) + 1
+    if not 2 <= k <= n:
+        what = "subjects" if groups is None else "groups"
+        raise InvalidInputError(f"cv: got {k} folds, expected between 2 and the {n} {what}.")
+    strata = np.bincount(event.astype(int), minlength=2)
+    kind: Any = StratifiedKFold if strata[strata > 0].min() >= k else KFold
+    kind = kind if groups is None else GroupKFold
+    found: list[tuple[Any, Any]] = []
+    for repeat in range(repeats):
+        splitter = kind(k, shuffle=True, random_state=seed + repeat)
+        found += splitter.split(np.zeros((len(event), 1)), event, groups)
+    return found
+
+
+def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
+    """Each pair goes to the first repeat in which none of its test subjects is tested yet."""
+    everyone = np.arange(n)
+    splits: list[Split] = []
+    tested: list[np.ndarray] = []
+    for number, pair in enumerate(pairs):
+        train, test = (_ascending(everyone, part, number) for part in pair)
+        if np.intersect1d(train, test).size:
+            raise InvalidInputError(
+                f"cv: the training and test subjects of fold {number + 1} overlap "
+                f"({name_subjects(np.intersect1d(train, test))}); expected disjoint sets."
+            )
+        repeat = next((r for r, seen in enumerate(tested) if not seen[test].any()), len(tested))
+        if repeat == len(tested):
+            tested.append(np.zeros(n, dtype=bool))
+        tested[repeat][test] = True
+        splits.append(Split(repeat, sum(split.repeat == repeat for split in splits), train, test))
+    if not splits:
+        raise InvalidInputError("cv: got no folds, expected at least one pair (train, test).")
+    _check_even(np.stack(tested))
+    return splits
+
+
+def _ascending(everyone: np.ndarray, part: Any, number: int) -> np.ndarray:
+    try:
+        numbers = to_numpy(part)
+        found = np.unique(everyone[numbers if len(numbers) else numbers.astype(np.intp)])
+    except (IndexError, TypeError) as error:
+        raise InvalidInputError(
+            f"cv: fold {number + 1} must be a pair of subject numbers from 0 to {len(everyone) - 1}; {error}."
+        ) from error
+    if not len(found):
+        raise InvalidInputError(f"cv: fold {number + 1} has no subjects on one side; expected some on both.")
+    return found
+
+
+def _check_even(tested: np.ndarray) -> None:
+    """Check that every subject that is tested at all is tested once per repeat."""
+    count = tested.sum(axis=0)
+    uneven = np.nonzero((count > 0) & (count < len(tested)))[0]
+    if uneven.size:
+        raise InvalidInputError(
+            f"cv: the test sets hold some subjects {count[count > 0].min()} times and others {count.max()} "
+            f"times ({name_subjects(uneven)} are among the former); expected each tested subject equally "
+            "often, so that the mean is one over subjects. Use RepeatedKFold or RepeatedStratifiedKFold in "
+            "place of ShuffleSplit, or cv=5 with repeats=."
+        )
+
+
+def notes_on_splits(splits: list[Split], n: int, groups: np.ndarray | None) -> list[str]:
+    """What a reader should know of the folds: subjects that are never tested, groups that are torn apart."""
+    notes = []
+    tested = np.unique(np.concatenate([split.test for split in splits]))
+    if len(tested) < n:
+        notes.append(
+            f"cv tests {len(tested)} of {n} subjects; the other {n - len(tested)} serve for training only, "
+            "and the means are those of the tested subjects."
+        )
+    if groups is not None and any(np.intersect1d(groups[s.train], groups[s.test]).size for s in splits):
+        notes.append(
+            "cv puts subjects of one group into training and test sets: the forecasts may know the test "
+            "subjects, and look better than for new groups. Use cv=5, GroupKFold or LeaveOneGroupOut."
+        )
+    return notes
