@@ -13,6 +13,7 @@ __all__ = [
     "CenscoreError",
     "CensoringWarning",
     "ContradictionError",
+    "ImpossibleForecastError",
     "InvalidInputError",
     "InvalidTypeError",
     "MissingCensoringError",
@@ -43,6 +44,20 @@ class InvalidTypeError(CenscoreError, TypeError):
 
 class ContradictionError(CenscoreError, ValueError):
     """A censoring distribution under which the observed data are impossible."""
+
+
+class ImpossibleForecastError(CenscoreError, ValueError):
+    """A forecast that gives no chance to what is known already: P(T > a) = 0 of a subject that survived to a.
+
+    Attributes
+    ----------
+    rows : sequence of int
+        The numbers of the subjects concerned.
+    """
+
+    def __init__(self, message: str, rows: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.rows = tuple(int(row) for row in rows)
 
 
 class MissingCensoringError(CenscoreError, ValueError):
