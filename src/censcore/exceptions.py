@@ -22,6 +22,7 @@ __all__ = [
     "NoDensityError",
     "NotFittedError",
     "PositivityError",
+    "RiskSetWarning",
     "UnsupportedOutcomeError",
 ]
 
@@ -32,6 +33,10 @@ class CenscoreError(Exception):
 
 class CensoringWarning(UserWarning):
     """An assumption about the censoring distribution was made for the caller, and may not hold."""
+
+
+class RiskSetWarning(UserWarning):
+    """With delayed entry, everybody at risk has the event at a time after which others enter."""
 
 
 class InvalidInputError(CenscoreError, ValueError):

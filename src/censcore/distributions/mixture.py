@@ -151,7 +151,8 @@ class Mixture(Univariate):
         return self._log_sum(smooth) if smooth else None
 
     def _isf(self, p: Array) -> Array:
-        return self._up_to_the_end(super()._isf(p), p == 0)
+        t = self._up_to_the_end(super()._isf(p), p == 0)
+        return self._xp.where(p < 1, t, self._xp.zeros_like(t))  # the weights may sum to 1 + eps
 
     def _icdf(self, p: Array) -> Array:
         return self._up_to_the_end(super()._icdf(p), p == 1)
