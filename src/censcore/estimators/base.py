@@ -40,7 +40,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
       end in an underscore, and returns ``self``; everything else it takes is keyword-only;
     - ``predict_distribution`` returns one :class:`~censcore.Distribution` per subject of X, or one for all
       subjects where the covariates play no part;
-    - delayed entry, ``y.entry``, is respected or an error: :func:`one_event_time` raises it unless told not to;
+    - delayed entry, ``y.entry``, is respected or an error, which :func:`one_event_time` raises by default;
     - ``represents_atoms = True`` where predictions are consistent for times with atoms;
     - optionally ``influence(hazard_derivative, ...)``, as :meth:`KaplanMeier.influence` and
       :meth:`CoxRegression.influence` have it: what each training subject contributes to functionals of the

@@ -48,8 +48,8 @@ def sums_from(entry: np.ndarray, values: np.ndarray, times: np.ndarray) -> np.nd
 def warn_of_empty_risk_set(time: float, at_risk: float, later: int) -> None:
     """Warn that nothing is left of the survival function at a time that others outlive."""
     warnings.warn(
-        f"The survival function is zero from {time:g} on, where everybody at risk (weight {at_risk:g}) has the "
-        f"event, though {later} subjects are followed beyond. With delayed entry early risk sets are small. "
+        f"The survival function is zero from {time:g} on, where everybody at risk (weight {at_risk:g}) has "
+        f"the event, though {later} subjects are followed beyond. With delayed entry early risk sets are small. "
         "Estimate the distribution given T > s instead, fit(X, y.after(s)), for a time s at which enough "
         "subjects are at risk.",
         RiskSetWarning,

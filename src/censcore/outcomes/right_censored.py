@@ -127,8 +127,8 @@ class RightCensored:
             i = int(late[0])
             raise InvalidInputError(
                 f"entry must be below time; it is not in {name_subjects(late)} (got entry "
-                f"{float(self.entry[i]):g} and time {float(earliest[i]):g}). A subject is in the data only if "
-                "its event comes after its entry: leave those out whose follow-up ends at or before it."
+                f"{float(self.entry[i]):g} and time {float(earliest[i]):g}). A subject is in the data only "
+                "if its event comes after its entry: leave those out whose follow-up ends at or before it."
             )
 
     def _with_entry(self, entry: Array) -> RightCensored:

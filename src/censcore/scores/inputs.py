@@ -238,7 +238,7 @@ def scoring_inputs(
 
 
 def known_to_exceed(entry: Array) -> Array:
-    """What T, or C, is known to exceed: the entry, and nothing (-1) where a subject is seen from the start."""
+    """What T, and C, are known to exceed: the entry, and nothing (-1) for subjects seen from the start."""
     xp = namespace(entry)
     return xp.where(entry > 0, entry, xp.full_like(entry, -1.0))
 
