@@ -49,7 +49,8 @@ def warn_of_empty_risk_set(time: float, at_risk: float, later: int) -> None:
     """Warn that nothing is left of the survival function at a time that others outlive."""
     warnings.warn(
         f"The survival function is zero from {time:g} on, where everybody at risk (weight {at_risk:g}) has "
-        f"the event, though {later} subjects are followed beyond. With delayed entry early risk sets are small. "
+        f"the event, though {later} subjects are followed beyond. With delayed entry early risk sets are "
+        "small. "
         "Estimate the distribution given T > s instead, fit(X, y.after(s)), for a time s at which enough "
         "subjects are at risk.",
         RiskSetWarning,
