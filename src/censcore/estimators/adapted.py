@@ -135,8 +135,8 @@ def _comes_from(model: Any, library: str) -> bool:
 
 def _entry_argument(model: Any) -> str | None:
     """What ``fit`` of a lifelines model calls delayed entry; None where the model does not know it."""
-    if not _comes_from(model, "lifelines"):
-        return None
+    if not _comes_from(model, "lifelines") or type(model).__name__ == "CoxPHFitter":
+        return None  # the baseline hazard of that Cox model is computed as if all had entered at zero
     parameters = inspect.signature(model.fit).parameters
     return next((name for name in ("entry", "entry_col") if name in parameters), None)
 

@@ -491,7 +491,8 @@ def as_outcome(y: OutcomeLike) -> RightCensored:
     Parameters
     ----------
     y : RightCensored, structured array or frame
-        An outcome, a scikit-survival structured array, or a data frame with columns "time" and "event".
+        An outcome, a scikit-survival structured array, or a data frame with columns "time" and "event", and
+        "entry" where subjects enter late.
 
     Returns
     -------
@@ -510,7 +511,7 @@ def as_outcome(y: OutcomeLike) -> RightCensored:
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return RightCensored.from_structured(y)
     if hasattr(y, "columns"):
-        return RightCensored.from_frame(y)
+        return RightCensored.from_frame(y, entry="entry" if "entry" in list(y.columns) else None)
     hint = "libraries disagree on which part of a pair is the time" if isinstance(given, tuple) else ""
     raise InvalidTypeError(
         f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
