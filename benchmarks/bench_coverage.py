@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import xlogy
 
 import censcore as cs
-from censcore.distributions import Univariate
+from censcore.distributions import GivenSurvival, Univariate
 
 REPLICATIONS = 1000
 TARGET = (93.0, 97.0)
@@ -300,19 +300,18 @@ def compared(setting: Setting, seed: int) -> tuple[cs.evaluation.Comparison, Dra
     return found, sample
 
 
-def targets(
-    setting: Setting, found: cs.evaluation.Comparison, sample: Draw
-) -> dict[str, dict[str, np.ndarray]]:
+def targets(setting: Setting, found: cs.evaluation.Comparison) -> dict[str, dict[str, np.ndarray]]:
     """Expected losses by model and score, at the horizon, times and levels of the comparison."""
     process = setting.process
     share = np.array([0.0, 0.0, 1.0]) if setting.by else process.share
     of = Population(process, share, found.horizon)
     case = next(iter(found.cases.values()))
     distributions = forecasts(process.x[of.states])
-    distributions |= {m: c.F.marginal(0) for m, c in found.cases.items() if m not in distributions}
-    if process.entry is not None:  # forecasts of a comparison are given survival, alike within a state
-        first = np.array([np.nonzero(sample.state == state)[0][0] for state in of.states])
-        distributions = {m: found.cases[m].F.marginal(0).take(first) for m in distributions}
+    for m, c in found.cases.items():
+        given = c.F.marginal(0)
+        distributions.setdefault(m, given._distribution if isinstance(given, GivenSurvival) else given)
+    if process.entry is not None:
+        distributions = {m: F.given_survival(process.entry[of.states]) for m, F in distributions.items()}
     return {
         m: of.expected(F, case.times, case.levels, density=not process.step and F._degree is None)
         for m, F in distributions.items()
@@ -321,8 +320,8 @@ def targets(
 
 def covers(setting: Setting, seed: int) -> dict[str, list[float]]:
     """By quantity and score: 1 where an interval holds the truth, 0 where not, NaN where none is given."""
-    found, sample = compared(setting, seed)
-    truth = targets(setting, found, sample)
+    found, _ = compared(setting, seed)
+    truth = targets(setting, found)
     frame, pairs = found.frame(), found.differences("none")
     group = "1" if setting.by else "all"
     cells: dict[str, list[float]] = defaultdict(list)

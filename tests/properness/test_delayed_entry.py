@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 import censcore as cs
 
-N = 4000
+N = 3000
 TIMES = np.array([1.5, 2.5, 3.5])
 SCORES = {
     "log": lambda y, F, C: cs.log_score(y, F, C),
@@ -63,7 +63,7 @@ def test_ignoring_the_entry_is_caught(scored, score):
 
 
 def test_the_smallest_mean_crps_is_at_the_truth():
-    _, y = seen(1500, 5)
+    _, y = seen(1000, 5)
     C = cs.Weibull(2.0, 5.0)
 
     def best(y):
