@@ -155,7 +155,7 @@ class Ensemble(Univariate):
         total = xp.sum(kept, axis=1, keepdims=True)
         check_possible(total <= 0, column)
         other = ensemble._map(lambda array: array)
-        other._arrays = ("_samples", "_weights")  # type: ignore[misc]
+        other._arrays = ("_samples", "_weights")
         other._weights = kept / total
         other._neutral = self._neutral and is_neutral(a)
         return other

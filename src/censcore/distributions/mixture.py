@@ -14,6 +14,7 @@ from censcore._arrays import (
     convert,
     is_neutral,
     one_namespace,
+    possibly,
     to_numpy,
 )
 from censcore._validation import check_positive, name_subjects
@@ -135,7 +136,9 @@ class Mixture(Univariate):
         return self._sum(lambda F: F._sf_left(t))
 
     def _cdf(self, t: Array) -> Array:
-        return self._sum(lambda F: F._cdf(t))
+        xp, endless = self._xp, self._xp.isinf(t)
+        value = self._sum(lambda F: F._cdf(t))
+        return xp.where(endless, xp.ones_like(value), value) if possibly(endless.any()) else value
 
     def _logsf(self, t: Array) -> Array:
         return self._log_sum({j: F._logsf(t) for j, F in enumerate(self._components)})
@@ -227,7 +230,8 @@ class Mixture(Univariate):
             for F, value in zip(mixture._components, logs, strict=True)
         ]
         shares = [mixture._weights[:, j : j + 1] * xp.exp(value - alive) for j, value in enumerate(logs)]
-        other._weights = xp.concat(xp.broadcast_arrays(*shares), axis=1)
+        weights = xp.concat(xp.broadcast_arrays(*shares), axis=1)
+        other._weights = weights / xp.sum(weights, axis=1, keepdims=True)
         other._neutral = self._neutral and is_neutral(a)
         return other
 
