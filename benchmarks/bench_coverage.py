@@ -270,7 +270,6 @@ SETTINGS = {
         EXPONENTIAL, 200, 400, overlap=True, title="200 subjects that are half of the 400 for training"
     ),
     "entry": Setting(LATE, 400, 400, title="delayed entry, 400 subjects, 400 for training"),
-    "entry_in_sample": Setting(LATE, 300, 0, title="delayed entry, 300 subjects, C fitted to the same"),
     "weights": Setting(WEIGHTED, 400, 400, title="weights, C depends on the stratum, 400 and 400"),
 }  # fmt: skip
 

@@ -78,3 +78,20 @@ def test_the_smallest_mean_crps_is_at_the_truth():
     shape, scale = best(cs.RightCensored(y.time, y.event))
     assert shape > 1.8
     assert scale > 3.6
+
+
+def test_follow_up_that_is_counted_from_the_entry():
+    """C = entry + R: under the shifted distribution of R the truth wins."""
+    rng = np.random.default_rng(4)
+    T, A = 3 * rng.weibull(1.5, 3 * N), rng.choice([0.0, 2.0], 3 * N)
+    rows = np.nonzero(T > A)[0][:N]
+    T, A = T[rows], A[rows]
+    C = A + 1.5 * rng.weibull(3.0, N)
+    y = cs.RightCensored(np.minimum(T, C), T <= C, entry=A)
+    model = cs.Censoring(cs.KaplanMeier()).fit(None, cs.RightCensored(y.time - A, y.event))
+    R = model.estimators_[0].event_table_
+    shifted = cs.Step(R["time"] + A[:, None], sf=R["sf"])
+    truth = cs.brier_score(y, cs.Weibull(1.5, 3.0), shifted, TIMES).mean(axis=1)
+    for F in (cs.Weibull(1.5, 3.5), cs.Weibull(1.5, 2.6), cs.Weibull(2.0, 3.0), cs.Weibull(1.2, 3.0)):
+        lost = cs.brier_score(y, F, shifted, TIMES).mean(axis=1) - truth
+        assert lost.mean() > 2 * lost.std() / np.sqrt(N)
