@@ -9,7 +9,13 @@ from censcore.evaluation.plots import COLOURS
 from censcore.evaluation.style import GREY, INK, new_figure, styled
 
 #: entry, end of observation and whether it is an event
-SEEN = {6: (0.0, 4.2, True), 5: (1.2, 3.1, True), 4: (2.0, 6.0, False), 3: (0.6, 5.1, True), 1: (3.4, 6.6, False)}
+SEEN = {
+    6: (0.0, 4.2, True),
+    5: (1.2, 3.1, True),
+    4: (2.0, 6.0, False),
+    3: (0.6, 5.1, True),
+    1: (3.4, 6.6, False),
+}
 #: entry and an event before it
 NEVER_SEEN = {2: (2.6, 1.7), 0: (1.9, 0.9)}
 
