@@ -109,7 +109,8 @@ class LandmarkComparison:
                 )  # fmt: skip
             axes.set(xlabel="landmark", ylabel="mean loss, lower is better", ylim=(0, None))
             axes.legend(frameon=False)
-            axes.set_title(f"{score.replace('_', ' ')} of subjects at risk at the landmark", fontsize=10)
+            title = next(kind.title for kind in self.comparisons[0].scores if kind.name == score)
+            axes.set_title(f"{title} of subjects at risk at the landmark", fontsize=10)
         return figure
 
     def __repr__(self) -> str:
