@@ -14,6 +14,7 @@ __all__ = [
     "CensoringWarning",
     "ContradictionError",
     "FoldError",
+    "ImpossibleForecastError",
     "InvalidInputError",
     "InvalidTypeError",
     "MissingCensoringError",
@@ -23,6 +24,7 @@ __all__ = [
     "NotFittedError",
     "PositivityError",
     "RepairWarning",
+    "RiskSetWarning",
     "UnsupportedOutcomeError",
 ]
 
@@ -39,6 +41,10 @@ class RepairWarning(UserWarning):
     """Survival probabilities that were not monotone were changed, as asked for; the message says how much."""
 
 
+class RiskSetWarning(UserWarning):
+    """With delayed entry, everybody at risk has the event at a time after which others enter."""
+
+
 class InvalidInputError(CenscoreError, ValueError):
     """A value outside what the function accepts (NaN, a negative time, a shape that does not fit)."""
 
@@ -49,6 +55,20 @@ class InvalidTypeError(CenscoreError, TypeError):
 
 class ContradictionError(CenscoreError, ValueError):
     """A censoring distribution under which the observed data are impossible."""
+
+
+class ImpossibleForecastError(CenscoreError, ValueError):
+    """A forecast that gives no chance to what is known already: P(T > a) = 0 of a subject that survived to a.
+
+    Attributes
+    ----------
+    rows : sequence of int
+        The numbers of the subjects concerned.
+    """
+
+    def __init__(self, message: str, rows: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.rows = tuple(int(row) for row in rows)
 
 
 class MissingCensoringError(CenscoreError, ValueError):

@@ -13,6 +13,7 @@ import censcore as cs
 from censcore.exceptions import (
     CenscoreError,
     ContradictionError,
+    ImpossibleForecastError,
     InvalidInputError,
     InvalidTypeError,
     MissingCensoringError,
@@ -86,10 +87,15 @@ REFUSED = {
         "censoring distribution has 2 coordinates",
     ),
     "competing risks": (lambda: cs.RightCensored([1.0], [2]), UnsupportedOutcomeError, "competing risks"),
-    "left truncation": (
-        lambda: cs.RightCensored([1.0], [1], entry=[0.5]),
-        UnsupportedOutcomeError,
-        "left truncation",
+    "an entry after the time": (
+        lambda: cs.RightCensored([1.0], [1], entry=[1.5]),
+        InvalidInputError,
+        "entry must be below time",
+    ),
+    "a forecast that is impossible at the entry": (
+        lambda: cs.crps(cs.RightCensored([3.0], [1], entry=2.0), cs.Uniform(0.0, 1.5), C),
+        ImpossibleForecastError,
+        r"P\(T > a\) = 0 in 1 subject \(0\)",
     ),
     "no times": (lambda: cs.brier_score(Y, F, C), InvalidInputError, "times=... is missing"),
     "no levels": (lambda: cs.pinball_score(Y, F, C), InvalidInputError, "levels=... is missing"),
@@ -360,3 +366,11 @@ def test_rows_are_scored_each_for_itself(inputs, random):
         np.testing.assert_allclose(
             score(y[order], moved, distribution, horizon=2.0), loss[order], rtol=1e-12, atol=1e-300
         )
+
+
+def test_a_tiny_time_under_a_step_forecast():
+    """The panel from y to a jump spans hundreds of decades, and y serves several jumps."""
+    y = cs.RightCensored([5e-324], [1])
+    loss = cs.crps(y, cs.Step([1.0], sf=[[0.5]]), cs.LogLogistic([2.0], [1.0]), horizon=2.0)
+    expected = np.pi / 4 + 0.25 * (np.arctan(2.0) - np.pi / 4)  # the integral of G S^2, G = 1 / (1 + t^2)
+    assert loss[0] == pytest.approx(expected, rel=1e-6)

@@ -74,16 +74,20 @@ def column(frame: pd.DataFrame, name: str, option: str) -> np.ndarray:
 
 
 def outcome_of(
-    frame: pd.DataFrame, time: str, event: str, censoring_time: str | None = None
+    frame: pd.DataFrame,
+    time: str,
+    event: str,
+    censoring_time: str | None = None,
+    entry: str | None = None,
 ) -> cs.RightCensored:
     """The outcome from its columns."""
-    c = (
-        None
-        if censoring_time is None
-        else as_float(column(frame, censoring_time, "--censoring-time"), f"--censoring-time {censoring_time}")
-    )
-    t = as_float(column(frame, time, "--time"), f"--time {time}")
-    return cs.RightCensored(t, column(frame, event, "--event"), c)
+
+    def numbers(name: str, option: str) -> np.ndarray:
+        return as_float(column(frame, name, option), f"{option} {name}")
+
+    c = None if censoring_time is None else numbers(censoring_time, "--censoring-time")
+    a = None if entry is None else numbers(entry, "--entry")
+    return cs.RightCensored(numbers(time, "--time"), column(frame, event, "--event"), c, entry=a)
 
 
 def forecasts_of(

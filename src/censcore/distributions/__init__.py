@@ -11,6 +11,7 @@ from censcore.distributions.copula import Copula
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.exponential import Exponential
 from censcore.distributions.gamma import Gamma
+from censcore.distributions.given_survival import GivenJointSurvival, GivenSurvival
 from censcore.distributions.gompertz import Gompertz
 from censcore.distributions.grid import JointGrid
 from censcore.distributions.grouped import Grouped
@@ -43,6 +44,8 @@ __all__ = [
     "Exponential",
     "FromMarginals",
     "Gamma",
+    "GivenJointSurvival",
+    "GivenSurvival",
     "Gompertz",
     "Grouped",
     "Independent",

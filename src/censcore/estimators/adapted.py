@@ -14,7 +14,7 @@ from censcore.distributions import Distribution
 from censcore.estimators.adapters import as_forecast
 from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights
-from censcore.estimators.libraries import fit_model
+from censcore.estimators.libraries import fit_model, takes_entry
 from censcore.estimators.pipelines import last_estimator
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import OutcomeLike
@@ -91,7 +91,8 @@ class Adapted(SurvivalEstimator):
         self
         """
         check_instance(self.model, "model")
-        y = one_event_time(y, "Adapted")
+        name = f"Adapted({type(self.model).__name__})"
+        y = one_event_time(y, name, entry=takes_entry(last_estimator(self.model)))
         check_rows(X, len(y))
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         model = clone(self.model) if isinstance(self.model, BaseEstimator) else copy.deepcopy(self.model)

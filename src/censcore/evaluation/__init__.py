@@ -9,6 +9,7 @@ from censcore.evaluation.cross_validated import CrossValidated
 from censcore.evaluation.dependent_censoring import dependent_censoring_sensitivity
 from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
+from censcore.evaluation.landmarks import LandmarkComparison, at_landmark, compare_landmarks
 from censcore.evaluation.scorers import scorer, scorers
 from censcore.evaluation.with_censoring import WithCensoring
 
@@ -17,9 +18,12 @@ __all__ = [
     "Comparison",
     "CrossValidated",
     "DependentCensoringSensitivity",
+    "LandmarkComparison",
     "WithCensoring",
+    "at_landmark",
     "censoring_diagnostic",
     "compare",
+    "compare_landmarks",
     "concordance",
     "copula_graphic",
     "dependent_censoring_sensitivity",

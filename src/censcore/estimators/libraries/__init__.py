@@ -20,7 +20,7 @@ from censcore.estimators.libraries.curves import Curves
 from censcore.estimators.pipelines import last_estimator
 from censcore.outcomes import RightCensored
 
-__all__ = ["Curves", "fit_model", "read_model"]
+__all__ = ["Curves", "fit_model", "read_model", "takes_entry"]
 
 #: Packages that define models (or draws), and the file here that reads them.
 _READERS = {
@@ -98,6 +98,17 @@ def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = 
         return _fit_steps(model, X, y, weight)
     fit = getattr(_library_of(model), "fit", structured.fit)
     return fit(model, X, y, weight)
+
+
+def takes_entry(model: Any) -> bool:
+    """Whether a model of another library respects delayed entry.
+
+    >>> import lifelines
+    >>> takes_entry(lifelines.KaplanMeierFitter()), takes_entry(lifelines.CoxPHFitter())
+    (True, False)
+    """
+    knows = getattr(_library_of(model), "takes_entry", None)
+    return knows is not None and bool(knows(model))
 
 
 def _fit_steps(model: Pipeline, X: Any, y: RightCensored, weight: np.ndarray | None) -> Pipeline:

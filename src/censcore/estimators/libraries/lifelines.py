@@ -103,19 +103,30 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
         The model.
     """
     time, event = to_numpy(y.time), to_numpy(y.event)
+    entry = to_numpy(y.entry) if y.has_delayed_entry else None
     if "durations" in inspect.signature(model.fit).parameters:
-        model.fit(time, event, **({} if weight is None else {"weights": weight}))
+        arrays = {} if weight is None else {"weights": weight}
+        model.fit(time, event, **arrays, **({} if entry is None else {"entry": entry}))
         return model
     if X is None:
         raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
     frame = as_frame(X)
     columns = {"time": time, "event": event.astype(int)}
     columns |= {} if weight is None else {"weight": weight}
+    columns |= {} if entry is None else {"entry": entry}
     names = {part: _free_name(part, frame.columns) for part in columns}
     frame = frame.assign(**{names[part]: values for part, values in columns.items()})
     given = {} if weight is None else {"weights_col": names["weight"]}
+    given |= {} if entry is None else {"entry_col": names["entry"]}
     model.fit(frame, duration_col=names["time"], event_col=names["event"], **given)
     return model
+
+
+def takes_entry(model: Any) -> bool:
+    """Whether ``fit`` of the model respects delayed entry."""
+    if type(model).__name__ == "CoxPHFitter":
+        return False  # its baseline hazard is computed as if all had entered at zero
+    return not {"entry", "entry_col"}.isdisjoint(inspect.signature(model.fit).parameters)
 
 
 def _free_name(name: str, taken: Any) -> str:

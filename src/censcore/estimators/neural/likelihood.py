@@ -216,7 +216,7 @@ class LikelihoodEstimator(NeuralEstimator):
         )
 
     def _evaluation_rows(self, X: Any, y: Any, mask: Any = None) -> Data:
-        outcome = leave_out_times(as_outcome(y), mask)
+        outcome = leave_out_times(as_outcome(y).require_no_entry(type(self).__name__), mask)
         return self._tensors(self._check_X(X, len(outcome), reset=False), outcome, None)
 
     def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | Standardised]:
