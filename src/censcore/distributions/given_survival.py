@@ -20,6 +20,7 @@ from censcore._numerics import expm1
 from censcore._validation import check_finite, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint
+from censcore.distributions.random_draws import Draws
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError
@@ -343,7 +344,7 @@ class GivenJointSurvival(Joint):
             return given
         return GivenJointSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+    def _sample(self, m: int, rng: Draws) -> Array:
         """Candidates are drawn until enough of every subject survive to a."""
         n, k = len(self), self.k
         a = np.broadcast_to(to_numpy(self._entry), (n, 1))
@@ -364,7 +365,7 @@ class GivenJointSurvival(Joint):
         )
 
 
-def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: Draws) -> np.ndarray:
     """Draws for some subjects, (rows, m, k), different for each also where one distribution serves all."""
     if len(joint) == 1:
         return to_numpy(joint._sample(rows.size * m, rng)).reshape(rows.size, m, joint.k)
