@@ -317,13 +317,14 @@ DERIVATIVES: dict[str, type[CaseScore]] = {
 CASE_SCORES: dict[str, CaseScore] = {
     name: DERIVATIVES[name](info) for name, info in registry.SCORES.items() if info.univariate
 }
-DEFAULT_SCORES = tuple(CASE_SCORES)
+#: What readers look for; the first decides the verdict of a comparison. "all" asks for every score.
+DEFAULT_SCORES = ("integrated_brier_score:ipcw", "crps", "brier_score:ipcw", "log_score")
 
 
 def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:
     """Scores by name, in the order asked for; a mapping may bring custom scores."""
     if isinstance(scores, str):
-        scores = [scores]
+        scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
     given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(scores)
     found: list[CaseScore] = []
     for name, function in given.items():

@@ -50,6 +50,7 @@ def compare(
     train_weight: Array | None = None,
     confidence: float = 0.95,
     discrimination: bool = True,
+    time_unit: str = "",
     refits: int = 60,
     seed: int = 0,
     progress: bool = False,
@@ -82,9 +83,9 @@ def compare(
         Subjects that the reference and the censoring distribution are fitted to. Scored subjects among them
         are recognised by equal covariates, time and event, and the errors account for them.
     scores : names, or dict of functions
-        By default all of ``log_score``, ``crps``, ``brier_score``, ``brier_score:ipcw``,
-        ``integrated_brier_score:ipcw`` (a mean over [0, horizon]), ``binomial_log_score`` and
-        ``pinball_score``. A dict may bring custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring,
+        By default ``integrated_brier_score:ipcw`` (a mean over [0, horizon]), ``crps``,
+        ``brier_score:ipcw`` and ``log_score``; the first that all forecasts have decides the verdict. "all"
+        adds ``brier_score`` (localized), ``binomial_log_score`` and ``pinball_score``. A dict may bring custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring,
         horizon=h)`` giving one loss per subject, lower is better, on any scale.
     times, levels : array, optional
         Evaluation times below the horizon, by default the quartiles of the event times before it, of
@@ -112,6 +113,8 @@ def compare(
         Of intervals.
     discrimination : bool
         Also report concordance and AUC, which are descriptive and not proper.
+    time_unit : str
+        Of the times, such as "days": for tables, axes and the verdict. Nothing is converted.
     refits : int
         Bootstrap samples, where the estimator of the censoring distribution has no influence function.
     seed : int
@@ -199,6 +202,7 @@ def compare(
         confidence=confidence,
         discrimination=discrimination,
         seed=seed,
+        time_unit=str(time_unit or ""),
         notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
     )
 

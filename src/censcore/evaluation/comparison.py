@@ -17,6 +17,7 @@ from censcore.evaluation.inference import Estimate, effective_number
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.tables import data_frame, difference_lines, mean_lines
+from censcore.evaluation.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.outcomes import RightCensored
@@ -67,6 +68,8 @@ class Comparison:
     discrimination: bool
     seed: int
     notes: list[str] = field(default_factory=list)
+    time_unit: str = ""
+    made: dict[str, Any] = field(default_factory=dict, init=False)
 
     @property
     def models(self) -> list[str]:
@@ -97,6 +100,7 @@ class Comparison:
             "subjects": len(case.y),
             "events": int(to_numpy(case.y.event).sum()),
             "horizon": self.horizon,
+            "time unit": self.time_unit or None,
             "times": case.times.tolist(),
             "levels": case.levels.tolist(),
             "scores": [score.name for score in self.scores],
@@ -121,6 +125,16 @@ class Comparison:
             groups=self.groups,
             seed=self.seed,
         )
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """In words, for each outcome: the best forecast, what is tied with it, and what is clearly worse."""
+        return verdicts_of(self)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the first outcome, which is the only one of a single event time."""
+        return self.verdicts[0]
 
     # ---- numbers -----------------------------------------------------------------------------------
 
