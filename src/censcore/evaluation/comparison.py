@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
 from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.decision_curve import decision_lines
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
 from censcore.evaluation.inference import Estimate, effective_number
@@ -143,9 +145,15 @@ class Comparison:
         return self.means.values.get((subset, model, score))
 
     def curve(
-        self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
+        self,
+        score: CaseScore,
+        *,
+        times: np.ndarray | None = None,
+        levels: np.ndarray | None = None,
+        models: list[str] | None = None,
     ) -> dict[str, Estimate]:
         """Means of a score at other times or levels, over all subjects, by model; where it is available."""
+        models = self.models if models is None else models
         cases = {
             model: replace(
                 case,
@@ -153,6 +161,7 @@ class Comparison:
                 levels=case.levels if levels is None else levels,
             )
             for model, case in self.cases.items()
+            if model in models
         }
         means = estimate_means(
             score_all(cases, [score]),
@@ -164,7 +173,7 @@ class Comparison:
             refits=min(self.refits, CURVE_REFITS),
             seed=self.seed,
         )
-        found = {model: means.values.get((0, model, score.name)) for model in self.models}
+        found = {model: means.values.get((0, model, score.name)) for model in models}
         return {model: estimate for model, estimate in found.items() if estimate is not None}
 
     def places(self, score: CaseScore) -> np.ndarray:
@@ -263,6 +272,59 @@ class Comparison:
             tell".
         """
         return data_frame(difference_lines(self, adjustment, discrimination))
+
+    def one_time(self, time: float | None = None) -> float:
+        """A time between 0 and the horizon, the middle one of the evaluation times by default."""
+        times = self._case.times
+        t = float(times[len(times) // 2] if time is None else time)
+        if not 0 < t < self.horizon:
+            raise InvalidInputError(
+                f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}."
+            )
+        return t
+
+    def calibration(
+        self, model: str, time: float | None = None, bins: int | None = None, span: float = 0.75
+    ) -> CalibrationCurve:
+        """How the observed risk of the event by a time goes with the forecast risk.
+
+        Parameters
+        ----------
+        model : str
+            Name of the forecast.
+        time : float, optional
+            By default the middle one of the evaluation times.
+        bins : int, optional
+            Of equal numbers of subjects; by default ten, or one for every ten events where these are fewer.
+        span : float
+            Share of the subjects that each point of the smoothed curve is fitted to.
+
+        Returns
+        -------
+        CalibrationCurve
+            Binned and smoothed curve with intervals, and the distances ICI, E50 and E90 from the diagonal.
+            The intervals cover the estimation of the censoring distribution, and clusters.
+        """
+        return calibration_curve(self, model, time, bins, span)
+
+    def net_benefit(self, time: float | None = None, thresholds: Any = None) -> pd.DataFrame:
+        """Decision curves: the net benefit of treating those whose risk by a time exceeds a threshold.
+
+        Parameters
+        ----------
+        time : float, optional
+            By default the middle one of the evaluation times.
+        thresholds : array, optional
+            Risks in (0, 1); by default 50 up to the largest that some forecast gives to many subjects.
+
+        Returns
+        -------
+        DataFrame
+            ``model`` (also "treat all" and "treat none"), ``threshold``, ``net_benefit`` with
+            ``standard_error``, ``low`` and ``high``, and ``gain``: the lead over the better one of treating
+            all and treating none, with ``gain_low`` and ``gain_high`` (paired).
+        """
+        return data_frame(decision_lines(self, time, thresholds))
 
     # ---- pictures and pages ------------------------------------------------------------------------
 
