@@ -329,28 +329,32 @@ class Comparison:
     # ---- pictures and pages ------------------------------------------------------------------------
 
     def plot(self, kind: str = "brier", **options: Any) -> Figure:
-        """A picture: "brier", "pinball", "differences", "calibration", "murphy" or "censoring".
+        """A picture, by matplotlib.
 
         Parameters
         ----------
         kind : str
-            ``"brier"``: Brier score over time with pointwise bands; ``"pinball"``: pinball score over levels;
+            ``"brier"``: Brier score over time with pointwise bands (``scale="ipcw"`` or ``"localized"``);
             ``"differences"``: paired differences from the reference with simultaneous intervals;
-            ``"calibration"``: D-calibration; ``"murphy"``: elementary scores of F(tau) over all thresholds;
-            ``"censoring"``: the censoring distribution and the weights of the events.
+            ``"calibration"``: observed against forecast risk at a time, smoothed and binned (``time=``,
+            ``bins=``, ``span=``); ``"d-calibration"``: shares of subjects by S(T); ``"decision"``: net benefit
+            over thresholds (``time=``); ``"murphy"``: elementary scores over thresholds (``time=``);
+            ``"pinball"``: pinball score over levels; ``"censoring"``: the censoring distribution and the
+            weights of the events.
         **options
-            Of the plot, such as ``scale="ipcw"`` or ``time=2.0``.
+            Of the plot, such as ``scale="localized"`` or ``time=2.0``.
 
         Returns
         -------
         matplotlib.figure.Figure
             ``figure.savefig(path)`` writes it.
         """
-        from censcore.evaluation.plots import PLOTS
+        from censcore.evaluation.draw import figure_of
+        from censcore.evaluation.plots import CHARTS
 
-        if kind not in PLOTS:
-            raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(PLOTS)}.")
-        return PLOTS[kind](self, **options)
+        if kind not in CHARTS:
+            raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
+        return figure_of(CHARTS[kind](self, **options))
 
     def to_html(self, path: str | PathLike[str] | None = None, title: str = "Comparison of forecasts") -> str:
         """One self-contained page: tables, pictures, the censoring diagnostic and the exact settings.
@@ -375,7 +379,7 @@ class Comparison:
         return html
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Settings, means, differences and notes as JSON.
+        """Verdict, settings, means, differences and notes as JSON.
 
         Parameters
         ----------
@@ -390,6 +394,8 @@ class Comparison:
         import json
 
         document = {
+            "verdict": self.verdict.to_dict(),
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "settings": self.settings,
             "means": mean_lines(self),
             "differences": difference_lines(self),
@@ -405,6 +411,11 @@ class Comparison:
         from censcore.evaluation.text import text_of
 
         return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from censcore.evaluation.report import notebook
+
+        return notebook(self)
 
 
 CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them

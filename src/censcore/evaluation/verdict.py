@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Verdict", "verdicts_of"]
 
-MOST_NAMES = 6  # of forecasts in one sentence
+MOST_NAMES = 5  # of forecasts in one sentence
+MOST_GAPS = 3  # with numbers
 
 
 @dataclass(frozen=True)
@@ -186,12 +187,12 @@ def _worse_sentence(best: str, worse: list[dict[str, Any]], confidence: float) -
     if not worse:
         return ""
     told = []
-    for gap in worse[:MOST_NAMES]:
+    for gap in worse[:MOST_GAPS]:
         share = "" if np.isnan(gap["percent"]) else f", {gap['percent']:.2g} % of its loss"
         interval = f"{100 * confidence:g} % interval {gap['low']:.2g} to {gap['high']:.2g}"
         told.append(f"{one_line(gap['model'])} (by {gap['difference']:.2g}{share}; {interval})")
     more = len(worse) - len(told)
-    told += [f"{more} more"] if more else []
+    told += [f"{more} more (by up to {worse[-1]['difference']:.2g})"] if more else []
     return f"Clearly worse than {one_line(best)}: {', '.join(told[:-1]) + ' and ' if told[1:] else ''}{told[-1]}."
 
 
