@@ -305,7 +305,11 @@ class Comparison:
             Binned and smoothed curve with intervals, and the distances ICI, E50 and E90 from the diagonal.
             The intervals cover the estimation of the censoring distribution, and clusters.
         """
-        return calibration_curve(self, model, time, bins, span)
+        key = f"calibration of {model!r} at {time}, {bins}, {span}"
+        if key not in self.made:
+            self.made[key] = calibration_curve(self, model, time, bins, span)
+        found: CalibrationCurve = self.made[key]
+        return found
 
     def net_benefit(self, time: float | None = None, thresholds: Any = None) -> pd.DataFrame:
         """Decision curves: the net benefit of treating those whose risk by a time exceeds a threshold.
@@ -373,10 +377,7 @@ class Comparison:
         """
         from censcore.evaluation.report import page
 
-        html = page(self, title)
-        if path is not None:
-            write_atomically(path, html)
-        return html
+        return _written(page(self, title), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Verdict, settings, means, differences and notes as JSON.
@@ -403,9 +404,42 @@ class Comparison:
             "notes": self.notes,
         }
         text = json.dumps(_plain(document), indent=2, allow_nan=False)
-        if path is not None:
-            write_atomically(path, text + "\n")
+        _written(text + "\n", path)
         return text
+
+    def to_latex(self, path: str | PathLike[str] | None = None) -> str:
+        """The tables for LaTeX with the package booktabs; the caption of the first holds the verdict.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+            One ``table`` environment per table.
+        """
+        from censcore.evaluation.export import comparison_latex
+
+        return _written(comparison_latex(self), path)
+
+    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+        """The verdict and the tables as Markdown.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+            Text with pipe tables.
+        """
+        from censcore.evaluation.export import comparison_markdown
+
+        return _written(comparison_markdown(self), path)
 
     def __repr__(self) -> str:
         from censcore.evaluation.text import text_of
@@ -419,6 +453,13 @@ class Comparison:
 
 
 CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
+
+
+def _written(text: str, path: str | PathLike[str] | None) -> str:
+    """The text, which is also written where a path is given."""
+    if path is not None:
+        write_atomically(path, text)
+    return text
 
 
 def _effective(counted: np.ndarray, weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:

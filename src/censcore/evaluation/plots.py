@@ -130,7 +130,7 @@ def calibration_chart(
 ) -> Chart:
     """Observed against forecast risk at one time: smoothed with bands, and binned with intervals."""
     t, looks = comparison.one_time(time), looks_of(comparison)
-    curves = {model: comparison.calibration(model, t, bins, span) for model in comparison.models}
+    curves = {model: comparison.calibration(model, time, bins, span) for model in comparison.models}
     known = [point[side] for curve in curves.values() for point in [*curve.binned, *curve.smoothed]
              for side in ("predicted", "observed", "high") if np.isfinite(point[side])]  # fmt: skip
     top = min(1.0, 1.05 * max(known, default=1.0))
