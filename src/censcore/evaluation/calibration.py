@@ -123,7 +123,10 @@ class CalibrationCurve:
     def summary(self) -> Line:
         """One line: the model, mean risks, distances and p-value."""
         names = ("model", "time", "predicted", "observed", "observed_low", "observed_high")
-        return {name: getattr(self, name) for name in (*names, "ici", "e50", "e90", "ici_by_chance", "p_value", "note")}
+        return {
+            name: getattr(self, name)
+            for name in (*names, "ici", "e50", "e90", "ici_by_chance", "p_value", "note")
+        }
 
     def __repr__(self) -> str:
         told = (
@@ -222,9 +225,7 @@ def _quantiles(p: np.ndarray, w: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return p[order][np.minimum(at, len(p) - 1)]
 
 
-def _in_bins(
-    comparison: Comparison, model: str, data: _Data, number: np.ndarray, told: bool
-) -> list[Line]:
+def _in_bins(comparison: Comparison, model: str, data: _Data, number: np.ndarray, told: bool) -> list[Line]:
     p, D, W, w = data.p, data.D, data.W, data.w
     inside = (number[:, None] == np.arange(number.max() + 1)) & (w > 0)[:, None]
     k = inside * (w * W)[:, None]
@@ -281,7 +282,11 @@ def _with_curve(
         for j in range(len(at))
     ]  # fmt: skip
     distance = np.repeat(np.abs(inside - at), counts)
-    facts = {"ici": float(distance.mean()), "e50": float(np.median(distance)), "e90": float(np.quantile(distance, 0.9))}
+    facts = {
+        "ici": float(distance.mean()),
+        "e50": float(np.median(distance)),
+        "e90": float(np.quantile(distance, 0.9)),
+    }
     if told:
         by_chance = np.repeat(_by_chance(curve, comparison.seed), counts, axis=1).mean(axis=1)
         facts["ici_by_chance"] = float(by_chance.mean())
@@ -295,7 +300,11 @@ def _local_linear(data: _Data, at: np.ndarray, span: float) -> tuple[np.ndarray,
     x = data.p[:, None] - at
     d = np.abs(x)
     nearest = max(int(np.ceil(span * (data.w > 0).sum())), 2) - 1
-    reach = np.partition(d[data.w > 0], nearest, axis=0)[nearest] if nearest < (data.w > 0).sum() else d.max(axis=0)
+    reach = (
+        np.partition(d[data.w > 0], nearest, axis=0)[nearest]
+        if nearest < (data.w > 0).sum()
+        else d.max(axis=0)
+    )
     reach = np.where(reach < CONSTANT, d.max(axis=0), reach) * (1 + 1e-9)
     K = np.where(d < reach, (1 - np.minimum(d / reach, 1.0) ** 3) ** 3, 0.0)
     k = (data.w * data.W)[:, None] * K
@@ -318,4 +327,3 @@ def _by_chance(curve: Estimate, seed: int) -> np.ndarray:
     rng, nu = separate_stream(seed), max(float(np.nanmedian(curve.degrees_of_freedom)), 3.0)
     scale = np.sqrt(rng.chisquare(nu, DRAWS) / nu)
     return np.abs(rng.standard_normal((DRAWS, len(values))) @ root.T) / scale[:, None]
-

@@ -278,9 +278,7 @@ class Comparison:
         times = self._case.times
         t = float(times[len(times) // 2] if time is None else time)
         if not 0 < t < self.horizon:
-            raise InvalidInputError(
-                f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}."
-            )
+            raise InvalidInputError(f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}.")
         return t
 
     def calibration(

@@ -26,7 +26,9 @@ def decision_lines(comparison: Comparison, time: float | None = None, thresholds
     t = comparison.one_time(time)
     theta = _default(comparison, t) if thresholds is None else np.atleast_1d(np.asarray(thresholds, float))
     if theta.ndim != 1 or not ((theta > 0) & (theta < 1)).all():
-        raise InvalidInputError(f"thresholds must lie between 0 and 1; got {np.asarray(thresholds).tolist()}.")
+        raise InvalidInputError(
+            f"thresholds must lie between 0 and 1; got {np.asarray(thresholds).tolist()}."
+        )
     found = comparison.curve(NetBenefit(t, theta))
     some = comparison.models[0]
     everyone = comparison.curve(NetBenefit(t, theta, everyone=True), models=[some])[some]
@@ -49,7 +51,11 @@ def _lines(
 ) -> list[Line]:
     low, high = curve.interval(confidence)
     gain_low, gain_high = gain.interval(confidence)
-    numbers = {"standard_error": np.where(curve.varies, curve.standard_error, np.nan), "low": low, "high": high}
+    numbers = {
+        "standard_error": np.where(curve.varies, curve.standard_error, np.nan),
+        "low": low,
+        "high": high,
+    }
     numbers |= {"gain_low": gain_low, "gain_high": gain_high}
     return [
         {"model": model, "time": t, "threshold": float(theta[j]), "net_benefit": float(curve.value[j]),

@@ -18,7 +18,15 @@ __all__ = ["figure_of", "line_style"]
 WIDTH, HEIGHT, SMALL_HEIGHT = 6.0, 4.0, 2.1  # inches: readable on a phone
 LEGEND_LINE = 0.22  # inches
 LETTERS = 78  # of the legend in the width of a figure
-MARKERS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "down": "v", "plus": "P", "cross": "X"}
+MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "triangle": "^",
+    "diamond": "D",
+    "down": "v",
+    "plus": "P",
+    "cross": "X",
+}
 
 
 def figure_of(chart: Chart) -> Figure:
@@ -61,7 +69,9 @@ def _short(name: str, most: int) -> str:
 def _handle(name: str, look: Look) -> Any:
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], label=_inert(name, LETTERS - 20), ms=5, **line_style(look), marker=MARKERS[look.marker])
+    return Line2D(
+        [], [], label=_inert(name, LETTERS - 20), ms=5, **line_style(look), marker=MARKERS[look.marker]
+    )
 
 
 def line_style(look: Look) -> dict[str, Any]:
@@ -87,7 +97,9 @@ def _panel(axes: Axes, panel: Panel, letters: int, alpha: float) -> None:
             ends = [np.abs(mark.low - (mark.x if mark.horizontal else mark.y)),
                     np.abs(mark.high - (mark.x if mark.horizontal else mark.y))]  # fmt: skip
             along = {"xerr": ends} if mark.horizontal else {"yerr": ends}
-            axes.errorbar(mark.x, mark.y, fmt=MARKERS[mark.look.marker], ms=4, lw=1.6, color=_colour(mark.look), **along)
+            axes.errorbar(
+                mark.x, mark.y, fmt=MARKERS[mark.look.marker], ms=4, lw=1.6, color=_colour(mark.look), **along
+            )
         elif isinstance(mark, Bars):
             width = np.diff(mark.edges)
             axes.bar(mark.edges[:-1], mark.heights, 0.92 * width, align="edge", color=_colour(mark.look))
@@ -119,5 +131,9 @@ def _line(axes: Axes, line: Line, alpha: float) -> None:
     style = line_style(line.look) | ({"drawstyle": "steps-post"} if line.steps else {})
     if line.look.colour not in ("grey", "ink") and not line.steps:
         every = max(len(line.x) // 6, 1)
-        style |= {"marker": MARKERS[line.look.marker], "markevery": (line.look.number % every, every), "ms": 4.5}
+        style |= {
+            "marker": MARKERS[line.look.marker],
+            "markevery": (line.look.number % every, every),
+            "ms": 4.5,
+        }
     axes.plot(line.x, line.y, lw=1.8, label=_inert(line.name), **style)

@@ -66,7 +66,11 @@ def _curves(
 def _top(lines: list[Line]) -> tuple[float, float]:
     """From zero to what is drawn; bands at the end of follow-up may leave the picture."""
     largest = max(float(np.nanmax(line.y)) for line in lines)
-    ends = [float(np.nanquantile(line.high, 0.9)) for line in lines if line.high is not None and np.isfinite(line.high).any()]
+    ends = [
+        float(np.nanquantile(line.high, 0.9))
+        for line in lines
+        if line.high is not None and np.isfinite(line.high).any()
+    ]
     return 0.0, 1.05 * max([largest, *ends])
 
 
@@ -83,7 +87,9 @@ def brier_chart(comparison: Comparison, scale: str = "ipcw") -> Chart:
     x = np.linspace(0, last, POINTS + 2)[1:-1]
     known = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
     lines, legend = _curves(comparison, x, comparison.curve(score, times=x), known)
-    panel = Panel([*lines], time_label(comparison), score.title, xlim=(0.0, last), ylim=_top(lines) if lines else None)
+    panel = Panel(
+        [*lines], time_label(comparison), score.title, xlim=(0.0, last), ylim=_top(lines) if lines else None
+    )
     return Chart(f"Brier score over time, {_level(comparison)} bands", [panel], legend)
 
 
@@ -191,7 +197,9 @@ def differences_chart(comparison: Comparison, adjustment: str = "max-t") -> Char
         y = np.array([j + offset for j, _ in inside])
         value, low, high = (np.array([numbers[k] for _, numbers in inside]) for k in range(3))
         drawn.append(Intervals(model, value, y, low, high, looks[model], horizontal=True))
-    panel = Panel(drawn, f"difference from {one_line(base)}, % of its loss", rows=rows, row_height=len(others))
+    panel = Panel(
+        drawn, f"difference from {one_line(base)}, % of its loss", rows=rows, row_height=len(others)
+    )
     title = f"Paired differences (left is better), {_level(comparison)} intervals"
     return Chart(title, [panel], {model: looks[model] for model in others})
 
@@ -230,7 +238,9 @@ def censoring_chart(comparison: Comparison) -> Chart:
     if len(curves) > 1 and not isinstance(G, PointMass):
         low, high = np.quantile(curves, [0.05, 0.95], axis=0)
     line = Line("P(C > t)", x, curves.mean(axis=0), look_of(0), low, high, steps=True)
-    left = Panel([line], time_label(comparison), title="followed beyond t: P(C > t)", xlim=(0.0, h), ylim=(0.0, 1.02))
+    left = Panel(
+        [line], time_label(comparison), title="followed beyond t: P(C > t)", xlim=(0.0, h), ylim=(0.0, 1.02)
+    )
     panels = [left]
     if counted.any():
         heights, edges = np.histogram(1 / followed[counted], bins=30)

@@ -126,7 +126,9 @@ def _legend(comparison: Comparison) -> str:
     cells = [cell for grid in grids for row in grid.rows.values() for cell in row]
     marked = [MARKED] if any(cell.mark for cell in cells) else []
     words = [*marked, *legend_of([Grid("", [], {"": [Cell(c.text) for c in cells]})])]
-    words.append("Hover over a number for its interval, rank and skill; click on the head of a column to sort.")
+    words.append(
+        "Hover over a number for its interval, rank and skill; click on the head of a column to sort."
+    )
     return f"<p class='soft'>{escape(' '.join(word.rstrip('.') + '.' for word in words))}</p>"
 
 
@@ -232,8 +234,12 @@ def _folds(comparison: Comparison) -> str:
     if not lines:
         return ""
     names = list(lines[0])
-    rows = [[escape(_setting(line[names[0]])), *(_plain_cell(line[name]) for name in names[1:])] for line in lines]
-    return table([escape(name) for name in names], rows, name="Folds", caption="Means by fold.", sortable=True)
+    rows = [
+        [escape(_setting(line[names[0]])), *(_plain_cell(line[name]) for name in names[1:])] for line in lines
+    ]
+    return table(
+        [escape(name) for name in names], rows, name="Folds", caption="Means by fold.", sortable=True
+    )
 
 
 def _plain_cell(value: Any) -> str:
@@ -278,14 +284,30 @@ def _calibration(comparison: Comparison) -> str:
         [
             swatch(looks[curve.model]) + escape(one_line(curve.model)),
             cell(f"{curve.predicted:.4f}", curve.predicted),
-            cell(f"{curve.observed:.4f} ({_share(curve.observed_low)} to {_share(curve.observed_high)})", curve.observed),
+            cell(
+                f"{curve.observed:.4f} ({_share(curve.observed_low)} to {_share(curve.observed_high)})",
+                curve.observed,
+            ),
             *(cell(_share(value), value) for value in (curve.ici, curve.ici_by_chance, curve.e50, curve.e90)),
-            cell(escape(p_text(curve.p_value)) if curve.smoothed else "one risk for all", curve.p_value, curve.note),
+            cell(
+                escape(p_text(curve.p_value)) if curve.smoothed else "one risk for all",
+                curve.p_value,
+                curve.note,
+            ),
         ]
         for curve in curves
     ]
     level = f"{100 * comparison.confidence:g} %"
-    head = ["forecast", "mean forecast risk", f"observed risk ({level} interval)", "ICI", "ICI by chance", "E50", "E90", "p"]
+    head = [
+        "forecast",
+        "mean forecast risk",
+        f"observed risk ({level} interval)",
+        "ICI",
+        "ICI by chance",
+        "E50",
+        "E90",
+        "p",
+    ]
     unit = one_line(comparison.time_unit)
     at = escape(f"{curves[0].time:.4g} {unit}".rstrip())
     caption = (
@@ -307,7 +329,9 @@ def _pictures(comparison: Comparison, kinds: list[str]) -> str:
             chart = CHARTS[kind](comparison)
         except CenscoreError as error:
             if kind != "differences":
-                parts.append(f"<figure><figcaption>{escape(kind)}: not computed, because {escape(str(error))}</figcaption></figure>")
+                parts.append(
+                    f"<figure><figcaption>{escape(kind)}: not computed, because {escape(str(error))}</figcaption></figure>"
+                )
             continue
         shown = chart_html(chart, f"{CAPTIONS[kind]} {_in_words(comparison, kind)}")
         wide = " class='wide'" if chart.small and len(chart.panels) > 2 else ""

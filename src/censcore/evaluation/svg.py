@@ -13,7 +13,7 @@ from censcore.evaluation.charts import Bars, Chart, Intervals, Line, Look, Panel
 
 __all__ = ["chart_html", "swatch"]
 
-WIDTH, HEIGHT = 460, 270  # of the drawing, in units of the text: 12 high, about 6.4 wide
+WIDTH, HEIGHT = 400, 250  # of the drawing, in units of the text: 12 high, about 6.4 wide
 SMALL_WIDTH, SMALL_HEIGHT = 250, 215
 LETTER = 6.4
 HOVERS = 24  # points of a curve that show their values
@@ -35,7 +35,9 @@ def chart_html(chart: Chart, alternative: str) -> str:
     """A legend that wraps where there is no room, and one SVG per panel."""
     legend = "".join(f"<li>{swatch(look)}{escape(name)}</li>" for name, look in chart.legend.items())
     kind = "panels" + (" small" if chart.small else "") + (" many" if len(chart.legend) > MANY else "")
-    panels = "".join(_panel(panel, chart, alternative if i == 0 else "") for i, panel in enumerate(chart.panels))
+    panels = "".join(
+        _panel(panel, chart, alternative if i == 0 else "") for i, panel in enumerate(chart.panels)
+    )
     shown = f"<ul class='legend'>{legend}</ul>" if legend else ""
     return f"{shown}<div class='{kind}'>{panels}</div>"
 
@@ -52,16 +54,18 @@ def swatch(look: Look) -> str:
 def _panel(panel: Panel, chart: Chart, alternative: str) -> str:
     frame = _Frame(panel, chart.small)
     drawn = [_axes(frame), *(_mark(frame, mark) for mark in panel.marks)]
-    hidden = f"role='img' aria-label='{escape(_on_one_line(alternative), quote=True)}'" if alternative else "aria-hidden='true'"
+    hidden = (
+        f"role='img' aria-label='{escape(_on_one_line(alternative), quote=True)}'"
+        if alternative
+        else "aria-hidden='true'"
+    )
     title = ""
     if panel.title:
         size = max(int((frame.right) / LETTER), 8)
         text = _on_one_line(panel.title)
         shown = text if len(text) <= size else text[: size - 1] + "…"
         title = f"<text class='strong' x='4' y='13'><title>{escape(text)}</title>{escape(shown)}</text>"
-    return (
-        f"<svg {hidden} viewBox='0 0 {frame.width:g} {frame.height:g}'>{title}{''.join(drawn)}</svg>"
-    )
+    return f"<svg {hidden} viewBox='0 0 {frame.width:g} {frame.height:g}'>{title}{''.join(drawn)}</svg>"
 
 
 class _Frame:
@@ -157,7 +161,9 @@ def _axes(frame: _Frame) -> str:
         parts.append(f"<path class='axis' d='M{x:.1f} {frame.bottom:.1f}v4'/>")
     parts.append(f"<path class='axis' d='M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}'/>")
     middle = (frame.left + frame.right) / 2
-    parts.append(f"<text x='{middle:.1f}' y='{frame.height - 6:.1f}' text-anchor='middle'>{escape(panel.xlabel)}</text>")
+    parts.append(
+        f"<text x='{middle:.1f}' y='{frame.height - 6:.1f}' text-anchor='middle'>{escape(panel.xlabel)}</text>"
+    )
     if panel.ylabel:
         parts.append(f"<text class='faded' x='4' y='{frame.top - 7:.1f}'>{escape(panel.ylabel)}</text>")
     for j, name in enumerate(panel.rows):
@@ -203,7 +209,11 @@ def _line(frame: _Frame, line: Line) -> str:
     marked = 0 if line.look.colour in ("ink", "grey") or line.steps else 5
     for i, j in enumerate(at):
         if np.isfinite(line.y[j]) and frame.ylim[0] <= line.y[j] <= frame.ylim[1]:
-            ends = (line.low[j], line.high[j]) if line.low is not None and line.high is not None else (np.nan, np.nan)
+            ends = (
+                (line.low[j], line.high[j])
+                if line.low is not None and line.high is not None
+                else (np.nan, np.nan)
+            )
             shown = bool(marked) and (i + line.look.number) % marked == 0
             value = _value(line.name, line.x[j], line.y[j], *ends)
             parts.append(_point(frame, line.x[j], line.y[j], line.look, value, shown))
@@ -217,7 +227,11 @@ def _intervals(frame: _Frame, mark: Intervals) -> str:
             continue
         if np.isfinite(low + high):
             a, b = (frame.x(low), frame.x(high)) if mark.horizontal else (frame.y(low), frame.y(high))
-            ends = f"M{a:.1f} {frame.y(y):.1f}H{b:.1f}" if mark.horizontal else f"M{frame.x(x):.1f} {a:.1f}V{b:.1f}"
+            ends = (
+                f"M{a:.1f} {frame.y(y):.1f}H{b:.1f}"
+                if mark.horizontal
+                else f"M{frame.x(x):.1f} {a:.1f}V{b:.1f}"
+            )
             parts.append(f"<path class='line' d='{ends}'/>")
         told = _value(mark.name, np.nan if mark.horizontal else x, x if mark.horizontal else y, low, high)
         parts.append(_point(frame, x, y, mark.look, told, True))

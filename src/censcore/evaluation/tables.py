@@ -293,7 +293,9 @@ def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
     found: dict[Key, dict[str, str]] = {}
     for key, block in blocks(mean_lines(comparison)).items():
         best = [line["model"] for line in block if line["rank"] == 1]
-        worse = {m for m, clear in against(pairs.get(key, []), best[:1], comparison.confidence).items() if clear}
+        worse = {
+            m for m, clear in against(pairs.get(key, []), best[:1], comparison.confidence).items() if clear
+        }
         known = [line["model"] for line in block if not np.isnan(line["rank"])]
         top = [model for model in known if model not in worse]
         if worse:

@@ -28,12 +28,20 @@ if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
     from censcore.evaluation.discrimination import Measure
 
-__all__ = ["Cell", "Grid", "grids_of", "label", "legend_of", "p_text", "subgroup_grids", "subgroup_summary", "text_of"]
+__all__ = [
+    "Cell",
+    "Grid",
+    "grids_of",
+    "label",
+    "legend_of",
+    "p_text",
+    "subgroup_grids",
+    "subgroup_summary",
+    "text_of",
+]
 
 WIDTH = 110  # letters of a line of text; wider tables are cut into several below each other
-MARKED = (
-    f"{CLEARLY_BEST} clearly the best; {AMONG_BEST} not told apart from the best, while others are clearly worse"
-)
+MARKED = f"{CLEARLY_BEST} clearly the best; {AMONG_BEST} not told apart from the best, while others are clearly worse"
 
 
 def label(score: str, at: float, axis: str, unit: str = "") -> str:
@@ -180,7 +188,9 @@ def _text(line: Line, decimals: int = 4) -> str:
 def with_ranks(comparison: Comparison, grid: Grid) -> Grid:
     """The table with rank and skill by its first score that all models have, behind the column of it."""
     lines = [[row[j].line for row in grid.rows.values()] for j in range(len(grid.columns))]
-    whole = (j for j, column in enumerate(lines) if all(line and np.isfinite(line["rank"]) for line in column))
+    whole = (
+        j for j, column in enumerate(lines) if all(line and np.isfinite(line["rank"]) for line in column)
+    )
     j = next(whole, None)
     if j is None or len(lines[j]) < 2:
         return grid
@@ -196,7 +206,11 @@ def with_ranks(comparison: Comparison, grid: Grid) -> Grid:
 
 
 def _percent(value: float, error: float) -> str:
-    return f"{100 * value:.1f} %" if np.isnan(error) or error == 0 else f"{100 * value:.1f} ± {100 * error:.1f} %"
+    return (
+        f"{100 * value:.1f} %"
+        if np.isnan(error) or error == 0
+        else f"{100 * value:.1f} ± {100 * error:.1f} %"
+    )
 
 
 def text_of(comparison: Comparison) -> str:
@@ -256,7 +270,7 @@ def _lines(grid: Grid) -> list[str]:
 
 
 def _two_lines(column: str) -> tuple[str, str]:
-    """"Brier score, ipcw, t = 1.5" as "Brier score, ipcw" above "t = 1.5"."""
+    """ "Brier score, ipcw, t = 1.5" as "Brier score, ipcw" above "t = 1.5"."""
     name, comma, at = column.rpartition(", ")
     return (name, at) if comma and at != "ipcw" else (column, "")
 

@@ -140,6 +140,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
 
 def _leading(means: dict[Key, list[Line]]) -> list[Line]:
     """The first block that has a number for every forecast; otherwise the one with most."""
+
     def lacking(block: list[Line]) -> int:
         return sum(bool(np.isnan(line["mean"])) for line in block)
 
@@ -155,7 +156,9 @@ def _events(comparison: Comparison, score: CaseScore) -> tuple[int, float]:
         j = getattr(score, "coordinate", None)
         time, event = (time.min(axis=1), event.any(axis=1)) if j is None else (time[:, j], event[:, j])
     counted = event & (time <= comparison.horizon) & (weight > 0)
-    followed = np.broadcast_to(to_numpy(comparison.resolved_censoring.distribution.marginal(0).sf_left(time)), time.shape)
+    followed = np.broadcast_to(
+        to_numpy(comparison.resolved_censoring.distribution.marginal(0).sf_left(time)), time.shape
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         w = np.where(counted & (followed > 0), weight / followed, 0.0)
     return int(counted.sum()), effective_number(w, comparison.groups)
@@ -179,7 +182,9 @@ def _first_sentence(best: Line, tied: list[str], worse: list[dict[str, Any]], na
             f"mean ({_plus_minus(best)}), but noise can explain its lead over {_listed(tied)}."
         )
     if tied:
-        return f"{one_line(best['model'])} is best by {named} ({_plus_minus(best)}), tied with {_listed(tied)}."
+        return (
+            f"{one_line(best['model'])} is best by {named} ({_plus_minus(best)}), tied with {_listed(tied)}."
+        )
     return f"{one_line(best['model'])} is best by {named} ({_plus_minus(best)})."
 
 
@@ -206,7 +211,9 @@ def _largest_gap(best: str, pairs: list[Line], confidence: float) -> str:
 
 
 def _rests(found: Verdict) -> str:
-    effective = "" if found.effective_events > 0.995 * found.events else f" ({found.effective_events:.0f} effective)"
+    effective = (
+        "" if found.effective_events > 0.995 * found.events else f" ({found.effective_events:.0f} effective)"
+    )
     return f"It rests on {found.events} events{effective} among {found.subjects} subjects."
 
 
@@ -219,9 +226,15 @@ def _other_scores(
     found: dict[str, list[str]] = {}
     for key, block in means.items():
         ranked = [x["model"] for x in block if x["rank"] == 1]
-        if ranked and best not in ranked and against(pairs.get(key, []), ranked[:1], comparison.confidence).get(best):
+        if (
+            ranked
+            and best not in ranked
+            and against(pairs.get(key, []), ranked[:1], comparison.confidence).get(best)
+        ):
             found.setdefault(ranked[0], []).append(titles[key[3]])
-    told = [f"{one_line(model)} by the {_listed(list(dict.fromkeys(names)))}" for model, names in found.items()]
+    told = [
+        f"{one_line(model)} by the {_listed(list(dict.fromkeys(names)))}" for model, names in found.items()
+    ]
     return f"Other scores disagree: {one_line(best)} is clearly worse than {'; '.join(told)}." if told else ""
 
 
@@ -241,5 +254,9 @@ def _plus_minus(line: Line) -> str:
 
 def _listed(names: list[str]) -> str:
     names = [one_line(name) for name in names]
-    shown = names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} more"]
+    shown = (
+        names
+        if len(names) <= MOST_NAMES
+        else [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} more"]
+    )
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
