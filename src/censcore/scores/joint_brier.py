@@ -20,7 +20,7 @@ from censcore.scores.inputs import (
     scoring_inputs,
 )
 
-__all__ = ["decided_outcome", "joint_brier_score"]
+__all__ = ["decided_outcome", "event_rule", "joint_brier_score"]
 
 _LATEST = float(np.finfo(np.float32).max)  # later times than t are infinite
 NAMED: dict[str, JointEvent] = {"either": either_before(_LATEST), "all": all_before(_LATEST)}
@@ -115,7 +115,7 @@ def joint_brier_score(
     array([0.055, 0.062, 0.442])
     """
     check_scale(scale)
-    rule = _rule(event)
+    rule = event_rule(event)
     inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True)
     check_componentwise(inputs.C)
     t, single = evaluation_times(times, inputs.y, horizon)
@@ -134,7 +134,8 @@ def joint_brier_score(
     return loss[:, 0] if single else loss
 
 
-def _rule(event: str | JointEvent) -> JointEvent:
+def event_rule(event: str | JointEvent) -> JointEvent:
+    """The event as a function of times, which are infinite where nothing has happened."""
     if callable(event):
         return event
     if event not in NAMED:
