@@ -93,8 +93,8 @@ class Case:
         """The case of event time j alone; made once."""
         if j not in self._marginals:
             C = self.C.marginal(j if self.C.k > 1 else 0)
-            parts = {"y": self.y.marginal(j), "F": self.F.marginal(j), "C": C}
-            self._marginals[j] = replace(self, **parts, mask=None, coordinate=None)
+            y, F = self.y.marginal(j), self.F.marginal(j)
+            self._marginals[j] = replace(self, y=y, F=F, C=C, mask=None, coordinate=None)
         return self._marginals[j]
 
     @cached_property

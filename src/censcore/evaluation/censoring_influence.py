@@ -54,7 +54,6 @@ class Part(ABC):
     ) -> np.ndarray:
         """Influence of each training subject on mean losses, (training, m, q), for weights (n, m)."""
 
-
     def _restricted(self, case: Case, subjects: np.ndarray, C: Distribution) -> Case:
         some = case if len(subjects) == len(case.y) else case.take(subjects)
         return some.with_censoring(C, self.coordinate)

@@ -16,7 +16,7 @@ from censcore.evaluation.discrimination import Discrimination, Measure, discrimi
 from censcore.evaluation.inference import Estimate, effective_number
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.tables import data_frame, difference_lines, mean_lines
+from censcore.evaluation.tables import Line, data_frame, difference_lines, mean_lines
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.outcomes import RightCensored
@@ -169,7 +169,7 @@ class Comparison:
         Where a line rests on fewer than five effective events, the note says "cannot tell", and there is no
         standard error, interval or rank: see :meth:`effective_events`.
         """
-        return data_frame(mean_lines(self, discrimination))
+        return data_frame(self.shown(mean_lines(self, discrimination)))
 
     def effective_events(
         self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
@@ -248,9 +248,17 @@ class Comparison:
             given as that. With fewer than five effective events they are NaN, and ``note`` says "cannot
             tell".
         """
-        return data_frame(difference_lines(self, adjustment, discrimination))
+        return data_frame(self.shown(difference_lines(self, adjustment, discrimination)))
+
+    def shown(self, lines: list[Line]) -> list[Line]:
+        """Lines of a table as ``frame()`` shows them."""
+        return lines
 
     # ---- pictures and pages ------------------------------------------------------------------------
+
+    def pictured(self, kind: str) -> list[dict[str, Any]]:
+        """Options of the pictures of a kind that a page shows, one entry per picture."""
+        return [{}]
 
     def plot(self, kind: str = "brier", **options: Any) -> Figure:
         """A picture: "brier", "pinball", "differences", "calibration", "murphy" or "censoring".
@@ -315,8 +323,8 @@ class Comparison:
 
         document = {
             "settings": self.settings,
-            "means": mean_lines(self),
-            "differences": difference_lines(self),
+            "means": self.shown(mean_lines(self)),
+            "differences": self.shown(difference_lines(self)),
             "censoring": self.censoring.to_dict(),
             "notes": self.notes,
         }

@@ -10,26 +10,26 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble
-from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.case_scores import CASE_SCORES, Case, CaseScore
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import Discrimination, Measure
 from censcore.evaluation.inference import effective_number
 from censcore.evaluation.joint_scores import JOINT, EventBrier, JointNames, OfCoordinate
-from censcore.evaluation.losses import Losses, Means, shares_of
+from censcore.evaluation.losses import Losses, shares_of
 from censcore.evaluation.pair_statistics import Pairs
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring
 from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.tables import Line
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores.joint_brier import decided_outcome
+from censcore.scores.joint_brier import decided_outcome, event_rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["JointCensoringDiagnostic", "JointComparison", "of_censoring_time"]
 
-OF_ALL = ("differences",)  # plots of all outcomes together
 MEMBERS = 1024  # of the time by which all events have happened, for forecasts that are no ensemble
 
 
@@ -73,6 +73,11 @@ class JointComparison(Comparison):
         return [JOINT, *self.names.times, *self.names.events]
 
     @property
+    def _single_events(self) -> list[str]:
+        """Joint events that are about a single time: the earliest, or the last."""
+        return [name for name, event in self.names.events.items() if isinstance(event, str)]
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Everything that was decided, by the caller or by default."""
         event = to_numpy(self.outcome.event)
@@ -112,37 +117,41 @@ class JointComparison(Comparison):
         return {}
 
     def _of(self, outcome: str) -> Comparison:
-        counted, resolved = self._case.mask, self.resolved_censoring
-        if outcome in self.names.times:
-            j = self.names.times.index(outcome)
-            cases = {model: case.marginal(j) for model, case in self.cases.items()}
-            counted = None if counted is None else counted[:, j]
-            resolved = of_censoring_time(resolved, j if resolved.distribution.k > 1 else 0)
-        elif self.names.events.get(outcome) in ("either", "all") and resolved.distribution.k == 1:
-            event = str(self.names.events[outcome])
-            cases = {model: _event_case(case, event) for model, case in self.cases.items()}
-            counted = None if counted is None else counted.all(axis=1)
-        else:
-            able = [*self.names.times, *(name for name, e in self.names.events.items() if isinstance(e, str))]
-            raise InvalidInputError(
-                f"outcome: got {outcome!r}, expected one of {', '.join(able)}"
-                " (either, both, any and all need one C that all event times share)."
-            )
-        scores = {score.name: _plain(score) for score in self.scores if score.outcome == outcome}
-        subsets = [
-            replace(subset, weight=shares_of(subset.weight[:, None], counted)[:, 0])
-            for subset in self.subsets
-        ]
-        here = {key: scores[key[1]].name for key in self.losses.values if key[1] in scores}
-        losses = {(m, here[m, s]): self.losses.values[m, s] for m, s in here}
-        lacking = {
-            (m, scores[s].name): why for (m, s), why in self.losses.unavailable.items() if s in scores
-        }
-        means = {(k, m, scores[s].name): e for (k, m, s), e in self.means.values.items() if s in scores}
+        shared = self.resolved_censoring.distribution.k == 1
+        event = self.names.events.get(outcome)
+        if isinstance(event, str) and shared:
+            return self._of_event(event, outcome)
+        if outcome not in self.names.times:
+            able = [*self.names.times, *(self._single_events if shared else [])]
+            raise InvalidInputError(f"outcome: got {outcome!r}, expected one of {', '.join(able)}.")
+        j, mask = self.names.times.index(outcome), self._case.mask
+        cases = {model: case.marginal(j) for model, case in self.cases.items()}
+        resolved = of_censoring_time(self.resolved_censoring, 0 if shared else j)
+        return self._part(outcome, cases, None if mask is None else mask[:, j], resolved)
+
+    def _of_event(self, event: str, outcome: str = "") -> Comparison:
+        """Of the earliest or the last event time, under one C that all share."""
+        mask = self._case.mask
+        cases = {model: _event_case(case, event) for model, case in self.cases.items()}
+        counted = None if mask is None else np.all(mask, axis=1)
+        return self._part(outcome, cases, counted, self.resolved_censoring)
+
+    def _part(
+        self, outcome: str, cases: dict[str, Case], counted: np.ndarray | None, resolved: ResolvedCensoring
+    ) -> Comparison:
+        """What was found of one outcome, by the names that its scores have where there is one event time."""
+        plain = {score.name: _plain(score) for score in self.scores if score.outcome == outcome}
+
+        def renamed(values: dict[Any, Any]) -> dict[Any, Any]:
+            known = ((key, value) for key, value in values.items() if key[-1] in plain)
+            return {(*key[:-1], plain[key[-1]].name): value for key, value in known}
+
+        scores = list(plain.values())
+        subsets = [replace(s, weight=shares_of(s.weight[:, None], counted)[:, 0]) for s in self.subsets]
         return Comparison(
-            scores=list(scores.values()),
-            losses=Losses(losses, lacking, list(scores.values())),
-            means=Means(means, self.means.method, self.means.notes),
+            scores=scores,
+            losses=Losses(renamed(self.losses.values), renamed(self.losses.unavailable), scores),
+            means=replace(self.means, values=renamed(self.means.values)),
             cases=cases,
             subsets=subsets,
             resolved_censoring=resolved,
@@ -172,14 +181,53 @@ class JointComparison(Comparison):
         matplotlib.figure.Figure
             ``figure.savefig(path)`` writes it.
         """
-        if kind in OF_ALL and "outcome" not in options:
-            return super().plot(kind, **options)
+        if "outcome" not in options:
+            if kind == "differences":
+                return super().plot(kind, **options)
+            if kind == "censoring" and self.resolved_censoring.distribution.k == 1:
+                return self._of_event("all").plot(kind, **options)
         outcome = options.pop("outcome", self.names.times[0])
         figure = self.of(outcome).plot(kind, **options)
         title = getattr(figure, "_suptitle", None)
         if title is not None:
             title.set_text(f"{outcome}: {title.get_text()}")
         return figure
+
+    def pictured(self, kind: str) -> list[dict[str, Any]]:
+        """One picture per event time, and of "either" and "both" where they are scored."""
+        shared = self.resolved_censoring.distribution.k == 1
+        if kind == "differences" or (kind == "censoring" and shared):
+            return [{}]
+        outcomes = list(self.names.times)
+        if kind == "brier" and shared:
+            scored = {score.outcome for score in self.scores}
+            outcomes += [outcome for outcome in self._single_events if outcome in scored]
+        return [{"outcome": outcome} for outcome in outcomes]
+
+    def shown(self, lines: list[Line]) -> list[Line]:
+        """Lines with the outcome in a column, and how many subjects are followed for it."""
+        scored: dict[str, Any] = {score.name: score for score in self.scores}
+        if self.discrimination:
+            scored |= {measure.name: measure for measure in self.pair_measures.measures}
+        labels = {(subset.by, subset.label): subset.weight > 0 for subset in self.subsets}
+        found = []
+        for line in lines:
+            score, name = scored[line["score"]], line["score"]
+            base = name.removesuffix(f"[{score.outcome}]")
+            new: Line = {}
+            for key, value in line.items():
+                new |= {"score": base, "outcome": score.outcome} if key == "score" else {key: value}
+            counted = self._counted(score)
+            if "n" in new and counted is not None:
+                new["n"] = int((labels[line["by"], line["group"]] & counted).sum())
+            found.append(new)
+        return found
+
+    def _counted(self, score: CaseScore | MeasureOf) -> np.ndarray | None:
+        if isinstance(score, CaseScore):
+            return score.counted(self._case)
+        mask = self._case.mask
+        return None if mask is None else mask[:, self.names.times.index(score.outcome)]
 
     # ---- numbers -----------------------------------------------------------------------------------
 
@@ -275,7 +323,8 @@ class JointCensoringDiagnostic:
 
     def lines(self) -> list[tuple[str, str]]:
         """What and how much, for tables."""
-        return [(f"{name}: {what}", value) for name, part in self.parts.items() for what, value in part.lines()]
+        found = ((name, *line) for name, part in self.parts.items() for line in part.lines())
+        return [(f"{name}: {what}" if what else "", value) for name, what, value in found]
 
     def __repr__(self) -> str:
         return "\n\n".join(f"{name}\n{part!r}" for name, part in self.parts.items())
@@ -310,8 +359,6 @@ class MeasureOf(Measure):
 
 def _plain(score: CaseScore) -> CaseScore:
     """A score of one event time without its name; the Brier score of a joint event stays what it is."""
-    from censcore.evaluation.case_scores import CASE_SCORES
-
     if isinstance(score, OfCoordinate):
         return score.base
     return CASE_SCORES[score.name.partition("[")[0]]
@@ -333,12 +380,10 @@ def _last(F: Distribution, seed: int) -> Ensemble:
 
 def _known(score: EventBrier, case: Case, t: float) -> tuple[np.ndarray, np.ndarray]:
     """Who is known to have had the joint event by t or not, and who has had it, (n,) each."""
-    from censcore.scores.joint_brier import event_rule
-
     time, event = to_numpy(case.y.time), to_numpy(case.y.event)
     happened = event_rule(score.event)(np.where(event & (time <= t), time, np.inf))
     if case.C.k > 1:
-        return (event | (time > t)).all(axis=1), happened
+        return np.all(event | (time > t), axis=1), happened
     y, seen = score.decided(case)
     return seen | (y > t), happened
 

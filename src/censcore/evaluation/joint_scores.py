@@ -11,14 +11,14 @@ derivative for each of them, with Y the time of that coordinate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Ensemble, Independent, PointMass, Univariate
+from censcore.distributions import Distribution, Ensemble, PointMass
 from censcore.distributions.joint_events import JointEvent, first_is
 from censcore.evaluation.case_scores import (
     CASE_SCORES,
@@ -94,10 +94,12 @@ class JointLog(WithoutCensoring):
 
     @property
     def outcome(self) -> str:
+        """All event times together."""
         return JOINT
 
     def counted(self, case: Case) -> np.ndarray | None:
-        return None if case.mask is None else case.mask.any(axis=1)
+        """Subjects who are followed for some event time."""
+        return None if case.mask is None else np.any(case.mask, axis=1)
 
     def losses(self, case: Case) -> np.ndarray:
         """A time that is left out counts as censored at zero, which says nothing."""
@@ -121,10 +123,12 @@ class Energy(CaseScore):
 
     @property
     def outcome(self) -> str:
+        """All event times together."""
         return JOINT
 
     def counted(self, case: Case) -> np.ndarray | None:
-        return None if case.mask is None else case.mask.any(axis=1)
+        """Subjects who are followed for some event time."""
+        return None if case.mask is None else np.any(case.mask, axis=1)
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject, (n, 1)."""
@@ -154,10 +158,7 @@ class Energy(CaseScore):
 
     def _lost(self, case: Case, y: np.ndarray, knots: np.ndarray) -> np.ndarray:
         """What is lost under the horizon u, for each of the knots u, (n, knots)."""
-        F = case.F
-        if not isinstance(F, Ensemble):
-            m = MEMBERS * (len(y) if len(F) == 1 else 1)
-            case = replace(case, F=Ensemble(F.sample(m, case.seed).reshape(len(y), MEMBERS, case.y.k)))
+        case = replace(case, F=_few_members(case))
         e = np.stack([self._at(case, np.maximum(u, y)) for u in knots], axis=1)
         area = to_numpy(case.G.integrated_sf(0.0, knots[None, :]))
         pieces = np.diff(e, axis=1) * np.diff(area, axis=1) / np.diff(knots)
@@ -173,12 +174,24 @@ class Energy(CaseScore):
         return to_numpy(loss).astype(np.float64)
 
 
+def _few_members(case: Case) -> Ensemble:
+    """The forecast as an ensemble of few members; a derivative averages over subjects, and needs no more."""
+    F, n = case.F, len(case.y)
+    if not isinstance(F, Ensemble):
+        m = MEMBERS * (n if len(F) == 1 else 1)
+        return Ensemble(to_numpy(F.sample(m, case.seed)).reshape(n, MEMBERS, case.y.k))
+    if F.m <= MEMBERS or F.weights is not None:
+        return F
+    chosen = np.random.default_rng(case.seed).permutation(F.m)[:MEMBERS]
+    return Ensemble(F.samples[:, chosen])
+
+
 def decided_by(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """The last time of each subject, or the time of one coordinate, and whether it was an event, (n,)."""
     time, event = to_numpy(case.y.time), to_numpy(case.y.event)
     if case.coordinate is not None:
         return time[:, case.coordinate], event[:, case.coordinate]
-    return time.max(axis=1), event.all(axis=1)
+    return np.max(time, axis=1), np.all(event, axis=1)
 
 
 class JointCustom(Custom):
@@ -186,6 +199,7 @@ class JointCustom(Custom):
 
     @property
     def outcome(self) -> str:
+        """All event times together."""
         return JOINT
 
 
@@ -207,9 +221,11 @@ class OfCoordinate(CaseScore):
 
     @property
     def outcome(self) -> str:
+        """Name of the event time."""
         return self.event_time
 
     def counted(self, case: Case) -> np.ndarray | None:
+        """Subjects who are followed for it."""
         return None if case.mask is None else case.mask[:, self.j]
 
     def losses(self, case: Case) -> np.ndarray:
@@ -256,10 +272,12 @@ class EventBrier(CaseScore):
 
     @property
     def outcome(self) -> str:
+        """Name of the joint event."""
         return self.event_name
 
     def counted(self, case: Case) -> np.ndarray | None:
-        return None if case.mask is None else case.mask.all(axis=1)
+        """Subjects who are followed for all event times."""
+        return None if case.mask is None else np.all(case.mask, axis=1)
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject and time, (n, q)."""
@@ -339,15 +357,10 @@ def _named(name: str, names: JointNames) -> Sequence[CaseScore]:
 
 def _no_such_score(name: str, names: JointNames) -> str:
     whole = [score for score in registry.SCORES if _of_all(score) is not None]
+    briers, events = ", ".join(EventBrier.functions), ", ".join(names.events) or "joint events"
     return (
-        f"There is no score called {name!r} for these event times. There are {', '.join(whole)} of all of them "
-        f"together; {', '.join(CASE_SCORES)} of each, such as 'crps[{names.times[0]}]' with one of "
-        f"{', '.join(names.times)}; and {', '.join(EventBrier.functions)} of {', '.join(names.events) or 'events'}. "
-        "A custom score is given as {name: function}, with function(y, forecast, censoring, horizon=h) giving "
-        "one loss per subject."
+        f"There is no score called {name!r} for these event times. There are {', '.join(whole)} of all of "
+        f"them together; {', '.join(CASE_SCORES)} of each, such as 'crps[{names.times[0]}]', with one of "
+        f"{', '.join(names.times)}; and {briers} of {events}. A custom score is given as {{name: function}}, "
+        "with function(y, forecast, censoring, horizon=h) giving one loss per subject."
     )
-
-
-def coordinates_of(scores: Iterable[CaseScore]) -> set[str]:
-    """The outcomes that are scored."""
-    return {score.outcome for score in scores}

@@ -167,9 +167,10 @@ def _pictures(comparison: Comparison) -> str:
     for kind in PLOTS:
         if kind == "differences" and not _has_intervals(comparison):
             continue
-        alt = f"{CAPTIONS[kind]} {_in_words(comparison, kind)}"
-        shown = image(comparison.plot(kind), alt)
-        parts.append(f"<figure>{shown}<figcaption>{CAPTIONS[kind]}</figcaption></figure>")
+        for options in comparison.pictured(kind):
+            words = ": ".join([*options.values(), CAPTIONS[kind]])
+            shown = image(comparison.plot(kind, **options), f"{words} {_in_words(comparison, kind)}")
+            parts.append(f"<figure>{shown}<figcaption>{escape(words)}</figcaption></figure>")
     return f"<div class='pictures'>{''.join(parts)}</div>"
 
 

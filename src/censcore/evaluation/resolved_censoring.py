@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -16,7 +16,7 @@ from censcore.estimators.covariates import take_rows
 from censcore.estimators.subjects import Shared, SubjectKeys, shared_subjects
 from censcore.evaluation.censoring_influence import Part, has_influence, parts_of
 from censcore.evaluation.subjects import Subjects
-from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
+from censcore.exceptions import InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 
@@ -104,7 +104,7 @@ def resolve_censoring(
     if y.k > 1 and train is not None and censoring.shared is None:
         # one C per subject, unless either sample shows one per event time
         shared = y.shares_censoring and train.y.shares_censoring
-        censoring = clone(censoring).set_params(shared=bool(shared))
+        censoring = cast(Censoring, clone(censoring)).set_params(shared=bool(shared))
     if train is None and hasattr(censoring, "estimators_"):
         return _fitted_before(censoring.predict_distribution(X), Origin(censoring, X, False), scored, last)
     if train is None or train.same_as(y):
@@ -242,4 +242,3 @@ def describe(censoring: Censoring) -> str:
         return "Kaplan-Meier" if by is None else f"Kaplan-Meier within strata of {by!r}"
     inner = getattr(estimator, "model", None)
     return name if inner is None else f"{name}({type(inner).__name__})"
-

@@ -156,7 +156,9 @@ def decided_outcome(y: RightCensored, event: str | JointEvent) -> RightCensored:
     return RightCensored(xp.max(y.time, axis=1), xp.all(y.event, axis=1), y._shared_censoring_time())
 
 
-def _by_censoring_time(inputs: ScoringInputs, event: str | JointEvent) -> list[tuple[RightCensored, Univariate]]:
+def _by_censoring_time(
+    inputs: ScoringInputs, event: str | JointEvent
+) -> list[tuple[RightCensored, Univariate]]:
     """For every censoring time: what was seen of the event under it, (n,), and its distribution."""
     y, C = inputs.y, inputs.C
     if C.k == 1:
