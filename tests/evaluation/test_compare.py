@@ -307,12 +307,6 @@ def test_forecasts_are_named_in_errors(split):
         cs.compare({"short": cs.Exponential([1.0, 2.0])}, split.y, cs.Uniform(0.0, 3.0))
 
 
-def test_several_event_times_are_refused_with_a_way_out():
-    y = cs.RightCensored([[1.0, 2.0], [2.0, 1.0]], [[1, 1], [1, 1]])
-    with pytest.raises(InvalidInputError, match="marginal"):
-        cs.compare({"a": cs.Exponential(1.0)}, y)
-
-
 def test_known_censoring_times_need_no_distribution():
     rng = np.random.default_rng(0)
     T, C = rng.exponential(1.0, 100), rng.uniform(0.5, 2.0, 100)

@@ -29,9 +29,9 @@ from censcore.evaluation.case_scores import (
     as_losses,
     of_single_times,
 )
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import RightCensored
-from censcore.scores import energy_score, log_score, registry
+from censcore.scores import energy_score, registry
 from censcore.scores.joint_brier import decided_outcome
 from censcore.scores.registry import ScoreInfo
 
@@ -107,7 +107,10 @@ class JointLog(WithoutCensoring):
             return super().losses(case)
         y = case.y
         time, event = np.where(case.mask, y.time, 0.0), np.where(case.mask, y.event, False)
-        return as_losses(log_score(RightCensored(time, event), case.F, horizon=case.horizon))
+        if not case.F.has_density:
+            raise NoDensityError(f"{type(case.F).__name__} has no density, so it has no log score.")
+        cut = RightCensored(time, event).censor_at(case.horizon)
+        return as_losses(-case.F.log_likelihood(cut.time, cut.event))
 
 
 class Energy(CaseScore):
