@@ -119,7 +119,8 @@ def test_weights_are_copies_and_clusters_widen():
     x, y = drawn(200, np.random.default_rng(4))
     w = np.where(np.arange(200) % 3 == 0, 3.0, 1.0)
     copies = np.repeat(np.arange(200), w.astype(int))
-    weighted = compared(cs.Exponential(np.exp(x)), y, cs.Uniform(0, 2.5), sample_weight=w).calibration(
+    F = cs.Exponential(np.exp(x))
+    weighted = compared(F, y, cs.Uniform(0, 2.5), sample_weight=w).calibration(
         "F", bins=4
     )
     repeated = compared(

@@ -245,7 +245,7 @@ VIEWS = [("many", 1280, LIGHT), ("many", 390, DARK), ("html", 390, LIGHT)]
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 @pytest.mark.parametrize(("which", "width", "scheme"), VIEWS)
 def test_the_page_in_a_real_browser(which, width, scheme, request, tmp_path: Path):
-    """Nothing is cut, text is not tiny, columns sort, folded parts print, and it is dark where one wants it."""
+    """Nothing is cut, text is not tiny, columns sort, folded parts print, dark where one wants it."""
     ground, setting = scheme
     option = f"--blink-settings=preferredColorScheme={setting}"
     found = measured(request.getfixturevalue(which), tmp_path, width, option)

@@ -117,7 +117,7 @@ def test_marks_agree_with_adjusted_p_values():
 
 
 def test_one_forecast_and_identical_forecasts():
-    x, y = outcomes(200)
+    x, _ = outcomes(200)
     one = compared(200, {"only": cs.Exponential(np.exp(-x))})
     assert "no other forecast to compare it with" in str(one.verdict)
     same = compared(200, {"a": cs.Exponential(np.exp(-x)), "b": cs.Exponential(np.exp(-x))})
@@ -155,7 +155,7 @@ def test_a_score_that_disagrees_is_named():
 
 
 def test_infinite_losses_are_named():
-    x, y = outcomes(200)
+    x, _ = outcomes(200)
     forecasts = {
         "finite": cs.Exponential(np.exp(-x)),
         "endless": cs.Uniform(0.0, 0.5),

@@ -29,7 +29,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -134,7 +134,8 @@ class CalibrationCurve:
             f"{self.observed:.3f} ({self.observed_low:.3f} to {self.observed_high:.3f})"
         )
         if self.smoothed:
-            told += f"\nICI {self.ici:.3f} ({self.ici_by_chance:.3f} by chance), E50 {self.e50:.3f}, E90 {self.e90:.3f}"
+            told += f"\nICI {self.ici:.3f} ({self.ici_by_chance:.3f} by chance)"
+            told += f", E50 {self.e50:.3f}, E90 {self.e90:.3f}"
             told += f", {self.note}" if self.note else f", p = {self.p_value:.2g}"
         return told
 
@@ -186,7 +187,7 @@ _INFO = ScoreInfo("observed_risk", lambda *_: None, "observed risk", formula="",
 
 @dataclass(frozen=True, eq=False)
 class _ObservedRisk(CaseScore):
-    """Losses W c (D - a - b(p_i - p)), whose mean is zero at the fit; ``loads`` are c (D - a - b(p_i - p))."""
+    """Losses W c {D - a - b(p_i - p)}, whose mean is zero at the fit; ``loads`` are those without W."""
 
     info: ScoreInfo = field(default=_INFO, kw_only=True)
     time: float
@@ -199,7 +200,7 @@ class _ObservedRisk(CaseScore):
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u), as for every score of a single time."""
-        return of_single_times(case, losses, weight, np.full(losses.shape[1], self.time), u, ipcw=True)
+        return of_single_times(case.time, losses, weight, np.full(losses.shape[1], self.time), u, ipcw=True)
 
 
 def _estimate(comparison: Comparison, model: str, t: float, level: np.ndarray, loads: np.ndarray) -> Estimate:
@@ -282,7 +283,7 @@ def _with_curve(
         for j in range(len(at))
     ]  # fmt: skip
     distance = np.repeat(np.abs(inside - at), counts)
-    facts = {
+    facts: dict[str, Any] = {
         "ici": float(distance.mean()),
         "e50": float(np.median(distance)),
         "e90": float(np.quantile(distance, 0.9)),
@@ -321,7 +322,7 @@ def _local_linear(data: _Data, at: np.ndarray, span: float) -> tuple[np.ndarray,
 
 
 def _by_chance(curve: Estimate, seed: int) -> np.ndarray:
-    """Distances (draws, q) of calibrated curves from the diagonal: Student's, with the covariance of this one."""
+    """Distances (draws, q) of calibrated curves from the diagonal: Student's, with the same covariance."""
     values, vectors = np.linalg.eigh(curve.influence.T @ curve.influence)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     rng, nu = separate_stream(seed), max(float(np.nanmedian(curve.degrees_of_freedom)), 3.0)

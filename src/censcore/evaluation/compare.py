@@ -19,7 +19,7 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.losses import Subset, estimate_means, score_all
-from censcore.evaluation.resolved_censoring import check_joint, resolve_censoring
+from censcore.evaluation.resolved_censoring import resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
@@ -48,6 +48,10 @@ def compare(
     groups: Array | None = None,
     train_groups: Array | None = None,
     train_weight: Array | None = None,
+    names: Sequence[str] | None = None,
+    events: str | Iterable[str] | Mapping[str, Any] | None = None,
+    mask: Array | None = None,
+    train_mask: Array | None = None,
     confidence: float = 0.95,
     discrimination: bool = True,
     time_unit: str = "",
@@ -85,8 +89,9 @@ def compare(
     scores : names, or dict of functions
         By default ``integrated_brier_score:ipcw`` (a mean over [0, horizon]), ``crps``,
         ``brier_score:ipcw`` and ``log_score``; the first that all forecasts have decides the verdict. "all"
-        adds ``brier_score`` (localized), ``binomial_log_score`` and ``pinball_score``. A dict may bring custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring,
-        horizon=h)`` giving one loss per subject, lower is better, on any scale.
+        adds ``brier_score`` (localized), ``binomial_log_score`` and ``pinball_score``. A dict may bring
+        custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring, horizon=h)`` giving one loss per
+        subject, lower is better, on any scale.
     times, levels : array, optional
         Evaluation times below the horizon, by default the quartiles of the event times before it, of
         ``train`` where it is given (each the smallest event time that reaches the quartile); quantile
@@ -168,8 +173,19 @@ def compare(
     1  kaplan-meier  0.337           0.019  0.000
     """
     y = as_outcome(y)
-    check_joint(y)
     _check_confidence(confidence)
+    of_joint = {"names": names, "events": events, "mask": mask, "train_mask": train_mask}
+    if y.time.ndim > 1:
+        from censcore.evaluation.joint_compare import compare_joint
+
+        return compare_joint(
+            forecasts, y, censoring, X=X, train=train, scores=None if scores is DEFAULT_SCORES else scores,
+            times=times, levels=levels, reference=reference, horizon=horizon, by=by,
+            sample_weight=sample_weight, groups=groups, train_groups=train_groups, train_weight=train_weight,
+            confidence=confidence, discrimination=discrimination, refits=refits, seed=seed, progress=progress,
+            time_unit=str(time_unit or ""), **of_joint,
+        )  # fmt: skip
+    check_one_time(of_joint)
     y = RightCensored(to_numpy(y.time), to_numpy(y.event), _numpy(y.censoring_time))
     n = len(y)
     check_rows(X, n)
@@ -205,6 +221,15 @@ def compare(
         time_unit=str(time_unit or ""),
         notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
     )
+
+
+def check_one_time(of_joint: dict[str, Any]) -> None:
+    """Options of joint forecasts are for several event times."""
+    given = [name for name, value in of_joint.items() if value is not None]
+    if given:
+        raise InvalidInputError(
+            f"{', '.join(given)}: got an outcome of one event time per subject, expected several, (n, k)."
+        )
 
 
 def _numpy(values: Any) -> np.ndarray | None:

@@ -18,7 +18,7 @@ from censcore.evaluation.discrimination import Discrimination, Measure, discrimi
 from censcore.evaluation.inference import Estimate, effective_number
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.tables import data_frame, difference_lines, mean_lines
+from censcore.evaluation.tables import Line, data_frame, difference_lines, mean_lines
 from censcore.evaluation.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
@@ -27,6 +27,8 @@ from censcore.outcomes import RightCensored
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from censcore.evaluation.charts import Chart
 
 __all__ = ["Comparison"]
 
@@ -192,7 +194,7 @@ class Comparison:
         Where a line rests on fewer than five effective events, the note says "cannot tell", and there is no
         standard error, interval or rank: see :meth:`effective_events`.
         """
-        return data_frame(mean_lines(self, discrimination))
+        return data_frame(self.shown(mean_lines(self, discrimination)))
 
     def effective_events(
         self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
@@ -271,7 +273,11 @@ class Comparison:
             given as that. With fewer than five effective events they are NaN, and ``note`` says "cannot
             tell".
         """
-        return data_frame(difference_lines(self, adjustment, discrimination))
+        return data_frame(self.shown(difference_lines(self, adjustment, discrimination)))
+
+    def shown(self, lines: list[Line]) -> list[Line]:
+        """Lines of a table as ``frame()`` shows them."""
+        return lines
 
     def one_time(self, time: float | None = None) -> float:
         """A time between 0 and the horizon, the middle one of the evaluation times by default."""
@@ -330,6 +336,10 @@ class Comparison:
 
     # ---- pictures and pages ------------------------------------------------------------------------
 
+    def pictured(self, kind: str) -> list[dict[str, Any]]:
+        """Options of the pictures of a kind that a page shows, one entry per picture."""
+        return [{}]
+
     def plot(self, kind: str = "brier", **options: Any) -> Figure:
         """A picture, by matplotlib.
 
@@ -339,8 +349,8 @@ class Comparison:
             ``"brier"``: Brier score over time with pointwise bands (``scale="ipcw"`` or ``"localized"``);
             ``"differences"``: paired differences from the reference with simultaneous intervals;
             ``"calibration"``: observed against forecast risk at a time, smoothed and binned (``time=``,
-            ``bins=``, ``span=``); ``"d-calibration"``: shares of subjects by S(T); ``"decision"``: net benefit
-            over thresholds (``time=``); ``"murphy"``: elementary scores over thresholds (``time=``);
+            ``bins=``, ``span=``); ``"d-calibration"``: shares of subjects by S(T); ``"decision"``: net
+            benefit over thresholds (``time=``); ``"murphy"``: elementary scores over thresholds (``time=``);
             ``"pinball"``: pinball score over levels; ``"censoring"``: the censoring distribution and the
             weights of the events.
         **options
@@ -352,11 +362,29 @@ class Comparison:
             ``figure.savefig(path)`` writes it.
         """
         from censcore.evaluation.draw import figure_of
+
+        return figure_of(self.chart(kind, **options))
+
+    def chart(self, kind: str, **options: Any) -> Chart:
+        """What :meth:`plot` draws, as data.
+
+        Parameters
+        ----------
+        kind : str
+            As in :meth:`plot`.
+        **options
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        Chart
+            Panels with curves, bars and intervals in the coordinates of the data.
+        """
         from censcore.evaluation.plots import CHARTS
 
         if kind not in CHARTS:
             raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
-        return figure_of(CHARTS[kind](self, **options))
+        return CHARTS[kind](self, **options)
 
     def to_html(self, path: str | PathLike[str] | None = None, title: str = "Comparison of forecasts") -> str:
         """One self-contained page: tables, pictures, the censoring diagnostic and the exact settings.
@@ -396,8 +424,8 @@ class Comparison:
             "verdict": self.verdict.to_dict(),
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "settings": self.settings,
-            "means": mean_lines(self),
-            "differences": difference_lines(self),
+            "means": self.shown(mean_lines(self)),
+            "differences": self.shown(difference_lines(self)),
             "censoring": self.censoring.to_dict(),
             "notes": self.notes,
         }

@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import PointMass
-from censcore.evaluation.case_scores import CASE_SCORES, CaseScore
+from censcore.evaluation.case_scores import CASE_SCORES
 from censcore.evaluation.charts import Bars, Chart, Intervals, Line, Look, Panel, Rule, look_of
 from censcore.evaluation.decision_curve import TREAT_ALL, TREAT_NONE, decision_lines
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
@@ -126,8 +126,9 @@ def decision_chart(comparison: Comparison, time: float | None = None) -> Chart:
         drawn.append(Line(model, x, y, looks[model], *bands))
         legend[model] = looks[model]
     top = max(float(np.nanmax(line.y)) for line in drawn)
-    panel = Panel([*drawn], f"threshold of the risk by {at_time(comparison, t)}", "net benefit",
-                  xlim=(0.0, float(drawn[0].x[-1])), ylim=(-0.3 * top, 1.15 * top) if top > 0 else None)  # fmt: skip
+    label, ylim = f"threshold of the risk by {at_time(comparison, t)}", (-0.3 * top, 1.15 * top)
+    xlim = (0.0, float(drawn[0].x[-1]))
+    panel = Panel([*drawn], label, "net benefit", xlim=xlim, ylim=ylim if top > 0 else None)
     return Chart(f"Decision curves at {at_time(comparison, t)}, {_level(comparison)} bands", [panel], legend)
 
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore.evaluation.page import cell, style_sheet, table, whole_page
-from censcore.evaluation.plots import CHARTS, looks_of
+from censcore.evaluation.plots import CHARTS, at_time, looks_of
 from censcore.evaluation.svg import chart_html, swatch
 from censcore.evaluation.tables import (
     AMONG_BEST,
-    CANNOT_TELL,
     CLEARLY_BEST,
     Line,
     difference_lines,
@@ -38,19 +37,19 @@ __all__ = ["notebook", "page"]
 CAPTIONS = {
     "brier": "How far each forecast of “the event happens by t” is off, over time. Lower is better.",
     "differences": "Differences from the reference on the same subjects. Noise explains intervals with zero.",
-    "calibration": "Of the subjects with a forecast risk of p, a share p should have the event (dashed). Curve: "
-    "smoothed; points: bins of equal size.",
+    "calibration": "Of the subjects with a forecast risk of p, a share p should have the event (dashed). "
+    "Curve: smoothed; points: bins of equal size.",
     "d-calibration": "Bars of equal height mean that forecast probabilities hold on average over all times.",
-    "decision": "Events treated less the equivalent of those treated in vain, per subject, if all with a risk "
-    "above the threshold are treated. Higher is better.",
+    "decision": "Events treated less the equivalent of those treated in vain, per subject, if all with a "
+    "risk above the threshold are treated. Higher is better.",
     "murphy": "A forecast that is lowest at every threshold is best by every proper score of this time.",
     "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
     "censoring": "How long subjects are followed, and how many subjects each event represents.",
 }
 SHOWN = {"*": "★", "~": "☆"}
 MARKED = (
-    "★ clearly the best: better than each of the others by more than noise explains. ☆ not told apart from the "
-    "best, while others are clearly worse."
+    "★ clearly the best: better than each of the others by more than noise explains. ☆ not told apart from "
+    "the best, while others are clearly worse."
 )
 
 
@@ -224,22 +223,39 @@ def _subgroups(comparison: Comparison) -> str:
     if not grids:
         return ""
     tables = "".join(_grid_table(comparison, grid) for grid in grids)
-    return f"{summaries}<details><summary>All scores by subgroup ({len(grids)} tables)</summary>{tables}</details>"
+    folded = f"<summary>All scores by subgroup ({len(grids)} tables)</summary>{tables}"
+    return f"{summaries}<details>{folded}</details>"
 
 
 def _folds(comparison: Comparison) -> str:
-    """Means by fold of a cross-validation, where there is one: a list of lines with the same keys."""
-    found: Any = getattr(comparison, "folds", None)
-    lines: list[Line] = found.to_dict("records") if hasattr(found, "to_dict") else list(found or [])
+    """Means by fold of a cross-validation: of the deciding score in a table, of all scores folded."""
+    made = getattr(comparison, "fold_lines", None)
+    lines: list[Line] = [] if made is None else made()
     if not lines:
         return ""
+    shown, looks = "", looks_of(comparison)
+    for verdict in comparison.verdicts:
+        some = [line for line in lines if line["score"] == verdict.score]
+        some = [line for line in some if np.isnan(line["at"]) or line["at"] == some[0]["at"]]
+        columns = list(dict.fromkeys((line["repeat"], line["fold"]) for line in some))
+        several = columns[-1][0] > 1
+        head = [f"fold {fold}" + (f", repeat {repeat}" if several else "") for repeat, fold in columns]
+        rows = []
+        for model in comparison.models:
+            means = [line["mean"] for line in some if line["model"] == model]
+            rows.append(
+                [swatch(looks[model]) + escape(one_line(model)), *(cell(_share(m), m) for m in means)]
+            )
+        caption = escape(f"Mean {verdict.score} by fold; their spread is no standard error of the mean.")
+        shown += table(["forecast", *head], rows, name="Folds", caption=caption, sortable=True)
     names = list(lines[0])
     rows = [
         [escape(_setting(line[names[0]])), *(_plain_cell(line[name]) for name in names[1:])] for line in lines
     ]
-    return table(
-        [escape(name) for name in names], rows, name="Folds", caption="Means by fold.", sortable=True
+    every = table(
+        [escape(name) for name in names], rows, name="All folds", caption="Means by fold.", sortable=True
     )
+    return f"{shown}<details><summary>All scores by fold ({len(rows)} lines)</summary>{every}</details>"
 
 
 def _plain_cell(value: Any) -> str:
@@ -275,47 +291,40 @@ CALIBRATION = ("calibration", "d-calibration")
 
 def _calibration(comparison: Comparison) -> str:
     """Numbers and curves of calibration at the middle one of the evaluation times."""
+    parts = [_calibration_table(comparison, options) for options in comparison.pictured("calibration")]
+    return "".join(parts) + _pictures(comparison, list(CALIBRATION))
+
+
+def _calibration_table(comparison: Comparison, options: dict[str, Any]) -> str:
+    about = "".join(f"{one_line(str(outcome))}: " for outcome in options.values())
     try:
-        curves = [comparison.calibration(model) for model in comparison.models]
+        curves = [comparison.calibration(model, **options) for model in comparison.models]
     except CenscoreError as error:
-        return f"<p>Not computed, because: {escape(str(error))}</p>"
+        return f"<p>{escape(about)}not computed, because {escape(str(error))}</p>"
     looks = looks_of(comparison)
-    rows = [
-        [
-            swatch(looks[curve.model]) + escape(one_line(curve.model)),
-            cell(f"{curve.predicted:.4f}", curve.predicted),
-            cell(
-                f"{curve.observed:.4f} ({_share(curve.observed_low)} to {_share(curve.observed_high)})",
-                curve.observed,
-            ),
-            *(cell(_share(value), value) for value in (curve.ici, curve.ici_by_chance, curve.e50, curve.e90)),
-            cell(
-                escape(p_text(curve.p_value)) if curve.smoothed else "one risk for all",
-                curve.p_value,
-                curve.note,
-            ),
-        ]
-        for curve in curves
-    ]
-    level = f"{100 * comparison.confidence:g} %"
-    head = [
-        "forecast",
-        "mean forecast risk",
-        f"observed risk ({level} interval)",
-        "ICI",
-        "ICI by chance",
-        "E50",
-        "E90",
-        "p",
-    ]
-    unit = one_line(comparison.time_unit)
-    at = escape(f"{curves[0].time:.4g} {unit}".rstrip())
+    rows = []
+    for curve in curves:
+        interval = f" ({curve.observed_low:.4f} to {curve.observed_high:.4f})"
+        observed = f"{curve.observed:.4f}" + ("" if np.isnan(curve.observed_low) else interval)
+        p = p_text(curve.p_value) if curve.smoothed else "one risk for all"
+        distances = (curve.ici, curve.ici_by_chance, curve.e50, curve.e90)
+        rows.append(
+            [
+                swatch(looks[curve.model]) + escape(one_line(curve.model)),
+                cell(f"{curve.predicted:.4f}", curve.predicted),
+                cell(observed, curve.observed),
+                *(cell(_share(value), value) for value in distances),
+                cell(escape(p), curve.p_value, curve.note),
+            ]
+        )
+    level = f"observed risk ({100 * comparison.confidence:g} % interval)"
+    head = ["forecast", "mean forecast risk", level, "ICI", "ICI by chance", "E50", "E90", "p"]
     caption = (
-        f"Calibration of the risk of an event by {at}. ICI, E50 and E90: mean, median and 90 % quantile of the "
-        "distance between forecast and observed risk; noise alone gives the ICI by chance."
+        f"{about}Calibration of the risk of an event by {at_time(comparison, curves[0].time)}. ICI, E50 and "
+        "E90: mean, median and 90 % quantile of the distance between forecast and observed risk; noise alone "
+        "gives the ICI by chance."
     )
-    numbers = table(head, rows, name="Calibration", caption=caption, sortable=True)
-    return numbers + _pictures(comparison, list(CALIBRATION))
+    return table(head, rows, name="Calibration", caption=escape(caption), sortable=True)
 
 
 def _share(value: float) -> str:
@@ -323,22 +332,21 @@ def _share(value: float) -> str:
 
 
 def _pictures(comparison: Comparison, kinds: list[str]) -> str:
-    parts = []
-    for kind in kinds:
-        try:
-            chart = CHARTS[kind](comparison)
-        except CenscoreError as error:
-            if kind != "differences":
-                parts.append(
-                    f"<figure><figcaption>{escape(kind)}: not computed, because {escape(str(error))}</figcaption></figure>"
-                )
-            continue
-        shown = chart_html(chart, f"{CAPTIONS[kind]} {_in_words(comparison, kind)}")
-        wide = " class='wide'" if chart.small and len(chart.panels) > 2 else ""
-        parts.append(
-            f"<figure{wide}><h3>{escape(chart.title)}</h3>{shown}<figcaption>{CAPTIONS[kind]}</figcaption></figure>"
-        )
+    parts = [_figure(comparison, kind, options) for kind in kinds for options in comparison.pictured(kind)]
     return f"<div class='pictures'>{''.join(parts)}</div>"
+
+
+def _figure(comparison: Comparison, kind: str, options: dict[str, Any]) -> str:
+    try:
+        chart = comparison.chart(kind, **options)
+    except CenscoreError as error:
+        if kind == "differences":  # of one forecast, there are none
+            return ""
+        return f"<figure><p>{escape(kind)}: not computed, because {escape(str(error))}</p></figure>"
+    shown = chart_html(chart, f"{chart.title}. {CAPTIONS[kind]} {_in_words(comparison, kind)}")
+    wide = " class='wide'" if chart.small and len(chart.panels) > 2 else ""
+    caption = f"<figcaption>{CAPTIONS[kind]}</figcaption>"
+    return f"<figure{wide}><h3>{escape(chart.title)}</h3>{shown}{caption}</figure>"
 
 
 def _in_words(comparison: Comparison, kind: str) -> str:

@@ -74,7 +74,7 @@ class _Frame:
     def __init__(self, panel: Panel, small: bool) -> None:
         self.panel = panel
         self.width = SMALL_WIDTH if small else WIDTH
-        height = SMALL_HEIGHT if small else HEIGHT
+        height: float = SMALL_HEIGHT if small else HEIGHT
         if panel.rows:
             height = 62 + len(panel.rows) * panel.row_height * ROW_MARK + len(panel.rows) * ROW_TITLE
         self.height = height
@@ -160,15 +160,13 @@ def _axes(frame: _Frame) -> str:
         parts.append(f"<text x='{x:.1f}' y='{frame.bottom + 15:.1f}' text-anchor='middle'>{label}</text>")
         parts.append(f"<path class='axis' d='M{x:.1f} {frame.bottom:.1f}v4'/>")
     parts.append(f"<path class='axis' d='M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}'/>")
-    middle = (frame.left + frame.right) / 2
-    parts.append(
-        f"<text x='{middle:.1f}' y='{frame.height - 6:.1f}' text-anchor='middle'>{escape(panel.xlabel)}</text>"
-    )
+    at = f"x='{(frame.left + frame.right) / 2:.1f}' y='{frame.height - 6:.1f}'"
+    parts.append(f"<text {at} text-anchor='middle'>{escape(panel.xlabel)}</text>")
     if panel.ylabel:
         parts.append(f"<text class='faded' x='4' y='{frame.top - 7:.1f}'>{escape(panel.ylabel)}</text>")
     for j, name in enumerate(panel.rows):
-        y = float(frame.y(j - 0.5)) - 5
-        parts.append(f"<text x='{frame.left + 2:.1f}' y='{y:.1f}'>{escape(name)}</text>")
+        above = float(frame.y(j - 0.5)) - 5
+        parts.append(f"<text x='{frame.left + 2:.1f}' y='{above:.1f}'>{escape(name)}</text>")
     return "".join(parts)
 
 

@@ -97,14 +97,19 @@ def _score_lines(comparison: Comparison, s: int) -> Iterator[Line]:
 
 
 def outcome_of(score: CaseScore | Measure) -> str:
-    """The event that a score is about, such as a cause or one of several event times; empty for the only one."""
+    """The event that a score is about, a cause or one of several event times; empty for the only one."""
     return str(getattr(score, "outcome", ""))
+
+
+def title_of(score: CaseScore | Measure) -> str:
+    """The title of a score without the outcome, which tables name once."""
+    return score.title.removesuffix(f", {outcome_of(score)}")
 
 
 def _line(comparison: Comparison, s: int, score: CaseScore | Measure, at: float, model: str) -> Line:
     subset = comparison.subsets[s]
-    line: Line = {"by": subset.by, "group": subset.label, "outcome": outcome_of(score)}
-    line |= {"score": score.name, "at": at, "model": model}
+    line: Line = {"by": subset.by, "group": subset.label, "score": score.name, "outcome": outcome_of(score)}
+    line |= {"at": at, "model": model}
     line |= dict.fromkeys(NUMBERS, np.nan)
     return line | {"n": int((subset.weight > 0).sum()), "infinite": 0, "proper": True, "note": ""}
 
@@ -243,8 +248,8 @@ def _pairs(
     subset, lines = comparison.subsets[s], []
     for ((a, b), difference), p in zip(pairs.items(), together.p_value, strict=True):
         low, high = difference.interval(together.confidence)
-        line: Line = {"by": subset.by, "group": subset.label, "outcome": outcome_of(score)}
-        line |= {"score": score.name, "at": at, "model": a, "versus": b}
+        line: Line = {"by": subset.by, "group": subset.label, "score": score.name}
+        line |= {"outcome": outcome_of(score), "at": at, "model": a, "versus": b}
         line["difference"] = float(difference.value[0])
         numbers = {
             "standard_error": float(difference.standard_error[0]),

@@ -19,8 +19,8 @@ from censcore.evaluation.tables import (
     marks,
     mean_lines,
     one_line,
+    title_of,
 )
-
 from censcore.scores import crps, energy_score, pinball_score
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ __all__ = [
 ]
 
 WIDTH = 110  # letters of a line of text; wider tables are cut into several below each other
-MARKED = f"{CLEARLY_BEST} clearly the best; {AMONG_BEST} not told apart from the best, while others are clearly worse"
+MARKED = (
+    f"{CLEARLY_BEST} clearly the best; {AMONG_BEST} not told apart from the best, while others are clearly "
+    "worse"
+)
 
 
 def label(score: str, at: float, axis: str, unit: str = "") -> str:
@@ -113,17 +116,19 @@ def subgroup_grids(comparison: Comparison) -> list[Grid]:
 
 def subgroup_summary(comparison: Comparison) -> list[Grid]:
     """One table per variable and outcome: a column per subgroup, of the score that decides the verdict."""
-    leading = {verdict.outcome: verdict.score for verdict in comparison.verdicts}
+    of_outcome = {verdict.outcome: verdict for verdict in comparison.verdicts}
     kept: dict[tuple[str, str], dict[Key, list[Line]]] = {}
     for key, block in blocks(mean_lines(comparison, discrimination=False)).items():
-        by, group, outcome, score, _ = key
+        by, _, outcome, *_ = key
         of_variable = kept.setdefault((by, outcome), {})
-        if by and score == leading[outcome] and not any(k[1] == group for k in of_variable):
+        verdict, line = of_outcome[outcome], block[0]
+        if by and line["score"] == verdict.score and (line["at"] == verdict.at or np.isnan(line["at"])):
             of_variable[key] = block
     found = []
     for (by, outcome), of_groups in kept.items():
         if of_groups:
-            title = f"{_about(outcome)}{_score_of(comparison, leading[outcome]).title} by {one_line(by)}"
+            first = next(iter(of_groups.values()))[0]
+            title = f"{_about(outcome)}{column_label(comparison, first)} by {one_line(by)}"
             grid = _grid(comparison, title, of_groups)
             columns = [f"{one_line(key[1])}, {block[0]['n']} subjects" for key, block in of_groups.items()]
             found.append(Grid(grid.title, columns, grid.rows))
@@ -159,7 +164,7 @@ def _grid(comparison: Comparison, title: str, kept: dict[Key, list[Line]]) -> Gr
 def column_label(comparison: Comparison, line: Line) -> str:
     """The score of a line with its time or level; scores that are times say their unit."""
     score, unit = _score_of(comparison, line["score"]), comparison.time_unit
-    title = score.title
+    title = title_of(score)
     if unit and getattr(getattr(score, "info", None), "function", None) in TIMES:
         title += f" ({one_line(unit)})"
     return label(title, line["at"], score.axis, unit)
@@ -186,13 +191,10 @@ def _text(line: Line, decimals: int = 4) -> str:
 
 
 def with_ranks(comparison: Comparison, grid: Grid) -> Grid:
-    """The table with rank and skill by its first score that all models have, behind the column of it."""
+    """The table with rank and skill by the score that decides the verdict, behind the column of it."""
     lines = [[row[j].line for row in grid.rows.values()] for j in range(len(grid.columns))]
-    whole = (
-        j for j, column in enumerate(lines) if all(line and np.isfinite(line["rank"]) for line in column)
-    )
-    j = next(whole, None)
-    if j is None or len(lines[j]) < 2:
+    j = next((j for j, column in enumerate(lines) if _decides(comparison, column)), None)
+    if j is None or len(grid.rows) < 2:
         return grid
     skilled = comparison.reference is not None and not np.isnan(lines[j][0]["skill"])
     columns = [*grid.columns[: j + 1], "rank", *(["skill"] if skilled else []), *grid.columns[j + 1 :]]
@@ -203,6 +205,15 @@ def with_ranks(comparison: Comparison, grid: Grid) -> Grid:
         added += [Cell(_percent(line["skill"], line["skill_standard_error"]))] if skilled else []
         rows[model] = [*row[: j + 1], *added, *row[j + 1 :]]
     return Grid(grid.title, columns, rows)
+
+
+def _decides(comparison: Comparison, lines: list[Line]) -> bool:
+    """Whether a column has the score of the verdict, with a rank for every model."""
+    if not all(line and np.isfinite(line["rank"]) for line in lines):
+        return False
+    of_outcome = {verdict.outcome: verdict for verdict in comparison.verdicts}
+    verdict, line = of_outcome[lines[0]["outcome"]], lines[0]
+    return bool(line["score"] == verdict.score and (line["at"] == verdict.at or np.isnan(line["at"])))
 
 
 def _percent(value: float, error: float) -> str:
@@ -270,7 +281,7 @@ def _lines(grid: Grid) -> list[str]:
 
 
 def _two_lines(column: str) -> tuple[str, str]:
-    """ "Brier score, ipcw, t = 1.5" as "Brier score, ipcw" above "t = 1.5"."""
+    """Of the title of a column: the score above, its time or level below."""
     name, comma, at = column.rpartition(", ")
     return (name, at) if comma and at != "ipcw" else (column, "")
 

@@ -19,6 +19,8 @@ from censcore.evaluation.tables import (
     key_of,
     mean_lines,
     one_line,
+    outcome_of,
+    title_of,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class Verdict:
         The event it is about; empty where there is only one.
     score : str
         Name of the score: the first that all forecasts have.
+    at : float
+        The time or level that it is taken at, the middle one of several; NaN for a score without any.
     best : str
         The forecast with the smallest mean loss; empty where the data cannot tell.
     tied : list of str
@@ -67,6 +71,7 @@ class Verdict:
     """
 
     score: str
+    at: float = np.nan
     outcome: str = ""
     best: str = ""
     tied: list[str] = field(default_factory=list)
@@ -97,16 +102,16 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     score = next(s for s in comparison.scores if s.name == block[0]["score"])
     events, effective = _events(comparison, score)
     counted = {"subjects": block[0]["n"], "events": events, "effective_events": effective}
-    found = Verdict(score.name, outcome, **counted)
+    found = Verdict(score.name, block[0]["at"], outcome, **counted)
     about = f"{one_line(outcome)}: " if outcome else ""
 
     def told(*sentences: str, **facts: Any) -> Verdict:
         first, *others = (s for s in sentences if s)
         return Verdict(
-            score.name, outcome, **counted, **facts, sentences=[about + first, *others]
+            score.name, block[0]["at"], outcome, **counted, **facts, sentences=[about + first, *others]
         )  # fmt: skip
 
-    named = f"the {score.title.replace(', ipcw', ' (ipcw)')}{_until(comparison, score, block[0]['at'])}"
+    named = f"the {title_of(score).replace(', ipcw', ' (ipcw)')}{_until(comparison, score, block[0]['at'])}"
     if block[0]["note"].startswith(CANNOT_TELL):
         return told(
             f"Cannot tell which forecast is best: the comparison rests on {block[0]['events']:.3g} "
@@ -114,8 +119,8 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
         )
     if len(block) == 1:
         return told(
-            f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other forecast to compare "
-            "it with.", _rests(found), best="",
+            f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other forecast to "
+            "compare it with.", _rests(found), best="",
         )  # fmt: skip
     finite = sorted((x for x in block if np.isfinite(x["mean"])), key=lambda line: line["mean"])
     if not finite:
@@ -139,26 +144,33 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
 
 
 def _leading(means: dict[Key, list[Line]]) -> list[Line]:
-    """The first block that has a number for every forecast; otherwise the one with most."""
+    """The first score that has a number for every forecast, otherwise that with most; at its middle time."""
 
     def lacking(block: list[Line]) -> int:
         return sum(bool(np.isnan(line["mean"])) for line in block)
 
     chosen = min(means.values(), key=lacking)
-    return [line for line in chosen if not np.isnan(line["mean"])] or chosen[:1]
+    same = [block for block in means.values() if block[0]["score"] == chosen[0]["score"]]
+    alike = [block for block in same if lacking(block) == lacking(chosen)]
+    middle = alike[len(alike) // 2]
+    return [line for line in middle if not np.isnan(line["mean"])] or middle[:1]
 
 
 def _events(comparison: Comparison, score: CaseScore) -> tuple[int, float]:
     """Events up to the horizon, and their effective number by sampling and inverse-probability weights."""
     y, weight = comparison.outcome, comparison.subsets[0].weight
     time, event = to_numpy(y.time), to_numpy(y.event)
-    if event.ndim > 1:  # several event times: of the score's, or of any
-        j = getattr(score, "coordinate", None)
-        time, event = (time.min(axis=1), event.any(axis=1)) if j is None else (time[:, j], event[:, j])
-    counted = event & (time <= comparison.horizon) & (weight > 0)
-    followed = np.broadcast_to(
-        to_numpy(comparison.resolved_censoring.distribution.marginal(0).sf_left(time)), time.shape
-    )
+    C = comparison.resolved_censoring.distribution
+    if time.ndim > 1:  # one of several event times, or the first of any
+        names = getattr(getattr(comparison, "names", None), "times", ())
+        j = names.index(outcome_of(score)) if outcome_of(score) in names else None
+        first = np.argmin(np.where(event, time, np.inf), axis=1) if j is None else np.full(len(time), j)
+        time, event = (np.take_along_axis(values, first[:, None], axis=1)[:, 0] for values in (time, event))
+        G = C.marginal(j if j is not None and C.k > 1 else 0)
+    else:
+        G = C.marginal(0)
+    counted = event & (time > 0) & (time <= comparison.horizon) & (weight > 0)
+    followed = np.broadcast_to(to_numpy(G.sf_left(time)), time.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         w = np.where(counted & (followed > 0), weight / followed, 0.0)
     return int(counted.sum()), effective_number(w, comparison.groups)
@@ -178,8 +190,8 @@ def _gap(line: Line, best: Line, pairs: list[Line], score: CaseScore) -> dict[st
 def _first_sentence(best: Line, tied: list[str], worse: list[dict[str, Any]], named: str, count: int) -> str:
     if tied and not worse:
         return (
-            f"The data do not tell the {count} forecasts apart: by {named}, {one_line(best['model'])} has the smallest "
-            f"mean ({_plus_minus(best)}), but noise can explain its lead over {_listed(tied)}."
+            f"The data do not tell the {count} forecasts apart: by {named}, {one_line(best['model'])} has the "
+            f"smallest mean ({_plus_minus(best)}), but noise can explain its lead over {_listed(tied)}."
         )
     if tied:
         return (
@@ -198,7 +210,8 @@ def _worse_sentence(best: str, worse: list[dict[str, Any]], confidence: float) -
         told.append(f"{one_line(gap['model'])} (by {gap['difference']:.2g}{share}; {interval})")
     more = len(worse) - len(told)
     told += [f"{more} more (by up to {worse[-1]['difference']:.2g})"] if more else []
-    return f"Clearly worse than {one_line(best)}: {', '.join(told[:-1]) + ' and ' if told[1:] else ''}{told[-1]}."
+    before = ", ".join(told[:-1]) + " and " if told[1:] else ""
+    return f"Clearly worse than {one_line(best)}: {before}{told[-1]}."
 
 
 def _largest_gap(best: str, pairs: list[Line], confidence: float) -> str:
@@ -222,7 +235,7 @@ def _other_scores(
 ) -> str:
     """Scores by which another forecast is clearly better than the best one."""
     pairs = blocks(difference_lines(comparison, discrimination=False))
-    titles = {score.name: score.title for score in comparison.scores}
+    titles = {score.name: title_of(score) for score in comparison.scores}
     found: dict[str, list[str]] = {}
     for key, block in means.items():
         ranked = [x["model"] for x in block if x["rank"] == 1]

@@ -75,6 +75,7 @@ class RightCensored:
         self.time: Array = as_float(time, "time")
         self.event: Array = _as_event(event, self.time)
         self.censoring_time: Array = _as_censoring_time(censoring_time, self.time)
+        self.names: list[str] | None = None
         self._validate()
 
     def _validate(self) -> None:
@@ -171,7 +172,9 @@ class RightCensored:
                 return None
             return data[names].to_numpy() if isinstance(names, str) else data.select(names).to_numpy()
 
-        return cls(column(time), column(event), column(censoring_time), entry=column(entry))
+        outcome = cls(column(time), column(event), column(censoring_time), entry=column(entry))
+        outcome.names = None if isinstance(time, str) else list(time)
+        return outcome
 
     @property
     def shape(self) -> tuple[int, ...]:
