@@ -24,7 +24,7 @@ C_ONE = cs.Uniform(0.0, 4.0)
 C_EACH = cs.Independent([C_ONE, C_ONE])
 
 
-def KM() -> cs.Censoring:  # noqa: N802
+def KM() -> cs.Censoring:
     return cs.Censoring(cs.KaplanMeier())
 
 
@@ -156,7 +156,13 @@ def test_fitted_models_enter_by_their_covariates():
     y, a, b = cs.RightCensored(np.minimum(T, C), T <= C), slice(0, 80), slice(80, 160)
     model = cs.CopulaWeibull("clayton", random_state=0, epochs=3).fit(x[a], y[a])
     found = cs.compare(
-        {"clayton": model}, y[b], KM(), X=x[b], train=(x[a], y[a]), scores=["energy_score", "log_score"]
+        {"clayton": model},
+        y[b],
+        KM(),
+        X=x[b],
+        train=(x[a], y[a]),
+        scores=["energy_score", "log_score"],
+        discrimination=False,
     )
     frame = found.frame(discrimination=False)
     assert frame.model.tolist() == ["clayton", "kaplan-meier"] * 2
@@ -193,29 +199,28 @@ def test_influences_are_those_of_leaving_training_subjects_out(each):
 
 
 @pytest.mark.parametrize("each", [False, True])
-def test_the_energy_score_has_the_error_of_a_custom_score(each):
-    y = observed(100, 5, each)
-    custom = {
-        "energy_score": None,
-        "mine": lambda y, F, C, horizon: cs.energy_score(y, F, C, horizon=horizon),
-    }
-    found = cs.compare({"true": ENSEMBLES["true"]}, y, KM(), scores=custom, **OPTIONS)
-    a, b = (found.estimate("true", name) for name in ("energy_score", "mine"))
+def test_custom_scores_of_all_event_times_have_the_errors_of_known_ones(each):
+    y, j = observed(70, 5, each), int(each)
+
+    def mine(y, F, C, horizon):
+        return cs.crps(y.marginal(1), F.marginal(1), C.marginal(j), horizon=horizon)
+
+    found = cs.compare(ENSEMBLES, y, KM(), scores={"crps[death]": None, "mine": mine}, **OPTIONS)
+    a, b = (found.estimate("true", name) for name in ("crps[death]", "mine"))
     np.testing.assert_allclose(a.value, b.value)
     assert a.standard_error[0] == pytest.approx(b.standard_error[0], rel=0.03)
-    naive = cs.mean_loss(found.losses.values["true", "mine"]).standard_error[0]
-    assert abs(a.standard_error[0] / naive - 1) > 0.02
+    assert found.frame().outcome.unique().tolist() == ["death", "joint"]
 
 
 @pytest.mark.parametrize("each", [False, True])
 def test_intervals_cover(each):
-    """Of 60 data sets at most a few miss; without the term of the censoring distribution more would."""
+    """Of 40 data sets at most a few miss; without the term of the censoring distribution more would."""
     expected = cs.compare(
-        ENSEMBLES, observed(20_000, 77, each), C_EACH if each else C_ONE,
+        ENSEMBLES, observed(10_000, 77, each), C_EACH if each else C_ONE,
         scores=["energy_score", "crps", "brier_score"], **OPTIONS,
     )  # fmt: skip
     held: dict[str, list[bool]] = {score.name: [] for score in expected.scores}
-    for r in range(60):
+    for r in range(40):
         found = cs.compare(
             ENSEMBLES, observed(80, [100, r], each), KM(), train=(None, observed(60, [200, r], each)),
             scores=["energy_score", "crps", "brier_score"], **OPTIONS,
@@ -225,8 +230,8 @@ def test_intervals_cover(each):
             value = expected.estimate("true", name).value
             held[name] += ((low <= value) & (value <= high)).tolist()
     for name, values in held.items():
-        assert np.mean(values) > 0.88, name  # 3 standard errors of 60 below 0.95, or less for several times
-    assert 0.92 < np.mean(np.concatenate(list(held.values()))) < 0.985
+        assert np.mean(values) > 0.84, name  # three standard errors of 40 data sets below 0.95
+    assert 0.91 < np.mean(np.concatenate(list(held.values()))) < 0.985
 
 
 def test_weights_are_copies_in_one_group():
@@ -254,7 +259,7 @@ def test_an_estimator_without_an_influence_function_is_refitted():
 
 
 def test_out_of_fold_and_stratified_censoring():
-    y, x = observed(150, 3, each=True), np.repeat([0.0, 1.0, 0.0], 50)[:, None]
+    y, x = observed(120, 3, each=True), np.repeat([0.0, 1.0, 0.0], 40)[:, None]
     scores = ["energy_score", "crps"]
     for censoring in (cs.Censoring(cs.KaplanMeier(), cv=3), cs.Censoring(cs.KaplanMeier(stratify=0))):
         found = means(cs.compare(ENSEMBLES, y, censoring, X=x, scores=scores, **OPTIONS))
@@ -356,17 +361,31 @@ def test_few_events_cannot_tell():
 
 @pytest.mark.parametrize("each", [False, True])
 def test_the_true_dependence_wins_and_equal_margins_tie(each):
-    y = observed(1200, 11, each)
-    found = cs.compare({"true": TRUTH, "independent": INDEPENDENT}, y, KM(), **OPTIONS)
+    z = TRUTH.sample(300, seed=1)
+    order = np.random.default_rng(0).permutation(300)
+    without = np.stack([z[..., 0], z[:, order, 1]], axis=2)  # the same margins, independent
+    y = observed(900, 11, each)
+    found = cs.compare({"true": cs.Ensemble(z), "independent": cs.Ensemble(without)}, y, KM(), **OPTIONS)
     pairs = found.differences().set_index(["score", "outcome"]).sort_index()
-    assert pairs.p_value["energy_score", "joint"].item() < 0.001
-    assert pairs.difference["energy_score", "joint"].item() < 0
-    assert pairs.difference["log_score", "joint"].item() < 0
-    assert pairs.difference["crps", "death"].item() == pytest.approx(0, abs=1e-12)
+    for name in ("relapse", "death"):
+        assert pairs.difference["crps", name].item() == pytest.approx(0, abs=1e-12)
+        np.testing.assert_allclose(pairs.difference["brier_score", name], 0, atol=1e-12)
+    better = pairs.loc[[("energy_score", "joint")]]
+    assert better.difference.item() < 0
+    assert better.p_value.item() < 0.01
     for outcome in ("either", "both", "death first"):
         late = pairs.loc[("brier_score", outcome)].iloc[-1]
         assert late.difference < 0, outcome
-        assert late.p_value < 0.01, outcome
+        assert late.p_value < (0.2 if outcome == "both" else 0.05), outcome
+
+
+def test_the_log_score_tells_dependence_too():
+    found = cs.compare(
+        {"true": TRUTH, "independent": INDEPENDENT}, observed(300, 11), KM(), scores="log_score", **OPTIONS
+    )
+    line = found.differences().iloc[0]
+    assert line.difference < 0
+    assert line.p_value < 1e-6
 
 
 # ---- what it shows -------------------------------------------------------------------------------------
@@ -428,7 +447,7 @@ def test_bad_input():
         cs.compare({"a": cs.Exponential(1.0)}, y, KM())
     with pytest.raises(InvalidInputError, match=r"names: got \['a'\], expected 2 different names"):
         cs.compare(ENSEMBLES, y, KM(), names=["a"])
-    with pytest.raises(InvalidInputError, match="no score called 'crps.dead.'.*such as 'crps.relapse.'"):
+    with pytest.raises(InvalidInputError, match=r"no score called 'crps.dead.'.*such as 'crps.relapse.'"):
         cs.compare(ENSEMBLES, y, KM(), names=NAMES, scores="crps[dead]")
     with pytest.raises(InvalidInputError, match="events: got 'neither', expected some of 'either', 'both'"):
         cs.compare(ENSEMBLES, y, KM(), events=["neither"])
