@@ -52,7 +52,7 @@ def test_without_censoring_bins_hold_shares_and_the_curve_is_least_squares():
 
 
 def test_observed_risk_is_that_of_kaplan_meier():
-    """With the censoring distribution of the same subjects, inverse weights give 1 - the Kaplan-Meier curve."""
+    """With the censoring distribution of the same subjects, inverse weights give the Kaplan-Meier curve."""
     x, y = drawn(400, np.random.default_rng(1))
     found = compared(cs.Exponential(np.exp(x)), y).calibration("F", bins=1)
     curve = cs.KaplanMeier().fit(None, y).predict_distribution()
@@ -165,8 +165,8 @@ def test_few_events_cannot_tell():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"model": "G"}, "no forecast 'G'"), ({"time": 9.0}, "between 0 and the horizon"), ({"span": 0.0}, "span"),
-     ({"bins": 0}, "bins")],
+    [({"model": "G"}, "no forecast 'G'"), ({"time": 9.0}, "between 0 and the horizon"),
+     ({"span": 0.0}, "span"), ({"bins": 0}, "bins")],
 )  # fmt: skip
 def test_bad_input_is_named(options, message):
     x, y = drawn(60, np.random.default_rng(7))

@@ -119,8 +119,8 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
         )
     if len(block) == 1:
         return told(
-            f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other forecast to "
-            "compare it with.", _rests(found), best="",
+            f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other forecast "
+            "to compare it with.", _rests(found), best="",
         )  # fmt: skip
     finite = sorted((x for x in block if np.isfinite(x["mean"])), key=lambda line: line["mean"])
     if not finite:
@@ -190,8 +190,8 @@ def _gap(line: Line, best: Line, pairs: list[Line], score: CaseScore) -> dict[st
 def _first_sentence(best: Line, tied: list[str], worse: list[dict[str, Any]], named: str, count: int) -> str:
     if tied and not worse:
         return (
-            f"The data do not tell the {count} forecasts apart: by {named}, {one_line(best['model'])} has the "
-            f"smallest mean ({_plus_minus(best)}), but noise can explain its lead over {_listed(tied)}."
+            f"The data do not tell the {count} forecasts apart: by {named}, {one_line(best['model'])} has "
+            f"the smallest mean ({_plus_minus(best)}), but noise can explain its lead over {_listed(tied)}."
         )
     if tied:
         return (
