@@ -120,9 +120,7 @@ def test_weights_are_copies_and_clusters_widen():
     w = np.where(np.arange(200) % 3 == 0, 3.0, 1.0)
     copies = np.repeat(np.arange(200), w.astype(int))
     F = cs.Exponential(np.exp(x))
-    weighted = compared(F, y, cs.Uniform(0, 2.5), sample_weight=w).calibration(
-        "F", bins=4
-    )
+    weighted = compared(F, y, cs.Uniform(0, 2.5), sample_weight=w).calibration("F", bins=4)
     repeated = compared(
         cs.Exponential(np.exp(x[copies])), y[copies], cs.Uniform(0, 2.5), groups=copies
     ).calibration("F", bins=4)
