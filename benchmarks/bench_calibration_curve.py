@@ -1,7 +1,8 @@
 """Coverage of calibration and decision curves at a time, and the level of the test of calibration.
 
 x is standard normal, T is exponential with rate exp(x + b), C uniform; the forecast has the rate
-exp(a x + b), so that a = 1 is the truth. The censoring distribution is the Kaplan-Meier estimate from the scored subjects.
+exp(a x + b), so that a = 1 is the truth. The censoring distribution is the Kaplan-Meier estimate from the
+scored subjects.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def risk(x: np.ndarray, a: float, b: float) -> np.ndarray:
 
 
 def held(n: int, a: float, b: float, end: float) -> dict[str, float]:
-    rng, found = np.random.default_rng(5), {}
+    rng = np.random.default_rng(5)
     many = np.random.default_rng(99).normal(size=400_000)
     true, p = risk(many, 1.0, b), risk(many, a, b)
     odds = THRESHOLDS / (1 - THRESHOLDS)
@@ -50,7 +51,9 @@ def held(n: int, a: float, b: float, end: float) -> dict[str, float]:
         [np.mean((p > t) * (true - o * (1 - true))) for t, o in zip(THRESHOLDS, odds, strict=True)]
     )
     gain = benefit - np.maximum(true.mean() - odds * (1 - true.mean()), 0.0)
-    found = {name: [] for name in ("bins", "curve", "risk", "net benefit", "gain", "rejected")}
+    found: dict[str, list[bool]] = {
+        name: [] for name in ("bins", "curve", "risk", "net benefit", "gain", "rejected")
+    }
     for _ in range(DATA_SETS):
         x = rng.normal(size=n)
         T, C = rng.exponential(np.exp(-x - b)), rng.uniform(0, end, n)

@@ -119,8 +119,8 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
         )
     if len(block) == 1:
         return told(
-            f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other forecast "
-            "to compare it with.", _rests(found), best="",
+            f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other "
+            "forecast to compare it with.", _rests(found), best="",
         )  # fmt: skip
     finite = sorted((x for x in block if np.isfinite(x["mean"])), key=lambda line: line["mean"])
     if not finite:
