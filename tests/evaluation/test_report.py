@@ -190,7 +190,7 @@ MEASURE = """<script>addEventListener('load', () => {
     cut: all('.scroll').filter(e => e.scrollWidth > e.clientWidth + 1).length,
     small: all('p, td, th, li').filter(e => parseFloat(getComputedStyle(e).fontSize) < 12).length,
     folded: all('details:not([open])').length, parts: all('details').length,
-    tiny: all('.panels > svg').filter(e => e.getScreenCTM().a * 12 < 9).length,
+    tiny: all('.panels > div > svg').filter(e => e.getScreenCTM().a * 12 < 9).length,
     ground: getComputedStyle(document.body).backgroundColor,
     before, best, worst: first(), hovers: all('svg title').length,
     scroll: document.documentElement.scrollWidth, inner: innerWidth,

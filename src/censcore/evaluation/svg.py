@@ -59,13 +59,9 @@ def _panel(panel: Panel, chart: Chart, alternative: str) -> str:
         if alternative
         else "aria-hidden='true'"
     )
-    title = ""
-    if panel.title:
-        size = max(int((frame.right) / LETTER), 8)
-        text = _on_one_line(panel.title)
-        shown = text if len(text) <= size else text[: size - 1] + "…"
-        title = f"<text class='strong' x='4' y='13'><title>{escape(text)}</title>{escape(shown)}</text>"
-    return f"<svg {hidden} viewBox='0 0 {frame.width:g} {frame.height:g}'>{title}{''.join(drawn)}</svg>"
+    box = f"viewBox='0 0 {frame.width:g} {frame.height:g}'"
+    title = f"<p class='title'>{escape(_on_one_line(panel.title))}</p>" if panel.title else ""
+    return f"<div>{title}<svg {hidden} {box}>{''.join(drawn)}</svg></div>"
 
 
 class _Frame:
@@ -84,7 +80,7 @@ class _Frame:
         longest = max([len(_number(t, self.yticks)) for t in self.yticks] or [1])
         self.left = 8 + LETTER * longest + 6 if not panel.rows else 10
         self.right = self.width - 12
-        self.top = (20 if panel.title else 4) + (18 if panel.ylabel else 8)
+        self.top = 28 if panel.ylabel else 12
         self.bottom = height - 38
 
     def x(self, value: np.ndarray | float) -> np.ndarray:
@@ -163,7 +159,7 @@ def _axes(frame: _Frame) -> str:
     at = f"x='{(frame.left + frame.right) / 2:.1f}' y='{frame.height - 6:.1f}'"
     parts.append(f"<text {at} text-anchor='middle'>{escape(panel.xlabel)}</text>")
     if panel.ylabel:
-        parts.append(f"<text class='faded' x='4' y='{frame.top - 7:.1f}'>{escape(panel.ylabel)}</text>")
+        parts.append(f"<text class='faded' x='4' y='{frame.top - 13:.1f}'>{escape(panel.ylabel)}</text>")
     for j, name in enumerate(panel.rows):
         above = float(frame.y(j - 0.5)) - 5
         parts.append(f"<text x='{frame.left + 2:.1f}' y='{above:.1f}'>{escape(name)}</text>")
