@@ -127,6 +127,17 @@ def test_the_verdict_is_the_same_everywhere(split):
     assert "years" in verdict
 
 
+def test_a_notebook_shows_the_tables_and_keeps_its_style_to_itself(split):
+    html = compared(split)._repr_html_()
+    tags = Tags(html)
+    assert tags.open == []
+    assert not tags.all("script")
+    assert not tags.all("button")
+    assert "@scope" in html
+    assert ":root" not in html
+    assert len(tags.all("table")) == 3  # scores, discrimination, subgroups
+
+
 def test_a_page_needs_no_matplotlib(split, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "<svg" in compared(split, discrimination=False).to_html()

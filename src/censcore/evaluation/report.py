@@ -86,12 +86,21 @@ def page(comparison: Comparison, title: str) -> str:
 
 def notebook(comparison: Comparison) -> str:
     """The verdict and the tables, for a notebook; its style is its own and touches nothing else."""
+    grids = grids_of(comparison) + subgroup_summary(comparison)
     parts = [_verdicts(comparison), _summary(comparison)]
-    parts += [_grid_table(comparison, grid) for grid in grids_of(comparison) + subgroup_summary(comparison)]
-    parts += [_legend(comparison), _warnings(comparison)]
-    parts += [f"<details><summary>{len(comparison.notes)} notes</summary>{_notes(comparison)}</details>"]
-    scoped = f"@scope (.censcore) {{ {style_sheet().replace(':root', ':scope')} }}"
-    return f"<div class='censcore'><style>{scoped}</style>{''.join(parts)}</div>"
+    parts += [_grid_table(comparison, grid, sortable=False) for grid in grids]
+    parts += [_legend(comparison, sortable=False), _warnings(comparison)]
+    if comparison.notes:
+        parts.append(
+            f"<details><summary>{len(comparison.notes)} notes</summary>{_notes(comparison)}</details>"
+        )
+    ground = (
+        ":scope { color: var(--ink); background: var(--ground); padding: 0.5rem; "
+        "font: 0.9rem/1.4 system-ui, sans-serif; } td { white-space: normal; } "
+        "th, td { padding: 0.3rem 0.5rem; }"
+    )
+    style = style_sheet().replace(":root", ":scope")
+    return f"<div class='censcore'><style>@scope {{ {style} {ground} }}</style>{''.join(parts)}</div>"
 
 
 def _verdicts(comparison: Comparison) -> str:
@@ -120,18 +129,17 @@ def _scores(comparison: Comparison) -> str:
     return tables + _legend(comparison)
 
 
-def _legend(comparison: Comparison) -> str:
+def _legend(comparison: Comparison, sortable: bool = True) -> str:
     grids = grids_of(comparison) + subgroup_grids(comparison)
     cells = [cell for grid in grids for row in grid.rows.values() for cell in row]
     marked = [MARKED] if any(cell.mark for cell in cells) else []
     words = [*marked, *legend_of([Grid("", [], {"": [Cell(c.text) for c in cells]})])]
-    words.append(
-        "Hover over a number for its interval, rank and skill; click on the head of a column to sort."
-    )
+    sorting = "; click on the head of a column to sort" if sortable else ""
+    words.append(f"Hover over a number for its interval, rank and skill{sorting}.")
     return f"<p class='soft'>{escape(' '.join(word.rstrip('.') + '.' for word in words))}</p>"
 
 
-def _grid_table(comparison: Comparison, grid: Grid) -> str:
+def _grid_table(comparison: Comparison, grid: Grid, sortable: bool = True) -> str:
     looks = looks_of(comparison)
     rows = [
         [swatch(looks[model]) + escape(one_line(model)), *(_scored(comparison, each) for each in row)]
@@ -139,7 +147,7 @@ def _grid_table(comparison: Comparison, grid: Grid) -> str:
     ]
     head = ["forecast", *map(escape, grid.columns)]
     title = grid.title[:1].upper() + grid.title[1:]
-    return table(head, rows, name=title, caption=escape(title), sortable=True)
+    return table(head, rows, name=title, caption=escape(title), sortable=sortable)
 
 
 def _scored(comparison: Comparison, shown: Cell) -> str:
