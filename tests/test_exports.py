@@ -42,7 +42,11 @@ def public_things() -> dict[str, object]:
 
 PUBLIC = public_things()
 #: Results, which callers receive from a function and never make.
-RESULTS = ("censcore.Comparison", "censcore.evaluation.DependentCensoringSensitivity")
+RESULTS = (
+    "censcore.Comparison",
+    "censcore.evaluation.DependentCensoringSensitivity",
+    "censcore.evaluation.JointComparison",
+)
 #: Estimators that wrap another one, whose literature counts.
 WRAPPERS = ("censcore.Adapted", "censcore.Censoring")
 

@@ -8,6 +8,7 @@ from censcore.evaluation.copula_graphic import copula_graphic
 from censcore.evaluation.dependent_censoring import dependent_censoring_sensitivity
 from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
+from censcore.evaluation.joint_comparison import JointComparison
 from censcore.evaluation.scorers import scorer, scorers
 from censcore.evaluation.with_censoring import WithCensoring
 
@@ -15,6 +16,7 @@ __all__ = [
     "CensoringDiagnostic",
     "Comparison",
     "DependentCensoringSensitivity",
+    "JointComparison",
     "WithCensoring",
     "censoring_diagnostic",
     "compare",
