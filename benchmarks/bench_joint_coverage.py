@@ -1,8 +1,8 @@
 """Do the intervals of joint comparisons cover? Energy score, scores of each event time, joint events.
 
 For every setting data sets are drawn, and the share is counted in which the 95 % intervals of mean losses and
-of the paired difference of two forecasts hold the expected value: an average over many subjects under the true
-censoring distribution.
+of the paired difference of two forecasts hold the expected value: an average over many subjects under
+the true censoring distribution.
 
     python -m benchmarks.bench_joint_coverage --replications 300
 """

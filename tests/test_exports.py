@@ -46,6 +46,7 @@ RESULTS = (
     "censcore.Comparison",
     "censcore.evaluation.CalibrationCurve",
     "censcore.evaluation.DependentCensoringSensitivity",
+    "censcore.evaluation.JointComparison",
     "censcore.evaluation.Verdict",
 )
 #: Estimators that wrap another one, whose literature counts.

@@ -9,6 +9,7 @@ from censcore.evaluation.copula_graphic import copula_graphic
 from censcore.evaluation.dependent_censoring import dependent_censoring_sensitivity
 from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
+from censcore.evaluation.joint_comparison import JointComparison
 from censcore.evaluation.net_benefit import net_benefit
 from censcore.evaluation.scorers import scorer, scorers
 from censcore.evaluation.verdict import Verdict
@@ -19,6 +20,7 @@ __all__ = [
     "CensoringDiagnostic",
     "Comparison",
     "DependentCensoringSensitivity",
+    "JointComparison",
     "Verdict",
     "WithCensoring",
     "censoring_diagnostic",

@@ -59,7 +59,7 @@ def compare(
     seed: int = 0,
     progress: bool = False,
 ) -> Comparison:
-    r"""Compare forecasts of one event time by proper scores, with errors that cover the estimation of C.
+    r"""Compare forecasts of event times by proper scores, with errors that cover the estimation of C.
 
     A mean score is an average over subjects of losses that depend on the censoring distribution. Where that
     is estimated, the same training subjects move all losses at once, which the spread of the losses over
@@ -74,7 +74,8 @@ def compare(
         Name -> forecast: a distribution, or whatever :func:`as_forecast` takes (a fitted model, which is
         asked for the subjects of X).
     y : outcome
-        What happened to n subjects.
+        What happened to n subjects: one event time each, (n,), or several, (n, k), of which the forecasts
+        are joint distributions.
     censoring : distribution or estimator, optional
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
         or on the scored subjects without it (``cv=5`` predicts every subject from the other folds; subjects
@@ -91,14 +92,17 @@ def compare(
         ``brier_score:ipcw`` and ``log_score``; the first that all forecasts have decides the verdict. "all"
         adds ``brier_score`` (localized), ``binomial_log_score`` and ``pinball_score``. A dict may bring
         custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring, horizon=h)`` giving one loss per
-        subject, lower is better, on any scale.
+        subject, lower is better, on any scale. For several event times: ``energy_score`` and
+        ``log_score`` of all of them together, ``crps`` and all others of each of them, ``brier_score`` also
+        of joint events; ``crps[death]`` is of one alone. The default is ``energy_score``, ``log_score``,
+        ``crps`` and ``brier_score``.
     times, levels : array, optional
         Evaluation times below the horizon, by default the quartiles of the event times before it, of
         ``train`` where it is given (each the smallest event time that reaches the quartile); quantile
         levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
     reference : "kaplan-meier", name, distribution, estimator or None
-        What skill is measured against. The default is fitted on ``train`` and joins the table; without
-        ``train`` there is no skill.
+        What skill is measured against. The default is fitted on ``train`` and joins the table (for several
+        event times, independent curves of each); without ``train`` there is no skill.
     horizon : "auto" or number
         End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for every subject and at
         least ten subjects at risk; where C is known, the last follow-up time. ``notes`` report it,
@@ -114,6 +118,16 @@ def compare(
     groups, train_groups : array, optional
         Labels of subjects that depend on each other, such as visits of one patient or patients of one
         hospital. A label that is in both marks the same group.
+    names : sequence of str, optional
+        Names of several event times; by default those of the frame that ``y`` comes from, or numbers.
+    events : names, or dict of functions, optional
+        Joint events whose Brier score is taken: by default "either" and "both" ("any" and "all" for more than
+        two event times), and "death first" for each name. A dict may bring others: ``{"relapse, then death":
+        in_order(0, 1)}``, see :mod:`censcore.distributions.joint_events`.
+    mask, train_mask : array of bool, (n, k), optional
+        False where a subject is not followed for one of several event times, for instance because it has
+        happened before. The subject does not count in scores of that time or of joint events, and the
+        time is left out of the energy and log score and of the censoring distribution.
     confidence : float
         Of intervals.
     discrimination : bool
@@ -123,14 +137,15 @@ def compare(
     refits : int
         Bootstrap samples, where the estimator of the censoring distribution has no influence function.
     seed : int
-        Of the bootstrap and of simultaneous p-values.
+        Of the bootstrap, of simultaneous p-values, and of the draws of the energy score.
     progress : bool
         Show a progress bar on refits.
 
     Returns
     -------
     Comparison
-        ``frame()``, ``differences()``, ``plot()``, ``to_html()``, ``to_json()``.
+        ``frame()``, ``differences()``, ``plot()``, ``to_html()``, ``to_json()``. For several event times a
+        :class:`~censcore.evaluation.JointComparison`, whose ``of("death")`` is the comparison of one of them.
 
     Notes
     -----

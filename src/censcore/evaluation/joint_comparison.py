@@ -60,12 +60,12 @@ class JointComparison(Comparison):
     ['joint', 'relapse', 'death', 'either', 'both', 'relapse first', 'death first']
     >>> comparison.frame()[["score", "outcome", "model", "mean"]].round(3)
               score  outcome        model   mean
-    0  energy_score    joint      clayton  0.645
-    1  energy_score    joint  independent  0.649
-    2          crps  relapse      clayton  0.361
-    3          crps  relapse  independent  0.361
-    4          crps    death      clayton  0.451
-    5          crps    death  independent  0.451
+    0  energy_score    joint      clayton  0.520
+    1  energy_score    joint  independent  0.541
+    2          crps  relapse      clayton  0.298
+    3          crps  relapse  independent  0.298
+    4          crps    death      clayton  0.378
+    5          crps    death  independent  0.378
     """
 
     names: JointNames = field(kw_only=True)

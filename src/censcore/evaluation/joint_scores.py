@@ -41,7 +41,7 @@ JOINT = "joint"
 DEFAULT_JOINT_SCORES = ("energy_score", "log_score", "crps", "brier_score")
 KNOTS = 24  # censoring times at which the energy score is taken for its derivative
 DRAWS = 4  # lags of the ensemble, or draws of the other censoring times, at each of them
-MEMBERS = 256  # of forecasts that are no ensemble, for derivatives
+MEMBERS = 128  # at most, for derivatives
 CHUNK = 512  # subjects at a time
 
 
