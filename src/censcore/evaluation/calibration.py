@@ -205,7 +205,7 @@ class _ObservedRisk(CaseScore):
 
 def _estimate(comparison: Comparison, model: str, t: float, level: np.ndarray, loads: np.ndarray) -> Estimate:
     """Levels (q,) of a fit with the influences of its equations."""
-    zero = comparison.curve(_ObservedRisk(t, loads), models=[model])[model]
+    zero = comparison.mean_of(_ObservedRisk(t, loads), model)
     return Estimate(level, zero.influence)
 
 

@@ -147,15 +147,9 @@ class Comparison:
         return self.means.values.get((subset, model, score))
 
     def curve(
-        self,
-        score: CaseScore,
-        *,
-        times: np.ndarray | None = None,
-        levels: np.ndarray | None = None,
-        models: list[str] | None = None,
+        self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
     ) -> dict[str, Estimate]:
         """Means of a score at other times or levels, over all subjects, by model; where it is available."""
-        models = self.models if models is None else models
         cases = {
             model: replace(
                 case,
@@ -163,8 +157,14 @@ class Comparison:
                 levels=case.levels if levels is None else levels,
             )
             for model, case in self.cases.items()
-            if model in models
         }
+        return self._means_of(score, cases)
+
+    def mean_of(self, score: CaseScore, model: str) -> Estimate:
+        """The mean of a score that is made for one of the models, over all subjects."""
+        return self._means_of(score, {model: self.cases[model]})[model]
+
+    def _means_of(self, score: CaseScore, cases: dict[str, Case]) -> dict[str, Estimate]:
         means = estimate_means(
             score_all(cases, [score]),
             cases,
@@ -175,7 +175,7 @@ class Comparison:
             refits=min(self.refits, CURVE_REFITS),
             seed=self.seed,
         )
-        found = {model: means.values.get((0, model, score.name)) for model in models}
+        found = {model: means.values.get((0, model, score.name)) for model in cases}
         return {model: estimate for model, estimate in found.items() if estimate is not None}
 
     def places(self, score: CaseScore) -> np.ndarray:

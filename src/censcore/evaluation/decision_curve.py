@@ -31,7 +31,7 @@ def decision_lines(comparison: Comparison, time: float | None = None, thresholds
         )
     found = comparison.curve(NetBenefit(t, theta))
     some = comparison.models[0]
-    everyone = comparison.curve(NetBenefit(t, theta, everyone=True), models=[some])[some]
+    everyone = comparison.curve(NetBenefit(t, theta, everyone=True))[some]
     nobody = Estimate(np.zeros(len(theta)), np.zeros_like(everyone.influence))
     events = least_events(comparison.cases[some], t, comparison.subsets[0].weight, comparison.groups)
     told = events >= MINIMUM_EVENTS
