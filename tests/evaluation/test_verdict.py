@@ -194,3 +194,17 @@ def test_skill_and_ranks_are_beside_the_deciding_score():
     assert grid.columns[1:3] == ["rank", "skill"]
     assert grid.rows[found.verdict.best][1].text == "1"
     assert grid.rows["pooled"][2].text == "0.0 %"
+
+
+def test_tiny_and_large_numbers_are_readable():
+    x, y = outcomes(200)
+    for scale, shown in ((1e-6, "e-07"), (1e6, "")):
+        scaled = cs.RightCensored(y.time * scale, y.event)
+        found = cs.compare(
+            {"F": cs.Exponential(np.exp(-x) / scale), "G": cs.Exponential(1 / scale)}, scaled,
+            cs.Uniform(0.0, 3.0 * scale), horizon=2.0 * scale, scores="crps", discrimination=False,
+        )  # fmt: skip
+        text = grids_of(found)[0].rows["F"][0].text
+        assert shown in text
+        assert "0.0000" not in text
+        assert len(text) < 24

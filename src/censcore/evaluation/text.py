@@ -153,11 +153,11 @@ def _grid(comparison: Comparison, title: str, kept: dict[Key, list[Line]]) -> Gr
     for key, block in kept.items():
         columns.append(column_label(comparison, block[0]))
         of_model = {line["model"]: line for line in block}
-        decimals = _decimals(block)
+        form = _form(block)
         for model, cells in rows.items():
             line = of_model.get(model)
             found = clear.get(key, {}).get(model, "")
-            cells.append(Cell(NOT_AVAILABLE) if line is None else Cell(_text(line, decimals), found, line))
+            cells.append(Cell(NOT_AVAILABLE) if line is None else Cell(_text(line, form), found, line))
     return Grid(title, columns, rows)
 
 
@@ -173,21 +173,27 @@ def column_label(comparison: Comparison, line: Line) -> str:
 TIMES = (crps, pinball_score, energy_score)  # scores in units of time
 
 
-def _decimals(block: list[Line]) -> int:
-    """Four decimals, fewer for large numbers."""
+def _form(block: list[Line]) -> str:
+    """How numbers are written: four decimals, fewer for large numbers, powers of ten for tiny ones."""
     sizes = [abs(line["mean"]) for line in block if np.isfinite(line["mean"]) and line["mean"] != 0]
-    return 4 if not sizes else int(np.clip(4 - np.floor(np.log10(max(sizes))), 0, 4))
+    if not sizes:
+        return ".4f"
+    power = int(np.floor(np.log10(max(sizes))))
+    return ".3g" if max(sizes) < TINY else f".{min(max(4 - power, 0), 4)}f"
 
 
-def _text(line: Line, decimals: int = 4) -> str:
+TINY = 5e-5  # four decimals would show nothing
+
+
+def _text(line: Line, form: str = ".4f") -> str:
     mean, error = line["mean"], line["standard_error"]
     if line["note"].startswith(NOT_AVAILABLE):
         return NOT_AVAILABLE
     if np.isinf(mean):
         return f"inf ({line['infinite']} subjects)"
     if line["note"].startswith(CANNOT_TELL):
-        return f"{mean:.{decimals}f} ({CANNOT_TELL})"
-    return f"{mean:.{decimals}f}" if np.isnan(error) else f"{mean:.{decimals}f} ± {error:.{decimals}f}"
+        return f"{mean:{form}} ({CANNOT_TELL})"
+    return f"{mean:{form}}" if np.isnan(error) else f"{mean:{form}} ± {error:{form}}"
 
 
 def with_ranks(comparison: Comparison, grid: Grid) -> Grid:

@@ -111,7 +111,10 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
             score.name, block[0]["at"], outcome, **counted, **facts, sentences=[about + first, *others]
         )  # fmt: skip
 
-    named = f"the {title_of(score).replace(', ipcw', ' (ipcw)')}{_until(comparison, score, block[0]['at'])}"
+    article = "the " if score.info.formula else ""  # a custom score has a name, and no formula
+    named = (
+        f"{article}{title_of(score).replace(', ipcw', ' (ipcw)')}{_until(comparison, score, block[0]['at'])}"
+    )
     if block[0]["note"].startswith(CANNOT_TELL):
         return told(
             f"Cannot tell which forecast is best: the comparison rests on {block[0]['events']:.3g} "
@@ -262,7 +265,8 @@ def _until(comparison: Comparison, score: CaseScore, at: float) -> str:
 
 def _plus_minus(line: Line) -> str:
     mean, error = line["mean"], line["standard_error"]
-    return f"{mean:.4f}" if np.isnan(error) else f"{mean:.4f} ± {error:.4f}"
+    form = ".4f" if abs(mean) >= 5e-5 or mean == 0 else ".3g"
+    return f"{mean:{form}}" if np.isnan(error) else f"{mean:{form}} ± {error:{form}}"
 
 
 def _listed(names: list[str]) -> str:
