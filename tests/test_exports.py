@@ -44,8 +44,11 @@ PUBLIC = public_things()
 #: Results, which callers receive from a function and never make.
 RESULTS = (
     "censcore.Comparison",
+    "censcore.evaluation.CalibrationCurve",
     "censcore.evaluation.CrossValidated",
     "censcore.evaluation.DependentCensoringSensitivity",
+    "censcore.evaluation.JointComparison",
+    "censcore.evaluation.Verdict",
 )
 #: Estimators that wrap another one, whose literature counts.
 WRAPPERS = ("censcore.Adapted", "censcore.Censoring")

@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.scores import crps as crps
     from censcore.scores import energy_score as energy_score
     from censcore.scores import integrated_brier_score as integrated_brier_score
+    from censcore.scores import joint_brier_score as joint_brier_score
     from censcore.scores import log_score as log_score
     from censcore.scores import mean_loss as mean_loss
     from censcore.scores import pinball_score as pinball_score
@@ -97,6 +98,7 @@ _EXPORTS = {
         "binomial_log_score",
         "pinball_score",
         "energy_score",
+        "joint_brier_score",
         "augmented_brier_score",
         "augmented_integrated_brier_score",
         "augmented_binomial_log_score",

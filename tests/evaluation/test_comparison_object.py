@@ -48,10 +48,9 @@ def test_frames_name_the_package_that_they_need(split, no_pandas, table):
 
 
 def test_a_page_needs_no_pandas(split, no_pandas):
-    pytest.importorskip("matplotlib")
     page = compared(split, by=split.x[:, 1] > 0).to_html()
     assert "All paired differences" in page
-    assert "group = True" in page
+    assert "True, " in page
 
 
 def test_the_sensitivity_to_dependent_censoring_prints_without_pandas(no_pandas):

@@ -6,7 +6,7 @@ import pytest
 import censcore as cs
 from censcore.evaluation.case_scores import Case
 from censcore.evaluation.murphy import Elementary
-from censcore.evaluation.plots import PLOTS
+from censcore.evaluation.plots import CHARTS, looks_of
 from censcore.exceptions import InvalidInputError
 
 pytest.importorskip("matplotlib")
@@ -20,7 +20,7 @@ def comparison(split):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", PLOTS)
+@pytest.mark.parametrize("kind", CHARTS)
 def test_every_plot_is_drawn_and_labelled(comparison, kind, tmp_path):
     figure = comparison.plot(kind)
     figure.savefig(tmp_path / "plot.png", dpi=40)
@@ -31,12 +31,41 @@ def test_every_plot_is_drawn_and_labelled(comparison, kind, tmp_path):
         assert "cox" in words
 
 
-def test_brier_curve_is_the_mean_score(comparison):
-    curve = comparison.plot("brier").axes[0].get_lines()[0]
+@pytest.mark.parametrize("scale", ["ipcw", "localized"])
+def test_brier_curve_is_the_mean_score(comparison, scale):
+    curve = comparison.plot("brier", scale=scale).axes[0].get_lines()[0]
     t, value = (np.asarray(part)[30] for part in curve.get_data())
     case = comparison.cases["cox"]
-    expected = cs.brier_score(case.y, case.F, case.C, float(t), horizon=case.horizon).mean()
+    expected = cs.brier_score(case.y, case.F, case.C, float(t), horizon=case.horizon, scale=scale).mean()
     assert value == pytest.approx(expected)
+
+
+def test_many_models_differ_in_their_looks_and_the_legend_has_room(split):
+    names = [f"a forecast with a long name, number {i} of $12$" for i in range(12)]
+    forecasts = {name: cs.Weibull(1.5, 1 + 0.05 * i) for i, name in enumerate(names)}
+    found = cs.compare(
+        forecasts, split.y, cs.Uniform(0.0, 3.0), scores=["crps", "brier_score:ipcw"], horizon=2.0,
+        discrimination=False, reference=None,
+    )  # fmt: skip
+    looks = {(look.colour, look.dashes, look.marker) for look in looks_of(found).values()}
+    assert len(looks) == 12
+    few = cs.compare(
+        dict(list(forecasts.items())[:2]), split.y, cs.Uniform(0.0, 3.0), scores=["crps", "brier_score:ipcw"],
+        horizon=2.0, discrimination=False, reference=None,
+    )  # fmt: skip
+    for kind in ("brier", "differences", "calibration"):
+        figure = found.plot(kind)
+        figure.canvas.draw()  # a layout that does not fit warns, and warnings are errors
+        assert figure.get_figheight() > few.plot(kind).get_figheight() + 1
+
+
+def test_the_unit_of_time_is_on_the_axes(split):
+    found = cs.compare(
+        split.forecasts, split.y, cs.Uniform(0.0, 3.0), X=split.x, scores="brier_score:ipcw", horizon=2.0,
+        reference=None, discrimination=False, time_unit="years",
+    )  # fmt: skip
+    assert found.plot("brier").axes[0].get_xlabel() == "time (years)"
+    assert "years" in found.plot("calibration")._suptitle.get_text()
 
 
 def test_ipcw_scale_and_refusals(comparison):

@@ -4,6 +4,8 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,8 +13,8 @@ import numpy as np
 import pytest
 
 import censcore as cs
-
-pytest.importorskip("matplotlib")
+from censcore.evaluation.style import FAINT, PALETTE
+from censcore.evaluation.text import grids_of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((found for name in BROWSERS if (found := shutil.which(name))), None)
@@ -21,12 +23,15 @@ VOID = {"meta", "img", "br", "link", "input"}
 
 @pytest.fixture(scope="module")
 def html(split) -> str:
+    return compared(split).to_html(title="Two forecasts & a reference")
+
+
+def compared(split, **options):
     names = {"cox & <friends>": split.forecasts["cox"], "weibull": split.forecasts["weibull"]}
-    comparison = cs.compare(
+    return cs.compare(
         names, split.y, cs.Censoring(cs.KaplanMeier()), X=split.x, train=split.train,
-        scores=["log_score", "crps", "brier_score"], by={"sign": np.sign(split.x[:, 1])},
+        by={"sign": np.sign(split.x[:, 1])}, time_unit="years", **options,
     )  # fmt: skip
-    return comparison.to_html(title="Two forecasts & a reference")
 
 
 class Tags(HTMLParser):
@@ -58,28 +63,31 @@ def test_the_page_is_well_formed_and_escaped(html):
 
 
 def test_the_page_fetches_nothing(html):
-    assert not re.findall(r"(?:src|href)='(?!data:|#)", html)
-    assert "<script" not in html
+    assert not re.findall(r"(?:src|href)=[\"']?(?!'data:|'#)\w", html)
+    assert html.count("<script") == 1
     assert "@import" not in html
+    assert "http" not in html
     assert len(html) < 1_500_000
 
 
 def test_the_page_speaks_to_screen_readers(html):
     tags = Tags(html)
     assert tags.all("html")[0]["lang"] == "en"
-    assert all(len(image["alt"]) > 40 for image in tags.all("img"))
+    images = [svg for svg in tags.all("svg") if svg.get("role") == "img"]
+    assert len(images) == 8
+    assert all(len(image["aria-label"]) > 40 for image in images)
     assert len(tags.all("caption")) == len(tags.all("table")) >= 4
     assert all("scope" in header for header in tags.all("th"))
     regions = [div for div in tags.all("div") if div.get("role") == "region"]
     assert all(div["aria-label"] and div["tabindex"] == "0" for div in regions)
     levels = [int(tag[1]) for tag, _ in tags.found if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
-    assert set(levels[1:]) == {2}
+    assert set(levels[1:]) == {2, 3}
 
 
 def test_the_page_is_reproducible_and_says_its_settings(html, split):
     assert "Kaplan-Meier, fitted to the training subjects" in html
-    assert "has the smallest mean CRPS" in html
+    assert "by the integrated Brier score (ipcw) up to" in html
     assert "Not available for" in html
 
 
@@ -95,20 +103,108 @@ def contrast(a: str, b: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_text_has_contrast(html):
-    colours = dict(re.findall(r"--(\w+): (#\w{6})", html))
-    for name in ("ink", "soft", "best"):
-        assert contrast(colours[name], "#ffffff") >= 4.5
-        assert contrast(colours[name], colours["shade"]) >= 4.5
+def test_text_has_contrast_on_light_and_on_dark(html):
+    light, dark = html.split("color-scheme: light dark")[1].split("@media (prefers-color-scheme: dark)")
+    for style in (light, dark):
+        colours = dict(re.findall(r"--([\w-]+): (#\w{6})", style))
+        for name in ("ink", "soft", "best"):
+            assert contrast(colours[name], colours["ground"]) >= 4.5
+            assert contrast(colours[name], colours["shade"]) >= 4.5
+        assert contrast(colours["ink"], colours["alarm"]) >= 4.5
+    for on_white, on_dark in PALETTE.values():
+        if on_white != FAINT:
+            assert contrast(on_white, "#ffffff") >= 4.5
+            assert contrast(on_dark, "#111827") >= 4.5
+
+
+def test_the_verdict_is_the_same_everywhere(split):
+    found = compared(split)
+    verdict = str(found.verdict)
+    assert verdict.replace(" ", "") in repr(found).replace("\n", "").replace(" ", "")
+    assert escape(verdict) in found.to_html()
+    assert escape(verdict) in found._repr_html_()
+    assert json.loads(found.to_json())["verdict"]["text"] == verdict
+    assert "years" in verdict
+
+
+def test_a_notebook_shows_the_tables_and_keeps_its_style_to_itself(split):
+    html = compared(split)._repr_html_()
+    tags = Tags(html)
+    assert tags.open == []
+    assert not tags.all("script")
+    assert not tags.all("button")
+    assert "@scope" in html
+    assert ":root" not in html
+    assert len(tags.all("table")) == 3  # scores, discrimination, subgroups
+
+
+def test_a_page_needs_no_matplotlib(split, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "<svg" in compared(split, discrimination=False).to_html()
+
+
+def test_names_are_inert():
+    """Names of models, groups, columns and units may hold anything."""
+    evil = "</script><script>alert(1)</script>'\"&\n<b>"
+    rng = np.random.default_rng(0)
+    T, C = rng.exponential(1.0, 80), rng.uniform(0, 3, 80)
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    forecasts = {evil: cs.Exponential(np.linspace(0.5, 1.5, 80)), "other": cs.Exponential(1.0)}
+    found = cs.compare(
+        forecasts, y, cs.Uniform(0.0, 3.0), horizon=2.0, scores=["crps", "brier_score:ipcw"], time_unit=evil,
+        by={evil: np.where(np.arange(80) % 2, evil, "b")}, discrimination=False,
+    )  # fmt: skip
+    for html in (found.to_html(title=evil), found._repr_html_()):
+        tags = Tags(html)
+        assert tags.open == []
+        assert not tags.all("b")
+        assert len(tags.all("script")) <= 1
+    assert "\n<b>" not in repr(found)
+    assert r"\textless{}b\textgreater{}" in found.to_latex()
+    assert r"\<b\>" in found.to_markdown()
+
+
+def test_lines_of_several_outcomes_are_shown_apart(split):
+    """Scores may be about different events; tables, verdicts and pages keep them apart."""
+    found = compared(split, scores=["crps", "brier_score:ipcw"], discrimination=False)
+    for score, outcome in zip(found.scores, ("relapse", "death"), strict=True):
+        found.scores[found.scores.index(score)] = About(outcome=outcome, score=score)
+    assert [verdict.outcome for verdict in found.verdicts] == ["relapse", "death"]
+    assert [grid.title.split(":")[0] for grid in grids_of(found)] == ["relapse", "death"]
+    for shown in (repr(found), found.to_html(), found.to_markdown()):
+        assert shown.lower().index("relapse: mean loss") < shown.lower().index("death: mean loss")
+    assert set(found.frame()["outcome"]) == {"relapse", "death"}
+
+
+class About:
+    """A score that is about a named event."""
+
+    def __init__(self, outcome, score):
+        self.outcome, self._score = outcome, score
+
+    def __getattr__(self, name):
+        return getattr(self._score, name)
 
 
 MEASURE = """<script>addEventListener('load', () => {
   const all = what => [...document.querySelectorAll(what)];
+  const outside = e => e.getBoundingClientRect().right > innerWidth + 1;
+  const first = () => document.querySelector('.sortable tbody th').textContent;
+  const before = first();
+  const buttons = all('.sortable')[0].querySelectorAll('th button');
+  buttons[1].click();
+  const best = first();
+  buttons[1].click();
+  dispatchEvent(new Event('beforeprint'));
   parent.postMessage(JSON.stringify({
-    wide: all('main > *, figure, p').filter(e => e.getBoundingClientRect().right > innerWidth + 1).length,
-    broken: all('img').filter(i => !i.naturalWidth).length,
+    wide: all('main *:not(svg *)').filter(outside).length,
+    cut: all('.scroll').filter(e => e.scrollWidth > e.clientWidth + 1).length,
     small: all('p, td, th, li').filter(e => parseFloat(getComputedStyle(e).fontSize) < 12).length,
-    images: document.images.length, scroll: document.documentElement.scrollWidth, inner: innerWidth,
+    folded: all('details:not([open])').length, parts: all('details').length,
+    tiny: all('.panels > div > svg').filter(e => e.getScreenCTM().a * 12 < 9).length,
+    ground: getComputedStyle(document.body).backgroundColor,
+    before, best, worst: first(), hovers: all('svg title').length,
+    scroll: document.documentElement.scrollWidth, inner: innerWidth,
   }), '*');
 });</script>"""
 # a window is never as narrow as a phone, a frame is
@@ -117,20 +213,57 @@ FRAME = """<!doctype html><title>waiting</title>
 <iframe src="page.html" style="width: WIDTHpx; height: 800px; border: 0"></iframe>"""
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-@pytest.mark.parametrize("width", [360, 1200])
-def test_the_page_in_a_real_browser(html, tmp_path: Path, width: int):
-    """Nothing but tables scrolls sideways, pictures load, text is not tiny."""
-    (tmp_path / "page.html").write_text(html.replace("</body>", MEASURE + "</body>"), encoding="utf-8")
-    (tmp_path / "frame.html").write_text(FRAME.replace("WIDTH", str(width)), encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    options += ["--window-size=1400,1000", "--virtual-time-budget=10000", "--dump-dom"]
-    command = [CHROMIUM, *options, (tmp_path / "frame.html").as_uri()]
+def measured(html: str, folder: Path, width: int, *options: str) -> dict[str, object]:
+    """What a browser finds on the page in a window of this width."""
+    (folder / "page.html").write_text(html.replace("</body>", MEASURE + "</body>"), encoding="utf-8")
+    (folder / "frame.html").write_text(FRAME.replace("WIDTH", str(width)), encoding="utf-8")
+    options = (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={folder / 'profile'}",
+        *options,
+    )
+    options += ("--no-first-run", "--disable-background-networking", "--disable-sync")
+    options += ("--window-size=1400,1000", "--virtual-time-budget=10000", "--dump-dom")
+    command = [str(CHROMIUM), *options, (folder / "frame.html").as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     title = re.search(r"<title>(\{.*?\})</title>", done.stdout)
     assert title is not None
-    found = json.loads(title[1])
+    found = json.loads(unescape(title[1]))
     assert found["inner"] == width
+    return found
+
+
+@pytest.fixture(scope="module")
+def many(split) -> str:
+    """Twelve forecasts, some with long names."""
+    forecasts = {
+        f"weibull with a scale of {1 + 0.08 * i:.2f}": cs.Weibull(1.5, 1 + 0.08 * i) for i in range(11)
+    }
+    forecasts["a" * 70] = split.forecasts["weibull"]
+    found = cs.compare(
+        forecasts, split.y, cs.Censoring(cs.KaplanMeier()), X=split.x, train=split.train, time_unit="years",
+        by={"sign": np.sign(split.x[:, 1])}, discrimination=False,
+    )  # fmt: skip
+    return found.to_html()
+
+
+LIGHT, DARK = ("rgb(255, 255, 255)", "1"), ("rgb(17, 24, 39)", "0")
+VIEWS = [("many", 1280, LIGHT), ("many", 390, DARK), ("html", 390, LIGHT)]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@pytest.mark.parametrize(("which", "width", "scheme"), VIEWS)
+def test_the_page_in_a_real_browser(which, width, scheme, request, tmp_path: Path):
+    """Nothing is cut, text is not tiny, columns sort, folded parts print, dark where one wants it."""
+    ground, setting = scheme
+    option = f"--blink-settings=preferredColorScheme={setting}"
+    found = measured(request.getfixturevalue(which), tmp_path, width, option)
     assert found["scroll"] <= width
-    assert {name: found[name] for name in ("wide", "broken", "small")} == {"wide": 0, "broken": 0, "small": 0}
-    assert found["images"] == 6
+    wrong = ("wide", "cut", "small", "tiny", "folded")
+    assert {name: found[name] for name in wrong} == dict.fromkeys(wrong, 0)
+    assert found["parts"] == 2
+    assert found["hovers"] > 100
+    assert found["best"] != found["worst"]
+    assert found["ground"] == ground

@@ -451,3 +451,11 @@ def test_fair_score_of_members_that_never_have_the_event():
     C = cs.Uniform(0.0, 5.0)
     late = cs.energy_score(y, cs.Ensemble(np.minimum(z, 5.0)), C, fair=True)
     np.testing.assert_allclose(cs.energy_score(y, cs.Ensemble(z), C, fair=True), late)
+
+
+def test_one_censoring_time_for_all_and_one_per_subject_with_endless_members():
+    y = cs.RightCensored([[1.0, 2.0], [0.5, 1.0]], [[1, 1], [1, 1]])
+    F = cs.Ensemble(np.array([[[1.0, np.inf], [2.0, 1.0]]]))
+    C = cs.Independent([cs.Uniform(0.0, 4.0), cs.PointMass([3.0, 2.0])])
+    known = cs.Independent([cs.Uniform(0.0, [4.0, 4.0]), cs.PointMass([3.0, 2.0])])
+    np.testing.assert_allclose(cs.energy_score(y, F, C), cs.energy_score(y, F, known))

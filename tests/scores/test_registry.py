@@ -21,11 +21,8 @@ def test_an_entry_calls_its_score_and_the_axis_says_its_columns(name):
     losses = info(Y, F, C, **GIVEN)
     assert losses.shape == {"time": (3, 2), "level": (3, 3), "": (3,)}[info.axis]
     assert np.isfinite(losses).all()
-    assert (
-        info.name
-        == name
-        == (f"{info.function.__name__}:ipcw" if info.scale == "ipcw" else info.function.__name__)
-    )
+    variant = "ipcw" if info.scale == "ipcw" else "fair" if ("fair", True) in info.options else ""
+    assert info.name == name == info.function.__name__ + (variant and f":{variant}")
 
 
 def test_the_ipcw_scale_is_the_localized_one_divided_by_the_weight_of_the_time():
@@ -50,7 +47,7 @@ def test_several_event_times_are_taken_where_the_entry_says_so(name):
     y = cs.RightCensored([[1.0, 2.0]], [[1, 1]])
     joint = cs.Independent([cs.Weibull(1.0, 1.0), cs.Weibull(2.0, 1.0)])
     if SCORES[name].joint:
-        assert SCORES[name](y, joint, C, **GIVEN).shape == (1,)
+        assert SCORES[name](y, joint, C, **GIVEN).shape == ((1, 2) if SCORES[name].needs_times else (1,))
     else:
         with pytest.raises(InvalidInputError, match="one event time"):
             SCORES[name](y, joint, C, **GIVEN)

@@ -58,6 +58,7 @@ def _demo_score(info: ScoreInfo) -> Score:
 SCORES: dict[str, tuple[Score, list[str]]] = {
     info.title.replace(" score", ""): (_demo_score(info), COLUMNS.get(info.axis, []))
     for info in registry.SCORES.values()
+    if info.univariate or not (info.options or info.needs_times)  # variants are for joint forecasts
 }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from censcore._arrays import Array, namespace
 from censcore.exceptions import InvalidInputError
@@ -50,12 +51,23 @@ def first_is(j: int) -> JointEvent:
     >>> first_is(1)(np.array([[10.0, 90.0], [60.0, 40.0]]))
     array([False,  True])
     """
+    return _FirstIs(j)
 
-    def event(times: Array) -> Array:
-        others = [i for i in range(times.shape[-1]) if i != j % times.shape[-1]]
-        return namespace(times).all(times[..., j : j + 1 or None] < times[..., others], axis=-1)
 
-    return event
+@dataclass(frozen=True)
+class _FirstIs:
+    """The event of :func:`first_is`; it is decided as soon as any event has happened."""
+
+    j: int
+    decided_by_first: ClassVar[bool] = True
+
+    def __call__(self, times: Array) -> Array:
+        k = times.shape[-1]
+        others = [i for i in range(k) if i != self.j % k]
+        earliest = times[..., self.j % k, None]
+        if not others:
+            return namespace(times).isfinite(earliest[..., 0])
+        return namespace(times).all(earliest < times[..., others], axis=-1)
 
 
 def in_order(*coordinates: int) -> JointEvent:

@@ -1,6 +1,7 @@
 """Comparing forecasts: means with honest errors, paired tests, diagnostics, pictures and pages."""
 
 from censcore.evaluation.auc import dynamic_auc, dynamic_auc_estimate
+from censcore.evaluation.calibration import CalibrationCurve
 from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.concordance import concordance, concordance_estimate
@@ -9,16 +10,22 @@ from censcore.evaluation.cross_validated import CrossValidated
 from censcore.evaluation.dependent_censoring import dependent_censoring_sensitivity
 from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
+from censcore.evaluation.joint_comparison import JointComparison
 from censcore.evaluation.landmarks import LandmarkComparison, at_landmark, compare_landmarks
+from censcore.evaluation.net_benefit import net_benefit
 from censcore.evaluation.scorers import scorer, scorers
+from censcore.evaluation.verdict import Verdict
 from censcore.evaluation.with_censoring import WithCensoring
 
 __all__ = [
+    "CalibrationCurve",
     "CensoringDiagnostic",
     "Comparison",
     "CrossValidated",
     "DependentCensoringSensitivity",
+    "JointComparison",
     "LandmarkComparison",
+    "Verdict",
     "WithCensoring",
     "at_landmark",
     "censoring_diagnostic",
@@ -30,6 +37,7 @@ __all__ = [
     "concordance_estimate",
     "dynamic_auc",
     "dynamic_auc_estimate",
+    "net_benefit",
     "scorer",
     "scorers",
 ]

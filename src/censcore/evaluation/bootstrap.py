@@ -12,7 +12,7 @@ import numpy as np
 from censcore.distributions import Distribution
 from censcore.evaluation.case_scores import Case
 from censcore.evaluation.inference import Estimate, separate_stream
-from censcore.evaluation.losses import Losses, Means, Subset
+from censcore.evaluation.losses import Losses, Means, Subset, shares_of
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Clusters
 from censcore.exceptions import CenscoreError, InvalidInputError
@@ -56,8 +56,10 @@ def means_by_refitting(
     start = 0
     for (model, name), found in losses.values.items():
         q = found.shape[1]
-        for s, subset in enumerate(subsets):
-            mean = Estimate.of_mean(found, subset.weight, clusters.scored)
+        score = next(score for score in losses.scores if score.name == name)
+        shares = shares_of(weight, score.counted(cases[model]))
+        for s in range(len(subsets)):
+            mean = Estimate.of_mean(found, shares[:, s], clusters.scored)
             of_mean = spread[:, start + s * q : start + (s + 1) * q]
             influence = of_mean if clusters.overlap else np.concatenate([mean.influence, of_mean])
             values[s, model, name] = Estimate(mean.value, influence)
@@ -154,7 +156,7 @@ def _means(losses: Losses, cases: dict[str, Case], C: Distribution, weight: np.n
         for score in losses.scores:
             if (model, score.name) in losses.values:
                 values = score.losses(again)
-                for w in weight.T:
+                for w in shares_of(weight, score.counted(case)).T:
                     with np.errstate(invalid="ignore", divide="ignore"):
                         means.append(w[w > 0] @ values[w > 0] / w.sum())
     return np.concatenate(means)

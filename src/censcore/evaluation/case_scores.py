@@ -19,12 +19,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, ProportionalHazards, Step, Univariate
+from censcore.distributions import Distribution, Independent, ProportionalHazards, Step, Univariate
 from censcore.estimators.risk_sets import entries_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
@@ -54,6 +54,12 @@ class Case:
         End of all scores.
     times, levels : array, (q,)
         Evaluation times and quantile levels of the scores that have such an axis.
+    mask : array of bool, (n, k), optional
+        False where a subject is not followed for one of several event times.
+    coordinate : int, optional
+        Which of several censoring times a derivative is taken for; None for one that all events share.
+    seed : int
+        Of the scores that draw.
     """
 
     y: RightCensored
@@ -62,11 +68,39 @@ class Case:
     horizon: float
     times: np.ndarray
     levels: np.ndarray
+    mask: np.ndarray | None = None
+    coordinate: int | None = None
+    seed: int = 0
 
     def take(self, rows: np.ndarray) -> Case:
         """The case of some subjects."""
         F, C = (D if len(D) == 1 else D.take(rows) for D in (self.F, self.C))
-        return replace(self, y=self.y.take(rows), F=F, C=C)
+        mask = None if self.mask is None else self.mask[rows]
+        return replace(self, y=self.y.take(rows), F=F, C=C, mask=mask)
+
+    @property
+    def G(self) -> Univariate:
+        """The censoring distribution that a derivative is taken for."""
+        return self.C.marginal(self.coordinate or 0)
+
+    def with_censoring(self, G: Distribution, coordinate: int | None = None) -> Case:
+        """The case under another distribution of C, or of the C of one coordinate where each has one."""
+        if self.C.k == 1 or coordinate is None:
+            return replace(self, C=G, coordinate=None)
+        parts = [G if j == coordinate else self.C.marginal(j) for j in range(self.C.k)]
+        return replace(self, C=Independent(cast(list[Univariate], parts)), coordinate=coordinate)
+
+    def marginal(self, j: int) -> Case:
+        """The case of event time j alone; made once."""
+        if j not in self._marginals:
+            C = self.C.marginal(j if self.C.k > 1 else 0)
+            y, F = self.y.marginal(j), self.F.marginal(j)
+            self._marginals[j] = replace(self, y=y, F=F, C=C, mask=None, coordinate=None)
+        return self._marginals[j]
+
+    @cached_property
+    def _marginals(self) -> dict[int, Case]:
+        return {}
 
     @cached_property
     def time(self) -> np.ndarray:
@@ -146,9 +180,18 @@ class CaseScore(ABC):
         return self.info.title
 
     @property
+    def outcome(self) -> str:
+        """Which of several event times, or which joint event, is scored; empty where there is one time."""
+        return ""
+
+    @property
     def axis(self) -> str:
         """What the columns are: "time", "level" or nothing for a single column."""
         return self.info.axis
+
+    def counted(self, case: Case) -> np.ndarray | None:
+        """The subjects that the mean is over, (n,); None for all."""
+        return None
 
     @property
     def ipcw(self) -> bool:
@@ -186,17 +229,24 @@ class AtTimes(CaseScore):
     """A score of F(tau), whose loss depends on C at the one time s = tau."""
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        return of_single_times(case, losses, weight, case.times, u, self.ipcw)
+        return of_single_times(case.time, losses, weight, case.times, u, self.ipcw, case.entry)
 
 
 def of_single_times(
-    case: Case, losses: np.ndarray, weight: np.ndarray, times: np.ndarray, u: np.ndarray, ipcw: bool
+    y: np.ndarray,
+    losses: np.ndarray,
+    weight: np.ndarray,
+    times: np.ndarray,
+    u: np.ndarray,
+    ipcw: bool,
+    entry: np.ndarray | None = None,
 ) -> np.ndarray:
+    """A(u) of losses that depend on C at single times, for subjects whose observed times are y, (n,)."""
     A = np.empty((weight.shape[1], len(u), len(times)))
     for m, column in enumerate(weight.T):
-        before, everything = sums_up_to(case.time, column, losses, u)
-        if ipcw and case.entry is not None:  # only the hazard after its entry is in the weights of a subject
-            everything, _ = sums_up_to(np.nextafter(case.entry, np.inf), column, losses, u)
+        before, everything = sums_up_to(y, column, losses, u)
+        if ipcw and entry is not None:  # only the hazard after its entry is in the weights of a subject
+            everything, _ = sums_up_to(np.nextafter(entry, np.inf), column, losses, u)
         A[m] = before - everything if ipcw else before
     return np.where(u[:, None] <= times, A, 0.0)
 
@@ -215,7 +265,7 @@ class Integrated(CaseScore):
             brier, width = brier / to_numpy(case.C.marginal(0).sf(middle[None, :])), width / case.horizon
             if case.entry is not None:
                 brier = brier * to_numpy(case.C.marginal(0).sf(case.entry))[:, None]
-        A = of_single_times(case, brier, weight, middle, edges, self.ipcw) @ width
+        A = of_single_times(case.time, brier, weight, middle, edges, self.ipcw, case.entry) @ width
         return np.stack([np.interp(u, edges, column) for column in A])[:, :, None]
 
 
@@ -294,9 +344,10 @@ class Custom(CaseScore):
 
     def _slope(self, case: Case, losses: np.ndarray, first: float, last: float) -> np.ndarray:
         """a_i for the jumps from ``first`` to ``last``, (n,)."""
-        G = case.C.marginal(0)
+        G = case.G
         change = np.log(to_numpy(G.sf(last))) - np.log(to_numpy(G.sf_left(first)))
-        moved = self.losses(replace(case, C=with_larger_hazard(G, first, last, STEP)))
+        larger = with_larger_hazard(G, first, last, STEP)
+        moved = self.losses(case.with_censoring(larger, case.coordinate))
         with np.errstate(invalid="ignore"):
             difference = (moved - losses)[:, 0]
         return np.where(np.isfinite(difference), difference, 0.0) / (STEP * change)
@@ -333,13 +384,14 @@ DERIVATIVES: dict[str, type[CaseScore]] = {
 CASE_SCORES: dict[str, CaseScore] = {
     name: DERIVATIVES[name](info) for name, info in registry.SCORES.items() if info.univariate
 }
-DEFAULT_SCORES = tuple(CASE_SCORES)
+#: What readers look for; the first decides the verdict of a comparison. "all" asks for every score.
+DEFAULT_SCORES = ("integrated_brier_score:ipcw", "crps", "brier_score:ipcw", "log_score")
 
 
 def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:
     """Scores by name, in the order asked for; a mapping may bring custom scores."""
     if isinstance(scores, str):
-        scores = [scores]
+        scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
     given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(scores)
     found: list[CaseScore] = []
     for name, function in given.items():

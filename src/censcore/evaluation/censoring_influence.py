@@ -9,7 +9,7 @@ fitted, together with the scored subjects that it serves; out-of-fold distributi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +24,7 @@ from censcore.estimators.covariates import as_matrix, column_of
 from censcore.estimators.pipelines import last_estimator, last_step
 from censcore.evaluation.case_scores import Case
 
-__all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influence", "part_of"]
+__all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influence", "parts_of"]
 
 
 class Differentiable(Protocol):
@@ -39,13 +39,15 @@ class Part(ABC):
     """Scored subjects, and the fitted estimator that their censoring distribution comes from.
 
     ``subjects`` are numbers of scored subjects, ``training`` those of the training subjects that the
-    estimator was fitted to; ``X`` are the covariates of the scored ones.
+    estimator was fitted to; ``X`` are the covariates of the scored ones. ``coordinate`` is the event time
+    that the estimated C belongs to, where every event time has its C; None where one C serves all.
     """
 
     subjects: np.ndarray
     training: np.ndarray
     estimator: Any
     X: Any
+    coordinate: int | None = None
 
     @abstractmethod
     def cases(self, case: Case) -> list[Case]:
@@ -57,9 +59,9 @@ class Part(ABC):
     ) -> np.ndarray:
         """Influence of each training subject on mean losses, (training, m, q), for weights (n, m)."""
 
-
-def _restricted(case: Case, subjects: np.ndarray, C: Distribution) -> Case:
-    return replace(case if len(subjects) == len(case.y) else case.take(subjects), C=C)
+    def _restricted(self, case: Case, subjects: np.ndarray, C: Distribution) -> Case:
+        some = case if len(subjects) == len(case.y) else case.take(subjects)
+        return some.with_censoring(C, self.coordinate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,7 @@ class KaplanMeierPart(Part):
     def cases(self, case: Case) -> list[Case]:
         """One case per stratum."""
         curves = zip(self._strata(), self.estimator.distributions_, strict=True)
-        return [_restricted(case, subjects, C) if len(subjects) else case for subjects, C in curves]
+        return [self._restricted(case, subjects, C) if len(subjects) else case for subjects, C in curves]
 
     def influence(
         self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
@@ -110,8 +112,11 @@ class CoxPart(Part):
 
     def cases(self, case: Case) -> list[Case]:
         """One case, with a curve per subject."""
-        C = case.C if len(self.subjects) == len(case.y) else self.estimator.predict_distribution(self.X)
-        return [_restricted(case, self.subjects, C)]
+        if len(self.subjects) == len(case.y):
+            C: Distribution = case.C.marginal(self.coordinate if self.coordinate and case.C.k > 1 else 0)
+        else:
+            C = self.estimator.predict_distribution(self.X)
+        return [self._restricted(case, self.subjects, C)]
 
     def influence(
         self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
@@ -137,14 +142,17 @@ class CoxPart(Part):
 
 
 def has_influence(censoring: Censoring) -> bool:
-    """Whether a fitted ``Censoring`` predicts what an estimator with an influence function does.
+    """Whether a fitted ``Censoring`` predicts what an estimator with an influence function does."""
+    fitted = zip(censoring.estimators_, censoring.ends_, strict=True)
+    return all(end is None and _is_differentiable(estimator) for estimator, end in fitted)
 
-    The estimator may be the last step of a pipeline: the steps before it then count as fixed, which they are
-    up to the noise of imputed and scaled values. A step that was fitted to the outcome is not.
+
+def _is_differentiable(estimator: Any) -> bool:
+    """Whether an estimator has an influence function.
+
+    It may be the last step of a pipeline: the steps before it then count as fixed, which they are up to the
+    noise of imputed and scaled values. A step that was fitted to the outcome is not.
     """
-    if not censoring.shared_ or censoring.ends_[0] is not None:
-        return False
-    estimator = censoring.estimators_[0]
     if isinstance(estimator, Adapted):
         return type(last_estimator(estimator.model_)) in _PARTS and not _uses_outcome(estimator.model_)
     return type(estimator) in _PARTS
@@ -171,13 +179,15 @@ def _looks_at_outcome(step: Any) -> bool:
 _PARTS: dict[type, type[Part]] = {KaplanMeier: KaplanMeierPart, CoxRegression: CoxPart}
 
 
-def part_of(censoring: Censoring, X: Any, subjects: np.ndarray, training: np.ndarray) -> Part:
-    """The part of a fitted ``Censoring`` for scored subjects with covariates X.
+def parts_of(censoring: Censoring, X: Any, subjects: np.ndarray, training: np.ndarray) -> list[Part]:
+    """The parts of a fitted ``Censoring`` for scored subjects with covariates X: one, or one per event time.
 
     ``training`` are the numbers of the subjects it was fitted to; those with an event at time zero carry
     no information on C and are left out.
     """
-    estimator = censoring.estimators_[0]
-    if isinstance(estimator, Adapted):
-        estimator, X = last_step(estimator.model_, X)
-    return _PARTS[type(estimator)](subjects, training[censoring.subjects_[0]], estimator, X)
+    parts = []
+    for j, (estimator, used) in enumerate(zip(censoring.estimators_, censoring.subjects_, strict=True)):
+        inner, columns = last_step(estimator.model_, X) if isinstance(estimator, Adapted) else (estimator, X)
+        coordinate = None if censoring.shared_ else j
+        parts.append(_PARTS[type(inner)](subjects, training[used], inner, columns, coordinate))
+    return parts

@@ -32,7 +32,7 @@ from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
-from censcore.evaluation.resolved_censoring import check_joint, resolve_censoring
+from censcore.evaluation.resolved_censoring import resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
@@ -63,8 +63,13 @@ def compare(
     groups: Array | None = None,
     train_groups: Array | None = None,
     train_weight: Array | None = None,
+    names: Sequence[str] | None = None,
+    events: str | Iterable[str] | Mapping[str, Any] | None = None,
+    mask: Array | None = None,
+    train_mask: Array | None = None,
     confidence: float = 0.95,
     discrimination: bool = True,
+    time_unit: str = "",
     refits: int = 60,
     seed: int = 0,
     progress: bool = False,
@@ -74,7 +79,7 @@ def compare(
     store: str | PathLike[str] | None = None,
     on_error: str = "raise",
 ) -> Comparison:
-    r"""Compare forecasts of one event time by proper scores, with errors that cover the estimation of C.
+    r"""Compare forecasts of event times by proper scores, with errors that cover the estimation of C.
 
     A mean score is an average over subjects of losses that depend on the censoring distribution. Where that
     is estimated, the same training subjects move all losses at once, which the spread of the losses over
@@ -91,7 +96,8 @@ def compare(
         model has risk scores only, a third entry gives those of the training subjects. ``notes`` say how
         survival matrices are read, and where the answer depends on it.
     y : outcome
-        What happened to n subjects.
+        What happened to n subjects: one event time each, (n,), or several, (n, k), of which the forecasts
+        are joint distributions.
     censoring : distribution or estimator, optional
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
         or on the scored subjects without it (``cv=5`` predicts every subject from the other folds; subjects
@@ -104,18 +110,22 @@ def compare(
         Subjects that the reference and the censoring distribution are fitted to. Scored subjects among them
         are recognised by equal covariates, time and event, and the errors account for them.
     scores : names, or dict of functions
-        By default all of ``log_score``, ``crps``, ``brier_score``, ``brier_score:ipcw``,
-        ``integrated_brier_score:ipcw`` (a mean over [0, horizon]), ``binomial_log_score`` and
-        ``pinball_score``. A dict may bring custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring,
-        horizon=h)`` giving one loss per subject, lower is better, on any scale.
+        By default ``integrated_brier_score:ipcw`` (a mean over [0, horizon]), ``crps``,
+        ``brier_score:ipcw`` and ``log_score``; the first that all forecasts have decides the verdict. "all"
+        adds ``brier_score`` (localized), ``binomial_log_score`` and ``pinball_score``. A dict may bring
+        custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring, horizon=h)`` giving one loss per
+        subject, lower is better, on any scale. For several event times: ``energy_score`` and
+        ``log_score`` of all of them together, ``crps`` and all others of each of them, ``brier_score`` also
+        of joint events; ``crps[death]`` is of one alone. The default is ``energy_score``, ``log_score``,
+        ``crps`` and ``brier_score``.
     times, levels : array, optional
         Evaluation times below the horizon, by default the quartiles of the event times before it, of
         ``train`` where it is given (each the smallest event time that reaches the quartile; where forecasts
         are matrices that are interpolated, the nearest times that all of them have); quantile
         levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
     reference : "kaplan-meier", name, distribution, estimator or None
-        What skill is measured against. The default is fitted on ``train`` and joins the table; without
-        ``train`` there is no skill.
+        What skill is measured against. The default is fitted on ``train`` and joins the table (for several
+        event times, independent curves of each); without ``train`` there is no skill.
     horizon : "auto" or number
         End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for every subject and at
         least ten subjects at risk; where C is known, the last follow-up time. ``notes`` report it,
@@ -131,14 +141,26 @@ def compare(
     groups, train_groups : array, optional
         Labels of subjects that depend on each other, such as visits of one patient or patients of one
         hospital. A label that is in both marks the same group.
+    names : sequence of str, optional
+        Names of several event times; by default those of the frame that ``y`` comes from, or numbers.
+    events : names, or dict of functions, optional
+        Joint events whose Brier score is taken: by default "either" and "both" ("any" and "all" for more than
+        two event times), and "death first" for each name. A dict may bring others: ``{"relapse, then death":
+        in_order(0, 1)}``, see :mod:`censcore.distributions.joint_events`.
+    mask, train_mask : array of bool, (n, k), optional
+        False where a subject is not followed for one of several event times, for instance because it has
+        happened before. The subject does not count in scores of that time or of joint events, and the
+        time is left out of the energy and log score and of the censoring distribution.
     confidence : float
         Of intervals.
     discrimination : bool
         Also report concordance and AUC, which are descriptive and not proper.
+    time_unit : str
+        Of the times, such as "days": for tables, axes and the verdict. Nothing is converted.
     refits : int
         Bootstrap samples, where the estimator of the censoring distribution has no influence function.
     seed : int
-        Of the bootstrap and of simultaneous p-values.
+        Of the bootstrap, of simultaneous p-values, and of the draws of the energy score.
     progress : bool
         Show a progress bar on refits and folds.
     cv : int, splitter or list of (train, test), optional
@@ -162,7 +184,8 @@ def compare(
     Returns
     -------
     Comparison
-        ``frame()``, ``differences()``, ``plot()``, ``to_html()``, ``to_json()``.
+        ``frame()``, ``differences()``, ``plot()``, ``to_html()``, ``to_json()``. For several event times a
+        :class:`~censcore.evaluation.JointComparison`, whose ``of("death")`` is the comparison of one of them.
 
     Notes
     -----
@@ -205,8 +228,19 @@ def compare(
     1  kaplan-meier  0.337           0.019  0.000
     """
     y = as_outcome(y)
-    check_joint(y)
     _check_confidence(confidence)
+    of_joint = {"names": names, "events": events, "mask": mask, "train_mask": train_mask}
+    if y.time.ndim > 1:
+        from censcore.evaluation.joint_compare import compare_joint
+
+        return compare_joint(
+            forecasts, y, censoring, X=X, train=train, scores=None if scores is DEFAULT_SCORES else scores,
+            times=times, levels=levels, reference=reference, horizon=horizon, by=by,
+            sample_weight=sample_weight, groups=groups, train_groups=train_groups, train_weight=train_weight,
+            confidence=confidence, discrimination=discrimination, refits=refits, seed=seed, progress=progress,
+            time_unit=str(time_unit or ""), **of_joint,
+        )  # fmt: skip
+    check_one_time(of_joint)
     entry = _numpy(y.entry)
     y = RightCensored(to_numpy(y.time), to_numpy(y.event), _numpy(y.censoring_time))._with_entry(entry)
     n = len(y)
@@ -250,6 +284,7 @@ def compare(
         confidence=confidence,
         discrimination=discrimination,
         seed=seed,
+        time_unit=str(time_unit or ""),
         notes=[
             *notes,
             *resolved.notes,
@@ -258,6 +293,15 @@ def compare(
             *reading_notes(cases, losses, means, subsets[0].weight, confidence, seed),
         ],
     )
+
+
+def check_one_time(of_joint: dict[str, Any]) -> None:
+    """Options of joint forecasts are for several event times."""
+    given = [name for name, value in of_joint.items() if value is not None]
+    if given:
+        raise InvalidInputError(
+            f"{', '.join(given)}: got an outcome of one event time per subject, expected several, (n, k)."
+        )
 
 
 def _numpy(values: Any) -> np.ndarray | None:

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
 from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.decision_curve import decision_lines
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
 from censcore.evaluation.inference import Estimate, effective_number
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.evaluation.readings import readings_of
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.tables import data_frame, difference_lines, mean_lines
+from censcore.evaluation.tables import Line, data_frame, difference_lines, mean_lines
+from censcore.evaluation.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.outcomes import RightCensored
@@ -25,6 +28,8 @@ from censcore.outcomes import RightCensored
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from censcore.evaluation.charts import Chart
 
 __all__ = ["Comparison"]
 
@@ -68,6 +73,8 @@ class Comparison:
     discrimination: bool
     seed: int
     notes: list[str] = field(default_factory=list)
+    time_unit: str = ""
+    made: dict[str, Any] = field(default_factory=dict, init=False)
 
     @property
     def models(self) -> list[str]:
@@ -98,6 +105,7 @@ class Comparison:
             "subjects": len(case.y),
             "events": int(to_numpy(case.y.event).sum()),
             "horizon": self.horizon,
+            "time unit": self.time_unit or None,
             "times": case.times.tolist(),
             "levels": case.levels.tolist(),
             **({"survival matrices": readings} if (readings := readings_of(self.cases)) else {}),
@@ -124,6 +132,16 @@ class Comparison:
             seed=self.seed,
         )
 
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """In words, for each outcome: the best forecast, what is tied with it, and what is clearly worse."""
+        return verdicts_of(self)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the first outcome, which is the only one of a single event time."""
+        return self.verdicts[0]
+
     # ---- numbers -----------------------------------------------------------------------------------
 
     def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
@@ -142,6 +160,13 @@ class Comparison:
             )
             for model, case in self.cases.items()
         }
+        return self._means_of(score, cases)
+
+    def mean_of(self, score: CaseScore, model: str) -> Estimate:
+        """The mean of a score that is made for one of the models, over all subjects."""
+        return self._means_of(score, {model: self.cases[model]})[model]
+
+    def _means_of(self, score: CaseScore, cases: dict[str, Case]) -> dict[str, Estimate]:
         means = estimate_means(
             score_all(cases, [score]),
             cases,
@@ -152,7 +177,7 @@ class Comparison:
             refits=min(self.refits, CURVE_REFITS),
             seed=self.seed,
         )
-        found = {model: means.values.get((0, model, score.name)) for model in self.models}
+        found = {model: means.values.get((0, model, score.name)) for model in cases}
         return {model: estimate for model, estimate in found.items() if estimate is not None}
 
     def places(self, score: CaseScore) -> np.ndarray:
@@ -171,7 +196,7 @@ class Comparison:
         Where a line rests on fewer than five effective events, the note says "cannot tell", and there is no
         standard error, interval or rank: see :meth:`effective_events`.
         """
-        return data_frame(mean_lines(self, discrimination))
+        return data_frame(self.shown(mean_lines(self, discrimination)))
 
     def effective_events(
         self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
@@ -250,33 +275,118 @@ class Comparison:
             given as that. With fewer than five effective events they are NaN, and ``note`` says "cannot
             tell".
         """
-        return data_frame(difference_lines(self, adjustment, discrimination))
+        return data_frame(self.shown(difference_lines(self, adjustment, discrimination)))
+
+    def shown(self, lines: list[Line]) -> list[Line]:
+        """Lines of a table as ``frame()`` shows them."""
+        return lines
+
+    def one_time(self, time: float | None = None) -> float:
+        """A time between 0 and the horizon, the middle one of the evaluation times by default."""
+        times = self._case.times
+        t = float(times[len(times) // 2] if time is None else time)
+        if not 0 < t < self.horizon:
+            raise InvalidInputError(f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}.")
+        return t
+
+    def calibration(
+        self, model: str, time: float | None = None, bins: int | None = None, span: float = 0.75
+    ) -> CalibrationCurve:
+        """How the observed risk of the event by a time goes with the forecast risk.
+
+        Parameters
+        ----------
+        model : str
+            Name of the forecast.
+        time : float, optional
+            By default the middle one of the evaluation times.
+        bins : int, optional
+            Of equal numbers of subjects; by default ten, or one for every ten events where these are fewer.
+        span : float
+            Share of the subjects that each point of the smoothed curve is fitted to.
+
+        Returns
+        -------
+        CalibrationCurve
+            Binned and smoothed curve with intervals, and the distances ICI, E50 and E90 from the diagonal.
+            The intervals cover the estimation of the censoring distribution, and clusters.
+        """
+        key = f"calibration of {model!r} at {time}, {bins}, {span}"
+        if key not in self.made:
+            self.made[key] = calibration_curve(self, model, time, bins, span)
+        found: CalibrationCurve = self.made[key]
+        return found
+
+    def net_benefit(self, time: float | None = None, thresholds: Any = None) -> pd.DataFrame:
+        """Decision curves: the net benefit of treating those whose risk by a time exceeds a threshold.
+
+        Parameters
+        ----------
+        time : float, optional
+            By default the middle one of the evaluation times.
+        thresholds : array, optional
+            Risks in (0, 1); by default 50 up to the largest that some forecast gives to many subjects.
+
+        Returns
+        -------
+        DataFrame
+            ``model`` (also "treat all" and "treat none"), ``threshold``, ``net_benefit`` with
+            ``standard_error``, ``low`` and ``high``, and ``gain``: the lead over the better one of treating
+            all and treating none, with ``gain_low`` and ``gain_high`` (paired).
+        """
+        return data_frame(decision_lines(self, time, thresholds))
 
     # ---- pictures and pages ------------------------------------------------------------------------
 
+    def pictured(self, kind: str) -> list[dict[str, Any]]:
+        """Options of the pictures of a kind that a page shows, one entry per picture."""
+        return [{}]
+
     def plot(self, kind: str = "brier", **options: Any) -> Figure:
-        """A picture: "brier", "pinball", "differences", "calibration", "murphy" or "censoring".
+        """A picture, by matplotlib.
 
         Parameters
         ----------
         kind : str
-            ``"brier"``: Brier score over time with pointwise bands; ``"pinball"``: pinball score over levels;
+            ``"brier"``: Brier score over time with pointwise bands (``scale="ipcw"`` or ``"localized"``);
             ``"differences"``: paired differences from the reference with simultaneous intervals;
-            ``"calibration"``: D-calibration; ``"murphy"``: elementary scores of F(tau) over all thresholds;
-            ``"censoring"``: the censoring distribution and the weights of the events.
+            ``"calibration"``: observed against forecast risk at a time, smoothed and binned (``time=``,
+            ``bins=``, ``span=``); ``"d-calibration"``: shares of subjects by S(T); ``"decision"``: net
+            benefit over thresholds (``time=``); ``"murphy"``: elementary scores over thresholds (``time=``);
+            ``"pinball"``: pinball score over levels; ``"censoring"``: the censoring distribution and the
+            weights of the events.
         **options
-            Of the plot, such as ``scale="ipcw"`` or ``time=2.0``.
+            Of the plot, such as ``scale="localized"`` or ``time=2.0``.
 
         Returns
         -------
         matplotlib.figure.Figure
             ``figure.savefig(path)`` writes it.
         """
-        from censcore.evaluation.plots import PLOTS
+        from censcore.evaluation.draw import figure_of
 
-        if kind not in PLOTS:
-            raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(PLOTS)}.")
-        return PLOTS[kind](self, **options)
+        return figure_of(self.chart(kind, **options))
+
+    def chart(self, kind: str, **options: Any) -> Chart:
+        """What :meth:`plot` draws, as data.
+
+        Parameters
+        ----------
+        kind : str
+            As in :meth:`plot`.
+        **options
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        Chart
+            Panels with curves, bars and intervals in the coordinates of the data.
+        """
+        from censcore.evaluation.plots import CHARTS
+
+        if kind not in CHARTS:
+            raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
+        return CHARTS[kind](self, **options)
 
     def to_html(self, path: str | PathLike[str] | None = None, title: str = "Comparison of forecasts") -> str:
         """One self-contained page: tables, pictures, the censoring diagnostic and the exact settings.
@@ -295,13 +405,10 @@ class Comparison:
         """
         from censcore.evaluation.report import page
 
-        html = page(self, title)
-        if path is not None:
-            write_atomically(path, html)
-        return html
+        return _written(page(self, title), path)
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
-        """Settings, means, differences and notes as JSON.
+        """Verdict, settings, means, differences and notes as JSON.
 
         Parameters
         ----------
@@ -316,24 +423,71 @@ class Comparison:
         import json
 
         document = {
+            "verdict": self.verdict.to_dict(),
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "settings": self.settings,
-            "means": mean_lines(self),
-            "differences": difference_lines(self),
+            "means": self.shown(mean_lines(self)),
+            "differences": self.shown(difference_lines(self)),
             "censoring": self.censoring.to_dict(),
             "notes": self.notes,
         }
         text = json.dumps(_plain(document), indent=2, allow_nan=False)
-        if path is not None:
-            write_atomically(path, text + "\n")
+        _written(text + "\n", path)
         return text
+
+    def to_latex(self, path: str | PathLike[str] | None = None) -> str:
+        """The tables for LaTeX with the package booktabs; the caption of the first holds the verdict.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+            One ``table`` environment per table.
+        """
+        from censcore.evaluation.export import comparison_latex
+
+        return _written(comparison_latex(self), path)
+
+    def to_markdown(self, path: str | PathLike[str] | None = None) -> str:
+        """The verdict and the tables as Markdown.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+            Text with pipe tables.
+        """
+        from censcore.evaluation.export import comparison_markdown
+
+        return _written(comparison_markdown(self), path)
 
     def __repr__(self) -> str:
         from censcore.evaluation.text import text_of
 
         return text_of(self)
 
+    def _repr_html_(self) -> str:
+        from censcore.evaluation.report import notebook
+
+        return notebook(self)
+
 
 CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
+
+
+def _written(text: str, path: str | PathLike[str] | None) -> str:
+    """The text, which is also written where a path is given."""
+    if path is not None:
+        write_atomically(path, text)
+    return text
 
 
 def _effective(counted: np.ndarray, weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:

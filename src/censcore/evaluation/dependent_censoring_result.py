@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore.evaluation.plots import COLOURS, DASHES
+from censcore.evaluation.charts import look_of
+from censcore.evaluation.draw import line_style
 from censcore.evaluation.style import GREY, new_figure, styled
 from censcore.evaluation.tables import data_frame
 from censcore.exceptions import InvalidInputError
@@ -210,7 +211,7 @@ class DependentCensoringSensitivity:
         for m, model in enumerate(self.models):
             if differences and m == 0:
                 continue
-            look = {"color": COLOURS[m % len(COLOURS)], "linestyle": DASHES[m % len(DASHES)]}
+            look = line_style(look_of(m))
             value, half = values[:, m, line], NORMAL_95 * errors[:, m, line]
             if np.isfinite(half).all():
                 axes.fill_between(self.tau, value - half, value + half, color=look["color"], alpha=0.12, lw=0)

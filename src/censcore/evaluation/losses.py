@@ -12,7 +12,7 @@ from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Clusters
 from censcore.exceptions import NoDensityError, PositivityError
 
-__all__ = ["Losses", "Means", "Subset", "estimate_means", "score_all"]
+__all__ = ["Losses", "Means", "Subset", "estimate_means", "score_all", "shares_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +94,22 @@ def estimate_means(
             if (model, score.name) not in losses.values:
                 continue
             found = losses.values[model, score.name]
+            w = shares_of(weight, score.counted(case))
             xi = np.zeros((censoring.n_train, len(subsets), found.shape[1]))
             for part, of_part in zip(censoring.parts, pieces, strict=True):
-                xi[part.training] += part.influence(score, of_part, found, weight)
-            for s, subset in enumerate(subsets):
-                values[s, model, score.name] = mean_with_influence(found, subset.weight, clusters, xi[:, s])
+                xi[part.training] += part.influence(score, of_part, found, w)
+            for s in range(len(subsets)):
+                values[s, model, score.name] = mean_with_influence(found, w[:, s], clusters, xi[:, s])
     return Means(values, _method(censoring))
+
+
+def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:
+    """Weights (n, m) of the subjects that count, each column with the sum one; zero where nobody does."""
+    if counted is None:
+        return weight
+    kept = np.where(counted[:, None], weight, 0.0)
+    total = kept.sum(axis=0)
+    return kept / np.where(total > 0, total, 1.0)
 
 
 def _method(censoring: ResolvedCensoring) -> str:
@@ -114,6 +124,8 @@ def mean_with_influence(
     losses: np.ndarray, weight: np.ndarray, clusters: Clusters, xi: np.ndarray
 ) -> Estimate:
     """A weighted mean of losses with influences per independent cluster, xi (n_train, q) being those of C."""
+    if not weight.any():  # nobody counts
+        return Estimate(np.full(losses.shape[1], np.nan), np.zeros((1, losses.shape[1])))
     if not len(xi):
         return Estimate.of_mean(losses, weight, clusters.scored)
     added, apart = clusters.split(xi)

@@ -1,4 +1,4 @@
-"""Pages that need nothing else: one file with its style and figures inside, no scripts, nothing to fetch.
+"""Pages that need nothing else: one file with its style, figures and a small script inside, nothing to fetch.
 
 The comparison report and the pages of studies are built from these parts. Cells, notes and sections are HTML
 already: what comes from data goes through :func:`html.escape` first.
@@ -12,12 +12,12 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from censcore.evaluation.style import svg_of
+from censcore.evaluation.style import PALETTE, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["image", "image_source", "note", "soft", "table", "whole_page"]
+__all__ = ["cell", "image", "image_source", "note", "soft", "table", "whole_page"]
 
 
 def whole_page(title: str, sections: Sequence[str], *, skip_to: str = "", style: str = "") -> str:
@@ -47,13 +47,23 @@ def whole_page(title: str, sections: Sequence[str], *, skip_to: str = "", style:
     return (
         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
-        f"<title>{escape(title)}</title>\n<style>\n{_style_sheet()}{style}</style>\n</head>\n<body>\n{skip}"
-        f"<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style_sheet()}{style}</style>\n</head>\n<body>\n{skip}"
+        f"<main>\n{body}\n</main>\n<script>\n{_file('report.js')}</script>\n</body>\n</html>\n"
     )
 
 
-def _style_sheet() -> str:
-    return files("censcore.evaluation").joinpath("report.css").read_text(encoding="utf-8")
+def style_sheet() -> str:
+    """The rules of all pages, with the colours of figures on a light and on a dark ground."""
+    light, dark = (
+        "".join(f"--{name}: {colours[i]}; " for name, colours in PALETTE.items()) for i in range(2)
+    )
+    classes = " ".join(f".c-{name} {{ --c: var(--{name}); }}" for name in PALETTE)
+    at_night = f"@media (prefers-color-scheme: dark) {{ :root {{ {dark}}} }}"
+    return f":root {{ {light}}}\n{at_night}\n{classes}\n{_file('report.css')}"
+
+
+def _file(name: str) -> str:
+    return files("censcore.evaluation").joinpath(name).read_text(encoding="utf-8")
 
 
 def note(text: str) -> str:
@@ -66,6 +76,20 @@ def soft(text: str) -> str:
     return f"<span class='soft'>{text}</span>"
 
 
+def cell(text: str, value: float | None = None, hover: str = "") -> str:
+    """The HTML of a cell together with the number it sorts by and what it shows on hover.
+
+    Examples
+    --------
+    >>> from censcore.evaluation.page import cell
+    >>> cell("0.25 ± 0.01", 0.25, "skill 10 %")
+    "<td data-value='0.25' title='skill 10 %'>0.25 ± 0.01</td>"
+    """
+    number = "" if value is None else f" data-value='{'' if value != value else f'{value:.10g}'}'"
+    title = f" title='{escape(hover, quote=True)}'" if hover else ""
+    return f"<td{number}{title}>{text}</td>"
+
+
 def table(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -73,31 +97,45 @@ def table(
     name: str = "Table",
     caption: str = "",
     text_columns: int = 1,
+    sortable: bool = False,
 ) -> str:
     """A table that scrolls by itself where it is too wide; the first cell of a row is its header.
 
     Parameters
     ----------
     head, rows : sequences of str
-        HTML of the cells.
+        HTML of the cells; a cell may be a whole ``<td>``, see :func:`cell`.
     name : str
         What screen readers call it.
     caption : str
         HTML above the table.
     text_columns : int
         The first columns, which hold text and are aligned left.
+    sortable : bool
+        Whether a click on the head of a column sorts the rows by it. On a phone such a table becomes a list,
+        with the head of its column before every cell.
     """
     kinds = [" class='text'" if i < text_columns else "" for i in range(len(head))]
-    top = "".join(f"<th scope='col'{kind}>{cell}</th>" for cell, kind in zip(head, kinds, strict=True))
+    heads = [f"<button type='button'>{title}</button>" if sortable else title for title in head]
+    top = "".join(f"<th scope='col'{kind}>{title}</th>" for title, kind in zip(heads, kinds, strict=True))
     lines = []
     for first, *others in rows:
-        cells = "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(others, kinds[1:], strict=True))
+        cells = "".join(
+            _labelled(text if text.startswith("<td") else f"<td{kind}>{text}</td>", title if sortable else "")
+            for text, kind, title in zip(others, kinds[1:], head[1:], strict=True)
+        )
         lines.append(f"<tr><th scope='row'>{first}</th>{cells}</tr>")
     above = f"<caption>{caption}</caption>" if caption else ""
+    kind = " class='sortable'" if sortable else ""
     return (
-        f"<div class='scroll' role='region' aria-label='{escape(name)}' tabindex='0'><table>"
-        f"{above}<thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+        f"<div class='scroll' role='region' aria-label='{escape(name, quote=True)}' tabindex='0'>"
+        f"<table{kind}>{above}<thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def _labelled(cell_html: str, title: str) -> str:
+    """A cell that knows the head of its column; ``title`` is HTML and has no tags."""
+    return f"<td data-label='{title.replace(chr(39), '&#x27;')}'{cell_html[3:]}" if title else cell_html
 
 
 def image(figure: Figure, alternative: str) -> str:

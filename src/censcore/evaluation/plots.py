@@ -1,86 +1,81 @@
-"""Pictures of a comparison."""
+"""Pictures of a comparison, as charts that matplotlib or a page draws."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import PointMass
 from censcore.evaluation.case_scores import CASE_SCORES
+from censcore.evaluation.charts import Bars, Chart, Intervals, Line, Look, Panel, Rule, look_of
+from censcore.evaluation.decision_curve import TREAT_ALL, TREAT_NONE, decision_lines
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
 from censcore.evaluation.murphy import Elementary
-from censcore.evaluation.style import GREY, INK, new_figure, styled
-from censcore.evaluation.tables import difference_lines, mean_lines
-from censcore.evaluation.text import label
+from censcore.evaluation.tables import difference_lines, key_of, mean_lines, one_line
+from censcore.evaluation.text import column_label
 from censcore.exceptions import InvalidInputError
 from censcore.published import d_calibration
 from censcore.scores import brier_score
 from censcore.scores.inputs import known_to_exceed
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["PLOTS"]
+__all__ = ["CHARTS", "looks_of"]
 
-COLOURS = ["#0f766e", "#c2410c", "#4338ca", "#be185d", "#0369a1", "#4d7c0f", "#7e22ce"]
-DASHES: list[Any] = ["-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1))]
 POINTS = 60  # of a curve
-NOWHERE = -1.0  # in place of the time or level of a score without any
-WIDTH, HEIGHT = 6.0, 4.0  # inches: readable on a phone
+INK, GREY = Look("ink", marker="square"), Look("grey", marker="square")
 
 
-def _looks(comparison: Comparison) -> dict[str, dict[str, Any]]:
-    """A colour and a dash per model; an added reference is grey."""
-    looks, number = {}, 0
-    for model in comparison.models:
-        if model == comparison.reference:
-            looks[model] = {"color": GREY, "linestyle": "-"}
-        else:
-            looks[model] = {
-                "color": COLOURS[number % len(COLOURS)],
-                "linestyle": DASHES[number % len(DASHES)],
-            }
-            number += 1
-    return looks
-
-
-def _curves(
-    axes: Axes,
-    comparison: Comparison,
-    x: np.ndarray,
-    curves: dict[str, Estimate],
-    marker: str = "",
-    known: np.ndarray | bool = True,
-) -> None:
-    """Means with pointwise bands where these are ``known``, and a legend above the axes."""
-    for model, curve in curves.items():
-        look = _looks(comparison)[model]
-        low, high = curve.interval(comparison.confidence)
-        axes.fill_between(x, low, high, where=known & curve.varies, color=look["color"], alpha=0.12, lw=0)
-        axes.plot(x, curve.value, lw=2, label=model, marker=marker, ms=4, **look)
-    _legend(axes, len(curves))
-
-
-def _legend(axes: Axes, count: int) -> None:
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=min(count, 3), borderaxespad=0.2)
-
-
-def _titled(figure: Figure, title: str) -> Figure:
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, fontweight="bold")
-    return figure
+def looks_of(comparison: Comparison) -> dict[str, Look]:
+    """The look of every model; a reference is grey."""
+    others = [model for model in comparison.models if model != comparison.reference]
+    looks = {model: look_of(i) for i, model in enumerate(others)}
+    return {model: looks.get(model, GREY) for model in comparison.models}
 
 
 def _level(comparison: Comparison) -> str:
     return f"{100 * comparison.confidence:g} %"
 
 
-def plot_brier(comparison: Comparison, scale: str = "localized") -> Figure:
+def time_label(comparison: Comparison, what: str = "time") -> str:
+    """The label of a time axis, with its unit."""
+    return f"{what} ({one_line(comparison.time_unit)})" if comparison.time_unit else what
+
+
+def at_time(comparison: Comparison, t: float) -> str:
+    """A time with its unit."""
+    return f"{t:.4g} {one_line(comparison.time_unit)}".rstrip()
+
+
+def _curves(
+    comparison: Comparison, x: np.ndarray, curves: dict[str, Estimate], known: np.ndarray | bool = True
+) -> tuple[list[Line], dict[str, Look]]:
+    """Means with pointwise bands where these are ``known``, and the legend."""
+    looks, lines = looks_of(comparison), []
+    for model, curve in curves.items():
+        low, high = curve.interval(comparison.confidence)
+        told = known & curve.varies
+        bands = (np.where(told, low, np.nan), np.where(told, high, np.nan))
+        lines.append(Line(model, x, curve.value, looks[model], *bands))
+    return lines, {model: looks[model] for model in curves}
+
+
+def _top(lines: list[Line]) -> tuple[float, float]:
+    """From zero to what is drawn; bands at the end of follow-up may leave the picture."""
+    largest = max(float(np.nanmax(line.y)) for line in lines)
+    ends = [
+        float(np.nanquantile(line.high, 0.9))
+        for line in lines
+        if line.high is not None and np.isfinite(line.high).any()
+    ]
+    return 0.0, 1.05 * max([largest, *ends])
+
+
+def brier_chart(comparison: Comparison, scale: str = "ipcw") -> Chart:
     """Brier score over time, with pointwise bands where there are at least five effective events."""
     of_scale = {
         score.info.scale: score for score in CASE_SCORES.values() if score.info.function is brier_score
@@ -91,166 +86,181 @@ def plot_brier(comparison: Comparison, scale: str = "localized") -> Figure:
     time = np.minimum(to_numpy(comparison.outcome.time), comparison.horizon)
     last = float(np.quantile(time, 0.99)) if score.ipcw else comparison.horizon
     x = np.linspace(0, last, POINTS + 2)[1:-1]
-    with styled(grid=True):
-        figure = new_figure(WIDTH, HEIGHT)
-        axes = figure.subplots()
-        known = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
-        _curves(axes, comparison, x, comparison.curve(score, times=x), known=known)
-        axes.set(xlabel="time", ylabel=score.title, xlim=(0, last))
-        axes.set_ylim(bottom=0)
-        return _titled(figure, f"Brier score over time, {_level(comparison)} bands")
+    known = comparison.effective_events(score, times=x) >= MINIMUM_EVENTS
+    lines, legend = _curves(comparison, x, comparison.curve(score, times=x), known)
+    panel = Panel(
+        [*lines], time_label(comparison), score.title, xlim=(0.0, last), ylim=_top(lines) if lines else None
+    )
+    return Chart(f"Brier score over time, {_level(comparison)} bands", [panel], legend)
 
 
-def plot_pinball(comparison: Comparison) -> Figure:
+def pinball_chart(comparison: Comparison) -> Chart:
     """Pinball score over quantile levels with pointwise bands."""
     top = min(0.95, max(comparison.settings["levels"]) + 0.05)
     x = np.linspace(0.05, top, 19)
-    with styled(grid=True):
-        figure = new_figure(WIDTH, HEIGHT)
-        axes = figure.subplots()
-        _curves(axes, comparison, x, comparison.curve(CASE_SCORES["pinball_score"], levels=x))
-        axes.set(xlabel="quantile level", ylabel="pinball score")
-        axes.set_ylim(bottom=0)
-        return _titled(figure, f"Pinball score over levels, {_level(comparison)} bands")
+    lines, legend = _curves(comparison, x, comparison.curve(CASE_SCORES["pinball_score"], levels=x))
+    panel = Panel([*lines], "quantile level", time_label(comparison, "pinball score"), ylim=_top(lines))
+    return Chart(f"Pinball score over levels, {_level(comparison)} bands", [panel], legend)
 
 
-def plot_murphy(comparison: Comparison, time: float | None = None) -> Figure:
+def murphy_chart(comparison: Comparison, time: float | None = None) -> Chart:
     """Murphy diagram at one time: mean elementary scores of F(time) over all thresholds."""
-    times = comparison.settings["times"]
-    tau = float(times[len(times) // 2] if time is None else time)
-    if not 0 < tau < comparison.horizon:
-        raise InvalidInputError(f"time must lie between 0 and the horizon; got {tau}.")
-    theta = np.linspace(0, 1, 101)[1:-1]
-    with styled(grid=True):
-        figure = new_figure(WIDTH, HEIGHT)
-        axes = figure.subplots()
-        _curves(axes, comparison, theta, comparison.curve(Elementary(tau, theta)))
-        axes.set(xlabel="threshold θ", ylabel="elementary score", xlim=(0, 1))
-        axes.set_ylim(bottom=0)
-        return _titled(figure, f"Murphy diagram of P(T ≤ {tau:.4g}), {_level(comparison)} bands")
+    t, theta = comparison.one_time(time), np.linspace(0, 1, 101)[1:-1]
+    lines, legend = _curves(comparison, theta, comparison.curve(Elementary(t, theta)))
+    panel = Panel([*lines], "threshold θ", "elementary score", xlim=(0.0, 1.0), ylim=_top(lines))
+    title = f"Murphy diagram of P(T ≤ {at_time(comparison, t)}), {_level(comparison)} bands"
+    return Chart(title, [panel], legend)
 
 
-def plot_calibration(comparison: Comparison, bins: int = 10) -> Figure:
+def decision_chart(comparison: Comparison, time: float | None = None) -> Chart:
+    """Decision curves: net benefit over thresholds, beside treating all and treating none."""
+    t = comparison.one_time(time)
+    looks = looks_of(comparison) | {TREAT_ALL: Look("ink", (2, 2)), TREAT_NONE: INK}
+    lines = decision_lines(comparison, t)
+    drawn, legend = [], {}
+    for model in dict.fromkeys(line["model"] for line in lines):
+        x, y, low, high = (
+            np.array([line[name] for line in lines if line["model"] == model])
+            for name in ("threshold", "net_benefit", "low", "high")
+        )
+        bands = (None, None) if model in (TREAT_ALL, TREAT_NONE) else (low, high)
+        drawn.append(Line(model, x, y, looks[model], *bands))
+        legend[model] = looks[model]
+    top = max(float(np.nanmax(line.y)) for line in drawn)
+    label, ylim = f"threshold of the risk by {at_time(comparison, t)}", (-0.3 * top, 1.15 * top)
+    xlim = (0.0, float(drawn[0].x[-1]))
+    panel = Panel([*drawn], label, "net benefit", xlim=xlim, ylim=ylim if top > 0 else None)
+    return Chart(f"Decision curves at {at_time(comparison, t)}, {_level(comparison)} bands", [panel], legend)
+
+
+def calibration_chart(
+    comparison: Comparison, time: float | None = None, bins: int | None = None, span: float = 0.75
+) -> Chart:
+    """Observed against forecast risk at one time: smoothed with bands, and binned with intervals."""
+    t, looks = comparison.one_time(time), looks_of(comparison)
+    curves = {model: comparison.calibration(model, time, bins, span) for model in comparison.models}
+    known = [point[side] for curve in curves.values() for point in [*curve.binned, *curve.smoothed]
+             for side in ("predicted", "observed", "high") if np.isfinite(point[side])]  # fmt: skip
+    top = min(1.0, 1.05 * max(known, default=1.0))
+    panels = []
+    for model, curve in curves.items():
+        marks: list[Line | Intervals | Rule | Bars] = [Rule("diagonal")]
+        if curve.smoothed:
+            x, y, low, high = _columns(curve.smoothed)
+            marks.append(Line(model, x, y, looks[model], low, high))
+        x, y, low, high = _columns(curve.binned)
+        marks.append(Intervals(f"{model}, binned", x, y, low, high, looks[model]))
+        told = "" if np.isnan(curve.ici) else f", ICI {curve.ici:.3f}"
+        panels.append(
+            Panel(marks, "forecast risk", "observed risk", f"{one_line(model)}{told}", (0.0, top), (0.0, top))
+        )
+    return Chart(f"Calibration at {at_time(comparison, t)}, {_level(comparison)} bands", panels, small=True)
+
+
+def _columns(points: list[dict[str, float]]) -> tuple[np.ndarray, ...]:
+    names = ("predicted", "observed", "low", "high")
+    return tuple(np.array([point[name] for point in points]) for name in names)
+
+
+def d_calibration_chart(comparison: Comparison, bins: int = 10) -> Chart:
     """D-calibration: the share of subjects in each tenth of S(T), which is the same for all if calibrated."""
-    models = comparison.models
-    columns = min(2, len(models))
-    rows = -(-len(models) // columns)
-    with styled(grid=True):
-        figure = new_figure(WIDTH, 1.1 + 1.7 * rows)
-        grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        for axes in grid.flat[len(models) :]:
-            axes.set_visible(False)
-        for model, axes in zip(models, grid.flat, strict=False):
-            found = d_calibration(
-                comparison.outcome,
-                comparison.cases[model].F,
-                bins=bins,
-                sample_weight=comparison.subsets[0].weight,
-                groups=comparison.groups,
-            )
-            edges = np.arange(bins) / bins
-            axes.bar(
-                edges, found.shares, width=0.9 / bins, align="edge", color=_looks(comparison)[model]["color"]
-            )
-            axes.axhline(1 / bins, color=INK, lw=1, ls=(0, (4, 2)))
-            axes.set_title(f"{model}, {found.verdict}", fontsize=10)
-            axes.grid(axis="x", visible=False)
-        figure.supxlabel("predicted survival at the event, S(T)", fontsize=10)
-        figure.supylabel("share of subjects", fontsize=10)
-        return _titled(figure, "D-calibration (dashed: calibrated)")
+    panels, looks, tallest = [], looks_of(comparison), 0.0
+    found = {
+        model: d_calibration(
+            comparison.outcome, case.F, bins=bins, sample_weight=comparison.subsets[0].weight,
+            groups=comparison.groups,
+        )
+        for model, case in comparison.cases.items()
+    }  # fmt: skip
+    tallest = 1.08 * max(float(of_model.shares.max()) for of_model in found.values())
+    edges = np.linspace(0, 1, bins + 1)
+    for model, of_model in found.items():
+        bars = Bars(model, edges, of_model.shares, looks[model])
+        title = f"{one_line(model)}, {of_model.verdict}"
+        panels.append(
+            Panel([bars, Rule("y", 1 / bins)], "survival S(T) at the event", "share of subjects", title,
+                  (0.0, 1.0), (0.0, tallest))
+        )  # fmt: skip
+    return Chart("D-calibration (dashed: calibrated)", panels, small=True)
 
 
-def plot_differences(comparison: Comparison, adjustment: str = "max-t") -> Figure:
+def differences_chart(comparison: Comparison, adjustment: str = "max-t") -> Chart:
     """Differences from the reference, in percent of its loss, with simultaneous intervals."""
     base = comparison.reference or comparison.models[0]
-    titles = {score.name: (score.title, score.axis) for score in comparison.scores}
-    blocks = _against(comparison, base, adjustment)
+    found = _against(comparison, base, adjustment)
     others = [model for model in comparison.models if model != base]
-    if not others or not blocks:
+    if not others or not found:
         raise InvalidInputError("A plot of differences needs at least two forecasts with a common score.")
-    looks = _looks(comparison)
-    with styled(grid=True):
-        figure = new_figure(WIDTH, 1.4 + len(blocks) * (0.16 + 0.14 * len(others)))
-        axes = figure.subplots()
-        gap = 0.8 / len(others)
-        for i, model in enumerate(others):
-            offset = (i - (len(others) - 1) / 2) * gap
-            found = [(row, block[model]) for row, block in enumerate(blocks.values()) if model in block]
-            at = np.array([row + offset for row, _ in found])
-            value, low, high = (np.array([numbers[k] for _, numbers in found]) for k in range(3))
-            axes.errorbar(
-                value, at, xerr=[value - low, high - value], fmt="o", ms=4, lw=1.6,
-                color=looks[model]["color"], label=model,
-            )  # fmt: skip
-        axes.axvline(0, color=GREY, lw=1.5)
-        axes.set_yticks(range(len(blocks)), [_line(*titles[s], at) for s, at in blocks])
-        axes.set_ylim(len(blocks) - 0.5, -0.5)
-        axes.set_xlabel(f"difference from {base}, % of its loss")
-        axes.grid(axis="y", visible=False)
-        _legend(axes, len(others))
-        return _titled(figure, f"Paired differences (left is better), {_level(comparison)} intervals")
+    looks, rows, marks = looks_of(comparison), list(found), [Rule("x", 0.0)]
+    drawn: list[Line | Intervals | Rule | Bars] = [*marks]
+    for i, model in enumerate(others):
+        offset = (i + 0.5) / len(others) - 0.5
+        inside = [(j, found[row][model]) for j, row in enumerate(rows) if model in found[row]]
+        y = np.array([j + offset for j, _ in inside])
+        value, low, high = (np.array([numbers[k] for _, numbers in inside]) for k in range(3))
+        drawn.append(Intervals(model, value, y, low, high, looks[model], horizontal=True))
+    panel = Panel(
+        drawn, f"difference from {one_line(base)}, % of its loss", rows=rows, row_height=len(others)
+    )
+    title = f"Paired differences (left is better), {_level(comparison)} intervals"
+    return Chart(title, [panel], {model: looks[model] for model in others})
 
 
 def _against(
     comparison: Comparison, base: str, adjustment: str
-) -> dict[tuple[str, float], dict[str, tuple[float, float, float]]]:
-    """Per score line and model: the difference from ``base`` and its interval, in percent of its loss."""
-    blocks: dict[tuple[str, float], dict[str, tuple[float, float, float]]] = {}
+) -> dict[str, dict[str, tuple[float, float, float]]]:
+    """Per column of the table and model: the difference from ``base`` and its interval, in % of its loss."""
+    found: dict[str, dict[str, tuple[float, float, float]]] = {}
     means = [line for line in mean_lines(comparison, discrimination=False) if line["model"] == base]
-    scale = {(line["score"], _key(line["at"])): abs(line["mean"]) for line in means if line["by"] == ""}
+    scale = {key_of(line): abs(line["mean"]) for line in means if line["by"] == ""}
     relative = {score.name for score in comparison.scores if score.info.has_skill}
     for line in difference_lines(comparison, adjustment, discrimination=False):
         sign = 1 if line["versus"] == base else -1
         other = line["model"] if sign == 1 else line["versus"]
         if line["by"] != "" or base not in (line["model"], line["versus"]) or line["score"] not in relative:
             continue
-        key = line["score"], _key(line["at"])
-        if np.isfinite(line["difference"] + line["standard_error"]) and scale[key] > 0:
+        size = scale[key_of(line)]
+        if np.isfinite(line["difference"] + line["standard_error"]) and size > 0:
             low, high = sorted((sign * line["low"], sign * line["high"]))
-            numbers = np.array([sign * line["difference"], low, high]) * 100 / scale[key]
-            blocks.setdefault(key, {})[other] = tuple(numbers)
-    return blocks
+            value, low, high = (100 * v / size for v in (sign * line["difference"], low, high))
+            about = f"{one_line(line['outcome'])}: " if line["outcome"] else ""
+            found.setdefault(about + column_label(comparison, line), {})[other] = (value, low, high)
+    return found
 
 
-def _key(at: float) -> float:
-    """NaN is not equal to itself, so that it is no key."""
-    return NOWHERE if np.isnan(at) else at
-
-
-def _line(title: str, axis: str, at: float) -> str:
-    return label(title, np.nan if at == NOWHERE else at, axis)
-
-
-def plot_censoring(comparison: Comparison) -> Figure:
+def censoring_chart(comparison: Comparison) -> Chart:
     """The censoring distribution over time, and the weights of the events."""
     G, y, h = comparison.resolved_censoring.distribution.marginal(0), comparison.outcome, comparison.horizon
-    x = np.linspace(0, h, 300)
+    x = np.linspace(0, h, 200)
     some = G if len(G) == 1 else G.take(np.linspace(0, len(G) - 1, min(len(G), 500)).astype(int))
     curves = to_numpy(some.sf(x[None, :]))
     followed = np.broadcast_to(to_numpy(G.sf_left(y.time)), (len(y),))
     counted = to_numpy(y.event) & (to_numpy(y.time) <= h) & (followed > 0)
-    with styled(grid=True):
-        figure = new_figure(WIDTH, 3.4)
-        left, right = figure.subplots(1, 2)
-        left.plot(x, curves.mean(axis=0), color=COLOURS[0], lw=2, drawstyle="steps-post")
-        if len(curves) > 1 and not isinstance(G, PointMass):
-            low, high = np.quantile(curves, [0.05, 0.95], axis=0)
-            left.fill_between(x, low, high, color=COLOURS[0], alpha=0.15, lw=0, step="post")
-        left.set(xlabel="time", xlim=(0, h), ylim=(0, 1.02))
-        left.set_title("followed beyond t: P(C > t)", fontsize=10)
+    low = high = None
+    if len(curves) > 1 and not isinstance(G, PointMass):
+        low, high = np.quantile(curves, [0.05, 0.95], axis=0)
+    line = Line("P(C > t)", x, curves.mean(axis=0), look_of(0), low, high, steps=True)
+    left = Panel(
+        [line], time_label(comparison), title="followed beyond t: P(C > t)", xlim=(0.0, h), ylim=(0.0, 1.02)
+    )
+    panels = [left]
+    if counted.any():
         at_entry = np.ones(len(y)) if y.entry is None else to_numpy(G.sf(known_to_exceed(y.entry)))
-        right.hist((at_entry / np.where(counted, followed, 1.0))[counted], bins=30, color=COLOURS[0])
-        right.set(xlabel="weight of an event, 1/P(C ≥ y)")
-        right.set_title("events", fontsize=10)
-        right.grid(axis="x", visible=False)
-        return _titled(figure, "The censoring distribution and the weights it gives")
+        weights = (at_entry / np.where(counted, followed, 1.0))[counted]
+        heights, edges = np.histogram(weights, bins=30)
+        bars = Bars("events", edges, heights.astype(float), look_of(0))
+        panels.append(Panel([bars], "weight of an event, 1/P(C ≥ y)", title="events"))
+    return Chart("The censoring distribution and the weights it gives", panels)
 
 
-PLOTS: dict[str, Callable[..., Any]] = {
-    "brier": plot_brier,
-    "pinball": plot_pinball,
-    "murphy": plot_murphy,
-    "calibration": plot_calibration,
-    "censoring": plot_censoring,
-    "differences": plot_differences,
+#: Pictures by the name that :meth:`Comparison.plot` takes.
+CHARTS: dict[str, Callable[..., Chart]] = {
+    "brier": brier_chart,
+    "differences": differences_chart,
+    "calibration": calibration_chart,
+    "d-calibration": d_calibration_chart,
+    "decision": decision_chart,
+    "murphy": murphy_chart,
+    "pinball": pinball_chart,
+    "censoring": censoring_chart,
 }

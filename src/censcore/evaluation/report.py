@@ -1,4 +1,4 @@
-"""A comparison as one self-contained page: no scripts, no fonts, nothing to fetch."""
+"""A comparison as one self-contained page, and as a table for notebooks: nothing to fetch."""
 
 from __future__ import annotations
 
@@ -7,89 +7,112 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore.evaluation.page import image, table, whole_page
-from censcore.evaluation.plots import PLOTS
-from censcore.evaluation.tables import CANNOT_TELL, NOT_AVAILABLE, Line, difference_lines, mean_lines
-from censcore.evaluation.text import label, lines_of, p_text
+from censcore.evaluation.page import cell, style_sheet, table, whole_page
+from censcore.evaluation.plots import CHARTS, at_time, looks_of
+from censcore.evaluation.svg import chart_html, swatch
+from censcore.evaluation.tables import (
+    AMONG_BEST,
+    CLEARLY_BEST,
+    Line,
+    difference_lines,
+    one_line,
+)
+from censcore.evaluation.text import (
+    Cell,
+    Grid,
+    column_label,
+    grids_of,
+    legend_of,
+    p_text,
+    subgroup_grids,
+    subgroup_summary,
+)
+from censcore.exceptions import CenscoreError
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["page"]
+__all__ = ["notebook", "page"]
 
 CAPTIONS = {
     "brier": "How far each forecast of “the event happens by t” is off, over time. Lower is better.",
-    "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
     "differences": "Differences from the reference on the same subjects. Noise explains intervals with zero.",
+    "calibration": "Of the subjects with a forecast risk of p, a share p should have the event (dashed). "
+    "Curve: smoothed; points: bins of equal size.",
+    "d-calibration": "Bars of equal height mean that forecast probabilities hold on average over all times.",
+    "decision": "Events treated less the equivalent of those treated in vain, per subject, if all with a "
+    "risk above the threshold are treated. Higher is better.",
     "murphy": "A forecast that is lowest at every threshold is best by every proper score of this time.",
-    "calibration": "Bars of equal height mean that predicted probabilities hold on average.",
+    "pinball": "How far each predicted quantile is off, over its level. Lower is better.",
     "censoring": "How long subjects are followed, and how many subjects each event represents.",
 }
+SHOWN = {"*": "★", "~": "☆"}
+MARKED = (
+    "★ clearly the best: better than each of the others by more than noise explains. ☆ not told apart from "
+    "the best, while others are clearly worse."
+)
 
 
 def page(comparison: Comparison, title: str) -> str:
     """The whole page."""
-    body = "\n".join(
-        [
-            _summary(comparison),
-            _warnings(comparison),
-            "<h2 id='scores'>Scores</h2>",
-            _score_table(comparison),
-            "<h2 id='differences'>Differences</h2>",
-            _difference_table(comparison),
-            "<h2 id='pictures'>Pictures</h2>",
-            _pictures(comparison),
-            _subgroups(comparison),
-            "<h2 id='censoring'>Can the censoring distribution be trusted?</h2>",
+    sections = {
+        "scores": ("Scores", _scores(comparison)),
+        "differences": ("Differences", _difference_table(comparison)),
+        "subgroups": ("Subgroups", _subgroups(comparison)),
+        "folds": ("Folds", _folds(comparison)),
+        "calibration": ("Calibration", _calibration(comparison)),
+        "pictures": ("Pictures", _pictures(comparison, [k for k in CHARTS if k not in CALIBRATION])),
+        "censoring": (
+            "Can the censoring distribution be trusted?",
             _pairs("How the censoring distribution weights the data.", comparison.censoring.lines()),
-            "<h2 id='settings'>Settings</h2>",
+        ),
+        "settings": (
+            "Settings",
             _pairs("Everything that was decided, by the caller or by default.", _settings(comparison)),
-            _notes(comparison),
-        ]
+        ),
+        "notes": ("Notes", _notes(comparison)),
+    }
+    kept = {name: part for name, part in sections.items() if part[1]}
+    contents = "".join(f"<li><a href='#{name}'>{escape(head)}</a></li>" for name, (head, _) in kept.items())
+    body = [
+        _verdicts(comparison),
+        _summary(comparison),
+        f"<nav aria-label='Contents'><ul class='contents'>{contents}</ul></nav>",
+        _warnings(comparison),
+        *(f"<h2 id='{name}'>{escape(head)}</h2>{text}" for name, (head, text) in kept.items()),
+    ]
+    return whole_page(title, body, skip_to="scores")
+
+
+def notebook(comparison: Comparison) -> str:
+    """The verdict and the tables, for a notebook; its style is its own and touches nothing else."""
+    grids = grids_of(comparison) + subgroup_summary(comparison)
+    parts = [_verdicts(comparison), _summary(comparison)]
+    parts += [_grid_table(comparison, grid, sortable=False) for grid in grids]
+    parts += [_legend(comparison, sortable=False), _warnings(comparison)]
+    if comparison.notes:
+        parts.append(
+            f"<details><summary>{len(comparison.notes)} notes</summary>{_notes(comparison)}</details>"
+        )
+    ground = (
+        ":scope { color: var(--ink); background: var(--ground); padding: 0.5rem; "
+        "font: 0.9rem/1.4 system-ui, sans-serif; } td { white-space: normal; } "
+        "th, td { padding: 0.3rem 0.5rem; }"
     )
-    return whole_page(title, [body], skip_to="scores")
+    style = style_sheet().replace(":root", ":scope")
+    return f"<div class='censcore'><style>@scope {{ {style} {ground} }}</style>{''.join(parts)}</div>"
+
+
+def _verdicts(comparison: Comparison) -> str:
+    return "".join(f"<p class='verdict'>{escape(str(verdict))}</p>" for verdict in comparison.verdicts)
 
 
 def _summary(comparison: Comparison) -> str:
-    s = comparison.settings
-    text = (
-        f"<p>{len(comparison.models)} forecasts, {s['subjects']} subjects with {s['events']} events, scored "
-        f"up to time {s['horizon']:.6g}.</p>"
-    )
-    return text + _verdict(comparison)
-
-
-def _verdict(comparison: Comparison) -> str:
-    """In words: who has the smallest mean of the first score that all have, and whether that is noise."""
-    lines = [line for line in mean_lines(comparison, discrimination=False) if line["by"] == ""]
-    lacking = {line["score"] for line in lines if line["note"] == NOT_AVAILABLE}
-    whole = [score.name for score in comparison.scores if score.name not in lacking]
-    if not whole or len(comparison.models) < 2:
-        return ""
-    name = "crps" if "crps" in whole else whole[0]
-    block = [line for line in lines if line["score"] == name][: len(comparison.models)]  # its first column
-    first, second = (line["model"] for line in sorted(block, key=lambda line: line["mean"])[:2])
-    pairs = difference_lines(comparison, discrimination=False)
-    row = next(
-        row for row in pairs
-        if row["by"] == "" and row["score"] == name and {row["model"], row["versus"]} == {first, second}
-    )  # fmt: skip
-    p = row["p_adjusted"]
-    title = next(score.title for score in comparison.scores if score.name == name)
-    if np.isnan(p):
-        reason = row["note"] or "the losses of the two do not differ, or not by a finite amount"
-        return f"<p>Which forecast has the smallest mean {escape(title)}: {escape(_cannot(reason))}.</p>"
-    told = "more than noise explains" if p < 1 - comparison.confidence else "which noise can explain"
-    shown = p_text(p)
+    s, unit = comparison.settings, one_line(comparison.time_unit)
     return (
-        f"<p><strong>{escape(first)}</strong> has the smallest mean {escape(title)}, "
-        f"{abs(row['difference']):.3g} below {escape(second)} "
-        f"(adjusted p {escape(shown) if shown.startswith('<') else f'= {shown}'}): {told}.</p>"
+        f"<p>{len(comparison.models)} forecasts, {s['subjects']} subjects with {s['events']} events, scored "
+        f"up to time {s['horizon']:.6g}{escape(f' {unit}' if unit else '')}.</p>"
     )
-
-
-def _cannot(reason: str) -> str:
-    return reason if reason.startswith(CANNOT_TELL) else f"{CANNOT_TELL}: {reason}"
 
 
 def _warnings(comparison: Comparison) -> str:
@@ -97,117 +120,160 @@ def _warnings(comparison: Comparison) -> str:
     return "".join(f"<p class='warning' role='note'><strong>Warning.</strong> {escape(w)}</p>" for w in found)
 
 
-def _table(name: str, caption: str, head: list[str], rows: list[list[str]], text_columns: int = 1) -> str:
-    return table(head, rows, name=name, caption=caption, text_columns=text_columns)
+# ---- tables ----------------------------------------------------------------------------------------
 
 
-def _score_table(comparison: Comparison) -> str:
-    rows = []
-    for name, cells in lines_of(comparison):
-        rows.append([escape(name), *(_scored(cell) for cell in cells)])
-    words = (
-        "Lower is better; the best is bold and marked ★. Lines with * (concordance, AUC) are descriptive, "
-        "not proper, and there higher is better."
-    )
-    caption = "Mean loss ± standard error"
-    return f"<p>{words}</p>" + _table("Scores", caption, ["score", *map(escape, comparison.models)], rows)
+def _scores(comparison: Comparison) -> str:
+    grids = grids_of(comparison)
+    tables = "".join(_grid_table(comparison, grid) for grid in grids)
+    return tables + _legend(comparison)
 
 
-def _scored(cell: str) -> str:
-    text = escape(cell.strip())
-    return f"<span class='best'>★ {text[:-1]}</span>" if text.endswith("!") else text
+def _legend(comparison: Comparison, sortable: bool = True) -> str:
+    grids = grids_of(comparison) + subgroup_grids(comparison)
+    cells = [cell for grid in grids for row in grid.rows.values() for cell in row]
+    marked = [MARKED] if any(cell.mark for cell in cells) else []
+    words = [*marked, *legend_of([Grid("", [], {"": [Cell(c.text) for c in cells]})])]
+    sorting = "; click on the head of a column to sort" if sortable else ""
+    words.append(f"Hover over a number for its interval, rank and skill{sorting}.")
+    return f"<p class='soft'>{escape(' '.join(word.rstrip('.') + '.' for word in words))}</p>"
+
+
+def _grid_table(comparison: Comparison, grid: Grid, sortable: bool = True) -> str:
+    looks = looks_of(comparison)
+    rows = [
+        [swatch(looks[model]) + escape(one_line(model)), *(_scored(comparison, each) for each in row)]
+        for model, row in grid.rows.items()
+    ]
+    head = ["forecast", *map(escape, grid.columns)]
+    title = grid.title[:1].upper() + grid.title[1:]
+    return table(head, rows, name=title, caption=escape(title), sortable=sortable)
+
+
+def _scored(comparison: Comparison, shown: Cell) -> str:
+    number, plus, error = escape(shown.text).partition(" ± ")
+    text = f"{number} <span class='error'>± {error}</span>" if plus else number
+    if shown.mark in (CLEARLY_BEST, AMONG_BEST):
+        text = f"{SHOWN[shown.mark]}&nbsp;{text}"
+    kind = " class='best'" if shown.mark else ""
+    text = f"<span{kind}>{text}</span>"
+    if not shown.line:
+        return cell(text, _leading_number(shown.text))
+    return cell(text, shown.line["mean"], _hover(comparison, shown.line))
+
+
+def _leading_number(text: str) -> float:
+    try:
+        return float(text.split()[0].replace("−", "-"))
+    except (ValueError, IndexError):
+        return np.nan
+
+
+def _hover(comparison: Comparison, line: Line) -> str:
+    """Everything that is known of a number."""
+    told = [f"{one_line(line['model'])}: {line['mean']:.6g}"]
+    if np.isfinite(line["low"]):
+        told.append(f"{100 * comparison.confidence:g} % interval {line['low']:.5g} to {line['high']:.5g}")
+    if np.isfinite(line["rank"]):
+        told.append(f"rank {line['rank']:.0f}")
+    if np.isfinite(line["skill"]):
+        told.append(f"skill {100 * line['skill']:.3g} % ({_percents(line)})")
+    told.append(f"{line['events']:.4g} effective events")
+    return "; ".join(told + ([line["note"]] if line["note"] else []))
+
+
+def _percents(line: Line) -> str:
+    ends = (100 * line["skill_low"], 100 * line["skill_high"])
+    return "interval unknown" if np.isnan(ends).any() else f"{ends[0]:.3g} to {ends[1]:.3g} %"
 
 
 def _difference_table(comparison: Comparison) -> str:
-    pairs = [row for row in difference_lines(comparison, discrimination=False) if row["by"] == ""]
+    pairs = [row for row in difference_lines(comparison) if row["by"] == ""]
     if not pairs:
         return "<p>There is nothing to compare: fewer than two forecasts share a score.</p>"
     rows = [
         [
-            escape(_label(comparison, row)),
-            f"{escape(row['model'])} − {escape(row['versus'])}",
-            _number(row["difference"]),
-            f"{_number(row['low'])} to {_number(row['high'])}",
-            escape(p_text(row["p_value"])),
-            escape(p_text(row["p_adjusted"])),
+            escape(_about(row) + column_label(comparison, row)),
+            f"<td class='text'>{escape(one_line(row['model']))} − {escape(one_line(row['versus']))}</td>",
+            cell(_number(row["difference"]), row["difference"], f"better: {row['better']}"),
+            cell(f"{_number(row['low'])} to {_number(row['high'])}", row["low"]),
+            cell(escape(p_text(row["p_value"])), row["p_value"]),
+            cell(escape(p_text(row["p_adjusted"])), row["p_adjusted"]),
         ]
         for row in pairs
     ]
-    head = [
-        "score",
-        "forecasts",
-        "difference",
-        f"{100 * comparison.confidence:g} % interval",
-        "p",
-        "adjusted p",
-    ]
+    level = f"{100 * comparison.confidence:g} % interval"
+    head = ["score", "forecasts", "difference", level, "p", "adjusted p"]
     words = (
-        "Negative favours the first forecast. Intervals and adjusted p-values hold for all pairs of a line "
-        "together."
+        "Negative favours the first forecast; for concordance and AUC, positive does. Intervals and adjusted "
+        "p-values hold for all pairs of a score together."
     )
-    caption = "Paired differences of mean losses"
-    shown = _table("Differences", caption, head, rows, 2)
+    shown = table(
+        head, rows, name="Differences", caption="Paired differences of means", text_columns=2, sortable=True
+    )
     return (
         "<details><summary>All paired differences, with intervals and p-values "
         f"({len(rows)} lines)</summary><p>{words}</p>{shown}</details>"
     )
 
 
-def _label(comparison: Comparison, row: Line) -> str:
-    score = next(score for score in comparison.scores if score.name == row["score"])
-    return label(score.title, row["at"], score.axis)
+def _about(row: Line) -> str:
+    return f"{one_line(row['outcome'])}: " if row["outcome"] else ""
 
 
 def _number(value: float) -> str:
     return "unknown" if np.isnan(value) else f"{value:+.4g}".replace("-", "−")
 
 
-def _pictures(comparison: Comparison) -> str:
-    parts = []
-    for kind in PLOTS:
-        if kind == "differences" and not _has_intervals(comparison):
-            continue
-        alt = f"{CAPTIONS[kind]} {_in_words(comparison, kind)}"
-        shown = image(comparison.plot(kind), alt)
-        parts.append(f"<figure>{shown}<figcaption>{CAPTIONS[kind]}</figcaption></figure>")
-    return f"<div class='pictures'>{''.join(parts)}</div>"
-
-
-def _has_intervals(comparison: Comparison) -> bool:
-    """Whether some pair of forecasts has an interval."""
-    return any(not np.isnan(row["standard_error"]) for row in difference_lines(comparison))
-
-
-def _in_words(comparison: Comparison, kind: str) -> str:
-    """What the picture shows, for those who do not see it."""
-    models = ", ".join(comparison.models)
-    if kind == "censoring":
-        return f"Largest weight {comparison.censoring.weights['largest']:.3g}."
-    return f"Forecasts shown: {models}. The numbers are in the tables of this page."
-
-
 def _subgroups(comparison: Comparison) -> str:
-    rows = []
-    for row in mean_lines(comparison, discrimination=False):
-        if row["by"] == "":
-            continue
-        mean, note = f"{row['mean']:.4f} ± {row['standard_error']:.4f}", row["note"]
-        if note:
-            mean = f"{row['mean']:.4f} ({CANNOT_TELL})" if note.startswith(CANNOT_TELL) else note
-        subgroup, skill = f"{row['by']} = {row['group']}", row["skill"]
-        shown = "" if np.isnan(skill) else f"{skill:.3f}"
-        names = (subgroup, _label(comparison, row), row["model"])
-        rows.append([*map(escape, names), mean, shown, str(row["n"])])
-    if not rows:
+    summaries = "".join(_grid_table(comparison, grid) for grid in subgroup_summary(comparison))
+    grids = subgroup_grids(comparison)
+    if not grids:
         return ""
-    head = ["subgroup", "score", "forecast", "mean loss ± standard error", "skill", "subjects"]
-    table = _table("Subgroups", "Mean losses and skills by subgroup.", head, rows, 3)
-    return f"<h2 id='subgroups'>Subgroups</h2><details><summary>{len(rows)} lines</summary>{table}</details>"
+    tables = "".join(_grid_table(comparison, grid) for grid in grids)
+    folded = f"<summary>All scores by subgroup ({len(grids)} tables)</summary>{tables}"
+    return f"{summaries}<details>{folded}</details>"
+
+
+def _folds(comparison: Comparison) -> str:
+    """Means by fold of a cross-validation: of the deciding score in a table, of all scores folded."""
+    made = getattr(comparison, "fold_lines", None)
+    lines: list[Line] = [] if made is None else made()
+    if not lines:
+        return ""
+    shown, looks = "", looks_of(comparison)
+    for verdict in comparison.verdicts:
+        some = [line for line in lines if line["score"] == verdict.score]
+        some = [line for line in some if np.isnan(line["at"]) or line["at"] == some[0]["at"]]
+        columns = list(dict.fromkeys((line["repeat"], line["fold"]) for line in some))
+        several = columns[-1][0] > 1
+        head = [f"fold {fold}" + (f", repeat {repeat}" if several else "") for repeat, fold in columns]
+        rows = []
+        for model in comparison.models:
+            means = [line["mean"] for line in some if line["model"] == model]
+            rows.append(
+                [swatch(looks[model]) + escape(one_line(model)), *(cell(_share(m), m) for m in means)]
+            )
+        caption = escape(f"Mean {verdict.score} by fold; their spread is no standard error of the mean.")
+        shown += table(["forecast", *head], rows, name="Folds", caption=caption, sortable=True)
+    names = list(lines[0])
+    rows = [
+        [escape(_setting(line[names[0]])), *(_plain_cell(line[name]) for name in names[1:])] for line in lines
+    ]
+    every = table(
+        [escape(name) for name in names], rows, name="All folds", caption="Means by fold.", sortable=True
+    )
+    return f"{shown}<details><summary>All scores by fold ({len(rows)} lines)</summary>{every}</details>"
+
+
+def _plain_cell(value: Any) -> str:
+    number = float(value) if isinstance(value, int | float | np.number) else None
+    return cell(escape(_setting(value)), number)
 
 
 def _pairs(caption: str, lines: list[tuple[str, str]]) -> str:
     rows = [[escape(name), escape(value)] for name, value in lines]
-    return _table(caption, caption, ["what", "value"], rows, 2)
+    return table(["what", "value"], rows, name=caption, caption=caption, text_columns=2)
 
 
 def _settings(comparison: Comparison) -> list[tuple[str, str]]:
@@ -219,12 +285,83 @@ def _setting(value: Any) -> str:
         return ", ".join(_setting(item) for item in value)
     if isinstance(value, dict):
         return "; ".join(f"{name}: {_setting(item)}" for name, item in value.items())
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def _notes(comparison: Comparison) -> str:
     if not comparison.notes:
         return ""
-    return (
-        "<h2 id='notes'>Notes</h2><ul>" + "".join(f"<li>{escape(n)}</li>" for n in comparison.notes) + "</ul>"
+    return "<ul>" + "".join(f"<li>{escape(n)}</li>" for n in comparison.notes) + "</ul>"
+
+
+# ---- pictures --------------------------------------------------------------------------------------
+
+CALIBRATION = ("calibration", "d-calibration")
+
+
+def _calibration(comparison: Comparison) -> str:
+    """Numbers and curves of calibration at the middle one of the evaluation times."""
+    parts = [_calibration_table(comparison, options) for options in comparison.pictured("calibration")]
+    return "".join(parts) + _pictures(comparison, list(CALIBRATION))
+
+
+def _calibration_table(comparison: Comparison, options: dict[str, Any]) -> str:
+    about = "".join(f"{one_line(str(outcome))}: " for outcome in options.values())
+    try:
+        curves = [comparison.calibration(model, **options) for model in comparison.models]
+    except CenscoreError as error:
+        return f"<p>{escape(about)}not computed, because {escape(str(error))}</p>"
+    looks = looks_of(comparison)
+    rows = []
+    for curve in curves:
+        interval = f" ({curve.observed_low:.4f} to {curve.observed_high:.4f})"
+        observed = f"{curve.observed:.4f}" + ("" if np.isnan(curve.observed_low) else interval)
+        p = p_text(curve.p_value) if curve.smoothed else "one risk for all"
+        distances = (curve.ici, curve.ici_by_chance, curve.e50, curve.e90)
+        rows.append(
+            [
+                swatch(looks[curve.model]) + escape(one_line(curve.model)),
+                cell(f"{curve.predicted:.4f}", curve.predicted),
+                cell(observed, curve.observed),
+                *(cell(_share(value), value) for value in distances),
+                cell(escape(p), curve.p_value, curve.note),
+            ]
+        )
+    level = f"observed risk ({100 * comparison.confidence:g} % interval)"
+    head = ["forecast", "mean forecast risk", level, "ICI", "ICI by chance", "E50", "E90", "p"]
+    caption = (
+        f"{about}Calibration of the risk of an event by {at_time(comparison, curves[0].time)}. ICI, E50 and "
+        "E90: mean, median and 90 % quantile of the distance between forecast and observed risk; noise alone "
+        "gives the ICI by chance."
     )
+    return table(head, rows, name="Calibration", caption=escape(caption), sortable=True)
+
+
+def _share(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.4f}"
+
+
+def _pictures(comparison: Comparison, kinds: list[str]) -> str:
+    parts = [_figure(comparison, kind, options) for kind in kinds for options in comparison.pictured(kind)]
+    return f"<div class='pictures'>{''.join(parts)}</div>"
+
+
+def _figure(comparison: Comparison, kind: str, options: dict[str, Any]) -> str:
+    try:
+        chart = comparison.chart(kind, **options)
+    except CenscoreError as error:
+        if kind == "differences":  # of one forecast, there are none
+            return ""
+        return f"<figure><p>{escape(kind)}: not computed, because {escape(str(error))}</p></figure>"
+    shown = chart_html(chart, f"{chart.title}. {CAPTIONS[kind]} {_in_words(comparison, kind)}")
+    wide = " class='wide'" if chart.small and len(chart.panels) > 2 else ""
+    caption = f"<figcaption>{CAPTIONS[kind]}</figcaption>"
+    return f"<figure{wide}><h3>{escape(chart.title)}</h3>{shown}{caption}</figure>"
+
+
+def _in_words(comparison: Comparison, kind: str) -> str:
+    """What the picture shows, for those who do not see it."""
+    if kind == "censoring":
+        weights = comparison.censoring.weights
+        return f"Largest weight {weights['largest']:.3g}." if weights else ""
+    return f"Forecasts shown: {', '.join(comparison.models)}. The numbers are in the tables of this page."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -16,13 +16,13 @@ from censcore.estimators.censoring import Origin
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.subjects import Shared, SubjectKeys, shared_subjects
-from censcore.evaluation.censoring_influence import Part, has_influence, part_of
+from censcore.evaluation.censoring_influence import Part, has_influence, parts_of
 from censcore.evaluation.subjects import Subjects
-from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
+from censcore.exceptions import InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["ResolvedCensoring", "check_joint", "describe", "resolve_censoring"]
+__all__ = ["ResolvedCensoring", "describe", "resolve_censoring"]
 
 NONE_SHARED = Shared(np.zeros((0, 2), dtype=np.intp))
 
@@ -64,8 +64,9 @@ class ResolvedCensoring:
         """The largest time that every subject's distribution supports, as far as training subjects go."""
         if isinstance(self.distribution, PointMass):
             return self.last_time
-        ends = to_numpy(self.distribution.marginal(0).isf(0.0)).reshape(-1)
-        return float(min(ends.min(), self.last_time))
+        C = self.distribution
+        ends = [float(to_numpy(C.marginal(j).isf(0.0)).min()) for j in range(C.k)]
+        return float(min(*ends, self.last_time))
 
 
 def resolve_censoring(
@@ -105,6 +106,10 @@ def resolve_censoring(
             f"Censoring(KaplanMeier()); got {type(censoring).__name__}."
         )
     censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    if y.k > 1 and train is not None and censoring.shared is None:
+        # one C per subject, unless either sample shows one per event time
+        shared = y.shares_censoring and train.y.shares_censoring
+        censoring = cast(Censoring, clone(censoring)).set_params(shared=bool(shared))
     if train is None and hasattr(censoring, "estimators_"):
         return _fitted_before(censoring.predict_distribution(X), Origin(censoring, X, False), scored, last)
     if train is None or train.same_as(y):
@@ -209,12 +214,12 @@ def _parts(censoring: Censoring, X: Any, n: int, out_of_fold: bool) -> list[Part
     """Fitted estimators with the scored subjects that they serve, and who they were fitted to."""
     everyone = np.arange(n)
     if not out_of_fold:
-        return [part_of(censoring, X, everyone, np.arange(len(censoring.trained_on_)))]
+        return parts_of(censoring, X, everyone, np.arange(len(censoring.trained_on_)))
     folds = zip(censoring.fold_estimators_, censoring.fold_training_, strict=True)
     parts = []
     for number, (fit, train) in enumerate(folds):
         subjects = everyone[censoring.fold_ == number]
-        parts.append(part_of(fit, take_rows(X, subjects), subjects, train))
+        parts += parts_of(fit, take_rows(X, subjects), subjects, train)
     return parts
 
 
@@ -245,13 +250,3 @@ def describe(censoring: Censoring) -> str:
         return "Kaplan-Meier" if by is None else f"Kaplan-Meier within strata of {by!r}"
     inner = getattr(estimator, "model", None)
     return name if inner is None else f"{name}({type(inner).__name__})"
-
-
-def check_joint(y: RightCensored) -> None:
-    """A comparison is of one event time per subject."""
-    if y.time.ndim > 1:
-        raise InvalidInputError(
-            f"compare() works on one event time per subject; the outcome has {y.k}. Compare y.marginal(j) "
-            "with forecast.marginal(j) for each j, y.first() with forecast.first(), or joint forecasts by "
-            "energy_score and mean_loss."
-        )

@@ -76,7 +76,7 @@ def scorers(
     Parameters
     ----------
     scores : names, or dict of functions
-        As in :func:`compare`; all scores by default.
+        As in :func:`compare`, with the same default.
     times, levels : array, optional
         As in :func:`scorer`.
 

@@ -12,10 +12,37 @@ from censcore.exceptions import MissingDependencyError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AMBER", "FAINT", "GREY", "INK", "RED", "STYLE", "TEAL", "new_figure", "styled", "svg_of"]
+__all__ = [
+    "AMBER",
+    "FAINT",
+    "GREY",
+    "INK",
+    "PALETTE",
+    "RED",
+    "STYLE",
+    "TEAL",
+    "new_figure",
+    "styled",
+    "svg_of",
+]
 
 INK, FAINT, GREY = "#1f2937", "#e5e7eb", "#6b7280"
 TEAL, AMBER, RED = "#0f766e", "#d97706", "#b91c1c"
+
+#: Colours on a white and on a dark ground: of models (m0, m1, ...), of a reference, of text and of grids.
+PALETTE: dict[str, tuple[str, str]] = {
+    "m0": (TEAL, "#2dd4bf"),
+    "m1": ("#c2410c", "#fb923c"),
+    "m2": ("#4338ca", "#a5b4fc"),
+    "m3": ("#be185d", "#f472b6"),
+    "m4": ("#0369a1", "#38bdf8"),
+    "m5": ("#4d7c0f", "#a3e635"),
+    "m6": ("#7e22ce", "#d8b4fe"),
+    "m7": ("#854d0e", "#facc15"),
+    "grey": (GREY, "#9ca3af"),
+    "ink": (INK, "#e5e7eb"),
+    "faint": (FAINT, "#374151"),
+}
 
 STYLE: dict[str, Any] = {
     "figure.facecolor": "white",

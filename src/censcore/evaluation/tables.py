@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["Line", "cannot_tell", "data_frame", "difference_lines", "mean_lines"]
+__all__ = ["Line", "blocks", "cannot_tell", "data_frame", "difference_lines", "marks", "mean_lines"]
 
 Line = dict[str, Any]
 
@@ -39,6 +39,11 @@ def data_frame(lines: Iterable[Line], columns: list[str] | None = None) -> pd.Da
     return pd.DataFrame(list(lines), columns=columns)
 
 
+def one_line(name: str) -> str:
+    """A name of a model, an outcome or a group, on one line."""
+    return " ".join(name.split())
+
+
 def cannot_tell(events: float) -> str:
     """Why a line has no error, rank or p-value."""
     return f"{CANNOT_TELL}: {events:.3g} effective events, at least {MINIMUM_EVENTS} are needed"
@@ -50,10 +55,19 @@ def cannot_tell(events: float) -> str:
 def mean_lines(comparison: Comparison, discrimination: bool = True) -> list[Line]:
     """One line per subset, score, time or level, and model; see :meth:`Comparison.frame`."""
     subsets = range(len(comparison.subsets))
-    lines = [line for s in subsets for line in _score_lines(comparison, s)]
-    if discrimination and comparison.discrimination:
-        lines += [line for s in subsets for line in _discrimination_lines(comparison, s)]
-    return lines
+    lines = _once(comparison, "means", lambda: [x for s in subsets for x in _score_lines(comparison, s)])
+    if not (discrimination and comparison.discrimination):
+        return list(lines)
+    return lines + _once(
+        comparison, "shares", lambda: [x for s in subsets for x in _discrimination_lines(comparison, s)]
+    )
+
+
+def _once(comparison: Comparison, what: str, make: Callable[[], list[Line]]) -> list[Line]:
+    """Lines that are made on first use: text, notebook and page read them several times."""
+    if what not in comparison.made:
+        comparison.made[what] = make()
+    return comparison.made[what]
 
 
 def _columns(comparison: Comparison, s: int) -> Iterator[tuple[CaseScore, int, float, float]]:
@@ -70,7 +84,7 @@ def _score_lines(comparison: Comparison, s: int) -> Iterator[Line]:
         ranks = _ranks({model: e.value[0] for model, e in found.items() if e is not None})
         against = None if comparison.reference is None else found.get(comparison.reference)
         for model, estimate in found.items():
-            line = _line(comparison, s, score.name, at, model) | {"events": events}
+            line = _line(comparison, s, score, at, model) | {"events": events}
             if estimate is None:
                 yield line | {"note": NOT_AVAILABLE}
                 continue
@@ -82,9 +96,20 @@ def _score_lines(comparison: Comparison, s: int) -> Iterator[Line]:
             yield line | (_untold(events) if events < MINIMUM_EVENTS else {})
 
 
-def _line(comparison: Comparison, s: int, score: str, at: float, model: str) -> Line:
+def outcome_of(score: CaseScore | Measure) -> str:
+    """The event that a score is about, a cause or one of several event times; empty for the only one."""
+    return str(getattr(score, "outcome", ""))
+
+
+def title_of(score: CaseScore | Measure) -> str:
+    """The title of a score without the outcome, which tables name once."""
+    return score.title.removesuffix(f", {outcome_of(score)}")
+
+
+def _line(comparison: Comparison, s: int, score: CaseScore | Measure, at: float, model: str) -> Line:
     subset = comparison.subsets[s]
-    line: Line = {"by": subset.by, "group": subset.label, "score": score, "at": at, "model": model}
+    line: Line = {"by": subset.by, "group": subset.label, "score": score.name, "outcome": outcome_of(score)}
+    line |= {"at": at, "model": model}
     line |= dict.fromkeys(NUMBERS, np.nan)
     return line | {"n": int((subset.weight > 0).sum()), "infinite": 0, "proper": True, "note": ""}
 
@@ -146,7 +171,7 @@ def _discrimination_lines(comparison: Comparison, s: int) -> Iterator[Line]:
         found = {model: of_pairs.values.get((s, model, k)) for model in comparison.models}
         ranks = _ranks({model: -e.value[0] for model, e in found.items() if e is not None})
         for model, estimate in found.items():
-            line = _line(comparison, s, measure.name, measure.at_time, model)
+            line = _line(comparison, s, measure, measure.at_time, model)
             line |= {"proper": False, "events": events, "note": DESCRIPTIVE}
             if estimate is None:
                 line["note"] = f"{NOT_AVAILABLE}: {of_pairs.unavailable[s, model, k]}"
@@ -178,23 +203,38 @@ def difference_lines(
     comparison: Comparison, adjustment: str = "max-t", discrimination: bool = True
 ) -> list[Line]:
     """One line per subset, score, time or level, and pair; see :meth:`Comparison.differences`."""
-    lines: list[Line] = []
-    for s in range(len(comparison.subsets)):
-        for score, j, at, events in _columns(comparison, s):
-            found = {m: _column(comparison.estimate(m, score.name, s), j) for m in comparison.models}
-            lines += _pairs(comparison, s, score.name, at, events, found, adjustment)
-        if discrimination and comparison.discrimination:
-            for k, measure, events in _measures(comparison, s):
-                found = {m: comparison.pair_measures.values.get((s, m, k)) for m in comparison.models}
-                pairs = _pairs(comparison, s, measure.name, measure.at_time, events, found, adjustment)
-                lines += [line | {"better": "higher", "proper": False} for line in pairs]
-    return lines
+    subsets = range(len(comparison.subsets))
+    lines = _once(
+        comparison,
+        f"differences, {adjustment}",
+        lambda: [x for s in subsets for x in _score_pairs(comparison, s, adjustment)],
+    )
+    if not (discrimination and comparison.discrimination):
+        return list(lines)
+    return lines + _once(
+        comparison,
+        f"differences of shares, {adjustment}",
+        lambda: [x for s in subsets for x in _share_pairs(comparison, s, adjustment)],
+    )
+
+
+def _score_pairs(comparison: Comparison, s: int, adjustment: str) -> Iterator[Line]:
+    for score, j, at, events in _columns(comparison, s):
+        found = {m: _column(comparison.estimate(m, score.name, s), j) for m in comparison.models}
+        yield from _pairs(comparison, s, score, at, events, found, adjustment)
+
+
+def _share_pairs(comparison: Comparison, s: int, adjustment: str) -> Iterator[Line]:
+    for k, measure, events in _measures(comparison, s):
+        found = {m: comparison.pair_measures.values.get((s, m, k)) for m in comparison.models}
+        for line in _pairs(comparison, s, measure, measure.at_time, events, found, adjustment):
+            yield line | {"better": "higher", "proper": False}
 
 
 def _pairs(
     comparison: Comparison,
     s: int,
-    score: str,
+    score: CaseScore | Measure,
     at: float,
     events: float,
     found: dict[str, Estimate | None],
@@ -208,8 +248,9 @@ def _pairs(
     subset, lines = comparison.subsets[s], []
     for ((a, b), difference), p in zip(pairs.items(), together.p_value, strict=True):
         low, high = difference.interval(together.confidence)
-        line: Line = {"by": subset.by, "group": subset.label, "score": score, "at": at}
-        line |= {"model": a, "versus": b, "difference": float(difference.value[0])}
+        line: Line = {"by": subset.by, "group": subset.label, "score": score.name}
+        line |= {"outcome": outcome_of(score), "at": at, "model": a, "versus": b}
+        line["difference"] = float(difference.value[0])
         numbers = {
             "standard_error": float(difference.standard_error[0]),
             "p_value": float(difference.p_value[0]),
@@ -222,3 +263,56 @@ def _pairs(
         note = cannot_tell(events) if events < MINIMUM_EVENTS else ""
         lines.append(line | {"better": "lower", "proper": True, "events": events, "note": note})
     return lines
+
+
+# ---- what is clear ---------------------------------------------------------------------------------
+
+Key = tuple[str, str, str, str, float]
+"""Subset (its column and group), outcome, score, and time or level; -1 in place of a missing one."""
+
+CLEARLY_BEST, AMONG_BEST = "*", "~"
+
+
+def key_of(line: Line) -> Key:
+    """What a line is about, apart from the model."""
+    at = -1.0 if np.isnan(line["at"]) else float(line["at"])
+    return line["by"], line["group"], line["outcome"], line["score"], at
+
+
+def blocks(lines: Iterable[Line]) -> dict[Key, list[Line]]:
+    """Lines that differ in the model alone, in order."""
+    found: dict[Key, list[Line]] = {}
+    for line in lines:
+        found.setdefault(key_of(line), []).append(line)
+    return found
+
+
+def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
+    """Per block, which models are clearly the best, or not told apart from it while others are clearly worse.
+
+    "*" for a model that is better than each of the others by more than noise explains (adjusted p-values);
+    "~" for all models that are not told apart from the best, where at least one other is. A block with one
+    model, and one where nothing is told apart, has no marks.
+    """
+    pairs = blocks(difference_lines(comparison))
+    found: dict[Key, dict[str, str]] = {}
+    for key, block in blocks(mean_lines(comparison)).items():
+        best = [line["model"] for line in block if line["rank"] == 1]
+        worse = {
+            m for m, clear in against(pairs.get(key, []), best[:1], comparison.confidence).items() if clear
+        }
+        known = [line["model"] for line in block if not np.isnan(line["rank"])]
+        top = [model for model in known if model not in worse]
+        if worse:
+            found[key] = dict.fromkeys(top, CLEARLY_BEST if len(top) == 1 else AMONG_BEST)
+    return found
+
+
+def against(pairs: list[Line], best: list[str], confidence: float) -> dict[str, bool]:
+    """For every model paired with the best one: whether it is clearly worse."""
+    found = {}
+    for line in pairs:
+        if best and best[0] in (line["model"], line["versus"]):
+            other = line["versus"] if line["model"] == best[0] else line["model"]
+            found[other] = bool(line["p_adjusted"] < 1 - confidence)
+    return found

@@ -81,6 +81,7 @@ class RightCensored:
         self.event: Array = _as_event(event, self.time)
         self.censoring_time: Array = _as_censoring_time(censoring_time, self.time)
         self.entry: Array = None
+        self.names: list[str] | None = None
         self._validate()
         if entry is not None:
             self.entry = _as_entry(entry, self.time)
@@ -220,7 +221,9 @@ class RightCensored:
                 return None
             return data[names].to_numpy() if isinstance(names, str) else data.select(names).to_numpy()
 
-        return cls(column(time), column(event), column(censoring_time), entry=column(entry))
+        outcome = cls(column(time), column(event), column(censoring_time), entry=column(entry))
+        outcome.names = None if isinstance(time, str) else list(time)
+        return outcome
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from censcore.scores.brier import brier_score
 from censcore.scores.crps import crps
 from censcore.scores.energy import energy_score
 from censcore.scores.integrated_brier import integrated_brier_score
+from censcore.scores.joint_brier import joint_brier_score
 from censcore.scores.log import log_score
 from censcore.scores.mean import MeanLoss, clustered_mean, mean_loss
 from censcore.scores.pinball import pinball_score
@@ -28,6 +29,7 @@ __all__ = [
     "crps",
     "energy_score",
     "integrated_brier_score",
+    "joint_brier_score",
     "log_score",
     "mean_loss",
     "pinball_score",

@@ -283,7 +283,8 @@ def _check_endless(inputs: ScoringInputs, z: Array, mask: Array) -> None:
     never = never if mask is None else never & mask
     event = y.event.reshape(inputs.n, -1)
     event = event if C.k > 1 else xp.all(event, axis=1)[:, None]
-    endless = xp.stack([C.marginal(j).mass_at_infinity() > 0 for j in range(C.k)], axis=1)
+    endless = [C.marginal(j).mass_at_infinity() > 0 for j in range(C.k)]
+    endless = xp.stack(xp.broadcast_arrays(*endless), axis=1)
     infinite = xp.any(never & event & endless, axis=1)
     check_infinite(xp.where(infinite, np.inf, xp.zeros_like(y.time.reshape(inputs.n, -1)[:, 0])), inputs)
 

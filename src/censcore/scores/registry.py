@@ -19,6 +19,7 @@ from censcore.scores.brier import brier_score
 from censcore.scores.crps import crps
 from censcore.scores.energy import energy_score
 from censcore.scores.integrated_brier import integrated_brier_score
+from censcore.scores.joint_brier import joint_brier_score
 from censcore.scores.log import log_score
 from censcore.scores.pinball import pinball_score
 
@@ -190,6 +191,27 @@ SCORES: dict[str, ScoreInfo] = {
             "energy score",
             r"E\|\psi_C(Z)-y\|-\tfrac12E\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
             _GNEITING,
+            joint=True,
+            univariate=False,
+        ),
+        ScoreInfo(
+            "energy_score:fair",
+            energy_score,
+            "energy score, fair",
+            r"E\|\psi_C(Z)-y\|-\tfrac12E_{Z\ne Z'}\|\psi_C(Z)-\psi_C(Z')\|,\quad\psi_c(z)=\min(z,c)",
+            "Ferro, C. A. T. (2014). Fair scores for ensemble forecasts. Quarterly Journal of the Royal "
+            "Meteorological Society 140, 1917-1923.",
+            joint=True,
+            univariate=False,
+            options=(("fair", True),),
+        ),
+        ScoreInfo(
+            "joint_brier_score",
+            joint_brier_score,
+            "Brier score",
+            r"W(t)\{B(t)-p(t)\}^2,\quad W(t)=1\{y>t\}+\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}",
+            _GRAF,
+            axis="time",
             joint=True,
             univariate=False,
         ),

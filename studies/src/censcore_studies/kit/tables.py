@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from censcore.evaluation.export import latex_table, markdown_table
 from censcore.files import write_atomically
 
 __all__ = [
@@ -162,21 +163,11 @@ def as_markdown(view: pd.DataFrame) -> str:
     |:-----|-----:|
     | CRPS |    1 |
     """
-    columns = [[_unpiped(name), *map(_unpiped, view[name])] for name in view.columns]
-    widths = [max(3, *map(len, column)) for column in columns]
-    lines = []
-    for row in zip(*columns, strict=True):
-        cells = [
-            f"{c:<{w}}" if j == 0 else f"{c:>{w}}" for j, (c, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    rule = [":" + "-" * (w + 1) if j == 0 else "-" * (w + 1) + ":" for j, w in enumerate(widths)]
-    lines.insert(1, "|" + "|".join(rule) + "|")
-    return "\n".join(lines)
+    return markdown_table([str(name) for name in view.columns], _cells(view), inert=False)
 
 
-def _unpiped(text: Any) -> str:
-    return str(text).replace("|", r"\|")
+def _cells(view: pd.DataFrame) -> list[list[str]]:
+    return [[str(value) for value in row] for row in view.itertuples(index=False)]
 
 
 def as_latex(view: pd.DataFrame, caption: str) -> str:
@@ -186,40 +177,7 @@ def as_latex(view: pd.DataFrame, caption: str) -> str:
     --------
     >>> import pandas as pd
     >>> from censcore_studies.kit.tables import as_latex
-    >>> print(as_latex(pd.DataFrame({"rule": ["CRPS"], "first": ["98 %"]}), "Ranks."))
-    \begin{table}
-    \centering
-    \caption{Ranks.}
-    \begin{tabular}{lr}
-    \toprule
-    rule & first \\
-    \midrule
+    >>> print(as_latex(pd.DataFrame({"rule": ["CRPS"], "first": ["98 %"]}), "Ranks.").splitlines()[7])
     CRPS & 98 \% \\
-    \bottomrule
-    \end{tabular}
-    \end{table}
-    <BLANKLINE>
     """
-    lines = [" & ".join(map(_escaped, row)) + r" \\" for row in view.itertuples(index=False)]
-    head = " & ".join(map(_escaped, view.columns)) + r" \\"
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{_escaped(caption)}}}",
-            rf"\begin{{tabular}}{{l{'r' * (view.shape[1] - 1)}}}",
-            r"\toprule",
-            head,
-            r"\midrule",
-            *lines,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
-
-
-def _escaped(text: Any) -> str:
-    special = {"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "±": r"$\pm$", "−": "$-$", "*": r"$^*$"}
-    return "".join(special.get(letter, letter) for letter in str(text))
+    return latex_table([str(name) for name in view.columns], _cells(view), caption)

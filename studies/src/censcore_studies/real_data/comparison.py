@@ -16,11 +16,12 @@ from censcore.estimators import CoxRegression, KaplanMeier, WeibullRegression
 from censcore.estimators.by_name import censoring_estimator
 from censcore.estimators.copula import CopulaWeibull
 from censcore.estimators.engression import CensoredEngression
+from censcore.evaluation import compare
+from censcore.evaluation.inference import Estimate
 from censcore.evaluation.resolved_censoring import resolve_censoring
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores import energy_score, mean_loss
 from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.kit.tables import StudyTable
 from censcore_studies.real_data.data import DATA, load_survival_data
@@ -30,6 +31,7 @@ __all__ = ["METHODS", "real_data_cells", "report_real_data", "run_real_data", "s
 #: Raise the number when the same settings give other scores.
 STUDY = "real-data 1"
 FOLDS = 5
+SCORE = "energy_score:fair"
 OURS = "Censored engression"
 DEFAULTS = "the same, default settings"
 #: Below so many training subjects engression takes ``SMALL_DATA`` instead of its default settings: a held-out
@@ -100,16 +102,24 @@ def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     y_train, y_test = data.y.take(train), data.y.take(test)
     name = options["censoring_distribution"]
     estimator = None if name == "known" else censoring_estimator(name, **ESTIMATORS[name])
-    C = resolve_censoring(estimator, y_test, X_test, Subjects(X_train, y_train))
-    losses = {}
+    end = resolve_censoring(estimator, y_test, X_test, Subjects(X_train, y_train)).support()
     same = len(train) >= FEW_SUBJECTS
-    for method in options["methods"] or [name for name in METHODS if not (same and name == DEFAULTS)]:
-        forecast = METHODS[method](X_train, y_train, estimator, options)(X_test)
-        score = energy_score(
-            y_test, forecast, C.distribution, fair=True, horizon=C.support(), seed=options["fold"]
-        )
-        losses[method] = [round(float(loss), 7) for loss in score]
-    return {"losses": losses, "rows": test.tolist(), "horizon": C.support()}
+    methods = options["methods"] or [name for name in METHODS if not (same and name == DEFAULTS)]
+    forecasts = {m: METHODS[m](X_train, y_train, estimator, options)(X_test) for m in methods}
+    comparison = compare(
+        forecasts,
+        y_test,
+        estimator,
+        X=X_test,
+        train=(X_train, y_train),
+        scores=SCORE,
+        reference=None,
+        horizon=end,
+        seed=options["fold"],
+        discrimination=False,
+    )
+    losses = {m: comparison.losses.values[m, SCORE][:, 0].round(7).tolist() for m in methods}
+    return {"losses": losses, "rows": test.tolist(), "horizon": end}
 
 
 def _fold(n: int, fold: int, repetition: int) -> tuple[np.ndarray, np.ndarray]:
@@ -182,17 +192,18 @@ def summarise(results: Sequence[dict[str, Any]]) -> pd.DataFrame:
         ours = _by_subject(parts, OURS)
         for method in parts[0]["losses"]:
             loss = _by_subject(parts, method)
-            behind = mean_loss((loss - ours) / ours.mean())
+            scale = 100 / ours.value[0]
+            behind = loss - ours
             won = sum(np.mean(p["losses"][method]) > np.mean(p["losses"][OURS]) for p in parts)
             table.append(
                 {
                     "data": data,
                     "censoring distribution": C,
-                    "n": len(loss),
+                    "n": len(loss.influence),
                     "method": method,
-                    "energy score": loss.mean(),
-                    "behind %": 100 * behind.mean,
-                    "error %": 100 * behind.standard_error,
+                    "energy score": loss.value[0],
+                    "behind %": scale * behind.value[0],
+                    "error %": scale * behind.standard_error[0],
                     "folds": f"{won}/{len(parts)}",
                 }
             )
@@ -203,11 +214,12 @@ def _block(result: dict[str, Any]) -> tuple[str, str]:
     return result["settings"]["data"], result["settings"]["censoring_distribution"]
 
 
-def _by_subject(parts: Sequence[dict[str, Any]], method: str) -> np.ndarray:
-    """The loss of every subject, averaged over repetitions."""
+def _by_subject(parts: Sequence[dict[str, Any]], method: str) -> Estimate:
+    """The mean over subjects of the loss of each, averaged over repetitions; differences are paired."""
     rows = np.concatenate([part["rows"] for part in parts])
     losses = np.concatenate([part["losses"][method] for part in parts])
-    return np.bincount(rows, losses) / np.bincount(rows)
+    by_subject = np.bincount(rows, losses) / np.bincount(rows)
+    return Estimate.of_mean(by_subject[:, None], np.full(len(by_subject), 1 / len(by_subject)))
 
 
 def report_real_data(table: pd.DataFrame) -> StudyTable:

@@ -1,0 +1,232 @@
+"""Compare joint forecasts of several event times per subject: the part of ``compare`` for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution, Independent, Univariate
+from censcore.estimators import KaplanMeier, as_forecast
+from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
+from censcore.evaluation.compare import (
+    KAPLAN_MEIER,
+    as_distributions,
+    make_cases,
+    make_subsets,
+    training_subjects,
+)
+from censcore.evaluation.horizon import find_horizon
+from censcore.evaluation.inference import group_codes, shares
+from censcore.evaluation.joint_comparison import JointComparison, of_censoring_time
+from censcore.evaluation.joint_scores import JointNames, joint_scores
+from censcore.evaluation.losses import estimate_means, score_all
+from censcore.evaluation.resolved_censoring import ResolvedCensoring, resolve_censoring
+from censcore.evaluation.subjects import Subjects, common_codes
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+from censcore.scores.energy import leave_out
+
+__all__ = ["compare_joint"]
+
+
+def compare_joint(
+    forecasts: Mapping[str, Any],
+    y: RightCensored,
+    censoring: Any,
+    *,
+    X: Any,
+    train: Any,
+    scores: Any,
+    times: Any,
+    levels: Any,
+    reference: Any,
+    horizon: float | str,
+    by: Any,
+    sample_weight: Any,
+    groups: Any,
+    train_groups: Any,
+    train_weight: Any,
+    names: Any,
+    events: Any,
+    mask: Any,
+    train_mask: Any,
+    confidence: float,
+    discrimination: bool,
+    refits: int,
+    seed: int,
+    progress: bool,
+    time_unit: str,
+) -> JointComparison:
+    """The comparison of forecasts of k event times; the arguments are those of :func:`compare`."""
+    named = JointNames.of(y.names if names is None else names, events, y.k)
+    chosen = joint_scores(scores, named)
+    y = _in_numpy(y)
+    n = len(y)
+    check_rows(X, n)
+    code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
+    notes: list[str] = []
+    trained = training_subjects(train, train_weight, y, weight, notes)
+    trained = _followed_training(trained, y, mask, train_mask, notes)
+    y, counted = _followed(y, mask, "mask")
+    resolved = resolve_censoring(censoring, y, X, trained, weight, code)
+    distributions = as_distributions(forecasts, X, y)
+    _check_times(distributions, y)
+    added = _add_reference(distributions, reference, trained, X, y, notes)
+    train_code = common_codes(groups, train_groups, resolved.n_train or (len(trained.y) if trained else 0))
+    scored = Subjects(X, y, weight)
+    end = _find_horizon(horizon, resolved, scored, named, notes, code, train_code)
+    sample = _pooled(scored if trained is None else trained)
+    cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, sample)
+    cases = {model: replace(case, mask=counted, seed=seed) for model, case in cases.items()}
+    subsets = make_subsets(by, X, y, shares(weight, n))
+    losses = score_all(cases, chosen)
+    means = estimate_means(losses, cases, subsets, resolved, code, train_code, refits, seed, progress)
+    return JointComparison(
+        scores=chosen,
+        losses=losses,
+        means=means,
+        cases=cases,
+        subsets=subsets,
+        resolved_censoring=resolved,
+        X=X,
+        groups=code,
+        train_groups=train_code,
+        refits=refits,
+        reference=added,
+        confidence=confidence,
+        discrimination=discrimination,
+        seed=seed,
+        time_unit=time_unit,
+        notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
+        names=named,
+    )
+
+
+def _in_numpy(y: RightCensored) -> RightCensored:
+    c = None if y.censoring_time is None else to_numpy(y.censoring_time)
+    return RightCensored(to_numpy(y.time), to_numpy(y.event), c)
+
+
+def _followed(y: RightCensored, mask: Any, name: str) -> tuple[RightCensored, np.ndarray | None]:
+    """The outcome, with an event at time zero where a subject is not followed, and the mask."""
+    if mask is None:
+        return y, None
+    try:
+        y, _, kept = leave_out(y, "not needed", mask)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{name}: {error}") from error
+    counted = np.asarray(to_numpy(kept))
+    return y, None if counted.all() else counted
+
+
+def _followed_training(
+    train: Subjects | None, y: RightCensored, mask: Any, train_mask: Any, notes: list[str]
+) -> Subjects | None:
+    if train is None:
+        if train_mask is not None:
+            raise InvalidInputError("train_mask: got a mask without train=(X_train, y_train).")
+        return None
+    if train.y.k != y.k:
+        raise InvalidInputError(f"train: got outcomes of {train.y.k} event times, expected {y.k}.")
+    if train_mask is None and mask is not None:
+        if train.same_as(y):
+            train_mask = mask
+        else:
+            notes.append(
+                "The scored subjects have a mask, the training subjects have none: pass train_mask= if some "
+                "of their event times were not followed either."
+            )
+    return replace(train, y=_followed(_in_numpy(train.y), train_mask, "train_mask")[0])
+
+
+def _check_times(distributions: dict[str, Distribution], y: RightCensored) -> None:
+    for name, F in distributions.items():
+        if F.k != y.k:
+            raise InvalidInputError(
+                f"Forecast {name!r}: got a distribution of {F.k} event times, expected {y.k}, as the outcome "
+                "has. Forecasts of single times are joined by Independent([F_1, ..., F_k])."
+            )
+
+
+def _add_reference(
+    distributions: dict[str, Distribution],
+    reference: Any,
+    train: Subjects | None,
+    X: Any,
+    y: RightCensored,
+    notes: list[str],
+) -> str | None:
+    """Put the reference among the forecasts and give its name; by default independent Kaplan-Meier curves."""
+    if reference is None or (isinstance(reference, str) and reference in distributions):
+        return reference
+    if isinstance(reference, str) and reference != KAPLAN_MEIER:
+        raise InvalidInputError(
+            f"reference {reference!r} is none of the forecasts: {', '.join(distributions)}."
+        )
+    if isinstance(reference, Distribution):
+        _check_times({"reference": reference}, y)
+        distributions["reference"] = reference
+        return "reference"
+    if train is None:
+        notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
+        return None
+    if isinstance(reference, str):
+        distributions[KAPLAN_MEIER] = _independent_curves(train)
+        return KAPLAN_MEIER
+    fitted = fit_weighted(clone(reference), train.X, train.y, train.weight)
+    distributions["reference"] = as_forecast(fitted, X, n=len(y))
+    return "reference"
+
+
+def _independent_curves(train: Subjects) -> Independent:
+    """A Kaplan-Meier curve of every event time, from the subjects who are followed for it."""
+    curves: list[Univariate] = []
+    for j in range(train.y.k):
+        part = train.y.marginal(j)
+        rows = np.nonzero(~(to_numpy(part.event) & (to_numpy(part.time) == 0)))[0]
+        some = train.take(rows) if len(rows) else train
+        curves.append(KaplanMeier().fit(None, some.y.marginal(j), some.weight).predict_distribution())
+    return Independent(curves)
+
+
+def _pooled(subjects: Subjects) -> Subjects:
+    """All event times as if of different subjects, for default times and levels that suit all of them."""
+    y, k = subjects.y, subjects.y.k
+    weight = None if subjects.weight is None else np.repeat(subjects.weight, k)
+    return Subjects(None, RightCensored(to_numpy(y.time).reshape(-1), to_numpy(y.event).reshape(-1)), weight)
+
+
+def _find_horizon(
+    horizon: float | str,
+    resolved: ResolvedCensoring,
+    scored: Subjects,
+    names: JointNames,
+    notes: list[str],
+    groups: np.ndarray | None,
+    train_groups: np.ndarray | None,
+) -> float:
+    """The smallest of the horizons that follow-up supports, one for every censoring time."""
+    found: list[tuple[float, list[str]]] = []
+    for j in range(resolved.distribution.k):
+        said: list[str] = []
+        of_one, subjects = of_censoring_time(resolved, j), replace(scored, y=_seen_of(scored.y, resolved, j))
+        if of_one.train is not None:
+            of_one = replace(of_one, train=replace(of_one.train, y=_seen_of(of_one.train.y, resolved, j)))
+        found.append((find_horizon(horizon, of_one, subjects, said, groups, train_groups), said))
+        if resolved.distribution.k > 1:
+            said[:] = [f"{names.times[j]}: {note}" for note in said]
+    end = min(value for value, _ in found)
+    notes += [note for value, said in found if value == end for note in said]
+    return end
+
+
+def _seen_of(y: RightCensored, resolved: ResolvedCensoring, j: int) -> RightCensored:
+    """What was seen of censoring time j as an outcome (n,): of one that all share, the last time."""
+    if resolved.distribution.k > 1:
+        return y.marginal(j)
+    return RightCensored(to_numpy(y.time).max(axis=1), to_numpy(y.event).all(axis=1))

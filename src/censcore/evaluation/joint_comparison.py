@@ -1,0 +1,453 @@
+"""The result of a comparison of joint forecasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution, Ensemble
+from censcore.evaluation.calibration import CalibrationCurve
+from censcore.evaluation.case_scores import CASE_SCORES, Case, CaseScore
+from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
+from censcore.evaluation.discrimination import Discrimination, Measure
+from censcore.evaluation.inference import effective_number
+from censcore.evaluation.joint_scores import JOINT, EventBrier, JointNames, OfCoordinate
+from censcore.evaluation.losses import Losses, shares_of
+from censcore.evaluation.pair_statistics import Pairs
+from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring
+from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.tables import Line, one_line
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+from censcore.scores.joint_brier import decided_outcome, event_rule
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from censcore.evaluation.charts import Chart
+
+__all__ = ["JointCensoringDiagnostic", "JointComparison", "of_censoring_time"]
+
+MEMBERS = 1024  # of the time by which all events have happened, for forecasts that are no ensemble
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class JointComparison(Comparison):
+    """What :func:`compare` found for forecasts of several event times.
+
+    Everything of :class:`Comparison` is here. ``frame()`` and ``differences()`` have a column ``outcome``:
+    "joint" for scores of all event times together, the name of an event time, or that of a joint event.
+    :meth:`of` gives the comparison of one outcome, with all its tables and plots.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> rng = np.random.default_rng(0)
+    >>> truth = cs.Copula("clayton", [cs.Exponential(1.0), cs.Exponential(0.5)], theta=3.0)
+    >>> T, C = truth.sample(400, seed=1)[0], rng.uniform(0, 4, (400, 1))
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> models = {"clayton": truth, "independent": cs.Independent([cs.Exponential(1.0), cs.Exponential(0.5)])}
+    >>> comparison = cs.compare(
+    ...     models, y, cs.Censoring(cs.KaplanMeier()), names=["relapse", "death"], discrimination=False,
+    ...     scores=["energy_score", "crps"],
+    ... )
+    >>> comparison.outcomes
+    ['joint', 'relapse', 'death', 'either', 'both', 'relapse first', 'death first']
+    >>> comparison.frame()[["score", "outcome", "model", "mean"]].round(3)
+              score  outcome        model   mean
+    0  energy_score    joint      clayton  0.520
+    1  energy_score    joint  independent  0.541
+    2          crps  relapse      clayton  0.298
+    3          crps  relapse  independent  0.298
+    4          crps    death      clayton  0.378
+    5          crps    death  independent  0.378
+    """
+
+    names: JointNames = field(kw_only=True)
+
+    @property
+    def outcomes(self) -> list[str]:
+        """The outcomes that scores may be of: all times jointly, each time, each joint event."""
+        return [JOINT, *self.names.times, *self.names.events]
+
+    @property
+    def _single_events(self) -> list[str]:
+        """Joint events that are about a single time: the earliest, or the last."""
+        return [name for name, event in self.names.events.items() if isinstance(event, str)]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything that was decided, by the caller or by default."""
+        event = to_numpy(self.outcome.event)
+        if self._case.mask is not None:
+            event = event & self._case.mask
+        found = super().settings | {"events": int(event.sum())}
+        found["event times"] = list(self.names.times)
+        found["events by event time"] = event.sum(axis=0).tolist()
+        if self._case.mask is not None:
+            found["subjects followed for each"] = self._case.mask.sum(axis=0).tolist()
+        shared = self.resolved_censoring.distribution.k == 1
+        found["censoring"] = "one C shared by all event times" if shared else "one C per event time"
+        return found
+
+    # ---- one outcome -------------------------------------------------------------------------------
+
+    def of(self, outcome: str) -> Comparison:
+        """The comparison of one outcome, as if it were the only one.
+
+        Parameters
+        ----------
+        outcome : str
+            The name of an event time; or "either", "both" ("any", "all" for more than two), where all event
+            times share their censoring time.
+
+        Returns
+        -------
+        Comparison
+            With the scores of this outcome, and all plots.
+        """
+        if outcome not in self._parts:
+            self._parts[outcome] = self._of(outcome)
+        return self._parts[outcome]
+
+    @cached_property
+    def _parts(self) -> dict[str, Comparison]:
+        return {}
+
+    def _of(self, outcome: str) -> Comparison:
+        shared = self.resolved_censoring.distribution.k == 1
+        event = self.names.events.get(outcome)
+        if isinstance(event, str) and shared:
+            return self._of_event(event, outcome)
+        if outcome not in self.names.times:
+            able = [*self.names.times, *(self._single_events if shared else [])]
+            raise InvalidInputError(f"outcome: got {outcome!r}, expected one of {', '.join(able)}.")
+        j, mask = self.names.times.index(outcome), self._case.mask
+        cases = {model: case.marginal(j) for model, case in self.cases.items()}
+        resolved = of_censoring_time(self.resolved_censoring, 0 if shared else j)
+        return self._part(outcome, cases, None if mask is None else mask[:, j], resolved)
+
+    def _of_event(self, event: str, outcome: str = "") -> Comparison:
+        """Of the earliest or the last event time, under one C that all share."""
+        mask = self._case.mask
+        cases = {model: _event_case(case, event) for model, case in self.cases.items()}
+        counted = None if mask is None else np.all(mask, axis=1)
+        return self._part(outcome, cases, counted, self.resolved_censoring)
+
+    def _part(
+        self, outcome: str, cases: dict[str, Case], counted: np.ndarray | None, resolved: ResolvedCensoring
+    ) -> Comparison:
+        """What was found of one outcome, by the names that its scores have where there is one event time."""
+        plain = {score.name: _plain(score) for score in self.scores if score.outcome == outcome}
+
+        def renamed(values: dict[Any, Any]) -> dict[Any, Any]:
+            known = ((key, value) for key, value in values.items() if key[-1] in plain)
+            return {(*key[:-1], plain[key[-1]].name): value for key, value in known}
+
+        scores = list(plain.values())
+        subsets = [replace(s, weight=shares_of(s.weight[:, None], counted)[:, 0]) for s in self.subsets]
+        return Comparison(
+            scores=scores,
+            losses=Losses(renamed(self.losses.values), renamed(self.losses.unavailable), scores),
+            means=replace(self.means, values=renamed(self.means.values)),
+            cases=cases,
+            subsets=subsets,
+            resolved_censoring=resolved,
+            X=self.X,
+            groups=self.groups,
+            train_groups=self.train_groups,
+            refits=self.refits,
+            reference=self.reference,
+            confidence=self.confidence,
+            discrimination=self.discrimination and outcome in self.names.times,
+            seed=self.seed,
+            notes=self.notes,
+            time_unit=self.time_unit,
+        )
+
+    def chart(self, kind: str, **options: Any) -> Chart:
+        """What :meth:`plot` draws, as data; of one outcome, by default the first event time.
+
+        Parameters
+        ----------
+        kind : str
+            As in :meth:`Comparison.plot`; "differences" shows all outcomes.
+        **options
+            ``outcome=`` names an event time, "either" or "both"; others are those of the plot.
+
+        Returns
+        -------
+        Chart
+            Panels with curves, bars and intervals in the coordinates of the data.
+        """
+        if "outcome" not in options:
+            if kind == "differences":
+                return super().chart(kind, **options)
+            if kind == "censoring" and self.resolved_censoring.distribution.k == 1:
+                return self._of_event("all").chart(kind, **options)
+        outcome = options.pop("outcome", self.names.times[0])
+        found = self.of(outcome).chart(kind, **options)
+        return replace(found, title=f"{one_line(outcome)}: {found.title}")
+
+    def calibration(
+        self,
+        model: str,
+        time: float | None = None,
+        bins: int | None = None,
+        span: float = 0.75,
+        outcome: str | None = None,
+    ) -> CalibrationCurve:
+        """See :meth:`Comparison.calibration`; of one outcome, by default the first event time.
+
+        Parameters
+        ----------
+        model, time, bins, span
+            As in :meth:`Comparison.calibration`.
+        outcome : str, optional
+            Name of an event time, "either" or "both".
+
+        Returns
+        -------
+        CalibrationCurve
+        """
+        part = self.of(self.names.times[0] if outcome is None else outcome)
+        return part.calibration(model, time, bins, span)
+
+    def net_benefit(
+        self, time: float | None = None, thresholds: Any = None, outcome: str | None = None
+    ) -> pd.DataFrame:
+        """See :meth:`Comparison.net_benefit`; of one outcome, by default the first event time.
+
+        Parameters
+        ----------
+        time, thresholds
+            As in :meth:`Comparison.net_benefit`.
+        outcome : str, optional
+            Name of an event time, "either" or "both".
+
+        Returns
+        -------
+        DataFrame
+        """
+        return self.of(self.names.times[0] if outcome is None else outcome).net_benefit(time, thresholds)
+
+    def pictured(self, kind: str) -> list[dict[str, Any]]:
+        """One picture per event time, and of "either" and "both" where they are scored."""
+        shared = self.resolved_censoring.distribution.k == 1
+        if kind == "differences" or (kind == "censoring" and shared):
+            return [{}]
+        outcomes = list(self.names.times)
+        if kind == "brier" and shared:
+            scored = {score.outcome for score in self.scores}
+            outcomes += [outcome for outcome in self._single_events if outcome in scored]
+        return [{"outcome": outcome} for outcome in outcomes]
+
+    def shown(self, lines: list[Line]) -> list[Line]:
+        """Lines with the outcome in a column, and how many subjects are followed for it."""
+        scored: dict[str, Any] = {score.name: score for score in self.scores}
+        if self.discrimination:
+            scored |= {measure.name: measure for measure in self.pair_measures.measures}
+        labels = {(subset.by, subset.label): subset.weight > 0 for subset in self.subsets}
+        found = []
+        for line in lines:
+            score, name = scored[line["score"]], line["score"]
+            base = name.removesuffix(f"[{score.outcome}]")
+            new: Line = {}
+            for key, value in line.items():
+                new |= {"score": base, "outcome": score.outcome} if key == "score" else {key: value}
+            counted = self._counted(score)
+            if "n" in new and counted is not None:
+                new["n"] = int((labels[line["by"], line["group"]] & counted).sum())
+            found.append(new)
+        return found
+
+    def _counted(self, score: CaseScore | MeasureOf) -> np.ndarray | None:
+        if isinstance(score, CaseScore):
+            return score.counted(self._case)
+        mask = self._case.mask
+        return None if mask is None else mask[:, self.names.times.index(score.outcome)]
+
+    # ---- numbers -----------------------------------------------------------------------------------
+
+    def effective_events(
+        self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
+    ) -> np.ndarray:
+        """How many events the mean of a score rests on, (q,); see :meth:`Comparison.effective_events`.
+
+        A score of all event times rests on the subjects with an event before the horizon; the Brier score of
+        a joint event on those who are known to have had it by t, or not, whichever are fewer.
+        """
+        if isinstance(score, OfCoordinate):
+            return self.of(score.outcome).effective_events(score.base, s, times)
+        if isinstance(score, MeasureOf):
+            return self.of(score.outcome).effective_events(score.base, s, times)
+        assert isinstance(score, CaseScore)
+        case = self._case if times is None else replace(self._case, times=times)
+        weight = shares_of(self.subsets[s].weight[:, None], score.counted(case))[:, 0]
+        time, event = to_numpy(case.y.time), to_numpy(case.y.event)
+        if isinstance(score, EventBrier):
+            columns = []
+            for t in case.times:
+                known, happened = _known(score, case, float(t))
+                columns.append(
+                    min(
+                        effective_number(np.where(known & (happened == value), weight, 0.0), self.groups)
+                        for value in (True, False)
+                    )
+                )
+            return np.array(columns)
+        seen = event & (time <= self.horizon)
+        if case.mask is not None:
+            seen = seen & case.mask
+        number = effective_number(np.where(seen.any(axis=1), weight, 0.0), self.groups)
+        return np.full(len(score.at(case)), number)
+
+    @cached_property
+    def pair_measures(self) -> Discrimination:
+        """Concordance and AUC of every event time, with their influences."""
+        found = Discrimination([])
+        for name in self.names.times:
+            part = self.of(name).pair_measures
+            first = len(found.measures)
+            found.measures.extend(MeasureOf.of(measure, name) for measure in part.measures)
+            found.values.update({(s, m, first + k): e for (s, m, k), e in part.values.items()})
+            found.unavailable.update({(s, m, first + k): e for (s, m, k), e in part.unavailable.items()})
+        return found
+
+    @cached_property
+    def censoring(self) -> Any:
+        """How far the censoring distribution can be trusted; one diagnostic for every censoring time."""
+        case, C = self._case, self.resolved_censoring.distribution
+        if C.k == 1:
+            return self._diagnostic(decided_outcome(case.y, "all"), C)
+        parts = {
+            name: self._diagnostic(case.y.marginal(j), C.marginal(j))
+            for j, name in enumerate(self.names.times)
+        }
+        return JointCensoringDiagnostic(parts)
+
+    def _diagnostic(self, y: RightCensored, C: Distribution) -> CensoringDiagnostic:
+        return censoring_diagnostic(
+            y,
+            C,
+            self.X,
+            horizon=self.horizon,
+            sample_weight=self.subsets[0].weight,
+            groups=self.groups,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class JointCensoringDiagnostic:
+    """One :class:`CensoringDiagnostic` for every event time, where each has its censoring time."""
+
+    parts: dict[str, CensoringDiagnostic]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Reasons to doubt the scores, with the event time that they concern."""
+        return [f"{name}: {warning}" for name, part in self.parts.items() for warning in part.warnings]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The largest median, 90 % quantile and maximum of the weights over the event times."""
+        found = [part.weights for part in self.parts.values()]
+        return {key: float(np.max([weights[key] for weights in found])) for key in found[0]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers and warnings by event time."""
+        return {name: part.to_dict() for name, part in self.parts.items()}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What and how much, for tables."""
+        found = ((name, *line) for name, part in self.parts.items() for line in part.lines())
+        return [(f"{name}: {what}" if what else "", value) for name, what, value in found]
+
+    def __repr__(self) -> str:
+        return "\n\n".join(f"{name}\n{part!r}" for name, part in self.parts.items())
+
+
+@dataclass(frozen=True)
+class MeasureOf(Measure):
+    """Concordance or AUC of one event time."""
+
+    name: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    base: Any = None
+    outcome: str = ""
+
+    @classmethod
+    def of(cls, base: Measure, outcome: str) -> MeasureOf:
+        """The measure, with the event time in its name and title."""
+        made = cls(base.at_time, base, outcome)
+        for key, value in {
+            "name": f"{base.name}[{outcome}]",
+            "title": f"{base.title}, {outcome}",
+            "axis": base.axis,
+        }.items():
+            object.__setattr__(made, key, value)
+        return made
+
+    def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
+        """The pairs of the measure."""
+        pairs: Pairs = self.base.pairs(case, subjects)
+        return pairs
+
+
+def _plain(score: CaseScore) -> CaseScore:
+    """A score of one event time without its name; the Brier score of a joint event stays what it is."""
+    if isinstance(score, OfCoordinate):
+        return score.base
+    return CASE_SCORES[score.name.partition("[")[0]]
+
+
+def _event_case(case: Case, event: str) -> Case:
+    """The case of the earliest, or of the last, of the event times, under one C that all share."""
+    F: Distribution = case.F.first() if event == "either" else _last(case.F, case.seed)
+    y = decided_outcome(case.y, event)
+    return replace(case, y=y, F=F, mask=None, coordinate=None)
+
+
+def _last(F: Distribution, seed: int) -> Ensemble:
+    """The distribution of the last event time: that of the members, or of draws."""
+    if isinstance(F, Ensemble):
+        return Ensemble(to_numpy(F.samples).max(axis=2), F.weights)
+    return Ensemble(to_numpy(F.sample(MEMBERS, seed)).max(axis=2))
+
+
+def _known(score: EventBrier, case: Case, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """Who is known to have had the joint event by t or not, and who has had it, (n,) each."""
+    time, event = to_numpy(case.y.time), to_numpy(case.y.event)
+    happened = event_rule(score.event)(np.where(event & (time <= t), time, np.inf))
+    if case.C.k > 1:
+        return np.all(event | (time > t), axis=1), happened
+    y, seen = score.decided(case)
+    return seen | (y > t), happened
+
+
+def of_censoring_time(resolved: ResolvedCensoring, j: int) -> ResolvedCensoring:
+    """The censoring distribution of event time j alone, where every event time has one."""
+    C = resolved.distribution
+    if C.k == 1:
+        return resolved
+    parts = [part for part in resolved.parts if part.coordinate == j]
+    refit: Any = None if resolved.refit is None else RefitOf(resolved.refit, j)
+    return replace(resolved, distribution=C.marginal(j), parts=parts, refit=refit)
+
+
+@dataclass(frozen=True)
+class RefitOf:
+    """Refits of the censoring distributions of all event times, of which one is wanted."""
+
+    refit: Refit
+    j: int
+
+    def __call__(self, train: Subjects, X: Any) -> Distribution:
+        """The distribution of subjects with covariates X that these training subjects lead to."""
+        return self.refit(train, X).marginal(self.j)

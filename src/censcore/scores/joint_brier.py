@@ -1,0 +1,215 @@
+"""Brier score of joint events: either event, all of them, one before the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, namespace
+from censcore.distributions import Distribution, Ensemble, Univariate
+from censcore.distributions.joint_events import JointEvent, all_before, either_before
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike, RightCensored
+from censcore.scores.compatible_times import check_componentwise
+from censcore.scores.inputs import (
+    ScoringInputs,
+    check_scale,
+    check_unreached,
+    evaluation_times,
+    scoring_inputs,
+)
+
+__all__ = ["decided_outcome", "event_rule", "joint_brier_score"]
+
+_LATEST = float(np.finfo(np.float32).max)  # later times than t are infinite
+NAMED: dict[str, JointEvent] = {"either": either_before(_LATEST), "all": all_before(_LATEST)}
+COMMON_DRAWS = 65_536  # at least, of one distribution that serves all subjects
+_SAMPLED_ROWS = 256  # subjects that are sampled together
+
+
+def joint_brier_score(
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    times: Array = None,
+    *,
+    event: str | JointEvent = "either",
+    scale: str = "localized",
+    members: int = 1024,
+    seed: int = 0,
+    horizon: Array = None,
+) -> Array:
+    r"""Brier score of a joint event by time t: squared error of its forecast probability p(t).
+
+    .. math::
+        W(t)\,\{B(t)-p(t)\}^2,\qquad B(t)=\mathbb 1\{T^{(t)}\in A\},\qquad
+        T^{(t)}_j=T_j\text{ if }T_j\le t,\text{ else }\infty,
+
+    where A is "either" (some event has happened by t), "all" (all of them have), or any other event, such as
+    ``first_is(j)`` (event j has happened by t, before all others). :math:`W(t)` is the probability of C > t
+    given the observation. For one C shared by the coordinates, with Y the time at which the event is decided
+    (the earliest time for "either" and ``first_is``, the last one otherwise) and :math:`\Delta` whether it
+    was seen,
+
+    .. math:: W(t)=\mathbb 1\{Y>t\}+\Delta\,\mathbb 1\{Y\le t\}\frac{G(t)}{G(Y-)};
+
+    for one C per coordinate it is the product of these over the coordinates. On the ipcw scale it is divided
+    by the probability of C > t. Proper if C is independent of T given the covariates and its distribution is
+    right; strictly so for p(t) where P(C > t) > 0.
+
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        The outcome of n subjects, k times each.
+    forecast : Distribution
+        Joint distribution of T. An ``Ensemble`` is scored as the empirical distribution that it is. Of
+        another distribution ``members`` draws are scored as a fair sample: :math:`p(1-p)/(m-1)`, by which
+        sampling increases the expected square, is subtracted. "either" needs no draws.
+    censoring : Distribution, optional
+        Distribution of C given the covariates: one time shared by all coordinates, or ``Independent`` ones.
+        It may be left out only where it is known.
+    times : number, (q,) or (n, q) array
+        Times t.
+    event : "either", "all" or callable
+        The joint event. A callable maps times (..., k), infinite where later than t, to booleans (...), as
+        those of ``censcore.distributions.joint_events`` do.
+    scale : {"localized", "ipcw"}
+        Whether losses are those of what is seen, or divided by P(C > t).
+    members : int
+        Sample size for forecasts that are no ensemble.
+    seed : int
+        Seed of the draws.
+    horizon : number or (n,) array, optional
+        End of follow-up for the score: C becomes min(C, horizon).
+
+    Returns
+    -------
+    array, (n, q), or (n,) for a single number
+        One loss per subject and time; lower is better. A fair sample may give values slightly below zero.
+
+    See Also
+    --------
+    brier_score : For one event time.
+    energy_score : The whole joint distribution.
+    censcore.compare : Means, errors and differences of these.
+
+    References
+    ----------
+    .. [1] Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly Weather
+       Review 78, 1-3.
+    .. [2] Graf, E., Schmoor, C., Sauerbrei, W. and Schumacher, M. (1999). Assessment and comparison of
+       prognostic classification schemes for survival data. Statistics in Medicine 18, 2529-2545.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.distributions.joint_events import first_is
+    >>> y = cs.RightCensored([[0.5, 2.0], [1.0, 1.0], [0.3, 0.2]], [[1, 0], [0, 0], [1, 1]])
+    >>> F = cs.Ensemble([[[0.4, 1.5], [2.0, 0.8], [0.9, 3.0], [2.5, 2.6]]])
+    >>> cs.joint_brier_score(y, F, cs.Uniform(0.0, 3.0), times=[0.8, 1.5]).round(3)   # either
+    array([[0.22 , 0.038],
+           [0.25 , 0.   ],
+           [0.196, 0.033]])
+    >>> cs.joint_brier_score(y, F, cs.Uniform(0.0, 3.0), times=0.8, event=first_is(1)).round(3)
+    array([0.055, 0.062, 0.442])
+    """
+    check_scale(scale)
+    rule = event_rule(event)
+    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True)
+    check_componentwise(inputs.C)
+    t, single = evaluation_times(times, inputs.y, horizon)
+    weight: Any = 1.0
+    for seen, C in _by_censoring_time(inputs, event):
+        G = C._sf(t)
+        if scale == "ipcw":
+            check_unreached(ScoringInputs(seen, inputs.F, C), t)
+        weight = weight * _followed(seen, C, t, G) / (G if scale == "ipcw" else 1.0)
+    B = _happened(inputs, t, rule)
+    if event == "either":
+        p, noise = inputs.F.first()._cdf(t), 0.0
+    else:
+        p, noise = _probabilities(inputs, t, rule, members, seed)
+    loss = weight * ((inputs.xp.astype(B, p.dtype) - p) ** 2 - noise)
+    return loss[:, 0] if single else loss
+
+
+def event_rule(event: str | JointEvent) -> JointEvent:
+    """The event as a function of times, which are infinite where nothing has happened."""
+    if callable(event):
+        return event
+    if event not in NAMED:
+        raise InvalidInputError(
+            f"event: got {event!r}, expected 'either', 'all', or a function of times (..., k) such as "
+            "censcore.distributions.joint_events.first_is(0)."
+        )
+    return NAMED[event]
+
+
+def decided_outcome(y: RightCensored, event: str | JointEvent) -> RightCensored:
+    """When a joint event is decided under one shared C, and whether that was seen: an outcome (n,)."""
+    if y.time.ndim == 1:
+        return y
+    if event == "either" or getattr(event, "decided_by_first", False):
+        return y.first()
+    xp = namespace(y.time)
+    return RightCensored(xp.max(y.time, axis=1), xp.all(y.event, axis=1), y._shared_censoring_time())
+
+
+def _by_censoring_time(
+    inputs: ScoringInputs, event: str | JointEvent
+) -> list[tuple[RightCensored, Univariate]]:
+    """For every censoring time: what was seen of the event under it, (n,), and its distribution."""
+    y, C = inputs.y, inputs.C
+    if C.k == 1:
+        return [(decided_outcome(y, event), C.marginal(0))]
+    return [(y.marginal(j), C.marginal(j)) for j in range(C.k)]
+
+
+def _followed(y: RightCensored, C: Univariate, t: Array, G: Array) -> Array:
+    r""":math:`P(C>t)` given the observation, :math:`1\{y>t\}+\delta\,1\{y\le t\}\,G(t)/G(y-)`, (n, q)."""
+    xp = namespace(y.time)
+    seen = y.event[:, None] & (y.time[:, None] <= t)
+    reached = xp.where(seen, C.sf_left(y.time)[:, None], xp.ones_like(G))
+    beyond = xp.astype(y.time[:, None] > t, G.dtype)
+    return xp.where(seen, G / reached, beyond)
+
+
+def _happened(inputs: ScoringInputs, t: Array, rule: JointEvent) -> Array:
+    """B(t), (n, q)."""
+    xp, y = inputs.xp, inputs.y
+    time, seen = y.time.reshape(inputs.n, 1, -1), y.event.reshape(inputs.n, 1, -1)
+    return rule(xp.where(seen & (time <= t[:, :, None]), time, xp.full_like(time, np.inf)))
+
+
+def _probabilities(
+    inputs: ScoringInputs, t: Array, rule: JointEvent, members: int, seed: int
+) -> tuple[Array, Array]:
+    """p(t), and by how much sampling increases its expected square, (n or 1, q) each."""
+    xp, F = inputs.xp, inputs.F
+    if isinstance(F, Ensemble):
+        return _shares(F, t, rule), 0.0
+    if len(F) == 1:
+        members = max(members, COMMON_DRAWS)
+    p = []
+    starts = range(0, len(F), _SAMPLED_ROWS)
+    for start, stream in zip(starts, np.random.SeedSequence(seed).spawn(len(starts)), strict=True):
+        rows = slice(start, min(start + _SAMPLED_ROWS, len(F)))
+        some = F if len(F) == 1 else F.take(rows)
+        drawn = Ensemble(some.sample(members, stream))
+        p.append(_shares(drawn, t if t.shape[0] == 1 or len(F) == 1 else t[rows], rule))
+    share = xp.concat(p)
+    return share, share * (1 - share) / (members - 1)
+
+
+def _shares(ensemble: Ensemble, t: Array, rule: JointEvent) -> Array:
+    """The share of members with the event by t, (n, q)."""
+    xp = namespace(ensemble.samples)
+    z = ensemble.samples if ensemble.samples.ndim == 3 else ensemble.samples[:, :, None]
+    never = xp.full_like(z, np.inf)
+    columns = []
+    for i in range(t.shape[1]):
+        by = xp.astype(rule(xp.where(z <= t[:, i, None, None], z, never)), z.dtype)
+        w = ensemble.weights
+        columns.append(xp.mean(by, axis=1) if w is None else xp.sum(w * by, axis=1))
+    return xp.stack(columns, axis=1)
