@@ -334,6 +334,16 @@ def test_a_mask_of_the_training_subjects_reaches_the_censoring_distribution_and_
     assert any("pass train_mask=" in note for note in everyone.notes)
 
 
+def test_default_times_are_those_of_the_events_that_are_followed():
+    y = observed(200, 7)
+    mask = np.random.default_rng(1).random((200, 2)) < 0.4
+    found = cs.compare(ENSEMBLES, y, KM(), mask=mask, scores="brier_score", discrimination=False)
+    seen = y.time[mask & y.event & (y.time < found.horizon)]
+    np.testing.assert_allclose(
+        found.settings["times"], np.quantile(seen, [0.25, 0.5, 0.75], method="inverted_cdf")
+    )
+
+
 def test_subgroups_and_clusters():
     y, sex = observed(200, 3), np.tile(["f", "m"], 100)
     found = cs.compare(

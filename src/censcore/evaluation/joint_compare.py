@@ -193,10 +193,14 @@ def _independent_curves(train: Subjects) -> Independent:
 
 
 def _pooled(subjects: Subjects) -> Subjects:
-    """All event times as if of different subjects, for default times and levels that suit all of them."""
-    y, k = subjects.y, subjects.y.k
-    weight = None if subjects.weight is None else np.repeat(subjects.weight, k)
-    return Subjects(None, RightCensored(to_numpy(y.time).reshape(-1), to_numpy(y.event).reshape(-1)), weight)
+    """All event times as if of different subjects, for default times and levels that suit all of them.
+
+    An event at time zero, such as one that a subject is not followed for, is left out.
+    """
+    time, event = (to_numpy(part).reshape(-1) for part in (subjects.y.time, subjects.y.event))
+    weight = None if subjects.weight is None else np.repeat(subjects.weight, subjects.y.k)
+    kept = np.nonzero(~event | (time > 0))[0]
+    return Subjects(None, RightCensored(time, event), weight).take(kept)
 
 
 def _find_horizon(
