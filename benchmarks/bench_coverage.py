@@ -5,7 +5,8 @@ counts how often the intervals of ``frame()`` and ``differences()`` hold the exp
 paired difference and skill. Covariates (and random effects of clusters) take finitely many values, the
 states, so that expected losses under the true distributions of T and C are integrals over time, found by
 Gauss-Legendre quadrature at the horizon, times and levels that the data set led to. Where a comparison
-declines to give an interval because of too few events, that is counted apart.
+declines to give an interval because of too few events, that is counted apart, and the interval that it would
+have given is counted too: to decline is a selection, by which the intervals that are left cover more often.
 
 ``python -m benchmarks.bench_coverage --replications 100 --settings clusters ties`` runs a part of it.
 Finished settings are kept in ``--store`` (a folder) and read from there when the command is repeated.
@@ -26,9 +27,11 @@ import numpy as np
 
 import censcore as cs
 from censcore.distributions import Univariate
+from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, skill_interval
 
 REPLICATIONS = 1000
 TARGET = (93.0, 97.0)
+QUANTITIES = ("mean", "difference", "skill")
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(3)
 
 
@@ -237,6 +240,9 @@ SETTINGS = {
     "little_training": Setting(EXPONENTIAL, 1000, 150, title="1,000 subjects, 150 for training"),
     "heavy_80": Setting(HEAVY, 80, 80, title="75 % censored, 80 subjects, 80 for training"),
     "heavy_150": Setting(HEAVY, 150, 150, title="75 % censored, 150 subjects, 150 for training"),
+    "moderate_80": Setting(EXPONENTIAL, 80, 80, title="exponential C, 80 subjects, 80 for training"),
+    "heavy_80_train": Setting(HEAVY, 80, 500, title="75 % censored, 80 subjects, 500 for training"),
+    "heavy_150_train": Setting(HEAVY, 150, 80, title="75 % censored, 150 subjects, 80 for training"),
     "administrative": Setting(UNIFORM, 300, 300, title="uniform C and an administrative end, 300 and 300"),
     "ties": Setting(TIED, 300, 300, title="all times rounded up to tenths, 300 and 300"),
     "cox": Setting(COX, 300, 300, cs.Censoring(cs.CoxRegression()), title="C by Cox regression, 300 and 300"),
@@ -297,7 +303,10 @@ def targets(setting: Setting, found: cs.evaluation.Comparison) -> dict[str, dict
 
 
 def covers(setting: Setting, seed: int) -> dict[str, list[float]]:
-    """By quantity and score: 1 where an interval holds the truth, 0 where not, NaN where none is given."""
+    """By quantity and score: 1 where an interval holds the truth, 0 where not, NaN where none is given.
+
+    The cells ``all ...`` hold the intervals that were declined as well.
+    """
     found, _ = compared(setting, seed)
     truth = targets(setting, found)
     frame, pairs = found.frame(), found.differences("none")
@@ -313,8 +322,12 @@ def covers(setting: Setting, seed: int) -> dict[str, list[float]]:
             )
             for row in block.itertuples():
                 for quantity, target, low, high in _intervals(row, truth, score.name, found.reference):
-                    inside = float(low <= target <= high)
-                    cells[f"{quantity}|{score.name}"].append(np.nan if np.isnan(low + high) else inside)
+                    inside = np.nan if np.isnan(low + high) else float(low <= target <= high)
+                    cells[f"{quantity}|{score.name}"].append(inside)
+                    if np.isnan(inside) and row.events < MINIMUM_EVENTS:
+                        low, high = _declined(found, quantity, row, score.name, int(group != "all"))
+                        inside = np.nan if np.isnan(low + high) else float(low <= target <= high)
+                    cells[f"all {quantity}|{score.name}"].append(inside)
     return cells
 
 
@@ -332,6 +345,25 @@ def _intervals(
     if reference in mean and score != "log_score":
         found.append(("skill", 1 - mean[row.model] / mean[reference], row.skill_low, row.skill_high))
     return found
+
+
+def _declined(
+    found: cs.evaluation.Comparison, quantity: str, row: Any, score: str, subset: int
+) -> tuple[float, float]:
+    """The interval that was not given, for want of events."""
+    subset *= len(found.subsets) - 1  # the subgroup of the study is the last one
+    mean = _column(found.estimate(row.model, score, subset), row.column)
+    if quantity == "skill":
+        return skill_interval(mean, _column(found.estimate(found.reference, score, subset), row.column))
+    if quantity == "difference":
+        mean = mean - _column(found.estimate(row.versus, score, subset), row.column)
+    low, high = mean.interval()
+    return float(low[0]), float(high[0])
+
+
+def _column(estimate: Estimate | None, j: int) -> Estimate:
+    assert estimate is not None
+    return Estimate(estimate.value[[j]], estimate.influence[:, [j]])
 
 
 # ---- tables -------------------------------------------------------------------------------------------
@@ -363,25 +395,35 @@ def show(name: str, table: dict[str, list[float]]) -> None:
     """The table of a setting; where most data sets have too few events, what is left of them is selected."""
     scores = list(dict.fromkeys(key.split("|")[1] for key in table))
     print(f"\n{SETTINGS[name].title} ({name})")
-    print(f"{'':30s}{'mean':>9s}{'difference':>12s}{'skill':>9s}{'declined':>10s}")
+    print(f"{'':30s}{'mean':>9s}{'difference':>12s}{'skill':>9s}{'declined':>10s}   with those declined")
     for score in scores:
-        cells = [table.get(f"{what}|{score}", [np.nan, 0.0]) for what in ("mean", "difference", "skill")]
-        text = "".join(f"{_cell(*cell):>{w}s}" for cell, w in zip(cells, (9, 12, 9), strict=True))
-        print(f"{score:30s}{text}{cells[1][1]:10.1f}")
+        given, every = (
+            [table.get(f"{some}{what}|{score}", [np.nan, 0.0]) for what in QUANTITIES]
+            for some in ("", "all ")
+        )
+        widths = (9, 12, 9)
+        text, more = (
+            "".join(f"{_cell(*cell):>{w}s}" for cell, w in zip(cells, widths, strict=True))
+            for cells in (given, every)
+        )
+        print(f"{score:30s}{text}{given[1][1]:10.1f}{more}")
     print(flush=True, end="")
 
 
 def summarize(tables: dict[str, dict[str, list[float]]]) -> None:
     """The smallest and the largest coverage over scores, as lines of a Markdown table."""
-    print("\n| setting | mean | difference | skill | declined |\n|---|---|---|---|---|")
+    print("\n| setting | mean | difference | skill | declined | mean, none declined |")
+    print("|---|---|---|---|---|---|")
     for name, table in tables.items():
-        ranges = []
-        for what in ("mean", "difference", "skill"):
-            cells = [cell for key, cell in table.items() if key.startswith(f"{what}|")]
-            found = [value for value, declined in cells if declined <= 50 and not np.isnan(value)]
-            ranges.append(f"{min(found):.1f} to {max(found):.1f}" if found else "")
+        ranges = [_range(table, what) for what in QUANTITIES]
         most = max(declined for _, declined in table.values())
-        print(f"| {SETTINGS[name].title} | {' | '.join(ranges)} | {most:.0f} |")
+        print(f"| {SETTINGS[name].title} | {' | '.join(ranges)} | {most:.0f} | {_range(table, 'all mean')} |")
+
+
+def _range(table: dict[str, list[float]], what: str) -> str:
+    cells = [cell for key, cell in table.items() if key.startswith(f"{what}|")]
+    found = [value for value, declined in cells if declined <= 50 and not np.isnan(value)]
+    return f"{min(found):.1f} to {max(found):.1f}" if found else ""
 
 
 def _cell(value: float, declined: float) -> str:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import KaplanMeier as KaplanMeier
     from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.estimators import as_forecast as as_forecast
+    from censcore.estimators import from_draws as from_draws
+    from censcore.estimators import from_risk as from_risk
     from censcore.estimators.copula import CopulaWeibull as CopulaWeibull
     from censcore.estimators.engression import CensoredEngression as CensoredEngression
     from censcore.estimators.grid import JointGridModel as JointGridModel
@@ -107,6 +109,8 @@ _EXPORTS = {
         "Adapted",
         "Censoring",
         "as_forecast",
+        "from_draws",
+        "from_risk",
     ],
     # these need torch, which the estimators above do not
     "estimators.engression": ["CensoredEngression"],

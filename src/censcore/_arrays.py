@@ -122,7 +122,7 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     array = np.asarray(value)
     if array.dtype.kind in "iub":
         return array.astype(kind or np.float64)
-    if array.dtype.kind == "O":
+    if array.dtype.kind in "OUST":
         array = _from_objects(array, name)
     if array.dtype.kind != "f":
         raise InvalidTypeError(f"{name} must hold numbers; got an array of dtype {array.dtype}.")
@@ -132,10 +132,21 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
 
 
 def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
+    """Objects or text that hold numbers; an error names the first entry that does not."""
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidTypeError(f"{name} must hold numbers; got an object array ({error}).") from error
+        values = array.ravel().tolist()
+        bad = next((place for place, value in enumerate(values) if not _is_number(value)), 0)
+        raise InvalidTypeError(f"{name} must hold numbers; got {values[bad]!r} in entry {bad}.") from error
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _torch_float(value: Array, name: str) -> Array:

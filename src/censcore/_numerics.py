@@ -110,8 +110,10 @@ def chunked_rows(
     """Apply ``function`` to slices of rows and join the parts; the result does not depend on the slices.
 
     One slice works on about ``budget`` numbers. NumPy slices run in threads (the kernels release the GIL);
-    torch runs them in order.
+    torch runs them in order, on a GPU in slices as large as its memory allows.
     """
+    if is_torch(like) and like.is_cuda:
+        budget = max(budget, _free_numbers(like))
     step = max(1, budget // max(1, numbers_per_row))
     if rows <= step:
         return function(slice(0, rows))
@@ -127,6 +129,16 @@ def chunked_rows(
 
     run_threads(fill, parts[1:])
     return joined
+
+
+# On a GPU: several intermediate results in double precision for every number of a slice.
+_BYTES_PER_NUMBER = 128
+
+
+def _free_numbers(like: Array) -> int:
+    """How many numbers a GPU can work on at once; small slices leave it waiting for the next one."""
+    torch = sys.modules["torch"]
+    return int(torch.cuda.mem_get_info(like.device)[0] // _BYTES_PER_NUMBER)
 
 
 _POOL_NAME = "censcore"

@@ -72,6 +72,7 @@ def _nodes_in_place(
     a: np.ndarray, b: np.ndarray, u: np.ndarray, logarithmic: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same numbers, with exponentials of the logarithmic panels only."""
+    a, b = np.broadcast_arrays(a, b)
     width = (b - a)[..., None]
     t = a[..., None] + width * u
     speed = np.broadcast_to(width, t.shape)

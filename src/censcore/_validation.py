@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, possibly, to_numpy
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = [
     "check_finite",
+    "check_instance",
     "check_levels",
     "check_not_nan",
     "check_positive",
@@ -42,6 +43,26 @@ def _check(good: Array, values: Array, name: str, expected: str) -> None:
     example = to_numpy(values)[tuple(where[0])]
     rows = np.unique(where[:, 0]) if where.shape[1] else [0]
     raise InvalidInputError(f"{name} must be {expected}; got {example}, in {name_subjects(rows)}.")
+
+
+def check_instance(value: Any, name: str) -> None:
+    """Check that something is an object and not its class.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore._validation import check_instance
+    >>> check_instance(cs.KaplanMeier, "censoring")
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidTypeError: censoring: got the class KaplanMeier, expected an instance. Write
+    KaplanMeier(...), with parentheses.
+    """
+    if isinstance(value, type):
+        raise InvalidTypeError(
+            f"{name}: got the class {value.__name__}, expected an instance. Write {value.__name__}(...), "
+            "with parentheses."
+        )
 
 
 def check_not_nan(values: Array, name: str) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "NoDensityError",
     "NotFittedError",
     "PositivityError",
+    "RepairWarning",
     "UnsupportedOutcomeError",
 ]
 
@@ -31,6 +32,10 @@ class CenscoreError(Exception):
 
 class CensoringWarning(UserWarning):
     """An assumption about the censoring distribution was made for the caller, and may not hold."""
+
+
+class RepairWarning(UserWarning):
+    """Survival probabilities that were not monotone were changed, as asked for; the message says how much."""
 
 
 class InvalidInputError(CenscoreError, ValueError):

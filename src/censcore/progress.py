@@ -54,10 +54,10 @@ class ProgressBar:
             self._progress.start()
         return self
 
-    def advance(self, note: str = "") -> None:
-        """One step more; the note stands beside the bar."""
+    def advance(self, note: str = "", steps: int = 1) -> None:
+        """One step more, or several; the note stands beside the bar."""
         if self._progress is not None:
-            self._progress.update(self._task, advance=1, description=note)
+            self._progress.update(self._task, advance=steps, description=note)
 
     def __exit__(self, *_: Any) -> None:
         if self._progress is not None:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.stats
 
 from censcore.distributions import (
+    CompactStep,
     Copula,
     Distribution,
     Ensemble,
@@ -64,8 +65,15 @@ UNIVARIATE: dict[str, Callable[[], Distribution]] = {
     "Censored": lambda: Weibull(1.5, [1.0, 2.0]).censor_at([0.8, INF]),
     "Censored, mixture": lambda: Mixture([Exponential(1.0), PointMass(INF)], [0.5, 0.5]).censor_at(3.0),
     "Step": lambda: Step([1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0]]),
+    "CompactStep": lambda: CompactStep([1.0, 2.0, 4.0], [[0.75, 0.5, 0.5], [0.875, 0.625, 0.0]]),
     "Step, shared": lambda: Step([0.5, 1.0, 2.5, 7.0], cdf=[0.125, 0.25, 0.75, 1.0]),
     "PiecewiseLinear": lambda: PiecewiseLinear([1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0]]),
+    "PiecewiseLinear, exponential tail": lambda: PiecewiseLinear(
+        [1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0], [0.9, 0.6, 0.2]], tail="exponential"
+    ),
+    "PiecewiseLinear, atoms": lambda: PiecewiseLinear(
+        [0.0, 2.0, 4.0], cdf=[[0.2, 0.5, 0.5], [0.0, 0.6, 0.9]], tail="last"
+    ),
     "Quantiles": lambda: Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 5.0], [2.0, 3.0, 4.0]]),
     "Quantiles, rest at infinity": lambda: Quantiles([0.1, 0.5, 0.9], [1.0, 2.0, 5.0], tail="infinity"),
     "Quantiles, rest at the last": lambda: Quantiles([0.1, 0.5, 0.9], [1.0, 2.0, 5.0], tail="last"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from censcore.distributions import PiecewiseLinear
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, NoDensityError
 
 TIMES = np.array([1.0, 2.0, 4.0, 5.0])
 SF = np.array([[0.8, 0.5, 0.5, 0.2], [0.9, 0.6, 0.1, 0.0]])
@@ -97,8 +97,50 @@ def test_first_segment_may_start_at_zero():
     distribution = PiecewiseLinear([0.0, 2.0], sf=[1.0, 0.5])
     assert distribution.logpdf(0.0) == pytest.approx(np.log(0.25))
     assert distribution.sf(1.0) == 0.75
-    with pytest.raises(InvalidInputError, match=r"got mass at time 0 in 1 subject \(1\)"):
-        PiecewiseLinear([0.0, 2.0], sf=[[1.0, 0.5], [0.9, 0.5]])
+
+
+def test_mass_at_time_zero_is_an_atom():
+    distribution = PiecewiseLinear([0.0, 2.0], sf=[[1 - 1e-9, 0.5], [0.75, 0.5]])
+    np.testing.assert_array_equal(distribution.sf(0.0), [1, 0.75])
+    np.testing.assert_array_equal(distribution.sf_left(0.0), [1, 1])
+    np.testing.assert_array_equal(distribution.icdf(0.25), [1, 0])
+    np.testing.assert_allclose(distribution.integrated_sf(0.0, 2.0), [1.5, 1.25])
+    assert distribution[[0]].logpdf(1.0) == pytest.approx(np.log(0.25))
+    with pytest.raises(NoDensityError, match=r"mass at time 0.*1 subject \(1\)"):
+        distribution.logpdf(1.0)
+
+
+def test_exponential_tail_goes_on_with_the_mean_hazard_of_the_second_half():
+    t = np.linspace(0.5, 4, 8)
+    exact, steep = np.exp(-0.3 * t), np.exp(-(t**2) / 4)
+    distribution = PiecewiseLinear(t, sf=np.stack([exact, steep]), tail="exponential")
+    rate = (np.log(steep[3]) - np.log(steep[7])) / 2
+    far = np.array([[5.0, 9.0]])
+    np.testing.assert_allclose(distribution.sf(far)[0], np.exp(-0.3 * far[0]))
+    np.testing.assert_allclose(distribution.sf(far)[1], steep[7] * np.exp(-rate * (far[0] - 4)))
+    np.testing.assert_allclose(np.exp(distribution.logpdf(far)[0]), 0.3 * np.exp(-0.3 * far[0]))
+    np.testing.assert_allclose(distribution.isf(np.exp(-6)), [20, 4 + 2 / rate])
+    np.testing.assert_allclose(distribution.integrated_sf(4.0, np.inf)[0], exact[7] / 0.3)
+
+
+def test_an_exponential_tail_needs_a_hazard():
+    flat = PiecewiseLinear([1.0, 4.0], sf=[[0.6, 0.6], [0.5, 0.0]], tail="exponential")
+    np.testing.assert_array_equal(flat.mass_at_infinity(), [0.6, 0.0])
+    never = PiecewiseLinear([1.0, 2.0, 4.0], sf=[0.6, 0.6, 0.6], tail="exponential")
+    assert never.mass_at_infinity() == 0.6
+    assert never.sf(1e9) == 0.6
+    assert never.icdf(0.5) == np.inf
+    assert never.mean() == np.inf
+    assert PiecewiseLinear([0.0], sf=[0.6], tail="exponential").mass_at_infinity() == 0.6
+
+
+def test_the_rest_may_sit_at_the_last_time():
+    distribution = PiecewiseLinear([1.0, 4.0], sf=[0.6, 0.3], tail="last")
+    assert distribution.sf(4.0) == 0
+    assert distribution.sf_left(4.0) == pytest.approx(0.3)
+    assert distribution.mean() == pytest.approx(0.8 + 3 * 0.45)
+    with pytest.raises(InvalidInputError, match="tail must be one of"):
+        PiecewiseLinear([1.0], sf=[0.6], tail="weibull")
 
 
 def test_quantiles_beyond_y(distribution):
@@ -136,6 +178,12 @@ def test_torch_agrees_and_gradients_flow(distribution):
     t = torch.tensor([[0.3, 1.7], [3.1, 4.4]], dtype=torch.float64, requires_grad=True)
     p = torch.tensor([[0.25, 0.35], [0.3, 0.7]], dtype=torch.float64, requires_grad=True)
     check = torch.autograd.gradcheck
+
+    def tail(times, sf, t):
+        distribution = PiecewiseLinear(times, sf=sf, tail="exponential")
+        return distribution.sf(t + 3), distribution.integrated_sf(t, t + 5), distribution.logpdf(t + 5)
+
+    assert check(tail, (times, sf, t))
     assert check(lambda times, sf, t: PiecewiseLinear(times, sf=sf).sf(t), (times, sf, t))
     assert check(lambda times, sf, t: PiecewiseLinear(times, sf=sf).integrated_sf(t / 2, t), (times, sf, t))
     assert check(lambda times, sf, p: PiecewiseLinear(times, sf=sf).icdf(p), (times, sf, p))

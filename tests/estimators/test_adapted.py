@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
 
@@ -121,3 +122,34 @@ def test_outcomes_in_torch_get_distributions_in_torch(data):
     X, y = data
     distribution = Adapted(Halving()).fit(X, y.like(torch.zeros(1))).predict_distribution(X)
     assert distribution.sf(1.0).dtype == torch.float32
+
+
+class Jumps(BaseEstimator):
+    """A step model of no known library, which gives a frame at the times of its jumps, or on a grid."""
+
+    def __init__(self, grid=None):
+        self.grid = grid
+
+    def fit(self, X, y):
+        self.curve_ = (
+            cs.KaplanMeier().fit(None, cs.RightCensored(y["time"], y["event"])).predict_distribution()
+        )
+        return self
+
+    def predict_survival_function(self, X):
+        times = self.curve_._steps()[0][0] if self.grid is None else self.grid
+        return pd.DataFrame(np.repeat(self.curve_.sf(times[None, :]), len(X), axis=0).T, index=times)
+
+
+def test_the_training_outcomes_tell_whether_curves_have_steps():
+    rng = np.random.default_rng(0)
+    y = cs.RightCensored(rng.exponential(1.0, 80), rng.random(80) < 0.6)
+    X = np.zeros((80, 1))
+    assert isinstance(Adapted(Jumps()).fit(X, y).predict_distribution(X), cs.Step)
+    assert isinstance(
+        Adapted(Jumps(np.linspace(0.1, 2, 9))).fit(X, y).predict_distribution(X), cs.PiecewiseLinear
+    )
+    C = cs.Censoring(Adapted(Jumps())).fit(X, y).predict_distribution(X)
+    exact = cs.Censoring(cs.KaplanMeier()).fit(X, y).predict_distribution(X)
+    t = np.linspace(0, 2, 50)[None, :]
+    np.testing.assert_allclose(C.sf(t), np.repeat(exact.sf(t), 80, axis=0))

@@ -48,7 +48,8 @@ def test_scikit_survival_models_functions_and_matrices(whas500, which):
         as_forecast(model, rows),
         as_forecast(functions),
         as_forecast(list(functions)),
-        as_forecast(matrix, times=model.unique_times_, n=20),
+        as_forecast(matrix, times=model.unique_times_, n=20, y=y[:300]),
+        as_forecast(matrix, times=model.unique_times_, n=20, interpolation="step"),
     ):
         assert distribution.shape == (20,)
         np.testing.assert_allclose(distribution.sf(t[None, :]), expected, rtol=1e-12)
@@ -155,7 +156,7 @@ def test_mistakes_of_orientation_and_kind_are_caught():
         as_forecast(SF)
     with pytest.raises(InvalidInputError, match="distinct"):
         as_forecast(pd.DataFrame(SF.T, index=[1.0, 1.0, 2.0, 3.0]))
-    with pytest.raises(InvalidInputError, match="'step' or 'linear'"):
+    with pytest.raises(InvalidInputError, match="'auto', 'step', 'linear'"):
         as_forecast(SF, times=TIMES, interpolation="spline")
 
 

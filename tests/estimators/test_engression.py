@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
 from censcore.distributions.joint_events import all_before, either_before, first_is, in_order
-from censcore.estimators.engression import Generator
-from censcore.estimators.engression import estimator as module
+from censcore.estimators.engression import Generator, sampling
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.time_scale import TimeScale
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
@@ -229,7 +229,7 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path):
 
 def test_predictions_do_not_depend_on_the_chunks_being_held_together(model, monkeypatch):
     X = DATA.X[:50]
-    monkeypatch.setattr(module, "_SAMPLING_UNITS", 7 * 64 * 16)  # seven rows at a time
+    monkeypatch.setitem(sampling._UNITS, "cpu", 7 * 64 * 16)  # seven subjects at a time
     z = model.sample(X)
     assert z.shape == (50, 64, 2)
     np.testing.assert_allclose(model.predict(X), np.median(z, axis=1))
@@ -239,6 +239,27 @@ def test_predictions_do_not_depend_on_the_chunks_being_held_together(model, monk
     np.testing.assert_allclose(model.predict_quantile(X, 0.6), quantiles[1])
     survival = model.predict_survival_function(X, [0.5, 1.0])
     np.testing.assert_allclose(survival[:, 1], (z > 1).mean(axis=1))
+
+
+def test_draws_belong_to_a_subject_and_not_to_its_place(model):
+    X, order = DATA.X[:60], np.random.default_rng(0).permutation(60)
+    z = model.sample(X)
+    np.testing.assert_allclose(model.sample(X[10:20]), z[10:20], rtol=1e-5)
+    np.testing.assert_allclose(model.sample(X[order]), z[order], rtol=1e-5)
+    np.testing.assert_allclose(model.sample(X[:1]), z[:1], rtol=1e-5)
+    assert len({float(value) for value in z[:, 0, 0]}) == 60  # and differ between subjects
+
+
+def test_draws_of_different_subjects_are_nearly_independent():
+    """Ranks of the noise: the windows of two subjects in the pool rarely overlap."""
+    start = sampling.places(DATA.X.astype(np.float32), 2**14)
+    assert len(np.unique(start)) > 560
+    assert stats.kstest(start / 2**14, "uniform").pvalue > 0.01
+
+
+def test_chunks_on_the_device_are_the_draws(model):
+    z = torch.cat(list(model.sample_chunks(DATA.X[:50], 32, seed=3)))
+    np.testing.assert_array_equal(z.numpy(), model.sample(DATA.X[:50], 32, seed=3))
 
 
 def test_componentwise_censoring():

@@ -109,7 +109,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
     np.testing.assert_allclose(losses(resumed), losses(whole), rtol=1e-3)
 
 
-LIKELIHOOD = {"epochs": 3, "random_state": 0, "device": "cuda"}
+LIKELIHOOD = {"epochs": 3, "random_state": 0, "device": "cuda", "solver": "adam"}
 LIKELIHOOD_MODELS = {
     "independent Weibull": lambda **k: cs.CopulaWeibull(**k),
     "Clayton": lambda **k: cs.CopulaWeibull("clayton", **k),
@@ -121,14 +121,15 @@ LIKELIHOOD_MODELS = {
     "grid": lambda **k: cs.JointGridModel(bins=8, hidden=(16,), **k),
 }
 PAIR = LogNormalScenario(k=2, censoring="uniform").sample(1500, seed=0)
+MASK = np.random.default_rng(0).random((1500, 2)) < 0.8
 
 
 @pytest.mark.parametrize("held_out", [False, True])
 @pytest.mark.parametrize("name", LIKELIHOOD_MODELS)
 def test_likelihood_models_train_in_captured_steps(name, held_out):
-    """The same losses as on the CPU, with groups, weights and validation data."""
-    data = {"groups": np.arange(1200) // 3, "sample_weight": np.linspace(0.5, 2.0, 1200)}
-    data["eval_set"] = (PAIR.X[1200:], PAIR.y[1200:]) if held_out else None
+    """The same losses as on the CPU, with groups, weights, masks and validation data."""
+    data = {"groups": np.arange(1200) // 3, "sample_weight": np.linspace(0.5, 2.0, 1200), "mask": MASK[:1200]}
+    data["eval_set"] = (PAIR.X[1200:], PAIR.y[1200:], MASK[1200:]) if held_out else None
     losses = {}
     for device in ("cuda", "cpu"):
         model = LIKELIHOOD_MODELS[name](**LIKELIHOOD | {"device": device})
@@ -140,6 +141,18 @@ def test_likelihood_models_train_in_captured_steps(name, held_out):
         found = model.predict_distribution(PAIR.X[:5])
         assert np.isfinite(found.log_likelihood(PAIR.y.time[:5], PAIR.y.event[:5])).all()
     np.testing.assert_allclose(losses["cuda"], losses["cpu"], rtol=2e-3)
+
+
+@pytest.mark.parametrize("copula", ["independent", "clayton", "gumbel"])
+def test_linear_models_converge_to_the_same_point(copula):
+    found = {}
+    for device in ("cuda", "cpu"):
+        model = cs.CopulaWeibull(copula, device=device)
+        model.fit(PAIR.X[:1200], PAIR.y[:1200], mask=MASK[:1200], eval_set=(PAIR.X[1200:], PAIR.y[1200:]))
+        assert model.history_.converged
+        found[device] = model.history_.epochs[-1]
+    assert found["cuda"].train_loss == pytest.approx(found["cpu"].train_loss, rel=1e-6)
+    assert found["cuda"].validation_loss == pytest.approx(found["cpu"].validation_loss, rel=1e-4)
 
 
 def test_likelihood_models_stream_data_that_do_not_fit(monkeypatch):

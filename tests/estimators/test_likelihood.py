@@ -134,8 +134,8 @@ def test_cells_of_the_generating_grid_are_recovered():
 @pytest.mark.parametrize(
     "model",
     [
-        cs.CopulaWeibull("independent", epochs=3, random_state=0),
-        cs.CopulaWeibull("clayton", epochs=3, random_state=0),
+        cs.CopulaWeibull("independent", solver="adam", epochs=3, random_state=0),
+        cs.CopulaWeibull("clayton", solver="adam", epochs=3, random_state=0),
         cs.CopulaWeibull("gumbel", hidden=(8,), epochs=3, random_state=0),
         cs.JointGridModel(bins=6, hidden=(8,), epochs=3, random_state=0),
     ],

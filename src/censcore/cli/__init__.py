@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from censcore import __version__
 from censcore.exceptions import CenscoreError
 
 __all__ = ["main"]
@@ -14,6 +15,9 @@ NEEDED = ("typer", "click", "rich")
 
 def main() -> None:
     """Run the command line; errors of the library end it with their message alone."""
+    if sys.argv[1:] == ["--version"]:  # needs no other package
+        print(f"censcore {__version__}")
+        return
     try:
         from censcore.cli.app import app
     except ModuleNotFoundError as error:

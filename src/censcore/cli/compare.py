@@ -16,7 +16,9 @@ from censcore.cli.options import (
     Interpolation,
     Levels,
     Predictions,
+    Repair,
     Stratify,
+    Tail,
     Time,
     Times,
     horizon_of,
@@ -69,7 +71,9 @@ def compare(
         str | None, typer.Option(help="Column of labels of subjects that depend on each other.")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Column of weights.")] = None,
-    interpolation: Interpolation = "step",
+    interpolation: Interpolation = "auto",
+    tail: Tail = "auto",
+    repair: Repair = False,
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
@@ -78,6 +82,7 @@ def compare(
     inputs = read_inputs(
         predictions, time, event, train=train, censoring=censoring, covariates=covariates,
         stratify=stratify, censoring_time=censoring_time, interpolation=interpolation,
+        tail=tail, repair=repair,
     )  # fmt: skip
     found = cs.compare(
         inputs.forecasts,

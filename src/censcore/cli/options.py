@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -26,7 +26,9 @@ __all__ = [
     "Interpolation",
     "Levels",
     "Predictions",
+    "Repair",
     "Stratify",
+    "Tail",
     "Time",
     "Times",
     "Inputs",
@@ -34,10 +36,14 @@ __all__ = [
     "covariates_of",
     "horizon_of",
     "numbers",
+    "prepared",
     "read_inputs",
     "training_subjects",
     "words",
 ]
+
+#: Estimators of the censoring distribution that are regressions.
+NEED_COVARIATES = ("cox", "weibull")
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 the data or options do not allow it (the message says why), 2 wrong usage."
@@ -61,7 +67,23 @@ CensoringTime = Annotated[
 ]
 Times = Annotated[str | None, typer.Option(help="Evaluation times between commas.")]
 Levels = Annotated[str | None, typer.Option(help="Quantile levels between commas.")]
-Interpolation = Annotated[str, typer.Option(help="Survival between the times given: step or linear.")]
+Interpolation = Annotated[
+    str,
+    typer.Option(
+        help="Survival between the times of sf@ and cdf@ columns: step, linear, or auto: step where these "
+        "are the times of the events, linear elsewhere."
+    ),
+]
+Tail = Annotated[
+    str,
+    typer.Option(
+        help="Survival beyond the last time: exponential, infinity (no event), last (all by then), or auto."
+    ),
+]
+Repair = Annotated[
+    bool,
+    typer.Option(help="Replace curves that are not monotone by the nearest ones that are, and report it."),
+]
 
 
 def words(text: str | None) -> list[str]:
@@ -139,14 +161,58 @@ def read_inputs(
     stratify: str | None,
     censoring_time: str | None,
     interpolation: str,
+    tail: str,
+    repair: bool,
 ) -> Inputs:
     """Read the files that the options name."""
     frame = read_table(predictions)
+    X = covariates_of(frame, words(covariates), stratify)
+    training = training_subjects(train, time, event, covariates, stratify)
+    estimator = censoring_of(censoring, stratify, censoring_time is not None)
+    if censoring in NEED_COVARIATES and estimator is not None:
+        if X is None:
+            raise InvalidInputError(
+                f"--censoring {censoring}: got no --covariates, expected the columns that the censoring time "
+                "may depend on, between commas. Without any use --censoring kaplan-meier."
+            )
+        estimator.set_params(
+            estimator=prepared(estimator.estimator, X, None if training is None else training[0])
+        )
     return Inputs(
         frame,
-        forecasts_of(frame, interpolation, (time, event)),
+        forecasts_of(frame, (time, event), interpolation=interpolation, tail=tail, repair=repair),
         outcome_of(frame, time, event, censoring_time),
-        censoring_of(censoring, stratify, censoring_time is not None),
-        covariates_of(frame, words(covariates), stratify),
-        training_subjects(train, time, event, covariates, stratify),
+        estimator,
+        X,
+        training,
     )
+
+
+def prepared(estimator: Any, *tables: pd.DataFrame | None) -> Any:
+    """The estimator behind an encoder of text and an imputer of missing numbers, where the tables need them.
+
+    Text becomes indicators, with missing as a level; a missing number becomes the median, and an indicator
+    says that it was missing.
+    """
+    from sklearn.compose import make_column_transformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    given = [table for table in tables if table is not None]
+    text = [name for name in given[0] if any(table[name].dtype.kind not in "biuf" for table in given)]
+    gaps = [name for name in given[0] if any(table[name].isna().any() for table in given)]
+    if not text and not gaps:
+        return estimator
+    numbers = [name for name in given[0] if name not in text]
+    preparation = make_column_transformer(
+        (OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False), text),
+        (SimpleImputer(strategy="median", add_indicator=True), numbers),
+    )
+    changed = " and ".join(
+        [f"text in {', '.join(text)} became indicators"] * bool(text)
+        + [f"missing numbers in {', '.join(sorted(set(gaps) - set(text)))} the median"]
+        * bool(set(gaps) - set(text))
+    )
+    typer.echo(f"note: covariates of the censoring distribution: {changed}.", err=True)
+    return make_pipeline(preparation, estimator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import censcore as cs
-from censcore.exceptions import InvalidInputError
+from censcore._arrays import as_float
+from censcore.exceptions import InvalidInputError, RepairWarning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,15 +77,23 @@ def outcome_of(
     frame: pd.DataFrame, time: str, event: str, censoring_time: str | None = None
 ) -> cs.RightCensored:
     """The outcome from its columns."""
-    c = None if censoring_time is None else column(frame, censoring_time, "--censoring-time").astype(float)
-    t = _numbers(column(frame, time, "--time"), f"--time {time}")
+    c = (
+        None
+        if censoring_time is None
+        else as_float(column(frame, censoring_time, "--censoring-time"), f"--censoring-time {censoring_time}")
+    )
+    t = as_float(column(frame, time, "--time"), f"--time {time}")
     return cs.RightCensored(t, column(frame, event, "--event"), c)
 
 
 def forecasts_of(
-    frame: pd.DataFrame, interpolation: str = "step", others: tuple[str, ...] = ()
+    frame: pd.DataFrame, others: tuple[str, ...] = (), **reading: Any
 ) -> dict[str, cs.Distribution]:
-    """One distribution per model, from the columns that are named as forecasts."""
+    """One distribution per model, from the columns that are named as forecasts.
+
+    Survival matrices are read as :func:`censcore.as_forecast` reads them, with ``interpolation``, ``tail``
+    and ``repair``. Repairs are reported by the comparison.
+    """
     by_model: dict[str, list[_Column]] = {}
     for name in map(str, frame.columns):
         if name not in others and (found := _parse(name)) is not None:
@@ -93,7 +103,7 @@ def forecasts_of(
             f"No columns of forecasts were found; they are named like cox__sf@365, qrf__q@0.5 or "
             f"gan__sample@1. The columns are {', '.join(map(str, list(frame.columns)[:12]))}."
         )
-    return {model: _distribution(model, columns, frame, interpolation) for model, columns in by_model.items()}
+    return {model: _distribution(model, columns, frame, reading) for model, columns in by_model.items()}
 
 
 def _parse(name: str) -> _Column | None:
@@ -113,7 +123,7 @@ def _parse(name: str) -> _Column | None:
 
 
 def _distribution(
-    model: str, columns: list[_Column], frame: pd.DataFrame, interpolation: str
+    model: str, columns: list[_Column], frame: pd.DataFrame, reading: dict[str, Any]
 ) -> cs.Distribution:
     kinds = {part.kind for part in columns}
     if len(kinds) > 1:
@@ -125,24 +135,19 @@ def _distribution(
     columns = sorted(columns, key=lambda part: part.number)
     at = np.array([part.number for part in columns])
     values = np.column_stack(
-        [_numbers(frame[part.name].to_numpy(), f"column {part.name}") for part in columns]
+        [as_float(frame[part.name].to_numpy(), f"column {part.name}") for part in columns]
     )
     try:
-        return _made(kind, at, values, interpolation)
+        return _made(kind, at, values, reading)
     except InvalidInputError as error:
         raise InvalidInputError(f"Model {model!r}: {error}") from error
 
 
-def _made(kind: str, at: np.ndarray, values: np.ndarray, interpolation: str) -> cs.Distribution:
+def _made(kind: str, at: np.ndarray, values: np.ndarray, reading: dict[str, Any]) -> cs.Distribution:
     if kind == "sample":
         return cs.Ensemble(values)
     if kind == "q":
         return cs.as_forecast(values, levels=at)
-    return cs.as_forecast(values if kind == "sf" else 1 - values, times=at, interpolation=interpolation)
-
-
-def _numbers(values: Any, name: str) -> np.ndarray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} must hold numbers; got {np.asarray(values).ravel()[0]!r}.") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RepairWarning)
+        return cs.as_forecast(values if kind == "sf" else 1 - values, times=at, **reading)

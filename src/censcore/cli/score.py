@@ -17,7 +17,9 @@ from censcore.cli.options import (
     Interpolation,
     Levels,
     Predictions,
+    Repair,
     Stratify,
+    Tail,
     Time,
     Times,
     horizon_of,
@@ -59,7 +61,9 @@ def score(
     times: Times = None,
     levels: Levels = None,
     horizon: Annotated[str, typer.Option(help="End of the scores, or auto.")] = "auto",
-    interpolation: Interpolation = "step",
+    interpolation: Interpolation = "auto",
+    tail: Tail = "auto",
+    repair: Repair = False,
 ) -> None:
     """Write one loss per subject, model and score: columns MODEL__SCORE, or MODEL__SCORE@NUMBER."""
     import pandas as pd
@@ -67,6 +71,7 @@ def score(
     inputs = read_inputs(
         predictions, time, event, train=train, censoring=censoring, covariates=covariates,
         stratify=stratify, censoring_time=censoring_time, interpolation=interpolation,
+        tail=tail, repair=repair,
     )  # fmt: skip
     found = cs.compare(
         inputs.forecasts,

@@ -6,6 +6,7 @@ A new distribution subclasses :class:`Univariate`, :class:`ByHazard`, :class:`Pa
 
 from censcore.distributions.base import Distribution
 from censcore.distributions.censored import Censored, CensoredJoint
+from censcore.distributions.compact_step import CompactStep
 from censcore.distributions.copula import Copula
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.exponential import Exponential
@@ -35,6 +36,7 @@ __all__ = [
     "ByHazard",
     "Censored",
     "CensoredJoint",
+    "CompactStep",
     "Copula",
     "Distribution",
     "Ensemble",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -20,15 +19,14 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
-from censcore._validation import check_not_nan, check_positive, check_probabilities, name_subjects
+from censcore._validation import check_positive, name_subjects
+from censcore.distributions.monotone import monotone
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Curve"]
 
-# A curve may rise, or leave [0, 1], by this much before it counts as wrong: the size of rounding in sums
-# of probabilities. Such values are set to the nearest valid ones.
-_ROUNDING = {"float64": 1e-12, "float32": 1e-6}
+_REPAIR = "as_forecast(..., repair=True) takes the nearest monotone curve."
 
 
 class Curve(Univariate):
@@ -43,6 +41,9 @@ class Curve(Univariate):
     _levels: Array
     _falls: bool  # whether the levels are a survival function
 
+    #: How a matrix of survival probabilities was read (``survival_matrix``); None for a curve given as such.
+    reading: Any = None
+
     def _set_curve(self, times: Array, sf: Array, cdf: Array) -> None:
         """Check and keep what a user gave."""
         if (sf is None) == (cdf is None):
@@ -51,12 +52,13 @@ class Curve(Univariate):
         self._falls = cdf is None
         name, levels = ("sf", sf) if self._falls else ("cdf", cdf)
         levels = levels if is_neutral(levels) else as_float(levels, name)
-        tolerance = _ROUNDING[str(getattr(levels, "dtype", "float64")).removeprefix("torch.")]
         self._store(times=times, levels=levels)
         self._times, self._levels = _aligned(self._times, self._levels, name)
         _check_times(self._times)
         self._sort_times()
-        self._levels = _checked_levels(self._levels, name, self._falls, tolerance)
+        self._levels, _ = monotone(
+            self._levels, falls=self._falls, name=name, times=self._times, remedy=_REPAIR
+        )
 
     @classmethod
     def _trusted(cls, times: Array, levels: Array, *, falls: bool) -> Self:
@@ -199,53 +201,3 @@ def _check_times(times: Array) -> None:
     xp, t = namespace(times), detach(times)
     if not (float(xp.min(t)) >= 0 and float(xp.max(t)) < np.inf):
         check_positive(t, "times", zero=True)
-
-
-def _checked_levels(levels: Array, name: str, falls: bool, tolerance: float) -> Array:
-    """The levels, in [0, 1] and monotone; what rounding broke is mended, anything larger refused."""
-    xp, seen = namespace(levels), detach(levels)
-    if _monotone_in_range(seen, falls):
-        return levels
-    low, high = float(xp.min(seen)), float(xp.max(seen))
-    if not (low >= -tolerance and high <= 1 + tolerance):
-        check_not_nan(seen, name)
-        check_probabilities(seen, name)
-    if low < 0 or high > 1:
-        levels = xp.clip(levels, min=0.0, max=1.0)
-        seen = detach(levels)
-    before, after = seen[:, :-1], seen[:, 1:]
-    if not bool(xp.any(after > before if falls else after < before)):
-        return levels
-    wrong = (after - before if falls else before - after) > tolerance
-    if bool(xp.any(wrong)):
-        _check_turning(seen, to_numpy(wrong), name, falls)
-    return _running_extreme(levels, falls)
-
-
-def _monotone_in_range(levels: Array, falls: bool) -> bool:
-    """Whether all is well, in one pass: monotone levels hold no NaN and are extreme at their ends."""
-    xp, J = namespace(levels), int(levels.shape[1])
-    flat = xp.reshape(levels, (-1,))  # one long comparison is faster than one per subject
-    ordered = flat[1:] <= flat[:-1] if falls else flat[1:] >= flat[:-1]
-    ordered[J - 1 :: J] = True  # between the last level of a row and the first of the next
-    first, last = (levels[:, 0], levels[:, -1]) if falls else (levels[:, -1], levels[:, 0])
-    return bool(xp.all(ordered)) and bool(xp.all(first <= 1)) and bool(xp.all(last >= 0))
-
-
-def _check_turning(levels: Array, wrong: np.ndarray, name: str, falls: bool) -> None:
-    rows = np.unique(np.nonzero(wrong)[0])
-    row, column = np.argwhere(wrong)[0]
-    here, there = (float(levels[row, j]) for j in (column, column + 1))
-    down = to_numpy(levels[1:] - levels[:-1]) * (1 if falls else -1)
-    hint = " Down the rows it does: is the matrix transposed?" if len(down) and (down <= 0).all() else ""
-    raise InvalidInputError(
-        f"{name} must not {'increase' if falls else 'decrease'} with time; it goes from {here:.6g} to "
-        f"{there:.6g} after column {column}, and turns back in {name_subjects(rows)}.{hint}"
-    )
-
-
-def _running_extreme(levels: Array, falls: bool) -> Array:
-    if is_torch(levels):
-        torch: Any = sys.modules["torch"]
-        return (torch.cummin if falls else torch.cummax)(levels, dim=1).values
-    return (np.minimum if falls else np.maximum).accumulate(levels, axis=1)

@@ -22,6 +22,7 @@ from censcore._arrays import (
     one_namespace,
     requires_grad,
 )
+from censcore.distributions.random_draws import Draws, as_draws
 from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Distribution"]
 
 #: What :func:`numpy.random.default_rng` accepts.
-Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | None
+Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | Any | None
 
 
 class Distribution(ABC):
@@ -255,8 +256,9 @@ class Distribution(ABC):
         ----------
         m : int
             Draws per subject.
-        seed : int, sequence of int, numpy.random.Generator or None
-            As in :func:`numpy.random.default_rng`.
+        seed : int, sequence of int, numpy.random.Generator, torch.Generator or None
+            As in :func:`numpy.random.default_rng`. The generator of torch draws on its device, for
+            distributions that are there.
 
         Returns
         -------
@@ -271,10 +273,10 @@ class Distribution(ABC):
         """
         if m < 1:
             raise InvalidInputError(f"m, the number of draws, must be at least 1; got {m}.")
-        return self._sample(int(m), np.random.default_rng(seed))
+        return self._sample(int(m), as_draws(seed, self._reference))
 
     @abstractmethod
-    def _sample(self, m: int, rng: np.random.Generator) -> Array: ...
+    def _sample(self, m: int, rng: Draws) -> Array: ...
 
     @abstractmethod
     def marginal(self, j: int) -> Univariate:
@@ -292,7 +294,7 @@ class Distribution(ABC):
     def censor_at(self, tau: Array) -> Distribution:
         """The distribution of min(T, tau), coordinate by coordinate."""
 
-    def _uniforms(self, size: tuple[int, ...], rng: np.random.Generator) -> Array:
+    def _uniforms(self, size: tuple[int, ...], rng: Draws) -> Array:
         """Levels strictly between 0 and 1 also after rounding to float32, so that no draw falls on an end."""
         u = convert(rng.random(size), self._reference)
         unit = float(self._xp.finfo(u.dtype).eps)

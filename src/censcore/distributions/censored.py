@@ -10,6 +10,7 @@ from censcore._arrays import Array, as_float, common_rows, is_neutral, one_names
 from censcore._validation import check_positive
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint
+from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
 
@@ -202,7 +203,7 @@ class CensoredJoint(Joint):
             )
         return self._logsf(t)
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+    def _sample(self, m: int, rng: Draws) -> Array:
         xp = self._xp
         draws = self._distribution._sample(m, rng)
         return xp.minimum(draws, self._tau[:, None, :] + xp.zeros_like(draws[..., :1]))

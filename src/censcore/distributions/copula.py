@@ -18,10 +18,10 @@ from censcore._arrays import (
     one_namespace,
     possibly,
     surely,
-    to_numpy,
 )
 from censcore._validation import check_positive
 from censcore.distributions.joint import FromMarginals, in_one_library
+from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -153,9 +153,9 @@ class Copula(FromMarginals):
             columns.append(xp.where(seen, F._logpdf(inner), zero) if possibly(xp.any(seen)) else zero)
         return self._stack(columns)
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Array:
-        H = self._family.draw_hazards(to_numpy(self._theta).astype(np.float64), (len(self), m, self.k), rng)
-        survival = convert(np.exp(-H), self._reference)
+    def _sample(self, m: int, rng: Draws) -> Array:
+        H = self._family.draw_hazards(detach(self._theta), (len(self), m, self.k), rng)
+        survival = convert(namespace(H).exp(-H), self._reference)
         return self._xp.stack([F._isf(survival[:, :, j]) for j, F in enumerate(self._marginals)], axis=2)
 
     def censor_at(self, tau: Array) -> Copula:
@@ -188,7 +188,7 @@ class Family(Protocol):
     def log_likelihood(self, H: Array, log_hazard: Array, event: Array, theta: Array) -> Array:
         """Log mixed derivative in the coordinates with an event; ``log_hazard`` is zero in the others."""
 
-    def draw_hazards(self, theta: np.ndarray, shape: tuple[int, int, int], rng: np.random.Generator) -> Array:
+    def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
         """Cumulative hazards of draws, (n, m, k): T_j solves H_j(T_j) = H_j."""
 
     def kendall_tau(self, theta: Array) -> Array:
@@ -230,17 +230,18 @@ class Clayton:
         constants = xp.sum(xp.log1p(earlier * theta[..., None]), axis=-1)
         return seen + constants - g
 
-    def draw_hazards(self, theta: np.ndarray, shape: tuple[int, int, int], rng: np.random.Generator) -> Array:
+    def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
         r"""V ~ Gamma(1/theta), H_j = log(1 + E_j/V)/theta, with log V since V underflows for large theta."""
         n, m, k = shape
         exponential = rng.standard_exponential((n, m, k))
-        theta = np.broadcast_to(theta, (n, 1))
+        xp, theta = namespace(exponential), _beside(theta, exponential, n)
         dependent = theta > 0
-        positive = np.where(dependent, theta, 1.0)
-        log_frailty = np.log(rng.standard_gamma(1 + 1 / positive, (n, m)))
+        positive = xp.where(dependent, theta, xp.ones_like(theta))
+        log_frailty = xp.log(rng.standard_gamma(1 + 1 / positive, (n, m)))
         log_frailty = log_frailty - positive * rng.standard_exponential((n, m))
-        x = np.log(exponential) - log_frailty[:, :, None]
-        return np.where(dependent[:, :, None], np.logaddexp(0.0, x) / positive[:, :, None], exponential)
+        x = xp.log(exponential) - log_frailty[:, :, None]
+        H = xp.logaddexp(xp.zeros_like(x), x) / positive[:, :, None]
+        return xp.where(dependent[:, :, None], H, exponential)
 
     def kendall_tau(self, theta: Array) -> Array:
         return theta / (theta + 2)
@@ -288,23 +289,29 @@ class Gumbel:
         at_zero = both & (R == 0) & (theta > 1)
         return xp.where(at_zero, xp.full_like(R, np.inf), seen + cross - R)
 
-    def draw_hazards(self, theta: np.ndarray, shape: tuple[int, int, int], rng: np.random.Generator) -> Array:
+    def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
         """Positive stable V of index a = 1/theta (Chambers, Mallows and Stuck), H_j = (E_j/V)^a."""
         n, m, k = shape
-        a = np.broadcast_to(1 / theta, (n, 1))
         exponential = rng.standard_exponential((n, m, k))
+        xp, a = namespace(exponential), 1 / _beside(theta, exponential, n)
         U = np.pi * (1 - rng.random((n, m)))
         W = rng.standard_exponential((n, m))
-        b = np.where(a < 1, 1 - a, 0.5)
-        a_log_V = a * np.log(np.sin(a * U)) - np.log(np.sin(U)) + b * (np.log(np.sin(b * U)) - np.log(W))
-        a_log_V = np.where(a < 1, a_log_V, 0.0)
-        return np.exp(a[:, :, None] * np.log(exponential) - a_log_V[:, :, None])
+        b = xp.where(a < 1, 1 - a, xp.full_like(a, 0.5))
+        a_log_V = a * xp.log(xp.sin(a * U)) - xp.log(xp.sin(U)) + b * (xp.log(xp.sin(b * U)) - xp.log(W))
+        a_log_V = xp.where(a < 1, a_log_V, xp.zeros_like(a_log_V))
+        return xp.exp(a[:, :, None] * xp.log(exponential) - a_log_V[:, :, None])
 
     def kendall_tau(self, theta: Array) -> Array:
         return 1 - 1 / theta
 
 
 _FAMILIES: dict[str, Family] = {"clayton": Clayton(), "gumbel": Gumbel()}
+
+
+def _beside(theta: Array, draws: Array, n: int) -> Array:
+    """Theta as (n, 1), in the library and precision of the draws."""
+    theta = convert(theta, draws)
+    return namespace(theta).broadcast_to(theta, (n, 1))
 
 
 def _bounded(H: Array) -> Array:

@@ -20,6 +20,7 @@ from censcore._arrays import (
 )
 from censcore._numerics import run_threads
 from censcore._validation import check_positive, name_subjects
+from censcore.distributions.random_draws import Draws
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
@@ -146,7 +147,7 @@ class Ensemble(Univariate):
             "or its marginals by crps, brier_score or pinball_score."
         )
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+    def _sample(self, m: int, rng: Draws) -> Array:
         """Members drawn with replacement by their weights."""
         xp = self._xp
         u = self._uniforms((len(self), m), rng)

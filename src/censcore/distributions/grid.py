@@ -25,6 +25,7 @@ from censcore._validation import check_positive, check_probabilities, name_subje
 from censcore.distributions._binned import Binned, decay, place, tail_excess
 from censcore.distributions.censored import CensoredJoint
 from censcore.distributions.joint import Joint, log_or_never, logsumexp
+from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -243,7 +244,7 @@ class JointGrid(Joint):
         possible = xp.where(self._log_p > -np.inf, end, xp.zeros_like(end))
         return xp.max(xp.reshape(possible, (possible.shape[0], -1)), axis=1)
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+    def _sample(self, m: int, rng: Draws) -> Array:
         """A cell by its probability, then a time within it on every axis."""
         distribution = self.detach()
         xp, n = distribution._xp, len(self)
@@ -260,7 +261,7 @@ class JointGrid(Joint):
             cell = cell // cells
         return xp.stack(times[::-1], axis=2)
 
-    def _draw_within(self, bin_: Array, j: int, rng: np.random.Generator) -> Array:
+    def _draw_within(self, bin_: Array, j: int, rng: Draws) -> Array:
         xp, edges, rate = self._xp, self._edges[j], self._rate[:, j : j + 1]
         last = edges.shape[1] - 1
         u = self._uniforms(tuple(bin_.shape), rng)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from censcore._arrays import Array
 from censcore.distributions.joint import FromMarginals, in_one_library
+from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 
 __all__ = ["Independent"]
@@ -51,7 +50,7 @@ class Independent(FromMarginals):
             [marginal._log_likelihood(t[..., j], event[..., j]) for j, marginal in enumerate(self._marginals)]
         )
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+    def _sample(self, m: int, rng: Draws) -> Array:
         n = len(self)
         draws = [marginal._isf(self._uniforms((n, m), rng)) for marginal in self._marginals]
         return self._xp.stack(draws, axis=2)

@@ -19,6 +19,7 @@ from censcore._arrays import (
 from censcore._validation import check_positive, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import in_one_library, logsumexp
+from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -193,7 +194,7 @@ class Mixture(Univariate):
     def _make_panel_edges(self) -> Array:
         return merge_edges(*(F._panel_edges() for F in self._components))
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+    def _sample(self, m: int, rng: Draws) -> Array:
         """Draw the component, then from it; the gradient is that of a quantile at the level drawn."""
         xp, distribution = self._xp, self.detach()
         size = (len(self), m)

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
+from censcore._numerics import log1p, safe_log
 from censcore._validation import name_subjects
 from censcore.distributions._curve import Curve
-from censcore.exceptions import InvalidInputError
+from censcore.distributions.monotone import ROUNDING
+from censcore.exceptions import InvalidInputError, NoDensityError
 
-__all__ = ["PiecewiseLinear", "Polyline"]
+__all__ = ["TAILS", "PiecewiseLinear", "Polyline"]
+
+#: Rules for the mass that is left after the last knot: see :class:`PiecewiseLinear`.
+TAILS = ("exponential", "infinity", "last")
 
 
 class Polyline(Curve):
-    """Linear from (0, 1) through the knots, flat after the last; equal times make an atom."""
+    """Linear from (0, 1) through the knots, with a rule for what comes after; equal times make an atom."""
 
-    _degree: ClassVar[int | None] = 1
+    tail: str
+
+    def _set_tail(self, tail: str) -> None:
+        """Keep the rule; ``"last"`` is one more knot."""
+        if tail not in TAILS:
+            raise InvalidInputError(f"tail must be one of {TAILS}; got {tail!r}.")
+        self.tail = tail
+        if tail == "last":
+            self._times = self._xp.concat([self._times, self._times[:, -1:]], axis=1)
+            self._levels = self._padded(self._levels, 1 - self._start, front=False)
+
+    @property
+    def _degree(self) -> int | None:  # type: ignore[override]
+        return None if self.tail == "exponential" else 1
+
+    @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        """Whether no subject has an atom."""
+        return self._remember("has density", lambda: not self._atoms().size)
+
+    def _atoms(self) -> np.ndarray:
+        """Subjects with an atom: at time 0, or where times with different levels are equal."""
+        xp = self._xp
+        t, level = (
+            self._padded(self._times, 0.0, front=True),
+            self._padded(self._levels, self._start, front=True),
+        )
+        jumps = (t[:, 1:] == t[:, :-1]) & (level[:, 1:] != level[:, :-1])
+        return np.nonzero(to_numpy(xp.any(jumps, axis=1)))[0]
 
     def _segment(self, count: Array) -> tuple[Array, Array, Array, Array]:
         """Time and level at the last of ``count`` knots and at the next, which may be at infinity."""
@@ -38,16 +69,29 @@ class Polyline(Curve):
         return level0 * (1 - share) + level1 * share
 
     def _sf(self, t: Array) -> Array:
-        return self._as_sf(self._never(t, self._level(t, self._knots_passed(t, "right"))))
+        s = self._as_sf(self._never(t, self._level(t, self._knots_passed(t, "right"))))
+        return s if self.tail != "exponential" else self._xp.where(t > self._last, self._far(t), s)
 
     def _cdf(self, t: Array) -> Array:
-        return self._as_cdf(self._never(t, self._level(t, self._knots_passed(t, "right"))))
+        F = self._as_cdf(self._never(t, self._level(t, self._knots_passed(t, "right"))))
+        return F if self.tail != "exponential" else self._xp.where(t > self._last, 1 - self._far(t), F)
 
     def _sf_left(self, t: Array) -> Array:
-        return self._as_sf(self._level(t, self._knots_passed(t, "left")))
+        s = self._as_sf(self._level(t, self._knots_passed(t, "left")))
+        if self.tail != "exponential":
+            return s
+        xp = self._xp
+        s = xp.where(t > self._last, self._far(t), s)
+        return xp.where(xp.isinf(t), self._mass_at_infinity()[:, None], s)
 
     def _logpdf(self, t: Array) -> Array:
         """The log slope of the segment that ends at or after t: the density is left-continuous."""
+        if not self.has_density:
+            raise NoDensityError(
+                f"{type(self).__name__} has atoms (mass at time 0, equal times or tail='last') in "
+                f"{name_subjects(self._atoms())}, so there is no density and no log score. Score it by crps, "
+                "brier_score or pinball_score."
+            )
         xp = self._xp
         count = xp.where(t > 0, self._knots_passed(t, "left"), self._knots_passed(xp.zeros_like(t), "right"))
         t0, level0, t1, level1 = self._segment(count)
@@ -55,18 +99,31 @@ class Polyline(Curve):
         rising = xp.isfinite(t1) & (drop > 0)
         width = xp.where(rising, t1 - t0, xp.ones_like(t0))
         slope = xp.where(rising, drop, xp.ones_like(drop)) / width
-        return xp.where(rising, xp.log(slope), xp.full_like(slope, -np.inf))
+        density = xp.where(rising, xp.log(slope), xp.full_like(slope, -np.inf))
+        if self.tail != "exponential":
+            return density
+        rate, excess = self._rate(), self._excess(t)
+        finite = xp.isfinite(excess)
+        beyond = (
+            safe_log(self._left) + safe_log(rate) - rate * xp.where(finite, excess, xp.zeros_like(excess))
+        )
+        beyond = xp.where(finite, beyond, xp.full_like(beyond, -np.inf))
+        return xp.where(t > self._last, beyond, density)
 
     def _isf(self, p: Array) -> Array:
         count = self._knots_above(self._level_of_sf(p))
         t0, level0, t1, level1 = self._segment(count)
         t = self._crossing(t0, t1, self._as_sf(level0) - p, abs(level1 - level0))
+        if self.tail == "exponential":
+            t = self._beyond(p < self._left, safe_log(p), t)
         return self._xp.where(p < 1, t, self._xp.zeros_like(t))
 
     def _icdf(self, p: Array) -> Array:
         count = self._knots_above(self._level_of_cdf(p))
         t0, level0, t1, level1 = self._segment(count)
         t = self._crossing(t0, t1, p - self._as_cdf(level0), abs(level1 - level0))
+        if self.tail == "exponential":
+            t = self._beyond(p > self._as_cdf(self._levels[:, -1:]), log1p(-p), t)
         return self._xp.where(p > 0, t, self._xp.zeros_like(t))
 
     def _crossing(self, t0: Array, t1: Array, ahead: Array, drop: Array) -> Array:
@@ -79,6 +136,20 @@ class Polyline(Curve):
         return xp.where(xp.isfinite(t1), t0 * (1 - share) + end * share, t1)
 
     def _area_before(self, t: Array) -> tuple[Array, Array]:
+        if self.tail != "exponential":
+            return self._area_within(t)
+        xp = self._xp
+        whole, part = self._area_within(xp.where(t < self._last, t, self._last))
+        rate, left = self._rate(), self._left
+        falls, beyond = rate > 0, t > self._last
+        # a falling tail counts back from infinity, so that far areas keep their digits
+        tail = xp.where(falls, left / xp.where(falls, rate, xp.ones_like(rate)), xp.zeros_like(left))
+        flat = left * xp.where(falls | (left <= 0), xp.zeros_like(t), self._excess(t))
+        counted = xp.where(beyond, whole + part + tail, whole)
+        return counted, xp.where(beyond, flat - tail * self._decay(self._excess(t)), part)
+
+    def _area_within(self, t: Array) -> tuple[Array, Array]:
+        """Up to the last knot before t, and from there to t along the line."""
         xp = self._xp
         count = self._knots_passed(t, "left")
         begin = self._as_sf(self._last_knot(self._levels, count, self._start))
@@ -94,26 +165,88 @@ class Polyline(Curve):
         heights = self._as_sf(self._padded(self._levels, self._start, front=True))
         return xp.cumulative_sum(widths * (heights[:, 1:] + heights[:, :-1]) / 2, axis=1)
 
+    # ---- the exponential tail: P(T > t) = P(T > t_J) exp{-r (t - t_J)} -----------------------------
+
+    @property
+    def _last(self) -> Array:
+        return self._times[:, -1:]
+
+    @property
+    def _left(self) -> Array:
+        """P(T > last time)."""
+        return self._as_sf(self._levels[:, -1:])
+
+    def _rate(self) -> Array:
+        """r, (1 or n, 1); zero where the mass left never has the event."""
+        raise NotImplementedError
+
+    def _excess(self, t: Array) -> Array:
+        xp = self._xp
+        return xp.where(t > self._last, t - self._last, xp.zeros_like(t - self._last))
+
+    def _decay(self, excess: Array) -> Array:
+        """exp(-r excess), zero at infinity in value and gradient."""
+        xp = self._xp
+        finite = xp.isfinite(excess)
+        power = self._rate() * xp.where(finite, excess, xp.zeros_like(excess))
+        return xp.where(finite, xp.exp(-power), xp.zeros_like(power))
+
+    def _far(self, t: Array) -> Array:
+        return self._left * self._decay(self._excess(t))
+
+    def _beyond(self, there: Array, log_sf: Array, t: Array) -> Array:
+        """Quantiles ``t``, replaced ``there``, beyond the last time, by those of the tail."""
+        xp = self._xp
+        rate = self._rate()
+        endless = xp.isinf(log_sf) | (rate <= 0)  # infinity stays out of the gradient
+        moved = there & ~endless
+        left = xp.where(self._left > 0, self._left, xp.ones_like(self._left))
+        fall = xp.where(
+            moved, xp.log(left) - xp.where(moved, log_sf, xp.zeros_like(log_sf)), xp.zeros_like(t)
+        )
+        t = xp.where(there, self._last + fall / xp.where(rate > 0, rate, xp.ones_like(rate)), t)
+        return xp.where(there & endless, xp.full_like(t, np.inf), t)
+
+    def _mass_at_infinity(self) -> Array:
+        xp = self._xp
+        if self.tail != "exponential":
+            return super()._mass_at_infinity()
+        return xp.where(self._rate() > 0, xp.zeros_like(self._left), self._left)[:, 0]
+
 
 class PiecewiseLinear(Polyline):
     r"""The distribution whose survival curve is linear between given times.
 
-    The curve starts at :math:`P(T>0)=1` and goes straight from there to the first time, from time to time,
-    and stays flat after the last: what is left there sits at infinity. The density is the slope of the
-    segment that ends at or after t, so it is zero, and the log score infinite, where the curve is flat.
+    The curve starts at :math:`P(T>0)=1`, unless a first time of 0 says otherwise, and goes straight from time
+    to time. After the last time :math:`t_J` nothing is given, and ``tail`` says what holds:
+
+    - ``"infinity"``: the event never comes, all mass left sits at infinity;
+    - ``"exponential"``: :math:`P(T>t)=P(T>t_J)e^{-r(t-t_J)}` with the mean hazard of the second half of the
+      time covered, :math:`r=\{\log P(T>t_J/2)-\log P(T>t_J)\}/(t_J/2)`;
+    - ``"last"``: all mass left sits at the last time.
+
+    The density is the slope of the segment that ends at or after t, so it is zero, and the log score
+    infinite, where the curve is flat.
 
     Parameters
     ----------
     times : array, (J,) or (n, J)
         Distinct, finite and non-negative; common to all subjects or one set per subject. In any
-        order: columns are sorted together with their times. At time 0 the survival must be 1.
+        order: columns are sorted together with their times. Survival below 1 at time 0 is an atom there, and
+        a distribution with atoms has no log score.
     sf, cdf : array, (J,) or (n, J)
         Exactly one of P(T > time) and P(T <= time), one row per subject or one for all.
+    tail : {"infinity", "exponential", "last"}
+        The rule beyond the last time.
 
     Notes
     -----
     Levels outside [0, 1] or turning back are errors, except by rounding, as in :class:`Step`. Where the
     curve is flat the quantile is the lower end, inf{t: F(t) >= p}.
+
+    See Also
+    --------
+    as_forecast : Chooses between this class and :class:`Step` for a matrix of survival probabilities.
 
     Examples
     --------
@@ -123,13 +256,29 @@ class PiecewiseLinear(Polyline):
     (array([0.6 , 0.75]), array([1.75 , 2.333]))
     >>> distribution.mass_at_infinity()
     array([0.4, 0. ])
+    >>> cs.PiecewiseLinear([1.0, 2.0], sf=[0.8, 0.4], tail="exponential").sf(3.0).round(3)
+    array([0.2])
     """
 
-    def __init__(self, times: Array, *, sf: Array = None, cdf: Array = None) -> None:
+    def __init__(self, times: Array, *, sf: Array = None, cdf: Array = None, tail: str = "infinity") -> None:
         self._set_curve(times, sf, cdf)
-        at_zero = to_numpy((self._times[:, :1] == 0) & (self._levels[:, :1] != self._start))
-        if at_zero.any():
-            raise InvalidInputError(
-                "PiecewiseLinear starts at P(T > 0) = 1; got mass at time 0 in "
-                f"{name_subjects(np.nonzero(at_zero)[0])}. Use Step for atoms."
-            )
+        xp = self._xp
+        # a curve that starts at 1 up to rounding has no atom at time 0
+        whole = (self._times[:, :1] == 0) & (abs(self._levels[:, :1] - self._start) <= ROUNDING)
+        if bool(xp.any(whole)):
+            first = xp.where(whole, xp.full_like(self._levels[:, :1], self._start), self._levels[:, :1])
+            self._levels = xp.concat([first, self._levels[:, 1:]], axis=1)
+        self._set_tail(tail)
+
+    def _rate(self) -> Array:
+        """The mean hazard between half the last time and the last time."""
+        xp, half = self._xp, self._last / 2
+        before = self._as_sf(self._level(half, self._knots_passed(half, "right")))
+        goes_on = (self._left > 0) & (half > 0)
+        fall = safe_log(before) - safe_log(xp.where(goes_on, self._left, xp.ones_like(self._left)))
+        rate = xp.where(goes_on, fall, xp.zeros_like(fall)) / xp.where(half > 0, half, xp.ones_like(half))
+        return xp.where(rate > 0, rate, xp.zeros_like(rate))
+
+    def __repr__(self) -> str:
+        shape = f"({len(self)},), times={self._times.shape[1] - (self.tail == 'last')}"
+        return f"PiecewiseLinear(shape={shape}, tail={self.tail!r})"

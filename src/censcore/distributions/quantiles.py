@@ -8,11 +8,9 @@ from censcore._arrays import Array, as_float, is_neutral, to_numpy
 from censcore._numerics import log1p, safe_log
 from censcore._validation import check_levels, check_positive, name_subjects
 from censcore.distributions.piecewise_linear import Polyline
-from censcore.exceptions import InvalidInputError, NoDensityError
+from censcore.exceptions import InvalidInputError
 
 __all__ = ["Quantiles"]
-
-_TAILS = ("exponential", "infinity", "last")
 
 
 class Quantiles(Polyline):
@@ -44,17 +42,14 @@ class Quantiles(Polyline):
            [2.   , 2.5  , 4.   , 5.431]])
     """
 
-    tail: str
-
     def __init__(self, levels: Array, values: Array, *, tail: str = "exponential") -> None:
-        if tail not in _TAILS:
-            raise InvalidInputError(f"tail must be one of {_TAILS}; got {tail!r}.")
-        self.tail, self._falls = tail, False
+        self._falls = False
         named = {"levels": levels, "values": values}
         named = {name: part if is_neutral(part) else as_float(part, name) for name, part in named.items()}
         self._store(times=named["values"], levels=named["levels"])
         self._check_table()
-        self._apply_tail()
+        self._set_tail(tail)
+        self._check_scale()
 
     def _check_table(self) -> None:
         xp, values, levels = self._xp, self._times, self._levels
@@ -88,18 +83,13 @@ class Quantiles(Polyline):
                 "a model whose quantiles cannot cross."
             )
 
-    def _apply_tail(self) -> None:
-        xp = self._xp
-        if self.tail == "last":
-            self._times = xp.concat([self._times, self._times[:, -1:]], axis=1)
-            self._levels = self._padded(self._levels, 1.0, front=False)
-        elif self.tail == "exponential":
-            never_starts = np.nonzero(to_numpy(self._times[:, -1]) == 0)[0]
-            if never_starts.size:
-                raise InvalidInputError(
-                    f"All quantiles are zero in {name_subjects(never_starts)}, which leaves no scale for "
-                    "tail='exponential'. Use tail='last' or tail='infinity'."
-                )
+    def _check_scale(self) -> None:
+        never_starts = np.nonzero(to_numpy(self._times[:, -1]) == 0)[0]
+        if self.tail == "exponential" and never_starts.size:
+            raise InvalidInputError(
+                f"All quantiles are zero in {name_subjects(never_starts)}, which leaves no scale for "
+                "tail='exponential'. Use tail='last' or tail='infinity'."
+            )
 
     @property
     def levels(self) -> Array:
@@ -111,104 +101,12 @@ class Quantiles(Polyline):
         """The quantiles, (n, L) or (1, L)."""
         return self._times[:, :-1] if self.tail == "last" else self._times
 
-    @property
-    def _degree(self) -> int | None:  # type: ignore[override]
-        return None if self.tail == "exponential" else 1
-
-    @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        """Whether the distribution has no atoms: no equal quantiles, and no mass put at the last."""
-        return self._remember("has density", lambda: not self._atoms().size)
-
-    def _atoms(self) -> np.ndarray:
-        """Rows with an atom."""
-        tied = self._times[:, 1:] == self._times[:, :-1]
-        return np.nonzero(to_numpy(self._xp.any(tied, axis=1) | (self._times[:, 0] == 0)))[0]
-
-    # ---- beyond the last quantile ----------------------------------------------------------------
-
-    @property
-    def _last(self) -> Array:
-        return self._times[:, -1:]
-
-    @property
-    def _left(self) -> Array:
-        """P(T > last quantile)."""
-        return 1 - self._levels[:, -1:]
-
     def _rate(self) -> Array:
         """The hazard that leads from the last smaller quantile to the last one."""
         count = self._knots_passed(self._last, "left")
         time = self._last_knot(self._times, count, 0.0)
         level = self._last_knot(self._levels, count, 0.0)
         return (log1p(-level) - safe_log(self._left)) / (self._last - time)
-
-    def _excess(self, t: Array) -> Array:
-        xp = self._xp
-        return xp.where(t > self._last, t - self._last, xp.zeros_like(t - self._last))
-
-    def _decay(self, excess: Array) -> Array:
-        """exp(-r excess), zero at infinity in value and gradient."""
-        xp = self._xp
-        finite = xp.isfinite(excess)
-        power = self._rate() * xp.where(finite, excess, xp.zeros_like(excess))
-        return xp.where(finite, xp.exp(-power), xp.zeros_like(power))
-
-    def _sf(self, t: Array) -> Array:
-        s = super()._sf(t)
-        if self.tail != "exponential":
-            return s
-        return self._xp.where(t > self._last, self._left * self._decay(self._excess(t)), s)
-
-    def _cdf(self, t: Array) -> Array:
-        F = super()._cdf(t)
-        return F if self.tail != "exponential" else self._xp.where(t > self._last, 1 - self._sf(t), F)
-
-    def _sf_left(self, t: Array) -> Array:
-        s = super()._sf_left(t)
-        return s if self.tail != "exponential" else self._xp.where(t > self._last, self._sf(t), s)
-
-    def _logpdf(self, t: Array) -> Array:
-        if not self.has_density:
-            raise NoDensityError(
-                f"Equal quantiles (or tail='last') make atoms, in {name_subjects(self._atoms())}, so there "
-                "is no density and no log score. Score the forecast by crps, brier_score or pinball_score."
-            )
-        density = super()._logpdf(t)
-        if self.tail != "exponential":
-            return density
-        rate = self._rate()
-        beyond = safe_log(self._left) + safe_log(rate) - rate * self._excess(t)
-        return self._xp.where(t > self._last, beyond, density)
-
-    def _isf(self, p: Array) -> Array:
-        t = super()._isf(p)
-        return t if self.tail != "exponential" else self._beyond(p < self._left, safe_log(p), t)
-
-    def _icdf(self, p: Array) -> Array:
-        t = super()._icdf(p)
-        return t if self.tail != "exponential" else self._beyond(p > self._levels[:, -1:], log1p(-p), t)
-
-    def _beyond(self, there: Array, log_sf: Array, t: Array) -> Array:
-        xp = self._xp
-        endless = xp.isinf(log_sf)  # infinity stays out of the gradient
-        fall = xp.where(there & ~endless, safe_log(self._left) - log_sf, xp.zeros_like(t))
-        t = xp.where(there, self._last + fall / self._rate(), t)
-        return xp.where(there & endless, xp.full_like(t, np.inf), t)
-
-    def _area_before(self, t: Array) -> tuple[Array, Array]:
-        if self.tail != "exponential":
-            return super()._area_before(t)
-        xp = self._xp
-        whole, part = super()._area_before(xp.where(t < self._last, t, self._last))
-        # beyond the last quantile the part counts back from infinity, so that far areas keep their digits
-        tail, beyond = self._left / self._rate(), t > self._last
-        counted = xp.where(beyond, whole + part + tail, whole)
-        return counted, xp.where(beyond, -tail * self._decay(self._excess(t)), part)
-
-    def _mass_at_infinity(self) -> Array:
-        mass = super()._mass_at_infinity()
-        return self._xp.zeros_like(mass) if self.tail == "exponential" else mass
 
     def __repr__(self) -> str:
         return f"Quantiles(shape=({len(self)},), levels={self.levels.shape[0]}, tail={self.tail!r})"

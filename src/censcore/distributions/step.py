@@ -28,8 +28,8 @@ class Step(Curve):
 
     Notes
     -----
-    Levels outside [0, 1] or turning back are errors, except by rounding: up to 1e-12 (1e-6 in single
-    precision) they are set to the nearest valid level.
+    Levels outside [0, 1] or turning back are errors, except by rounding: where a change of at most 1e-6 makes
+    a curve valid, it is made. :func:`as_forecast` repairs larger violations on request.
 
     Examples
     --------

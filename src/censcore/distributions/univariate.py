@@ -25,6 +25,7 @@ from censcore._validation import check_not_nan, check_positive, check_probabilit
 from censcore.distributions._panels import integrated_survival, merge_edges, quantile_edges
 from censcore.distributions._special import exp
 from censcore.distributions.base import Distribution
+from censcore.distributions.random_draws import Draws
 from censcore.exceptions import InvalidInputError, NoDensityError
 
 __all__ = ["Univariate"]
@@ -377,7 +378,7 @@ class Univariate(Distribution):
 
         return Censored(self, tau)
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+    def _sample(self, m: int, rng: Draws) -> Array:
         return self._isf(self._uniforms((len(self), m), rng))
 
     # ---- shapes --------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_tim
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.libraries.draws import from_draws
+from censcore.estimators.risk import from_risk
 from censcore.estimators.weibull import WeibullRegression
 
 __all__ = [
@@ -22,5 +24,7 @@ __all__ = [
     "SurvivalEstimator",
     "WeibullRegression",
     "as_forecast",
+    "from_draws",
+    "from_risk",
     "one_event_time",
 ]

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
-from censcore._arrays import Array, is_torch, to_numpy
+from censcore._arrays import Array, is_torch
+from censcore._validation import check_instance
 from censcore.distributions import Distribution
 from censcore.estimators.adapters import as_forecast
 from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights
-from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import OutcomeLike, RightCensored
+from censcore.estimators.libraries import fit_model
+from censcore.estimators.pipelines import last_estimator
+from censcore.exceptions import InvalidTypeError
+from censcore.outcomes import OutcomeLike
 
-__all__ = ["Adapted"]
+__all__ = ["Adapted", "as_estimator"]
 
 #: Models of lifelines and scikit-survival whose curves are product-limit estimates, or averages of them.
 _PRODUCT_LIMIT = {"KaplanMeierFitter", "SurvivalTree", "RandomSurvivalForest", "ExtraSurvivalTrees"}
 
 
 class Adapted(SurvivalEstimator):
-    """A survival estimator of scikit-survival, lifelines or another library, with ``predict_distribution``.
+    """A survival estimator of another library, with ``predict_distribution``.
 
     It can then be compared and cross-validated, and it can estimate the censoring distribution:
     ``Censoring(Adapted(model))``.
@@ -33,13 +34,15 @@ class Adapted(SurvivalEstimator):
     Parameters
     ----------
     model : estimator
-        A scikit-survival estimator; a lifelines fitter, with or without covariates; or anything with
-        ``fit(X, y)``, which receives y as a structured array of ``event`` and ``time``, and
-        ``predict_survival_function(X)`` in one of the forms of :func:`as_forecast`. ``fit`` works on a copy;
-        a model that is fitted already may be used without ``fit``.
-    interpolation : "step" or "linear"
-        Survival between the times that the model gives. Linear suits continuous models on a time grid,
-        such as the parametric ones of lifelines.
+        A scikit-survival estimator; a lifelines fitter, with or without covariates; an XGBRegressor with the
+        objective ``survival:cox`` or ``survival:aft``; a CatBoostRegressor with the loss ``Cox`` or
+        ``SurvivalAft``; SurvivalBoost of hazardous; or anything with ``fit(X, y)``, which receives y as a
+        structured array of ``event`` and ``time``, and ``predict_survival_function(X)`` in one of the forms
+        of :func:`as_forecast`. It may be the last step of a scikit-learn ``Pipeline``. ``fit`` works on a
+        copy; a model that is fitted already may be used without ``fit``.
+    interpolation : {"auto", "step", "linear"}
+        Survival between the times that the model gives, as in :func:`as_forecast`: steps for models that are
+        step functions, lines for continuous models on a time grid.
 
     Attributes
     ----------
@@ -58,7 +61,7 @@ class Adapted(SurvivalEstimator):
     array([0.375])
     """
 
-    def __init__(self, model: Any, interpolation: str = "step") -> None:
+    def __init__(self, model: Any, interpolation: str = "auto") -> None:
         self.model = model
         self.interpolation = interpolation
 
@@ -68,7 +71,8 @@ class Adapted(SurvivalEstimator):
 
         Kaplan-Meier curves and forests of them are. Cox models of other libraries, exp(-r Lambda), are not.
         """
-        return bool(getattr(self.model, "represents_atoms", type(self.model).__name__ in _PRODUCT_LIMIT))
+        model = last_estimator(self.model)
+        return bool(getattr(model, "represents_atoms", type(model).__name__ in _PRODUCT_LIMIT))
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Fit a copy of the model.
@@ -86,15 +90,13 @@ class Adapted(SurvivalEstimator):
         -------
         self
         """
+        check_instance(self.model, "model")
         y = one_event_time(y, "Adapted")
         check_rows(X, len(y))
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         model = clone(self.model) if isinstance(self.model, BaseEstimator) else copy.deepcopy(self.model)
-        if _comes_from(model, "lifelines"):
-            _fit_lifelines(model, X, y, weight)
-        else:
-            _fit_structured(model, X, y, weight)
-        self.model_ = model
+        self.model_ = fit_model(model, X, y, weight)
+        self._train = (X, y)
         self._reference = y.time[:0]
         return self
 
@@ -113,10 +115,10 @@ class Adapted(SurvivalEstimator):
         """
         fitted_here = hasattr(self, "model_")
         model = self.model_ if fitted_here else self.model
-        if _comes_from(model, "lifelines") and X is not None and hasattr(model, "predict_survival_function"):
-            X = _frame(X)
+        train = getattr(self, "_train", None)
         try:
-            distribution = as_forecast(model, X, interpolation=self.interpolation)
+            outcome = None if train is None else train[1]  # its event times tell where curves jump
+            distribution = as_forecast(model, X, interpolation=self.interpolation, train=train, y=outcome)
         except (SklearnNotFittedError, AttributeError, InvalidTypeError) as error:
             if fitted_here:
                 raise
@@ -128,51 +130,25 @@ class Adapted(SurvivalEstimator):
         return distribution.like(reference) if is_torch(reference) else distribution
 
 
-def _comes_from(model: Any, library: str) -> bool:
-    return any(base.__module__.split(".")[0] == library for base in type(model).__mro__)
+def as_estimator(model: Any) -> Any:
+    """A fresh copy of a model with ``fit(X, y)`` and ``predict_distribution(X)``.
 
+    Parameters
+    ----------
+    model : estimator
+        Of this package, or anything that :class:`Adapted` takes, such as a ``Pipeline``.
 
-def _fit_structured(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> None:
-    """The convention of scikit-survival: y is a structured array."""
-    outcome = np.empty(len(y), dtype=[("event", bool), ("time", np.float64)])
-    outcome["event"], outcome["time"] = to_numpy(y.event), to_numpy(y.time)
-    if weight is None:
-        model.fit(X, outcome)
-    elif "sample_weight" in inspect.signature(model.fit).parameters:
-        model.fit(X, outcome, sample_weight=weight)
-    else:
-        raise InvalidTypeError(f"{type(model).__name__}.fit takes no sample_weight; got one.")
+    Returns
+    -------
+    estimator
+        A clone, adapted where the model has no ``predict_distribution``.
 
-
-def _fit_lifelines(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> None:
-    time, event = to_numpy(y.time), to_numpy(y.event)
-    if "durations" in inspect.signature(model.fit).parameters:
-        model.fit(time, event, **({} if weight is None else {"weights": weight}))
-        return
-    if X is None:
-        raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
-    frame = _frame(X)
-    columns = {"time": time, "event": event.astype(int)}
-    columns |= {} if weight is None else {"weight": weight}
-    names = {part: _free_name(part, frame.columns) for part in columns}
-    frame = frame.assign(**{names[part]: values for part, values in columns.items()})
-    given = {} if weight is None else {"weights_col": names["weight"]}
-    model.fit(frame, duration_col=names["time"], event_col=names["event"], **given)
-
-
-def _frame(X: Any) -> Any:
-    """X as the pandas frame that lifelines asks for."""
-    import pandas as pd
-
-    if isinstance(X, pd.DataFrame):
-        return X.reset_index(drop=True)
-    if hasattr(X, "to_pandas"):
-        return X.to_pandas()
-    array = to_numpy(X)
-    return pd.DataFrame(array, columns=[f"x{j}" for j in range(array.shape[1])])
-
-
-def _free_name(name: str, taken: Any) -> str:
-    while name in taken:
-        name += "_"
-    return name
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from sklearn.pipeline import make_pipeline
+    >>> as_estimator(cs.KaplanMeier()), type(as_estimator(make_pipeline(cs.KaplanMeier()))).__name__
+    (KaplanMeier(), 'Adapted')
+    """
+    check_instance(model, "model")
+    return clone(model, safe=False) if hasattr(model, "predict_distribution") else Adapted(model)

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import Array, as_float, is_neutral, to_numpy
-from censcore._validation import name_subjects
-from censcore.distributions import Distribution, PiecewiseLinear, Quantiles, ScipyDistribution, Step
+from censcore._validation import check_instance, name_subjects
+from censcore.distributions import Distribution, Quantiles, ScipyDistribution
+from censcore.distributions.survival_matrix import MatrixReader
+from censcore.estimators.libraries import Curves, read_model
+from censcore.estimators.libraries.draws import from_draws
+from censcore.estimators.pipelines import last_step
 from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import OutcomeLike, as_outcome
 
 __all__ = ["as_forecast"]
+
+#: Models of lifelines whose curves are step functions.
+_STEP_MODELS = {
+    "KaplanMeierFitter",
+    "NelsonAalenFitter",
+    "BreslowFlemingHarringtonFitter",
+    "CoxPHFitter",
+    "AalenAdditiveFitter",
+}
 
 
 def as_forecast(
@@ -23,7 +38,11 @@ def as_forecast(
     times: Array = None,
     levels: Array = None,
     n: int | None = None,
-    interpolation: str = "step",
+    interpolation: str = "auto",
+    tail: str = "auto",
+    repair: bool = False,
+    y: OutcomeLike | None = None,
+    train: tuple[Any, Any] | None = None,
 ) -> Distribution:
     """Convert a forecast of any common kind to a distribution with one entry per subject.
 
@@ -33,13 +52,17 @@ def as_forecast(
         One of
 
         - a distribution of this library: returned unchanged;
-        - a fitted model, which predicts for the subjects of ``X``: anything with ``predict_distribution``,
-          ``predict_survival_function`` (scikit-survival, lifelines) or ``predict_surv_df`` (pycox), and
-          lifelines' univariate fitters, which need no X;
+        - a fitted model, which predicts for the subjects of ``X``: of scikit-survival, lifelines, hazardous,
+          XGBoost, CatBoost or pycox; or anything with ``predict_distribution``,
+          ``predict_survival_function`` or ``predict_surv_df``; also at the end of a scikit-learn
+          ``Pipeline`` or in a search such as ``GridSearchCV``. lifelines' univariate fitters need no X;
+        - posterior predictive draws as :func:`from_draws` takes them: an InferenceData, or a dictionary of
+          arrays (draws, n) or (chains, draws, n);
         - scikit-survival's step functions, as its ``predict_survival_function`` returns them;
         - a pandas frame of survival probabilities with times as index and subjects as columns, as
           lifelines and pycox return them;
-        - a matrix (n, q) of survival probabilities, one row per subject, with ``times`` (q,);
+        - a matrix (n, q) of survival probabilities, one row per subject, with ``times`` (q,); a column at
+          time 0 below 1 is mass at time 0;
         - a matrix (n, q) of quantiles, one row per subject, with ``levels`` (q,);
         - a ``torch.distributions`` object or a frozen SciPy distribution, with one entry per subject.
     X : array or frame, optional
@@ -48,9 +71,22 @@ def as_forecast(
         Times or levels of the columns of a matrix. If they are not sorted, columns are sorted with them.
     n : int, optional
         Number of subjects, to be checked; taken from ``X`` where it is given.
-    interpolation : "step" or "linear"
-        Survival between the times given: right-continuous steps (Kaplan-Meier, Cox, forests) or straight
-        lines (grids taken from a continuous curve).
+    interpolation : {"auto", "step", "linear"}
+        Survival between the times of a matrix: right-continuous steps, straight lines, or steps exactly where
+        the model is a step function and its jump times are given. See Notes. Parametric models are read as
+        they are.
+    tail : {"auto", "exponential", "infinity", "last"}
+        What holds beyond the last time, as in :class:`PiecewiseLinear`: a constant hazard (the default for
+        lines), no event (the default for steps), or all events by the last time.
+    repair : bool
+        Survival probabilities that increase with time are an error, except by rounding (1e-6). With
+        ``repair`` they are replaced by the nearest monotone curve, and a
+        :class:`~censcore.exceptions.RepairWarning` says how much was changed.
+    y : outcome, optional
+        Outcomes of the subjects that the model was fitted to, whose event times tell what a matrix is.
+    train : pair (X_train, y_train), optional
+        Subjects for Breslow's baseline hazard, where a model gives risk scores only (XGBoost and CatBoost
+        with Cox's loss).
 
     Returns
     -------
@@ -60,24 +96,36 @@ def as_forecast(
     See Also
     --------
     Adapted : An estimator of another library, with ``fit``.
+    from_risk : Forecasts from the risk scores of any model.
+    from_draws : Forecasts from posterior predictive draws.
     censcore.Ensemble : Forecasts by samples, (n, m) or (n, m, k).
 
     Notes
     -----
-    The probability left after the last time of a curve is placed at infinity.
+    A matrix says nothing of what happens between its times. ``interpolation="auto"`` reads it as steps where
+    the model is known to be a step function (Kaplan-Meier, Cox, forests, step functions of scikit-survival),
+    and where at least 95 % of the event times of ``y`` up to the last time are times of the matrix: these
+    then are the jumps of the model, or time is as discrete as the grid. Otherwise, and without ``y``, it
+    reads straight lines, whose error is of second order in the distance of the times. Steps on a grid that is
+    not that of the jumps delay every event to the next time, so that a forecast which is too early may win.
+    :func:`compare` asks the same question of the event times of its training subjects, or of the scored ones
+    without those, and says in ``notes`` and ``settings`` what it found.
 
     Examples
     --------
     >>> import numpy as np, pandas as pd, censcore as cs
     >>> frame = pd.DataFrame({"anna": [0.9, 0.4], "ben": [0.7, 0.2]}, index=[1.0, 5.0])
-    >>> cs.as_forecast(frame).sf(2.0)
-    array([0.9, 0.7])
-    >>> cs.as_forecast(np.array([[0.9, 0.4], [0.7, 0.2]]), times=[1.0, 5.0], interpolation="linear").sf(3.0)
+    >>> cs.as_forecast(frame).sf(3.0)
     array([0.65, 0.45])
+    >>> cs.as_forecast(np.array([[0.9, 0.4], [0.7, 0.2]]), times=[1.0, 5.0], interpolation="step").sf(3.0)
+    array([0.9, 0.7])
+    >>> y_train = cs.RightCensored(time=[1.0, 5.0, 5.0, 6.0], event=[1, 1, 1, 0])
+    >>> cs.as_forecast(frame, y=y_train)
+    Step(shape=(2,), times=2)
     """
-    if interpolation not in ("step", "linear"):
-        raise InvalidInputError(f"interpolation must be 'step' or 'linear'; got {interpolation!r}.")
-    distribution = _distribution(forecast, X, times, levels, interpolation)
+    events = None if y is None else event_times(y)
+    reader = MatrixReader(interpolation, tail, repair, events)
+    distribution = _distribution(forecast, X, times, levels, reader, train)
     expected = _count(X) if n is None else n
     if expected is not None and len(distribution) not in (1, expected):
         raise InvalidInputError(
@@ -87,11 +135,28 @@ def as_forecast(
     return distribution
 
 
-def _distribution(forecast: Any, X: Any, times: Array, levels: Array, interpolation: str) -> Distribution:
+def _distribution(
+    forecast: Any,
+    X: Any,
+    times: Array,
+    levels: Array,
+    reader: MatrixReader,
+    train: tuple[Any, Any] | None = None,
+) -> Distribution:
     if isinstance(forecast, Distribution):
         return forecast
+    check_instance(forecast, "forecast")
+    model, X = last_step(forecast, X)
+    if train is not None and train[0] is not None and model is not forecast:
+        train = (last_step(forecast, train[0])[1], train[1])
+    forecast = model
+    known = None if hasattr(forecast, "predict_distribution") else read_model(forecast, X, train)
+    if isinstance(known, Curves):
+        return _from_matrix(known.sf, known.times, reader)
+    if known is not None and not (reader.interpolation == "linear" and _is_stepwise(forecast, known)):
+        return known
     if _is_model(forecast):
-        return _survival_of(forecast, X, interpolation)
+        return _survival_of(forecast, X, reader)
     kind = type(forecast).__module__.split(".")[0]
     if kind == "torch" and hasattr(forecast, "batch_shape"):
         from censcore.distributions.torch_distribution import from_torch
@@ -99,22 +164,36 @@ def _distribution(forecast: Any, X: Any, times: Array, levels: Array, interpolat
         return from_torch(forecast)
     if kind == "scipy":
         return ScipyDistribution(forecast)
+    if isinstance(forecast, dict):
+        return from_draws(forecast)
     if levels is not None:
         return Quantiles(levels, _values(forecast, "quantiles"))
     if _are_step_functions(forecast):
-        return _from_step_functions(forecast, interpolation)
+        return _from_step_functions(forecast, reader)
     if times is not None:
-        return _from_matrix(forecast, times, interpolation)
+        return _from_matrix(forecast, times, reader)
     if hasattr(forecast, "columns") and hasattr(forecast, "index"):
-        return _from_frame(forecast, interpolation)
+        return _from_frame(forecast, reader)
+    if hasattr(forecast, "predict"):
+        raise InvalidTypeError(
+            f"{type(forecast).__name__} has no survival function. If it predicts a risk score, use "
+            "from_risk(train_risk, y_train, test_risk), with slope='estimate' unless the score is a log "
+            "hazard ratio."
+        )
     raise InvalidTypeError(
-        f"{type(forecast).__name__} alone does not say what it forecasts. Pass times= for survival "
-        "probabilities (n, q), levels= for quantiles (n, q), or use Ensemble(samples) for samples (n, m) "
-        "or (n, m, k)."
+        f"{type(forecast).__name__} alone does not say what it forecasts. Use as_forecast(matrix, "
+        "times=...) for survival probabilities (n, q) at the times of its columns, as_forecast(matrix, "
+        "levels=...) for quantiles (n, q), or Ensemble(samples) for samples (n, m) or (n, m, k). times= and "
+        "levels= of compare() say where forecasts are scored, and not what their columns are."
     )
 
 
 # ---- models ------------------------------------------------------------------------------------
+
+
+def _is_stepwise(forecast: Any, known: Distribution) -> bool:
+    """Whether a model has step functions that can be read as the lines between their jumps instead."""
+    return getattr(known, "_degree", None) == 0 and _is_model(forecast)
 
 
 def _is_model(forecast: Any) -> bool:
@@ -122,24 +201,39 @@ def _is_model(forecast: Any) -> bool:
     return any(hasattr(forecast, word) for word in words)
 
 
-def _survival_of(model: Any, X: Any, interpolation: str = "step") -> Distribution:
+def _survival_of(model: Any, X: Any, reader: MatrixReader) -> Distribution:
     """What a fitted model of another library (or of this one) forecasts for the subjects of X."""
     if hasattr(model, "predict_distribution"):
         return model.predict_distribution(X)
+    if _is_step_model(model):
+        reader = replace(reader, steps=True)
     if not hasattr(model, "predict_survival_function") and hasattr(model, "survival_function_"):
-        return _from_frame(model.survival_function_, interpolation)
+        return _from_frame(model.survival_function_, reader)
     if X is None:
         raise InvalidInputError(f"{type(model).__name__} needs the covariates X to forecast; got None.")
     if hasattr(model, "predict_surv_df"):
-        return _from_frame(model.predict_surv_df(X), interpolation)
+        return _from_frame(model.predict_surv_df(X), reader)
     predict = model.predict_survival_function
     times = getattr(model, "unique_times_", None)
     if times is not None and "return_array" in inspect.signature(predict).parameters:
-        return _from_matrix(predict(X, return_array=True), times, interpolation)
+        return _from_matrix(predict(X, return_array=True), times, reader)
     curves = predict(X)
     if hasattr(curves, "columns") and hasattr(curves, "index"):
-        return _from_frame(curves, interpolation)
-    return as_forecast(curves, times=times, interpolation=interpolation)
+        return _from_frame(curves, reader)
+    return _distribution(curves, None, times, None, reader)
+
+
+def _is_step_model(model: Any) -> bool:
+    """Whether the curves of a model are step functions that it gives at the times of their jumps.
+
+    Those of scikit-survival have ``unique_times_``, Cox models of pycox ``baseline_hazards_``, and lifelines
+    names its fitters.
+    """
+    if getattr(model, "baseline_estimation_method", "breslow") != "breslow":
+        return False
+    names = {base.__name__ for base in type(model).__mro__}
+    jumps = hasattr(model, "unique_times_") or hasattr(model, "baseline_hazards_")
+    return jumps or bool(names & _STEP_MODELS)
 
 
 def _count(X: Any) -> int | None:
@@ -149,22 +243,24 @@ def _count(X: Any) -> int | None:
 # ---- curves ------------------------------------------------------------------------------------
 
 
-def _curve(times: Array, sf: Array, interpolation: str) -> Distribution:
-    return Step(times, sf=sf) if interpolation == "step" else PiecewiseLinear(times, sf=sf)
+def event_times(y: OutcomeLike) -> np.ndarray:
+    """Event times of outcomes."""
+    outcome = as_outcome(y)
+    return to_numpy(outcome.time)[to_numpy(outcome.event)]
 
 
 def _values(table: Any, name: str) -> Array:
     return as_float(table.to_numpy() if hasattr(table, "to_numpy") else table, name)
 
 
-def _from_matrix(table: Any, times: Array, interpolation: str) -> Distribution:
+def _from_matrix(table: Any, times: Array, reader: MatrixReader) -> Distribution:
     """From a matrix with subjects as rows and times as columns."""
     sf = _values(table, "survival probabilities")
     if hasattr(table, "columns"):
         _check_labels(table.columns, times)
     times = times if is_neutral(times) or hasattr(times, "shape") else np.asarray(times)
     _check_other_curves(to_numpy(sf))
-    return _curve(times, sf, interpolation)
+    return reader.curves(times, sf)
 
 
 def _check_labels(columns: Any, times: Array) -> None:
@@ -183,7 +279,7 @@ def _check_labels(columns: Any, times: Array) -> None:
             )
 
 
-def _from_frame(frame: Any, interpolation: str) -> Distribution:
+def _from_frame(frame: Any, reader: MatrixReader) -> Distribution:
     """From a frame with times as rows, named by the index, and subjects as columns."""
     try:
         times = np.asarray(frame.index, dtype=np.float64)
@@ -201,7 +297,7 @@ def _from_frame(frame: Any, interpolation: str) -> Distribution:
         )
     _check_other_curves(sf)
     times, kept = _distinct(times, sf)
-    return _curve(times, sf[:, kept], interpolation)
+    return reader.curves(times, sf[:, kept])
 
 
 def _distinct(times: np.ndarray, sf: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -232,18 +328,19 @@ def _are_step_functions(forecast: Any) -> bool:
     return listed and len(forecast) > 0 and all(hasattr(f, "x") and hasattr(f, "y") for f in forecast)
 
 
-def _from_step_functions(functions: Sequence[Any], interpolation: str) -> Distribution:
+def _from_step_functions(functions: Sequence[Any], reader: MatrixReader) -> Distribution:
     """Curves on one set of times, or on the union of all of theirs."""
+    reader = replace(reader, steps=True)
     levels = [getattr(f, "a", 1.0) * np.asarray(f.y) + getattr(f, "b", 0.0) for f in functions]
     grids = [np.asarray(f.x, dtype=np.float64) for f in functions]
     if all(len(grid) == len(grids[0]) and (grid == grids[0]).all() for grid in grids):
-        return _from_matrix(np.stack(levels), grids[0], interpolation)
-    if interpolation == "linear":
+        return _from_matrix(np.stack(levels), grids[0], reader)
+    if reader.interpolation == "linear":
         raise InvalidInputError("Step functions at different times need interpolation='step'; got 'linear'.")
     times = np.unique(np.concatenate(grids))
     passed = [np.searchsorted(grid, times, side="right") for grid in grids]
     sf = [np.append(1.0, level)[count] for level, count in zip(levels, passed, strict=True)]
-    return _from_matrix(np.stack(sf), times, interpolation)
+    return _from_matrix(np.stack(sf), times, reader)
 
 
 def _orientation(distribution: Distribution, expected: int) -> str:

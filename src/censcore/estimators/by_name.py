@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.base import BaseEstimator, clone
+
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.cox import CoxRegression
@@ -22,7 +24,7 @@ CENSORING_ESTIMATORS: dict[str, type[SurvivalEstimator]] = {
 
 
 def censoring_estimator(
-    name: str,
+    name: str | BaseEstimator,
     *,
     stratify: str | int | None = None,
     cv: Any = None,
@@ -33,8 +35,9 @@ def censoring_estimator(
 
     Parameters
     ----------
-    name : {"kaplan-meier", "cox", "weibull"}
-        The estimator of event times that is applied to the flipped outcome.
+    name : {"kaplan-meier", "cox", "weibull"}, or estimator
+        The estimator of event times that is applied to the flipped outcome; also an estimator itself, such
+        as a ``Pipeline`` that ends in one, with the ``options`` it has.
     stratify : str or int, optional
         Column of X with one curve per value, for "kaplan-meier".
     cv : int, splitter or iterable of (train, test), optional
@@ -59,6 +62,8 @@ def censoring_estimator(
     >>> censoring_estimator("cox", cv=5)
     Censoring(cv=5, estimator=CoxRegression())
     """
+    if not isinstance(name, str):
+        return Censoring(clone(name).set_params(**options), cv=cv, random_state=random_state)
     if name not in CENSORING_ESTIMATORS:
         raise InvalidInputError(
             f"Estimator of the censoring distribution: got {name!r}, expected one of "

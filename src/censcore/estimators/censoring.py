@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import check_instance, name_subjects
 from censcore.distributions import Distribution, Grouped, Independent
-from censcore.estimators.adapted import Adapted
+from censcore.estimators.adapted import Adapted, as_estimator
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights, fit_weighted, take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
@@ -79,7 +80,8 @@ class Censoring(SurvivalEstimator):
     Parameters
     ----------
     estimator : estimator
-        Anything with ``fit(X, y)`` and ``predict_distribution(X)``; it is cloned, not changed.
+        Anything with ``fit(X, y)`` and ``predict_distribution(X)``, a scikit-learn ``Pipeline`` that ends in
+        one, or what :class:`Adapted` takes; it is cloned, not changed.
     cv : int, splitter or iterable of (train, test), optional
         Folds of :meth:`fit_predict_distribution`, so that no subject's distribution is fitted to that
         subject.
@@ -147,7 +149,8 @@ class Censoring(SurvivalEstimator):
         -------
         self
         """
-        if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
+        check_instance(self.estimator, "estimator")
+        if not hasattr(self.estimator, "fit"):
             raise InvalidInputError(
                 f"estimator: got {self.estimator!r}, expected an estimator such as KaplanMeier() or "
                 "CoxRegression()."
@@ -174,9 +177,9 @@ class Censoring(SurvivalEstimator):
             )
         X, flipped = take_rows(X, subjects), y.flip()
         weight = np.ones(len(subjects)) if sample_weight is None else sample_weight[subjects]
-        estimator, end = clone(self.estimator), None
+        estimator, end = as_estimator(self.estimator), None
         smooth = not getattr(estimator, "represents_atoms", False)
-        if smooth or isinstance(estimator, Adapted):  # a leaf of a forest may hold nobody seen at the end
+        if smooth or _is_foreign(estimator):  # a leaf of a forest may hold nobody seen at the end
             end = _common_end(flipped, weight)
         if smooth:
             earlier = flipped if end is None else _before(end, flipped)
@@ -300,6 +303,13 @@ class Censoring(SurvivalEstimator):
         if self.cv < 2:
             raise InvalidInputError(f"cv, the number of folds, must be at least 2; got {self.cv}.")
         return (GroupKFold if grouped else KFold)(self.cv, shuffle=True, random_state=self.random_state)
+
+
+def _is_foreign(estimator: Any) -> bool:
+    """Whether an estimator is a model of another library."""
+    return isinstance(estimator, Adapted) and not isinstance(
+        last_estimator(estimator.model), SurvivalEstimator
+    )
 
 
 def _numbers(rows: Any, X: Any) -> np.ndarray:

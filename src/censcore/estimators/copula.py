@@ -39,16 +39,22 @@ class CopulaWeibull(LikelihoodEstimator):
         Fit the margins as if the event times were independent, then the copula's parameter alone, the same
         for all subjects (inference functions for margins [3]_). Less efficient than a joint fit where the
         copula is right; where it is wrong, a joint fit distorts the margins, and this does not.
+    solver : {"auto", "lbfgs", "adam"}
+        ``"lbfgs"`` maximises the likelihood of all subjects to convergence, with ``weight_decay`` as the
+        penalty and no validation split; ``"adam"`` trains in minibatches and stops early. ``"auto"`` is the
+        first without hidden layers and the second with them.
+    max_iter : int
+        Most iterations of L-BFGS.
     epochs, batch_size, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
     validate_every, tolerance
-        How to train, see :class:`~censcore.estimators.neural.Recipe`.
+        How to train in minibatches, see :class:`~censcore.estimators.neural.Recipe`.
     validation_fraction, random_state, device, progress, checkpoint
         As for :class:`~censcore.CensoredEngression`.
 
     Attributes
     ----------
     history_ : History
-        Losses by epoch.
+        Losses by epoch or iteration; ``gradient_norm`` and ``converged`` after L-BFGS.
     k_ : int
         Number of event times.
 
@@ -84,6 +90,8 @@ class CopulaWeibull(LikelihoodEstimator):
         hidden: Sequence[int] = (),
         dependence: str = "auto",
         margins_first: bool = False,
+        solver: str = "auto",
+        max_iter: int = 1000,
         epochs: int = 200,
         batch_size: int = 512,
         learning_rate: float = 1e-2,
@@ -105,6 +113,8 @@ class CopulaWeibull(LikelihoodEstimator):
         self.hidden = hidden
         self.dependence = dependence
         self.margins_first = margins_first
+        self.solver = solver
+        self.max_iter = max_iter
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -169,6 +179,19 @@ class CopulaWeibull(LikelihoodEstimator):
             if self.margins_first
             else distribution
         )
+
+    def _bounds(self, network: nn.Module) -> np.ndarray | None:
+        """The dependence of all subjects ends at independence, which the search would never reach."""
+        constant = network.get_parameter("constant").shape[1]
+        if self.copula == "independent" or constant == (0 if self.hidden else self.k_):
+            return None
+        bounds = []
+        for name, parameter in network.named_parameters():
+            ends = np.tile([-np.inf, np.inf], (parameter.numel(), 1))
+            if name == "constant":
+                ends[-1] = _STRENGTHS
+            bounds.append(ends)
+        return np.concatenate(bounds)
 
     @torch.no_grad()
     def _finish(self, rows: Data) -> None:

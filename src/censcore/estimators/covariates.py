@@ -8,6 +8,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import check_positive
+from censcore.estimators.pipelines import last_estimator, weight_argument
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["as_matrix", "check_rows", "check_weights", "column_of", "fit_weighted", "take_rows"]
@@ -150,7 +151,8 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | Non
     y : RightCensored
         The outcome.
     sample_weight : array, (n,), or None
-        Weights; an error is raised if the estimator takes none.
+        Weights; an error is raised if the estimator takes none. A ``Pipeline`` receives them for its last
+        step, as ``step__sample_weight``.
 
     Returns
     -------
@@ -166,22 +168,14 @@ def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | Non
     """
     if sample_weight is None:
         return estimator.fit(X, y)
-    if not _takes_weights(estimator):
+    argument = weight_argument(estimator)
+    if argument is None:
         raise InvalidInputError(
-            f"{type(estimator).__name__}.fit takes no sample_weight, so that it cannot be fitted to weighted "
-            "subjects. Use an estimator that does, such as KaplanMeier() or CoxRegression(), or repeat each "
-            "subject as often as it counts and pass groups=."
+            f"{type(last_estimator(estimator)).__name__}.fit takes no sample_weight, so that it cannot be "
+            "fitted to weighted subjects. Use an estimator that does, such as KaplanMeier() or "
+            "CoxRegression(), or repeat each subject as often as it counts and pass groups=."
         )
-    return estimator.fit(X, y, sample_weight=sample_weight)
-
-
-def _takes_weights(estimator: Any) -> bool:
-    from inspect import Parameter, signature
-
-    parameters = signature(estimator.fit).parameters
-    return "sample_weight" in parameters or any(
-        parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
+    return estimator.fit(X, y, **{argument: sample_weight})
 
 
 def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
@@ -223,6 +217,7 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
     if not reset and estimator.n_features_in_ == 0:
         return None
     _check_categories(X)
+    _check_no_missing(estimator, X)
     X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X)  # sparse: scikit-learn raises
     return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
 
@@ -240,3 +235,39 @@ def _check_categories(X: Any) -> None:
             f"X must hold numbers; got {kinds}. Encode categories first, for instance by "
             "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline."
         )
+
+
+def _check_no_missing(estimator: Any, X: Any) -> None:
+    """Check that no number is missing, and name the columns where some are."""
+    missing = _missing(X)
+    columns = np.nonzero(missing.any(axis=0))[0]
+    if len(columns):
+        names = [repr(str(X.columns[j])) if hasattr(X, "columns") else str(j) for j in columns[:10]]
+        name = type(estimator).__name__
+        raise InvalidInputError(
+            f"X contains NaN: got missing values of {int(missing.any(axis=1).sum())} subjects in columns "
+            f"{', '.join(names)}{', ...' if len(columns) > 10 else ''}; {name} expected none. Impute them "
+            f"first, for instance by make_pipeline(SimpleImputer(), {name}())."
+        )
+
+
+def _missing(X: Any) -> np.ndarray:
+    """Which numbers are missing, (n, p); where X is no matrix of numbers scikit-learn says so, not this."""
+    if hasattr(X, "columns"):
+        import narwhals as nw
+
+        frame = nw.from_native(X, eager_only=True)
+        columns = [frame[name].is_null().to_numpy() for name in frame.columns]
+        columns += [(frame[name] != frame[name]).fill_null(False).to_numpy() for name in frame.columns]
+        found = np.column_stack(columns).astype(bool) if columns else np.zeros((0, 0), dtype=bool)
+        half = found.shape[1] // 2
+        return found[:, :half] | found[:, half:]
+    values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X)
+    if values.dtype.kind == "O":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError):
+            return np.zeros((0, 0), dtype=bool)
+    if values.ndim != 2 or values.dtype.kind != "f":
+        return np.zeros((0, 0), dtype=bool)
+    return np.isnan(values)

@@ -39,16 +39,22 @@ class JointGridModel(LikelihoodEstimator):
         quarter of the grid, zero (no event after the last edge), or given.
     hidden : sequence of int
         Widths of hidden layers; empty for logits linear in x.
+    solver : {"auto", "lbfgs", "adam"}
+        ``"lbfgs"`` maximises the likelihood of all subjects to convergence, with ``weight_decay`` as the
+        penalty and no validation split; ``"adam"`` trains in minibatches and stops early. ``"auto"`` is the
+        first without hidden layers and the second with them.
+    max_iter : int
+        Most iterations of L-BFGS.
     epochs, batch_size, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
     validate_every, tolerance
-        How to train, see :class:`~censcore.estimators.neural.Recipe`.
+        How to train in minibatches, see :class:`~censcore.estimators.neural.Recipe`.
     validation_fraction, random_state, device, progress, checkpoint
         As for :class:`~censcore.CensoredEngression`.
 
     Attributes
     ----------
     history_ : History
-        Losses by epoch.
+        Losses by epoch or iteration; ``gradient_norm`` and ``converged`` after L-BFGS.
     k_ : int
         Number of event times, 2.
 
@@ -82,6 +88,8 @@ class JointGridModel(LikelihoodEstimator):
         edges: Any = "quantile",
         tail: Any = "hazard",
         hidden: Sequence[int] = (128, 128),
+        solver: str = "auto",
+        max_iter: int = 1000,
         epochs: int = 200,
         batch_size: int = 512,
         learning_rate: float = 3e-3,
@@ -103,6 +111,8 @@ class JointGridModel(LikelihoodEstimator):
         self.edges = edges
         self.tail = tail
         self.hidden = hidden
+        self.solver = solver
+        self.max_iter = max_iter
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate

@@ -204,7 +204,7 @@ class CoefficientTable:
             import pandas as pd
         except ModuleNotFoundError as error:
             raise MissingDependencyError(
-                "to_frame() needs pandas: pip install 'censcore[cli]'. Its columns are attributes here."
+                "to_frame() needs pandas: pip install pandas. Its columns are attributes here."
             ) from error
 
         columns = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
+from time import perf_counter
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from censcore.progress import track
 
 __all__ = ["means_by_refitting", "spread_over_refits"]
 
+LONG = 10.0  # seconds of refits that are announced
 FAR = 5.0  # robust standard deviations from the median, beyond which a refit is pulled in
 
 Key = tuple[int, str, str]
@@ -91,6 +94,7 @@ def spread_over_refits(
     rng = separate_stream(seed)
     drawn: list[np.ndarray] = []
     failures = 0
+    started = perf_counter()
     for _ in track(range(refits), "refitting the censoring distribution", refits, show=progress):
         while True:
             times = np.bincount(rng.integers(count, size=count), minlength=count)
@@ -98,6 +102,8 @@ def spread_over_refits(
             w = weight * times[of_scored][:, None] if clusters.overlap else weight
             try:
                 drawn.append(values_under(refit(train.take(training), censoring.scored_X), w))
+                if len(drawn) == 1 and not progress:
+                    _announce((refits - 1) * (perf_counter() - started), refits)
                 break
             except CenscoreError as error:
                 failures += 1
@@ -119,6 +125,18 @@ def spread_over_refits(
             "hard to estimate here, and its standard errors are rough."
         )
     return spread, notes
+
+
+def _announce(seconds: float, refits: int) -> None:
+    """Say what the refits will cost, where that is long, once the first of them is known."""
+    if seconds >= LONG:
+        logging.getLogger("censcore").warning(
+            "Standard errors: the censoring distribution is fitted to %d bootstrap samples, about %.0f "
+            "seconds. progress=True shows a bar, refits= takes fewer samples, and Censoring(KaplanMeier()) "
+            "and Censoring(CoxRegression()), also at the end of a pipeline, need none.",
+            refits,
+            seconds,
+        )
 
 
 def _numbered(clusters: Clusters) -> tuple[np.ndarray, np.ndarray, int]:

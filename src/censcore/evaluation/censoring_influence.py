@@ -13,10 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from censcore.distributions import Distribution
-from censcore.estimators import Censoring, CoxRegression, KaplanMeier
+from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
 from censcore.estimators.covariates import as_matrix, column_of
+from censcore.estimators.pipelines import last_estimator, last_step
 from censcore.evaluation.case_scores import Case
 
 __all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influence", "parts_of"]
@@ -137,9 +142,37 @@ class CoxPart(Part):
 
 
 def has_influence(censoring: Censoring) -> bool:
-    """Whether a fitted ``Censoring`` predicts what an estimator with an influence function does."""
+    """Whether a fitted ``Censoring`` predicts what an estimator with an influence function does.
+
+    The estimator may be the last step of a pipeline: the steps before it then count as fixed, which they are
+    up to the noise of imputed and scaled values. A step that was fitted to the outcome is not.
+    """
     fitted = zip(censoring.estimators_, censoring.ends_, strict=True)
-    return all(end is None and type(estimator) in _PARTS for estimator, end in fitted)
+    return all(end is None and _is_known(estimator) for estimator, end in fitted)
+
+
+def _is_known(estimator: Any) -> bool:
+    if isinstance(estimator, Adapted):
+        return type(last_estimator(estimator.model_)) in _PARTS and not _uses_outcome(estimator.model_)
+    return type(estimator) in _PARTS
+
+
+def _uses_outcome(model: Any) -> bool:
+    """Whether a step before the last, or a search, looked at the outcome."""
+    if not isinstance(model, Pipeline):
+        return last_estimator(model) is not model
+    *before, (_, last) = model.steps
+    return any(_looks_at_outcome(step) for _, step in before) or _uses_outcome(last)
+
+
+def _looks_at_outcome(step: Any) -> bool:
+    """Whether a transformer, or one inside it, selects columns or needs the outcome."""
+    inside = step.get_params(deep=True).values() if hasattr(step, "get_params") else ()
+    return any(
+        isinstance(part, SelectorMixin) or get_tags(part).target_tags.required
+        for part in (step, *inside)
+        if isinstance(part, BaseEstimator)
+    )
 
 
 _PARTS: dict[type, type[Part]] = {KaplanMeier: KaplanMeierPart, CoxRegression: CoxPart}
@@ -151,8 +184,9 @@ def parts_of(censoring: Censoring, X: Any, subjects: np.ndarray, training: np.nd
     ``training`` are the numbers of the subjects it was fitted to; those with an event at time zero carry
     no information on C and are left out.
     """
-    fitted = zip(censoring.estimators_, censoring.subjects_, strict=True)
-    return [
-        _PARTS[type(estimator)](subjects, training[used], estimator, X, None if censoring.shared_ else j)
-        for j, (estimator, used) in enumerate(fitted)
-    ]
+    parts = []
+    for j, (estimator, used) in enumerate(zip(censoring.estimators_, censoring.subjects_, strict=True)):
+        last, seen = last_step(estimator.model_, X) if isinstance(estimator, Adapted) else (estimator, X)
+        coordinate = None if censoring.shared_ else j
+        parts.append(_PARTS[type(last)](subjects, training[used], last, seen, coordinate))
+    return parts

@@ -7,18 +7,29 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array, is_torch, to_numpy
 from censcore._validation import check_levels
 from censcore.distributions import Distribution
-from censcore.estimators import KaplanMeier, as_forecast
+from censcore.estimators import KaplanMeier, NotFitted, as_forecast
+from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_rows, check_weights, column_of, fit_weighted
 from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
+from censcore.evaluation.checks import (
+    as_numbers,
+    check_reference_name,
+    check_units,
+    notes_on_censoring,
+    notes_on_events,
+    notes_on_forecasts,
+    notes_on_training,
+)
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.losses import Subset, estimate_means, score_all
+from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -71,7 +82,9 @@ def compare(
     ----------
     forecasts : dict
         Name -> forecast: a distribution, or whatever :func:`as_forecast` takes (a fitted model, which is
-        asked for the subjects of X).
+        asked for the subjects of X). A pair (model, X_a) gives a model covariates of its own; where the
+        model has risk scores only, a third entry gives those of the training subjects. ``notes`` say how
+        survival matrices are read, and where the answer depends on it.
     y : outcome
         What happened to n subjects: one event time each, (n,), or several, (n, k), of which the forecasts
         are joint distributions.
@@ -96,7 +109,8 @@ def compare(
         ``energy_score``, ``log_score``, ``crps`` and ``brier_score``.
     times, levels : array, optional
         Evaluation times below the horizon, by default the quartiles of the event times before it, of
-        ``train`` where it is given (each the smallest event time that reaches the quartile); quantile
+        ``train`` where it is given (each the smallest event time that reaches the quartile; where forecasts
+        are matrices that are interpolated, the nearest times that all of them have); quantile
         levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
     reference : "kaplan-meier", name, distribution, estimator or None
         What skill is measured against. The default is fitted on ``train`` and joins the table (for several
@@ -203,12 +217,18 @@ def compare(
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
     notes: list[str] = []
     trained = training_subjects(train, train_weight, y, weight, notes)
+    notes += check_units(y, trained) + notes_on_training(X, y, trained)
+    notes += notes_on_censoring(censoring, X, trained)
     resolved = resolve_censoring(censoring, y, X, trained, weight, code)
-    distributions = as_distributions(forecasts, X, y)
+    distributions = as_distributions(forecasts, X, y, trained)
+    notes += notes_on_forecasts(distributions, y)
+    notes += check_reference_name(distributions, reference, KAPLAN_MEIER, trained)
     reference_name = add_reference(distributions, reference, trained, X, y, notes)
     train_code = common_codes(groups, train_groups, resolved.n_train or _count(trained))
     scored = Subjects(X, y, weight)
     end = find_horizon(horizon, resolved, scored, notes, code, train_code)
+    notes += notes_on_events(y, end, shares(weight, n), code, trained)
+    distributions = settle_readings(distributions, y, None if trained is None else trained.y, end)
     chosen = named_scores(scores)
     cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, trained)
     subsets = make_subsets(by, X, y, shares(weight, n))
@@ -229,7 +249,13 @@ def compare(
         confidence=confidence,
         discrimination=discrimination,
         seed=seed,
-        notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
+        notes=[
+            *notes,
+            *resolved.notes,
+            *losses.notes,
+            *means.notes,
+            *reading_notes(cases, losses, means, subsets[0].weight, confidence, seed),
+        ],
     )
 
 
@@ -278,8 +304,10 @@ def _check_confidence(confidence: float) -> None:
         )
 
 
-def as_distributions(forecasts: Mapping[str, Any], X: Any, y: RightCensored) -> dict[str, Distribution]:
-    """All forecasts as distributions in NumPy."""
+def as_distributions(
+    forecasts: Mapping[str, Any], X: Any, y: RightCensored, train: Subjects | None = None
+) -> dict[str, Distribution]:
+    """All forecasts as distributions in NumPy; the training subjects serve models that lack a baseline."""
     if not isinstance(forecasts, Mapping) or not forecasts:
         raise InvalidTypeError(
             "forecasts must be a dictionary of at least one forecast, {'cox': distribution, ...}; got "
@@ -288,13 +316,23 @@ def as_distributions(forecasts: Mapping[str, Any], X: Any, y: RightCensored) -> 
     distributions = {}
     for name, forecast in forecasts.items():
         try:
-            distribution = as_forecast(forecast, X, n=len(y))
-        except (InvalidInputError, InvalidTypeError) as error:
+            model, covariates, X_train = with_covariates(forecast, X, train)
+            pair = None if train is None else (X_train, train.y)
+            distribution = as_forecast(model, covariates, n=len(y), train=pair)
+        except (InvalidInputError, InvalidTypeError, NotFitted) as error:
             raise type(error)(f"Forecast {name!r}: {error}") from error
         distributions[str(name)] = (
             distribution.like(y.time) if is_torch(distribution._reference) else distribution
         )
     return distributions
+
+
+def with_covariates(forecast: Any, X: Any, train: Subjects | None) -> tuple[Any, Any, Any]:
+    """A forecast, the covariates it is asked for, and those of the training subjects."""
+    X_train = None if train is None else train.X
+    if not isinstance(forecast, tuple) or len(forecast) not in (2, 3) or hasattr(forecast[0], "x"):
+        return forecast, X, X_train
+    return forecast[0], forecast[1], forecast[2] if len(forecast) == 3 else None
 
 
 def add_reference(
@@ -318,7 +356,7 @@ def add_reference(
     if train is None:
         notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
-    estimator = KaplanMeier() if isinstance(reference, str) else clone(reference)
+    estimator = KaplanMeier() if isinstance(reference, str) else as_estimator(reference)
     name = KAPLAN_MEIER if isinstance(reference, str) else "reference"
     distributions[name] = as_forecast(fit_weighted(estimator, train.X, train.y, train.weight), X, n=len(y))
     return name
@@ -336,10 +374,10 @@ def make_cases(
     """One case per forecast, with times and levels that suit the data where none are given."""
     sample = scored if train is None else train  # times chosen on scored subjects would fix their events
     if times is None:
-        at = default_times(sample.y, horizon, sample.weight)
+        at = on_grid(default_times(sample.y, horizon, sample.weight), distributions, horizon)
     else:
-        at = np.atleast_1d(np.asarray(times, dtype=np.float64))
-        if at.ndim != 1 or not ((at >= 0) & (at < horizon)).all():
+        at = as_numbers(times, "times")
+        if not ((at >= 0) & (at < horizon)).all():
             raise InvalidInputError(
                 f"times must lie between 0 and the horizon, {horizon:g}; got {np.asarray(times).tolist()}. "
                 "Pass smaller times, or a horizon= that the censoring distribution supports."
@@ -350,7 +388,7 @@ def make_cases(
         alpha = LEVELS[reached > LEVELS]
         alpha = alpha if len(alpha) else np.array([max(reached / 2, 1e-3)])
     else:
-        alpha = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        alpha = as_numbers(levels, "levels")
         check_levels(alpha)
     return {name: Case(scored.y, F, C, horizon, at, alpha) for name, F in distributions.items()}
 

@@ -15,6 +15,7 @@ from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagno
 from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
 from censcore.evaluation.inference import Estimate, effective_number
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
+from censcore.evaluation.readings import readings_of
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.tables import Line, data_frame, difference_lines, mean_lines
 from censcore.exceptions import InvalidInputError
@@ -99,6 +100,7 @@ class Comparison:
             "horizon": self.horizon,
             "times": case.times.tolist(),
             "levels": case.levels.tolist(),
+            **({"survival matrices": readings} if (readings := readings_of(self.cases)) else {}),
             "scores": [score.name for score in self.scores],
             "censoring distribution": self.resolved_censoring.description,
             "standard errors": self.means.method,

@@ -13,6 +13,7 @@ from censcore.exceptions import InvalidInputError
 __all__ = ["find_horizon", "follow_up_end", "given_horizon"]
 
 FOLLOWED = 0.1  # smallest P(C >= horizon) of any subject: no inverse-probability weight exceeds 10
+FEW, LONGER = 0.05, 1.25  # share of subjects that may be told to limit the horizon, and by which factor
 AT_RISK = 10  # subjects still at risk at the horizon, or a fifth of them where they are few
 
 
@@ -99,7 +100,9 @@ def find_horizon(
                 "some subject at every t > 0. Pass horizon=, or another censoring distribution."
             )
         if not isinstance(censoring.distribution, PointMass):
-            notes.append(_chosen(supported, last, times))
+            notes.append(
+                _chosen(supported, last, times) + _limited_by(censoring.distribution, supported, times)
+            )
         return supported
     if end > supported:
         notes.append(_too_far(end, supported, last, censoring, times))
@@ -111,6 +114,21 @@ def _chosen(end: float, last: float, times: list[np.ndarray]) -> str:
     return (
         f"horizon {end:.6g}, chosen by follow-up (last time {last:.6g}): P(C >= horizon) is at least "
         f"{FOLLOWED:g} for every subject, and {at_risk} are at risk there."
+    )
+
+
+def _limited_by(C: Distribution, end: float, times: list[np.ndarray]) -> str:
+    """Who limits the horizon, where a few subjects with little follow-up do."""
+    ends = to_numpy(C.marginal(0).isf(FOLLOWED)).reshape(-1)
+    at_risk = min(_last_with(time, min(AT_RISK, -(-len(time) // 5))) for time in times)
+    without = min(float(np.quantile(ends, FEW, method="higher")), at_risk)
+    few = int((ends < without).sum())
+    if not few or without < LONGER * end:
+        return ""
+    return (
+        f" It is short because of {few} of {len(ends)} subjects, whose estimated P(C >= t) falls below "
+        f"{FOLLOWED:g} early; without them it would be {without:.6g}. Check their covariates (rare groups, "
+        "outliers), or give the estimator of the censoring distribution a penalty."
     )
 
 

@@ -218,6 +218,8 @@ def _settings(comparison: Comparison) -> list[tuple[str, str]]:
 def _setting(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_setting(item) for item in value)
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {_setting(item)}" for name, item in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -9,10 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from censcore._arrays import to_numpy
+from censcore._validation import check_instance
 from censcore.distributions import Distribution, PointMass, Step
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.censoring import Origin
 from censcore.estimators.covariates import take_rows
+from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.subjects import Shared, SubjectKeys, shared_subjects
 from censcore.evaluation.censoring_influence import Part, has_influence, parts_of
 from censcore.evaluation.subjects import Subjects
@@ -95,6 +97,7 @@ def resolve_censoring(
         )
     if isinstance(censoring, Distribution):
         return _given(censoring, scored, train, last)
+    check_instance(censoring, "censoring")
     if not hasattr(censoring, "fit"):
         raise InvalidTypeError(
             "censoring must be a censoring distribution or an estimator of it, such as "
@@ -243,6 +246,9 @@ def _notes_on_shared(shared: Shared, n: int) -> list[str]:
 def describe(censoring: Censoring) -> str:
     """The estimator of a censoring distribution in words."""
     estimator = censoring.estimator
+    last = last_estimator(estimator)
+    if last is not estimator:
+        return f"{type(estimator).__name__} of {type(last).__name__}"
     name = type(estimator).__name__
     if isinstance(estimator, KaplanMeier):
         by = estimator.stratify

@@ -10,6 +10,7 @@ import numpy as np
 
 from censcore._arrays import Array
 from censcore.estimators.covariates import check_weights
+from censcore.estimators.pipelines import last_step
 from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, named_scores
 from censcore.evaluation.with_censoring import WithCensoring
 from censcore.exceptions import InvalidTypeError
@@ -24,7 +25,7 @@ def scorer(
     """A scorer for ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``.
 
     The estimator must be a :class:`WithCensoring`, which fits the censoring distribution on the training
-    fold.
+    fold, or a ``Pipeline`` that ends in one.
 
     Parameters
     ----------
@@ -109,7 +110,8 @@ def horizon_of(
     estimator: WithCensoring, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None
 ) -> float:
     """The horizon that the scores of this fold used; not a score."""
-    return _checked(estimator).case(X, y).horizon
+    model, X = _checked(estimator, X)
+    return model.case(X, y).horizon
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +126,8 @@ class Scorer:
         self, estimator: WithCensoring, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None
     ) -> float:
         """Minus the mean loss of the subjects (X, y), weighted where weights are given."""
-        case = _checked(estimator).case(X, y, self.times, self.levels)
+        model, X = _checked(estimator, X)
+        case = model.case(X, y, self.times, self.levels)
         weight = check_weights(sample_weight, len(case.y))
         losses = self.score.losses(case)[weight > 0]  # an infinite loss of weight zero does not count
         return -float(np.mean(weight[weight > 0] @ losses) / weight.sum())
@@ -133,11 +136,12 @@ class Scorer:
         return f"scorer({self.score.name!r})"
 
 
-def _checked(estimator: Any) -> WithCensoring:
-    steps = getattr(estimator, "best_estimator_", estimator)
-    if not isinstance(steps, WithCensoring):
+def _checked(estimator: Any, X: Any) -> tuple[WithCensoring, Any]:
+    """The fitted ``WithCensoring`` at the end of pipelines and searches, and the covariates that reach it."""
+    model, X = last_step(estimator, X)
+    if not isinstance(model, WithCensoring):
         raise InvalidTypeError(
             f"A scorer needs the censoring distribution of the training fold; {type(estimator).__name__} has "
             "none. Wrap the model: WithCensoring(model, censoring=Censoring(KaplanMeier()))."
         )
-    return steps
+    return model, X

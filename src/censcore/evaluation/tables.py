@@ -35,7 +35,7 @@ def data_frame(lines: Iterable[Line], columns: list[str] | None = None) -> pd.Da
     try:
         import pandas as pd
     except ModuleNotFoundError as error:
-        raise MissingDependencyError("Data frames need pandas: pip install 'censcore[cli]'.") from error
+        raise MissingDependencyError("Data frames need pandas: pip install pandas.") from error
     return pd.DataFrame(list(lines), columns=columns)
 
 

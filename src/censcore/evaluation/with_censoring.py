@@ -8,12 +8,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from censcore._arrays import Array, to_numpy
+from censcore._validation import check_instance
 from censcore.distributions import Distribution
-from censcore.estimators import Adapted, Censoring, KaplanMeier, NotFitted, SurvivalEstimator
+from censcore.distributions.survival_matrix import settled, up_to
+from censcore.estimators import Censoring, KaplanMeier, NotFitted
+from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.case_scores import Case
 from censcore.evaluation.compare import default_times
 from censcore.evaluation.horizon import follow_up_end, given_horizon
+from censcore.evaluation.readings import on_grid
 from censcore.outcomes import OutcomeLike, as_outcome
 
 __all__ = ["WithCensoring"]
@@ -28,7 +32,8 @@ class WithCensoring(BaseEstimator):
     Parameters
     ----------
     model : estimator
-        Of this package, of scikit-survival, or anything that :class:`Adapted` takes.
+        Of this package, of scikit-survival, a ``Pipeline`` that ends in one, or anything that
+        :class:`Adapted` takes.
     censoring : estimator, optional
         Of the censoring distribution, ``Censoring(KaplanMeier())`` by default.
     horizon : "auto" or number
@@ -68,12 +73,13 @@ class WithCensoring(BaseEstimator):
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Fit the model and the censoring distribution to the same subjects, with the same weights."""
+        check_instance(self.censoring, "censoring")
         outcome, given = as_outcome(y), given_horizon(self.horizon)
         censoring = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
         censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         self.censoring_ = censoring.set_params(cv=None).fit(X, outcome, weight)
-        self.model_ = fit_weighted(_estimator(self.model), X, outcome, weight)
+        self.model_ = fit_weighted(as_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
         time = to_numpy(outcome.time)
         self._train_time = time if weight is None else time[weight > 0]
@@ -82,12 +88,13 @@ class WithCensoring(BaseEstimator):
         else:
             self.horizon_ = given
         self.times_ = default_times(outcome, self.horizon_, weight)
+        self._train_events = time[to_numpy(outcome.event)]
         return self
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """The forecast of the model."""
         self._check_fitted()
-        return self.model_.predict_distribution(X)
+        return settled(self.model_.predict_distribution(X), self._train_events, "training events")
 
     def predict_censoring(self, X: Array | None = None) -> Distribution:
         """The censoring distribution."""
@@ -102,10 +109,12 @@ class WithCensoring(BaseEstimator):
         horizon = self.horizon_
         if given_horizon(self.horizon) is None:
             horizon = min(horizon, follow_up_end(C, self._train_time))
+        F = up_to(self.predict_distribution(X), horizon)
         at = self.times_[self.times_ < horizon] if times is None else np.atleast_1d(times).astype(float)
         at = at if len(at) else np.array([horizon / 2])
+        at = on_grid(at, {"": F}, horizon) if times is None else at
         levels = np.atleast_1d(levels).astype(float)
-        return Case(as_outcome(y), self.predict_distribution(X), C, horizon, at, levels)
+        return Case(as_outcome(y), F, C, horizon, at, levels)
 
     def score(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> float:
         """Minus the (weighted) mean CRPS, so that more is better."""
@@ -116,9 +125,3 @@ class WithCensoring(BaseEstimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFitted("This WithCensoring is not fitted yet. Call fit(X, y) first.")
-
-
-def _estimator(model: Any) -> Any:
-    """A fresh copy that has ``predict_distribution``."""
-    ours = isinstance(model, SurvivalEstimator) or hasattr(model, "predict_distribution")
-    return clone(model) if ours else Adapted(model)

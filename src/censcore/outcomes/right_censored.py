@@ -22,6 +22,8 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, Unsupported
 
 __all__ = ["OutcomeLike", "RightCensored", "as_outcome"]
 
+MOST_CODES = 20  # of competing risks; more different whole numbers are times
+
 
 class RightCensored:
     r"""Right-censored event times of n subjects.
@@ -395,27 +397,37 @@ def as_outcome(y: OutcomeLike) -> RightCensored:
 
 def _as_event(event: Array, time: Array) -> Array:
     if is_torch(time):
-        return _check_codes(convert(event, time)) != 0
+        return _check_codes(convert(event, time), time) != 0
     array = np.asarray(event)
-    if array.dtype.kind == "O":
+    if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
         array = as_float(array, "event")
     if array.dtype.kind not in "biuf":
-        raise InvalidTypeError(f"event must be 0/1 or boolean; got an array of dtype {array.dtype}.")
-    return array if array.dtype.kind == "b" else _check_codes(array) != 0
+        values = list(dict.fromkeys(array.ravel().tolist()))[:6]
+        raise InvalidTypeError(
+            f"event must be 0/1 or boolean; got values such as {values}. Pass a comparison, for instance "
+            f"event == {values[0]!r}."
+        )
+    return array if array.dtype.kind == "b" else _check_codes(array, time) != 0
 
 
-def _check_codes(event: Array) -> Array:
+def _check_codes(event: Array, time: Array) -> Array:
     codes = np.unique(to_numpy(event))
     if set(codes.tolist()) <= {0, 1}:
         return event
-    if np.isfinite(codes).all() and (codes == np.round(codes)).all() and codes.min() >= 0:
+    whole = np.isfinite(codes).all() and (codes == np.round(codes)).all() and codes.min() >= 0
+    times = set(np.unique(to_numpy(time)).tolist())
+    swapped = times == {0.0, 1.0} or (times <= {0.0, 1.0} and codes.max() > MOST_CODES)
+    if whole and not swapped and len(codes) <= MOST_CODES:
         raise UnsupportedOutcomeError(
             f"event must be 0 or 1; got the codes {codes[:6].tolist()}. If they are competing risks, "
             "choose the event of interest (event == code) knowing that the others then count as censoring; "
             "if 1/2 means censored/event, pass event - 1."
         )
+    seen = f"{len(codes)} values, such as {codes[:6].tolist()}" if len(codes) > 6 else str(codes.tolist())
+    hint = ", while all times are 0 or 1" if swapped else ""
     raise InvalidInputError(
-        f"event must be 0/1 or boolean; got the values {codes[:6].tolist()}. Were time and event swapped?"
+        f"event must be 0/1 or boolean; got {seen}{hint}. Were time and event swapped? Expected "
+        "RightCensored(time, event)."
     )
 
 

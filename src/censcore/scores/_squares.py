@@ -1,10 +1,12 @@
 r"""Integrals of F² below y and of S² beyond it: what the CRPS and its relatives are made of.
 
-Three routes, each exact where exactness exists:
+Four routes, each exact where exactness exists:
 
-- a step forecast makes the integral a finite sum of :math:`\int G`, whatever the censoring distribution;
+- a step forecast makes the integral a finite sum of :math:`\int G`, whatever the censoring distribution; one
+  that serves all subjects makes it one antiderivative, read at each y;
 - a step censoring distribution makes it a finite sum of :math:`\int F^2` or :math:`\int S^2`, read from one
   antiderivative per subject, so that thousands of jumps need no more quadrature than one;
+- a piecewise-linear forecast on one grid needs three moments of a step censoring distribution per panel;
 - all else is Gauss-Legendre quadrature between the quantiles and break points of both distributions, with as
   many nodes as the polynomials ask for where both are piecewise polynomials.
 
@@ -36,9 +38,18 @@ from censcore._quadrature import (
     side_by_side,
     tail,
 )
-from censcore.distributions import Step, Univariate
+from censcore.distributions import PointMass, Step, Univariate
+from censcore.scores._lines import are_lines, line_below, line_beyond
 
-__all__ = ["area", "as_steps", "weighted_time_of", "numbers_per_row", "square_below", "square_beyond"]
+__all__ = [
+    "area",
+    "as_steps",
+    "is_shared",
+    "weighted_time_of",
+    "numbers_per_row",
+    "square_below",
+    "square_beyond",
+]
 
 FEW_JUMPS = 32  # up to here the jumps of a step distribution are panel edges like any other
 CLOSE = (0.6, 0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # shares of what a distribution has left on the far side of y
@@ -46,12 +57,15 @@ CLOSE = (0.6, 0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # shares of what a distribution
 
 def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
     r""":math:`\int_0^y F(s)^2/G(s)\,ds` for y (n, 1), with G = 1 where no C is given: (n,)."""
+    if are_lines(F, C):
+        return line_below(F, y, C)
     if C is None:
         if F._degree == 0:
-            return _step_below(F, y)
+            return _shared_below(F, y) if len(F) == 1 else _step_below(F, y)
         return integrate(lambda t: F._cdf(t) ** 2, _edges_below([F], y), _order(F))
     if F._degree == 0 and C._degree == 0:
-        return _step_below(F, y, weighted_time_of(C))
+        below = _shared_below if len(F) == len(C) == 1 else _step_below
+        return below(F, y, weighted_time_of(C))
     edges = _edges_below([F] if _is_long(C) else [F, C], y)
     if _is_long(C):
         times, G = C._steps()
@@ -62,7 +76,9 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
 def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty P(T>s)^2\,G(s)\,ds` for y (n, 1): (n,); infinite where the tail is too heavy."""
     if F._degree == 0:
-        return _step_beyond(F, y, C)
+        return _shared_beyond(F, y, C) if is_shared(F, C) else _step_beyond(F, y, C)
+    if are_lines(F, C):
+        return line_beyond(F, y, C)
     if _is_long(C):
         times, G = C._steps()
         edges = _edges_beyond([F], y, until=_last_finite(times))
@@ -78,6 +94,8 @@ def numbers_per_row(F: Univariate, C: Univariate) -> int:
     """How many numbers one subject needs at a time, for chunking."""
     if F._degree == 0:
         return 4 * _jumps(F)
+    if are_lines(F, C):
+        return 8 * _jumps(F)
     smooth = [distribution for distribution in (F, C) if distribution._degree is None]
     return (60 * len(smooth) + _jumps(F) + _jumps(C)) * (ORDER if smooth and not _is_long(C) else 4)
 
@@ -163,6 +181,79 @@ def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     if bool(xp.any(xp.isinf(reach))):
         reach = xp.where(fall > 0, reach, xp.zeros_like(reach))
     return xp.vecdot(reach, fall, axis=-1)
+
+
+# ---- one step forecast for all subjects: one antiderivative, read at each y ---------------------------
+
+
+def is_shared(F: Univariate, C: Univariate) -> bool:
+    """Whether integrals of one step forecast for all subjects are values of one antiderivative.
+
+    They are where one C serves all subjects as well, or every C is known. The cost is then that of sorting:
+    O((n + J) log J) for n subjects and J jumps, where sums over the jumps of every subject take O(n J).
+    """
+    return F._degree == 0 and len(F) == 1 and (len(C) == 1 or isinstance(C, PointMass))
+
+
+def _shared_below(F: Univariate, y: Array, weighted_time: Function | None = None) -> Array:
+    r""":math:`\int_0^yF^2\,dw=\sum_{j<k}F_j^2(w_{j+1}-w_j)+F_k^2\{w(y)-w_k\}`, where k jumps lie before y."""
+    jumps, sf = F._steps()
+    xp = namespace(jumps)
+    k = searchsorted(jumps, detach(y), "left")
+    start = xp.zeros_like(jumps[:, :1])
+    height = xp.concat([start, 1 - sf], axis=1) ** 2
+    finite = xp.isfinite(jumps)  # jumps at infinity are never reached
+    at = xp.concat([start, xp.where(finite, jumps, start)], axis=1)
+    if weighted_time is not None:
+        at, y = weighted_time(at), weighted_time(y)
+    pieces = height[:, :-1] * xp.where(finite, xp.diff(at, axis=1), start)
+    passed = xp.concat([start, _summed(pieces)], axis=1)
+    return (take_along(passed, k) + take_along(height, k) * (y - take_along(at, k)))[:, 0]
+
+
+def _shared_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
+    r""":math:`\int_y^\infty S^2G\,ds`: the piece from y to the next jump, and all pieces after it."""
+    jumps, sf = F._steps()
+    xp = namespace(jumps)
+    start, end = xp.zeros_like(jumps[:, :1]), xp.full_like(jumps[:, :1], np.inf)
+    height = xp.concat([xp.ones_like(start), sf], axis=1) ** 2
+    until = xp.concat([jumps, end], axis=1)
+    k = searchsorted(jumps, detach(y), "right")
+    if isinstance(C, PointMass) and len(C) > 1:
+        return _square_between(height, xp.concat([start, jumps], axis=1), y, k, C.location[:, None])
+    pieces = _times_area(height, area(C, xp.concat([start, jumps], axis=1), until))
+    later = xp.flip(_summed(xp.flip(pieces, axis=1)), axis=1)
+    later = xp.concat([later[:, 1:], start], axis=1)
+    piece = _times_area(take_along(height, k), area(C, y, take_along(until, k)))
+    return (piece + take_along(later, k))[:, 0]
+
+
+def _square_between(height: Array, at: Array, y: Array, k: Array, c: Array) -> Array:
+    r""":math:`\int_y^cS^2\,ds` of one curve with the heights S² from the times ``at`` on; y is in piece k."""
+    xp = namespace(at)
+    last = searchsorted(at[:, 1:], detach(c), "left")
+    last = xp.where(last > k, last, k)
+    at = xp.where(xp.isfinite(at), at, xp.zeros_like(at))
+    widths = xp.diff(at, axis=1)
+    pieces = height[:, :-1] * xp.where(widths > 0, widths, xp.zeros_like(widths))
+    passed = xp.concat([at[:, :1], _summed(pieces)], axis=1)
+    ends = _times_area(take_along(height, last), c - take_along(at, last))
+    starts = take_along(height, k) * (y - take_along(at, k))
+    across = take_along(passed, last) - take_along(passed, k) + ends - starts
+    within = _times_area(take_along(height, k), c - y)
+    return xp.where(last == k, within, across)[:, 0]
+
+
+def _times_area(height: Array, width: Array) -> Array:
+    """Their product, zero where the height is, however wide."""
+    xp = namespace(height)
+    return height * xp.where(height > 0, width, xp.zeros_like(width))
+
+
+def _summed(values: Array) -> Array:
+    """Cumulative sums, in double precision and given in that of the values."""
+    xp = namespace(values)
+    return xp.astype(xp.cumulative_sum(values, axis=1, dtype=xp.float64), values.dtype)
 
 
 # ---- panels ----------------------------------------------------------------------------------------

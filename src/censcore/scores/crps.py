@@ -9,7 +9,7 @@ from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
 from censcore.outcomes import OutcomeLike
-from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond
+from censcore.scores._squares import as_steps, is_shared, numbers_per_row, square_below, square_beyond
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 
 __all__ = ["crps", "crps_of"]
@@ -85,6 +85,8 @@ def crps_of(inputs: ScoringInputs) -> Array:
 def _finite_or_not(inputs: ScoringInputs) -> Array:
     if isinstance(inputs.C, Grouped):
         return inputs.in_groups(_finite_or_not)
+    if is_shared(inputs.F, inputs.C):
+        return _crps(replace(inputs, F=as_steps(inputs.F)))
     if inputs.F._degree == 0:
         return _of_steps(inputs)
 

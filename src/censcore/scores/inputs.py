@@ -42,7 +42,7 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._numerics import invert_decreasing
-from censcore._validation import check_positive, name_subjects
+from censcore._validation import check_instance, check_positive, name_subjects
 from censcore.distributions import Distribution, PointMass, Univariate
 from censcore.distributions.independent import Independent
 from censcore.exceptions import (
@@ -234,6 +234,7 @@ def _known_or_raise(y: RightCensored) -> Distribution:
 
 def _check_kind(distribution: Any, name: str) -> None:
     if not isinstance(distribution, Distribution):
+        check_instance(distribution, name)
         raise InvalidTypeError(
             f"{name} must be a censcore Distribution; got {type(distribution).__name__}. Wrap it: "
             "Step(times, sf=matrix) for survival curves, Ensemble(samples), Quantiles(levels, values), or a "

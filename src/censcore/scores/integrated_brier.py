@@ -121,6 +121,9 @@ def _ipcw(inputs: ScoringInputs, end: PointMass) -> Array:
 
 
 def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
+    if len(inputs.F) == len(inputs.C) == 1 and inputs.F._degree == inputs.C._degree == 0:
+        losses = _ipcw_integral(replace(inputs, F=as_steps(inputs.F)), end)
+        return check_infinite(losses, inputs)
     curves = 0 if len(inputs.C) == 1 else numbers_per_row(inputs.C, inputs.C)
     numbers = 2 * numbers_per_row(inputs.F, inputs.C) + curves
     kernel = None

@@ -10,6 +10,7 @@ from scipy.special import log_ndtr, logsumexp
 
 from censcore._arrays import Array, is_torch
 from censcore.distributions import CensoredJoint, Joint, LogNormal, Mixture, Univariate
+from censcore.distributions.random_draws import Draws
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["OneFactorLogNormal"]
@@ -105,7 +106,7 @@ class OneFactorLogNormal(Joint):
         terms = np.where(seen, density, log_ndtr(-z)).sum(axis=4)
         return logsumexp(terms + _LOG_WEIGHTS + log_pi, axis=(2, 3))
 
-    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+    def _sample(self, m: int, rng: Draws) -> Array:
         n, k = self.shape
         regime = (rng.random((n, m, 1)) > np.cumsum(self._pi, axis=1)[:, None, :-1]).sum(axis=2)
         rows, rho = np.arange(n)[:, None], self._rho[regime][..., None]

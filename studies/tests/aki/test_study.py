@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
+from censcore.estimators.neural.likelihood import leave_out_times
 from censcore.exceptions import InvalidInputError
 from censcore_studies.aki import (
     FEATURES,
@@ -27,10 +28,10 @@ from censcore_studies.aki import (
     write_synthetic_database,
 )
 from censcore_studies.aki.evaluation import _mean, _top, score_rows
-from censcore_studies.aki.methods import _without_present
+from censcore_studies.aki.methods import _scaled
 from censcore_studies.aki.preprocessing import Preprocessing
 
-pytest.importorskip("torch", reason="the study trains networks")
+torch = pytest.importorskip("torch", reason="the study trains networks")
 
 TINY = Preset(
     "tiny",
@@ -74,7 +75,7 @@ def test_scores_are_the_papers_formulas():
     rows = some_rows()
     samples = np.random.default_rng(1).exponential(25, (len(rows), 30, 2))
     samples[0, 0] = np.inf  # a draw that never happens
-    found = score_rows(rows, samples)
+    found = score_rows(rows, torch.from_numpy(samples))
     for i in range(len(rows)):
         c, at_risk = rows.censoring[i], rows.at_risk[i]
         z, y = np.minimum(samples[i], c)[:, at_risk], rows.time[i][at_risk]
@@ -103,7 +104,7 @@ def test_means_and_paired_differences_are_those_of_a_comparison():
     """The study scores its rows in parts and keeps the losses; on few rows compare() gives the same."""
     rows, rng = some_rows(60), np.random.default_rng(1)
     samples = {name: rng.exponential(scale, (len(rows), 30, 2)) for name, scale in (("a", 25), ("b", 40))}
-    columns = {name: score_rows(rows, z) for name, z in samples.items()}
+    columns = {name: score_rows(rows, torch.from_numpy(z)) for name, z in samples.items()}
     comparison = cs.compare(
         {name: cs.Ensemble(z) for name, z in samples.items()},
         rows.outcome(),
@@ -145,7 +146,7 @@ def test_predictive_value_and_sensitivity_by_hand():
 def test_an_endpoint_that_is_present_leaves_the_marginal_likelihood_of_the_other(name):
     rows = some_rows(200, seed=3)
     steps = Preprocessing((), (), (), (), limit=10.0, time_scale=1.0)
-    y = _without_present(rows, steps)
+    y = leave_out_times(_scaled(rows, steps), rows.at_risk)
     margins = [cs.Weibull(1.3, 2.0), cs.Weibull(0.8, 3.0)]
     edges = np.array([0.0, 1.0, 2.0, 5.0])
     weights = np.arange(1.0, 17.0).reshape(1, 4, 4)

@@ -17,6 +17,7 @@ from censcore.estimators.covariates import check_weights
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
+from censcore.estimators.engression.sampling import NoisePool
 from censcore.estimators.engression.time_scale import TRANSFORMS, TimeScale
 from censcore.estimators.engression.training_censoring import OBJECTIVES, TrainingCensoring
 from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
@@ -29,9 +30,6 @@ from censcore.scores.energy import leave_out
 from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["CensoredEngression"]
-
-# Sampling works on at most this many hidden units at a time.
-_SAMPLING_UNITS = 2**24
 
 
 class CensoredEngression(SamplePredictions, NeuralEstimator):
@@ -358,33 +356,24 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     # ---- predicting ----------------------------------------------------------------------------
 
-    def _chunks(self, X: Any, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
-        """Draws (subjects, m, k), in chunks that fit into memory; the generators share the draws."""
+    def _tensor_chunks(self, X: Any, m: int | None, seed: int | None) -> Iterator[Tensor]:
+        """Draws (subjects, m, k) in chunks that fit into memory; the generators share the draws."""
         self.check_fitted()
         x = self._standardised(self._check_X(X, None, reset=False))
         m = self.n_samples if m is None else m
         if not isinstance(m, int | np.integer) or m < 1:
             raise InvalidInputError(f"m, the number of samples: got {m}, expected a positive integer.")
-        shares = np.diff(np.linspace(0, m, len(self._generators) + 1).round().astype(int))
-        seed = self._seed if seed is None else int(seed)
-        widest = max(self.width, self._generators[0].noise_size)
-        step = max(1, _SAMPLING_UNITS // (int(shares.max()) * widest))
-        for first in range(0, len(x), step):
-            parts = [
-                self._draw(network, x[first : first + step], int(share), mix_seed(seed + 104729 * i, first))
-                for i, (network, share) in enumerate(zip(self._generators, shares, strict=True))
-                if share
-            ]
-            yield self._times.inverse(np.concatenate(parts, axis=1))
-
-    @torch.no_grad()
-    def _draw(self, network: Generator, x: Tensor, m: int, seed: int) -> np.ndarray:
-        device = pick_device(self.device)
-        task = self._task(network.to(device).eval(), device)
-        noise = torch.randn(
-            len(x), m, network.noise_size, generator=torch.Generator(device).manual_seed(seed), device=device
-        )
-        return task.generate(network, x.to(device), noise).cpu().numpy()
+        device, seed = pick_device(self.device), self._seed if seed is None else int(seed)
+        shares = np.diff(np.linspace(0, m, len(self._generators) + 1).round().astype(int)).tolist()
+        tasks = [self._task(network.to(device).eval(), device) for network in self._generators]
+        pools = [
+            NoisePool(task.network, share, mix_seed(seed, i), task.mixed)
+            for i, (task, share) in enumerate(zip(tasks, shares, strict=True))
+            if share
+        ]
+        for rows in max(pools, key=lambda pool: pool.m).chunks(len(x)):
+            z = torch.cat([pool.draw(x[rows]) for pool in pools], dim=1)
+            yield self._times.inverse(z * tasks[0].scale)
 
     def score(
         self,

@@ -139,13 +139,22 @@ class Generator(nn.Module):
 
     def forward(self, x: Tensor, noise: Tensor) -> Tensor:
         """Samples (n, m, k) from covariates (n, d) and noise (n, m, noise_size)."""
-        layer_noise = [_padded(part, 1) for part in noise.split(self.noise_dim, dim=-1)]
-        h = _linear(self.from_noise[0], layer_noise[0]) + _linear(self.from_x, _padded(x, 1))[:, None]
+        return self.from_parts(x, self.behind_first_layers(noise))
+
+    def behind_first_layers(self, noise: Tensor) -> list[Tensor]:
+        """What the noise (..., noise_size) adds to the layers that it enters, (..., width) each."""
+        parts = noise.split(self.noise_dim, dim=-1)
+        return [_linear(layer, _padded(part, 1)) for layer, part in zip(self.from_noise, parts, strict=True)]
+
+    def from_parts(self, x: Tensor, noise: list[Tensor]) -> Tensor:
+        """Samples (n, m, k) from covariates (n, d) and what :meth:`behind_first_layers` made of the noise."""
+        h = noise[0] + _linear(self.from_x, _padded(x, 1))[:, None]
         for i, (layer, norm) in enumerate(zip(self.hidden, self.norms, strict=True), start=1):
             inner = _linear(layer, self.dropout(self.activation(h)))
             if i < self.noise_layers:
-                inner = inner + _linear(self.from_noise[i], layer_noise[i])
-            inner = _padded(norm(inner[..., : self.width]), 1)
+                inner = inner + noise[i]
+            if not isinstance(norm, nn.Identity):
+                inner = _padded(norm(inner[..., : self.width]), 1)
             h = h + inner if self.residual else inner
         out = _linear(self.last, self.dropout(self.activation(h)))[..., : self.k]
         if self.skip is not None:

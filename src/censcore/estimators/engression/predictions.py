@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from torch import Tensor
 
 from censcore._arrays import Array
 from censcore.distributions import Ensemble
@@ -21,8 +22,31 @@ class SamplePredictions:
     _joint: bool
 
     @abstractmethod
+    def _tensor_chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[Tensor]:
+        """Draws (subjects, m, k) of consecutive subjects, on the device of the model."""
+
     def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
-        """Draws (subjects, m, k) of consecutive subjects."""
+        for z in self._tensor_chunks(X, m, seed):
+            yield z.cpu().numpy()
+
+    def sample_chunks(
+        self, X: Array | None, m: int | None = None, seed: int | None = None
+    ) -> Iterator[Tensor]:
+        """Draw as :meth:`sample` does, chunk by chunk of subjects, as tensors on the device of the model.
+
+        For work that should stay on a GPU, such as scores of very many subjects.
+
+        Parameters
+        ----------
+        X, m, seed
+            As in :meth:`sample`.
+
+        Yields
+        ------
+        tensor, (subjects, m, k)
+            The draws of the next subjects.
+        """
+        return self._tensor_chunks(X, m, seed)
 
     def sample(self, X: Array | None, m: int | None = None, seed: int | None = None) -> np.ndarray:
         """Draw from the distribution of T given x.
@@ -34,7 +58,8 @@ class SamplePredictions:
         m : int, optional
             Draws per subject; ``n_samples`` of the estimator if omitted.
         seed : int, optional
-            The same seed and subjects give the same draws; that of the fit if omitted.
+            That of the fit if omitted. The draws of a subject follow from the seed and its covariates,
+            whichever other subjects are asked for.
 
         Returns
         -------

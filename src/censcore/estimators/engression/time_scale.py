@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
@@ -60,11 +60,10 @@ class TimeScale:
         """Times to the scale of the loss."""
         return (np.log1p(time) if self.transform == "log1p" else time) / self.unit
 
-    def inverse(self, z: np.ndarray) -> np.ndarray:
-        """The scale of the loss to times; beyond the largest float lies infinity."""
-        scaled = z * np.float32(self.unit)
-        with np.errstate(over="ignore"):
-            return np.expm1(scaled) if self.transform == "log1p" else scaled
+    def inverse(self, z: Array) -> Array:
+        """The scale of the loss to times, in place of z; beyond the largest float lies infinity."""
+        z *= self.unit
+        return z.expm1_() if self.transform == "log1p" else z
 
 
 def _last_contact(y: RightCensored, time: np.ndarray) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,19 @@ def fits_on_device(rows: Data, device: torch.device) -> bool:
         return False
     size = sum(value.nbytes for value in rows.values())
     return size < torch.cuda.mem_get_info(device)[0] / 2
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """An older graph that is freed while a new one is recorded would end the recording with an error."""
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class GraphedEpochs:
@@ -184,7 +199,7 @@ class GraphedEpochs:
                     tensor.zero_()
         self._graph = torch.cuda.CUDAGraph()
         self._graph.register_generator_state(self.generator)
-        with torch.cuda.graph(self._graph, stream=stream):
+        with _no_garbage_collection(), torch.cuda.graph(self._graph, stream=stream):
             self._step()
 
     def _state(self) -> list[Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -256,6 +256,10 @@ class NeuralEstimator(SurvivalEstimator):
             checkpoint=checkpoint or self.checkpoint,
             progress=self.progress,
         )
+
+    @abstractmethod
+    def sample_chunks(self, X: Any, m: int, seed: int | None = None) -> Iterator[torch.Tensor]:
+        """Draws (subjects, m, k) of consecutive subjects, on the device of the model."""
 
     # ---- model files ---------------------------------------------------------------------------
 

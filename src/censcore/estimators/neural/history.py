@@ -54,6 +54,10 @@ class History:
         The epoch whose weights were kept.
     interrupted : bool
         Whether Ctrl-C ended the run; the best weights so far were kept.
+    gradient_norm : float or None
+        Largest component of the gradient at the end, where the loss of all subjects was minimised at once.
+    converged : bool or None
+        Whether that gradient is small enough for an optimum.
 
     Examples
     --------
@@ -66,6 +70,8 @@ class History:
     best_epoch: int = -1
     kept_epoch: int = -1
     interrupted: bool = False
+    gradient_norm: float | None = None
+    converged: bool | None = None
 
     def frame(self) -> Any:
         """A pandas frame with one row per epoch."""
@@ -73,7 +79,7 @@ class History:
             import pandas as pd
         except ModuleNotFoundError as error:
             raise MissingDependencyError(
-                "history_.frame() needs pandas: pip install 'censcore[cli]'; history_.epochs is a plain list."
+                "history_.frame() needs pandas: pip install pandas; history_.epochs is a plain list."
             ) from error
         columns = [column.name for column in fields(Epoch)]
         return pd.DataFrame([asdict(epoch) for epoch in self.epochs], columns=columns).set_index("epoch")

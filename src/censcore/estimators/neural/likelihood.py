@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +14,16 @@ from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
+from censcore.estimators.neural.full_batch import minimise
+from censcore.estimators.neural.history import History
 from censcore.estimators.neural.standardised import Data, Standardised, rows_of
-from censcore.estimators.neural.training import Callback, Rows
+from censcore.estimators.neural.training import Callback, Rows, mix_seed
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["LikelihoodEstimator", "ParameterNetwork"]
+
+_SAMPLED_AT_ONCE = 4096  # subjects
 
 
 class ParameterNetwork(nn.Module):
@@ -89,12 +93,17 @@ class LikelihoodEstimator(NeuralEstimator):
     """Base class of estimators trained by the censored log score.
 
     A subclass builds the network (:meth:`_new_network`) and turns its outputs into a distribution
-    (:meth:`_distribution`).
+    (:meth:`_distribution`). Parameters with the same names mean the same in every subclass: ``hidden``,
+    ``solver``, ``max_iter``, and those of :class:`NeuralEstimator`.
 
     See Also
     --------
     censcore.CopulaWeibull, censcore.JointGridModel : The estimators of this kind.
     """
+
+    hidden: Sequence[int]
+    solver: str
+    max_iter: int
 
     @abstractmethod
     def _new_network(self) -> ParameterNetwork:
@@ -111,6 +120,10 @@ class LikelihoodEstimator(NeuralEstimator):
         """The distribution whose likelihood is maximised."""
         return self._distribution(raw, 1.0)
 
+    def _bounds(self, network: nn.Module) -> np.ndarray | None:
+        """The smallest and largest value of every parameter of the network, where L-BFGS needs any."""
+        return None
+
     def _finish(self, rows: Data) -> None:
         """What is left to fit after training."""
 
@@ -120,8 +133,9 @@ class LikelihoodEstimator(NeuralEstimator):
         y: OutcomeLike,
         sample_weight: Array | None = None,
         *,
-        eval_set: tuple[Any, Any] | None = None,
+        eval_set: tuple[Any, ...] | None = None,
         groups: Array | None = None,
+        mask: Array | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Train by the censored log score, which does not depend on the censoring distribution.
@@ -134,10 +148,14 @@ class LikelihoodEstimator(NeuralEstimator):
             The outcome, (n,) or (n, k).
         sample_weight : array, (n,), optional
             Weights of the subjects.
-        eval_set : (X, y), optional
+        eval_set : (X, y) or (X, y, mask), optional
             Validation data for early stopping; otherwise ``validation_fraction`` of the subjects is held out.
+            L-BFGS needs neither: it uses all subjects, and reports the loss of ``eval_set`` at the end.
         groups : array, (n,), optional
             Subjects of one group never share a minibatch, and the validation split does not separate them.
+        mask : array of bool, (n, k), optional
+            False where an event time is left out of a subject's likelihood, which is then that of the
+            others: an event that is already there, or was not looked for.
         callbacks : sequence of callables
             Called after every epoch with ``(epoch, network)``; True stops the training.
 
@@ -146,10 +164,11 @@ class LikelihoodEstimator(NeuralEstimator):
         self
         """
         self._forget()
-        outcome = self._check_outcome(y)
+        outcome = leave_out_times(self._check_outcome(y), mask)
         X = self._check_X(X, len(outcome), reset=True)
         groups = self._check_groups(groups, len(outcome))
-        rows, held_out = self._split(len(X), groups, eval_set is not None)
+        at_once = self._fits_at_once()
+        rows, held_out = self._split(len(X), groups, at_once or eval_set is not None)
         self._fit_scaling(X, rows)
         self._unit = _unit(outcome.take(rows))
         self._fit_units(outcome.take(rows))
@@ -157,18 +176,48 @@ class LikelihoodEstimator(NeuralEstimator):
         training = rows_of(everything, rows)
         validation = None if held_out is None else rows_of(everything, held_out)
         if eval_set is not None:
-            others, times = self._check_eval_set(eval_set, "X", "y")
-            times = as_outcome(times)
-            validation = self._tensors(self._check_X(others, len(times), reset=False), times, None)
+            validation = self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "mask"))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
             self._network = self._new_network()
         task = LikelihoodTask(self._network, self._training_distribution)
-        self.history_ = self._train(
-            task, training, validation, None if groups is None else groups[rows], callbacks
-        )
+        if at_once:
+            self.history_ = self._minimise(task, training, validation, callbacks)
+        else:
+            self.history_ = self._train(
+                task, training, validation, None if groups is None else groups[rows], callbacks
+            )
         self._finish(training)
         return self
+
+    def _fits_at_once(self) -> bool:
+        """Whether the loss of all subjects is minimised by L-BFGS, the default without hidden layers."""
+        if self.solver not in ("auto", "lbfgs", "adam"):
+            raise InvalidInputError(f"solver must be 'auto', 'lbfgs' or 'adam'; got {self.solver!r}.")
+        if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
+            raise InvalidInputError(f"max_iter must be a whole number of at least 1; got {self.max_iter!r}.")
+        return self.solver == "lbfgs" or (self.solver == "auto" and self.hidden in ((), []))
+
+    def _minimise(
+        self, task: LikelihoodTask, rows: Data, validation: Data | None, callbacks: Sequence[Callback]
+    ) -> History:
+        self._recipe(len(rows["x"]))  # checks the parameters that both solvers share
+        return minimise(
+            task,
+            rows,
+            validation,
+            penalty=self.weight_decay,
+            max_iter=int(self.max_iter),
+            device=pick_device(self.device),
+            bounds=self._bounds(task.network),
+            callbacks=callbacks,
+            checkpoint=self.checkpoint,
+            progress=self.progress,
+        )
+
+    def _evaluation_rows(self, X: Any, y: Any, mask: Any = None) -> Data:
+        outcome = leave_out_times(as_outcome(y), mask)
+        return self._tensors(self._check_X(X, len(outcome), reset=False), outcome, None)
 
     def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | Standardised]:
         time = to_numpy(y.time).reshape(len(y), -1)
@@ -210,6 +259,34 @@ class LikelihoodEstimator(NeuralEstimator):
         self._network.to(pick_device(self.device))
         return distribution if self._joint else distribution.marginal(0)
 
+    @torch.no_grad()
+    def sample_chunks(self, X: Array | None, m: int = 1024, seed: int | None = None) -> Iterator[Tensor]:
+        """Draw from the predicted distributions on the device of the model, chunk by chunk of subjects.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates, as in ``fit``.
+        m : int
+            Draws per subject.
+        seed : int, optional
+            The same seed and subjects give the same draws; that of the fit if omitted.
+
+        Yields
+        ------
+        tensor, (subjects, m, k)
+            The draws of the next subjects.
+        """
+        self.check_fitted()
+        x = self._standardised(self._check_X(X, None, reset=False))
+        device, seed = pick_device(self.device), self._seed if seed is None else int(seed)
+        network = self._network.to(device).eval()
+        for start in range(0, len(x), _SAMPLED_AT_ONCE):
+            raw = network(x[start : start + _SAMPLED_AT_ONCE].to(device))
+            generator = torch.Generator(device).manual_seed(mix_seed(seed, start))
+            draws = self._distribution(raw.double(), self._unit).sample(m, generator)
+            yield draws if draws.ndim == 3 else draws[:, :, None]
+
     def _networks(self) -> list[nn.Module]:
         return [self._network]
 
@@ -222,6 +299,26 @@ class LikelihoodEstimator(NeuralEstimator):
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         self._unit = settings["unit"]
+
+
+def leave_out_times(y: RightCensored, mask: Any) -> RightCensored:
+    """The outcome with masked event times censored at zero, which certainly exceed it: their factor is one.
+
+    >>> y = leave_out_times(RightCensored([[2.0, 3.0]], [[True, True]]), [[True, False]])
+    >>> y.time, y.event
+    (array([[2., 0.]]), array([[ True, False]]))
+    """
+    if mask is None:
+        return y
+    time, event, kept = to_numpy(y.time), to_numpy(y.event), np.asarray(to_numpy(mask))
+    if kept.shape != time.shape or kept.dtype != bool:
+        raise InvalidInputError(
+            f"mask: got {kept.dtype} of shape {kept.shape}, expected booleans of shape {time.shape}, as the "
+            "times of y."
+        )
+    if not kept.any():
+        raise InvalidInputError("mask is False everywhere: no event time counts.")
+    return RightCensored(np.where(kept, time, 0.0), event & kept)
 
 
 def _unit(y: RightCensored) -> float:

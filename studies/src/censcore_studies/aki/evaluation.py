@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censcore.distributions import Ensemble, PointMass
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+from censcore.progress import ProgressBar
 from censcore.scores import brier_score, energy_score, mean_loss
 from censcore_studies.aki.data import AkiRows, Build, open_build
 from censcore_studies.aki.engine import Say, quoted
@@ -21,19 +23,23 @@ from censcore_studies.aki.methods import METHODS, Method, Preset
 from censcore_studies.aki.training import device_kind, training_key
 from censcore_studies.kit.store import Stage, content_key, locked, read_stage, run_stage, write_json
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 __all__ = ["HORIZONS", "LOSSES", "SHARES", "evaluate"]
 
 HORIZONS = (6, 12, 24, 48)
 SHARES = (5, 10)
 LOSSES = ("joint", *ENDPOINTS, *(f"brier_{horizon}" for horizon in HORIZONS))
 REFERENCE = "censored"
-_FORMAT = 3  # raise it when the same model gives other numbers
-_ROWS_AT_ONCE = 4096
+_FORMAT = 4  # raise it when the same model gives other numbers
 
 Columns = dict[str, NDArray[Any]]
 
 
-def evaluate(out: str | Path, *, device: str = "auto", say: Say | None = None) -> dict[str, Any]:
+def evaluate(
+    out: str | Path, *, device: str = "auto", say: Say | None = None, progress: bool = False
+) -> dict[str, Any]:
     """Score every trained method on the test rows.
 
     Reported per method, with standard errors clustered by patient: the joint localized energy score on rows
@@ -48,9 +54,11 @@ def evaluate(out: str | Path, *, device: str = "auto", say: Say | None = None) -
     out : path
         The output directory of :func:`build` and :func:`train`; receives ``evaluation/``.
     device : str
-        Where generators sample.
+        Where samples are drawn and scored.
     say : callable, optional
-        Receives lines of progress.
+        Receives a line per stage.
+    progress : bool
+        Show a progress bar.
 
     Returns
     -------
@@ -66,7 +74,7 @@ def evaluate(out: str | Path, *, device: str = "auto", say: Say | None = None) -
         test = cache(partial(build.rows, "test", preset.test_rows, None, preset.seed, tell))
         for method, model in models:
             key = content_key(_FORMAT, model.key, HORIZONS, kind)
-            make = partial(_score_method, test, build, method, model, preset, device, tell)
+            make = partial(_score_method, test, build, method, model, preset, device, progress)
             scored[method.name] = run_stage(out, f"evaluation/{method.name}", key, make, tell)
         key = content_key(_FORMAT, SHARES, [[name, stage.key] for name, stage in scored.items()])
         results = run_stage(out, "evaluation/results", key, partial(_summarize, scored), tell)
@@ -104,54 +112,81 @@ def _score_method(
     stage: Stage,
     preset: Preset,
     device: str,
-    say: Say,
+    progress: bool,
     folder: Path,
 ) -> dict[str, Any]:
     model = method.load(stage.folder / "model.safetensors", device)
     rows = test()
-    parts = []
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = rows.take(slice(start, start + _ROWS_AT_ONCE))
-        samples = method.sample(model, part.X, preset.members, preset.seed + start, build.preprocessing)
-        parts.append(score_rows(part, samples))
-        say(f"evaluation/{method.name}: {start + len(part):,} of {len(rows):,} rows")
+    parts, start = [], 0
+    with ProgressBar(f"evaluation/{method.name}", len(rows), show=progress) as bar:
+        for samples in method.sample(model, rows.X, preset.members, preset.seed, build.preprocessing):
+            part = rows.take(slice(start, start + len(samples)))
+            parts.append(score_rows(part, samples))
+            start += len(part)
+            bar.advance(steps=len(part))
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     _write(columns, folder / "scores.parquet")
     return {"rows": len(rows)}
 
 
-def score_rows(rows: AkiRows, samples: NDArray[Any]) -> Columns:
+def score_rows(rows: AkiRows, samples: Tensor) -> Columns:
     """One line per row: losses where the row counts for them (NaN elsewhere), and risks of either AKI.
 
     Parameters
     ----------
     rows : AkiRows
         Test rows.
-    samples : array, (n, m, 2)
-        Draws of both remaining times in hours.
+    samples : tensor, (n, m, 2)
+        Draws of both remaining times in hours; the scores are computed where they are.
     """
-    y, at_risk, C = rows.outcome(), rows.at_risk, PointMass(rows.censoring)
+    place = partial(_beside, samples)
+    y = RightCensored(place(rows.time), place(rows.event), place(rows.censoring))
+    C, at_risk = PointMass(place(rows.censoring)), place(rows.at_risk)
     # Nothing beyond C enters a localized score; cutting there keeps infinite draws out of differences.
-    forecast = Ensemble(np.minimum(samples, rows.censoring[:, None, None]))
-    joint = energy_score(y, forecast, C, fair=True, mask=at_risk)
+    end = samples.new_tensor(rows.censoring)[:, None, None]
+    forecast = Ensemble(place(samples.minimum(end)))
+    losses: dict[str, Any] = {"joint": energy_score(y, forecast, C, fair=True, mask=at_risk)}
+    for j, endpoint in enumerate(ENDPOINTS):
+        losses[endpoint] = energy_score(y.marginal(j), forecast.marginal(j), C, fair=True)
+    brier = brier_score(y.first(), forecast.first(), C, place(np.asarray(HORIZONS, dtype=float)))
+    earliest = samples.amin(dim=2)
+    for q, horizon in enumerate(HORIZONS):
+        losses[f"brier_{horizon}"] = brier[:, q]
+        losses[f"risk_{horizon}"] = (earliest <= horizon).double().mean(dim=1)
+    return _columns(rows, {name: _as_doubles(values) for name, values in losses.items()})
+
+
+def _beside(samples: Tensor, values: Any) -> Any:
+    """An array on the GPU of the samples, in their precision; in NumPy where the samples are in memory."""
+    if samples.device.type == "cpu":
+        return np.asarray(values)
+    import torch
+
+    tensor = (
+        values if isinstance(values, torch.Tensor) else torch.tensor(values)
+    )  # mapped files are read-only
+    tensor = tensor.to(samples.device)
+    return tensor.to(samples.dtype) if tensor.is_floating_point() else tensor
+
+
+def _as_doubles(values: Any) -> NDArray[np.float64]:
+    return np.asarray(values.cpu() if hasattr(values, "cpu") else values, dtype=np.float64)
+
+
+def _columns(rows: AkiRows, values: Columns) -> Columns:
+    """The table of losses, NaN where a row does not count, with keys and outcomes at the horizons."""
+    at_risk, first = rows.at_risk, rows.outcome().first()
+    free = at_risk.all(axis=1)
+    counts = {"joint": at_risk.any(axis=1), **dict(zip(ENDPOINTS, at_risk.T, strict=True))}
     columns: Columns = {
         "subject_id": rows.subject_id,
         "stay_id": rows.stay_id,
         "elapsed_hours": rows.elapsed,
-        "joint": np.where(at_risk.any(axis=1), joint, np.nan),
+        **{name: np.where(counts.get(name, free), losses, np.nan) for name, losses in values.items()},
     }
-    for j, endpoint in enumerate(ENDPOINTS):
-        loss = energy_score(y.marginal(j), forecast.marginal(j), C, fair=True)
-        columns[endpoint] = np.where(at_risk[:, j], loss, np.nan)
-    free = at_risk.all(axis=1)
-    first, times = y.first(), np.asarray(HORIZONS, dtype=float)
-    brier = brier_score(first, forecast.first(), C, times)
-    risk = (samples.min(axis=2)[:, :, None] <= times).mean(axis=1)
-    for q, horizon in enumerate(HORIZONS):
+    for horizon in HORIZONS:
         happened = first.event & (first.time <= horizon)
         known = happened | (rows.censoring > horizon)
-        columns[f"brier_{horizon}"] = np.where(free, brier[:, q], np.nan)
-        columns[f"risk_{horizon}"] = np.where(free, risk[:, q], np.nan)
         columns[f"observed_{horizon}"] = (free & (rows.censoring > horizon)).astype(np.float64)
         columns[f"happened_{horizon}"] = np.where(free & known, happened, np.nan).astype(np.float64)
     return columns

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
@@ -16,6 +15,8 @@ from censcore_studies.aki.data import AkiRows
 from censcore_studies.aki.preprocessing import Preprocessing
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from censcore.estimators.neural import Callback, NeuralEstimator
 
 __all__ = ["METHODS", "PRESETS", "Method", "Preset", "preset_named"]
@@ -95,6 +96,7 @@ PRESETS = {
                 "epochs": 100, "batch_size": 1024, "learning_rate": 1e-3, "weight_decay": 1e-5,
                 "patience": 10,
             },
+            members=1024,
         ),
     )
 }  # fmt: skip
@@ -167,34 +169,32 @@ class Method:
     ) -> None:
         """Train on rows of :meth:`Build.rows`; endpoints already present do not enter the loss.
 
-        Rows of one stay never share a minibatch. A likelihood model sees an endpoint that is present as
-        censored at time 0: it survived for certain, so its factor is one and the other endpoint's marginal
-        likelihood is left, which is the loss without that endpoint. Likelihood models are trained on the
-        transformed times, as everything else.
+        Rows of one stay never share a minibatch. Likelihood models are trained on the transformed times, as
+        everything else.
         """
-        shared: dict[str, Any] = {"groups": training.stay_id, "callbacks": callbacks}
+        shared: dict[str, Any] = {
+            "groups": training.stay_id,
+            "callbacks": callbacks,
+            "mask": training.at_risk,
+        }
         if self.kind == "engression":
             held_out = (validation.X, validation.outcome(), None, validation.at_risk)
-            model.fit(  # type: ignore[call-arg]
-                training.X, training.outcome(), mask=training.at_risk, eval_set=held_out, **shared
-            )
+            model.fit(training.X, training.outcome(), eval_set=held_out, **shared)  # type: ignore[call-arg]
         else:
-            held_out_scaled = (validation.X, _without_present(validation, steps))
-            model.fit(training.X, _without_present(training, steps), eval_set=held_out_scaled, **shared)  # type: ignore[call-arg]
+            scaled = (validation.X, _scaled(validation, steps), validation.at_risk)
+            model.fit(training.X, _scaled(training, steps), eval_set=scaled, **shared)  # type: ignore[call-arg]
 
     def sample(
         self, model: NeuralEstimator, X: NDArray[Any], members: int, seed: int, steps: Preprocessing
-    ) -> NDArray[np.float64]:
-        """Draws of both remaining times in hours, (n, members, 2)."""
-        if self.kind == "engression":
-            return np.asarray(model.sample(X, members, seed=seed), dtype=np.float64)
-        with np.errstate(over="ignore"):  # a draw beyond all follow-up may be infinite
-            return np.asarray(steps.to_hours(model.predict_distribution(X).sample(members, seed=seed)))
+    ) -> Iterator[Tensor]:
+        """Draws of both remaining times in hours, (rows, members, 2), of consecutive rows on the device."""
+        for draws in model.sample_chunks(X, members, seed):
+            # likelihood models are in double precision, where only their parameters need it
+            yield draws if self.kind == "engression" else (draws * steps.time_scale).expm1_().float()
 
 
-def _without_present(rows: AkiRows, steps: Preprocessing) -> RightCensored:
-    time = np.where(rows.present, 0.0, steps.scaled(rows.time))
-    return RightCensored(time, rows.event & rows.at_risk)
+def _scaled(rows: AkiRows, steps: Preprocessing) -> RightCensored:
+    return RightCensored(steps.scaled(rows.time), rows.event)
 
 
 METHODS = {

@@ -54,6 +54,9 @@ def report(out: str | Path, *, reveal: bool = False) -> Path:
     return write_atomically(out / "report.html", text)
 
 
+_COSTS = {"seconds": "seconds", "memory_gib": "memory, GiB", "gpu_gib": "GPU memory, GiB"}
+
+
 class _Page:
     """The sections of one report."""
 
@@ -81,6 +84,7 @@ class _Page:
             self._calibration(),
             self._forecasts(),
             self._training(),
+            self._cost(),
             self._settings(),
         ]
 
@@ -309,7 +313,8 @@ class _Page:
             return self._withheld("Joint forecasts")
         model = method.load(_stage(self.build.out, f"models/{name}").folder / "model.safetensors", "cpu")
         X = np.stack([covariates for _, covariates, _ in chosen])
-        samples = method.sample(model, X, 400, self.preset.seed, self.build.preprocessing)
+        draws = method.sample(model, X, 400, self.preset.seed, self.build.preprocessing)
+        samples = np.concatenate([part.numpy() for part in draws])
         last = float(self.build.summary["preprocessing"]["q95_hours"])
         observed = None
         if self.reveal:
@@ -359,6 +364,26 @@ class _Page:
             "<h2>Training</h2>"
             + note(f"{rows} training rows with an endpoint at risk; losses by epoch, and the epoch kept.")
             + figures.histories(losses, _LABELS)
+        )
+
+    def _cost(self) -> str:
+        """Seconds and memory of every stage, as recorded by the run that made it."""
+        out = self.build.out
+        names = sorted(path.parent.relative_to(out).as_posix() for path in out.rglob("stage.json"))
+        found = [(name, stage.cost) for name in names if (stage := read_stage(out, name))]
+        lines = [
+            (name, *(f"{cost[part]:,.1f}" if part in cost else "–" for part in _COSTS))
+            for name, cost in found
+            if cost
+        ]
+        total = sum(cost.get("seconds", 0.0) for _, cost in found)
+        return (
+            "<h2>Time and memory</h2>"
+            + note(
+                f"{total:,.0f} s in all. Memory of the process is the largest up to the end of a stage, "
+                "that of the GPU the largest within it."
+            )
+            + table(("stage", *_COSTS.values()), lines)
         )
 
     def _settings(self) -> str:

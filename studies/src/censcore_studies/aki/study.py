@@ -27,6 +27,7 @@ def run_all(
     device: str = "auto",
     reveal: bool = False,
     say: Say | None = None,
+    progress: bool = False,
 ) -> Path:
     """Build, train, evaluate and report; what is already there is kept. Returns the page.
 
@@ -34,5 +35,5 @@ def run_all(
     """
     build(data_dir, out, settings, resources=resources, say=say)
     train(out, preset, methods, device=device, say=say)
-    evaluate(out, device=device, say=say)
+    evaluate(out, device=device, say=say, progress=progress)
     return report(out, reveal=reveal)

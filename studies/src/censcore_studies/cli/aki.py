@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,7 +82,7 @@ def evaluate(out: Out, device: Device = "auto") -> None:
     """Score every trained method on the test rows."""
     from censcore_studies import aki
 
-    aki.evaluate(out, device=device, say=typer.echo)
+    aki.evaluate(out, device=device, say=typer.echo, progress=sys.stderr.isatty())
 
 
 @app.command()
@@ -129,6 +130,7 @@ def reproduce_aki(
         device=device,
         reveal=reveal,
         say=typer.echo,
+        progress=sys.stderr.isatty(),
     )
     typer.echo(f"wrote {page}")
     _write_tables(out, reveal)

@@ -14,9 +14,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +104,16 @@ class Stage:
         What its maker returned.
     skipped : bool
         Whether it was there already.
+    cost : mapping
+        What making it took: ``seconds``, and the largest memory so far, ``memory_gib`` of the process and
+        ``gpu_gib`` of the stage on a GPU.
     """
 
     folder: Path
     key: str
     summary: Mapping[str, Any]
     skipped: bool
+    cost: Mapping[str, float] = field(default_factory=dict)
 
 
 def run_stage(
@@ -137,16 +143,47 @@ def run_stage(
     partial.mkdir(parents=True)
     try:
         say(f"{name}: started")
+        cost = _Cost()
         summary = dict(make(partial))
+        spent = cost.so_far()
         files = {path.name: _describe(path) for path in sorted(partial.iterdir())}
-        write_record(partial / _RECORD, key, {"files": files, "summary": summary})
+        write_record(partial / _RECORD, key, {"files": files, "summary": summary, "cost": spent})
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
-    say(f"{name}: done")
-    return Stage(target, key, summary, skipped=False)
+    say(f"{name}: done in {spent['seconds']:.1f} s")
+    return Stage(target, key, summary, skipped=False, cost=spent)
+
+
+class _Cost:
+    """Time and memory from here on."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._cuda = self._gpu()
+        if self._cuda is not None:
+            self._cuda.reset_peak_memory_stats()
+
+    @staticmethod
+    def _gpu() -> Any:
+        """torch.cuda where the process has loaded it and there is one."""
+        torch = sys.modules.get("torch")
+        return torch.cuda if torch is not None and torch.cuda.is_available() else None
+
+    def so_far(self) -> dict[str, float]:
+        """Seconds, and GiB of memory."""
+        cost = {"seconds": round(time.perf_counter() - self._began, 2)}
+        if sys.platform != "win32":
+            import resource
+
+            unit = 1 if sys.platform == "darwin" else 1024
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+            cost["memory_gib"] = round(peak / 2**30, 2)
+        if (cuda := self._gpu()) is not None:
+            cost["gpu_gib"] = round(cuda.max_memory_allocated() / 2**30, 2)
+        return cost
 
 
 def read_stage(out: Path, name: str) -> Stage | None:
@@ -162,7 +199,9 @@ def read_stage(out: Path, name: str) -> Stage | None:
         )
     except (OSError, KeyError):
         return None
-    return Stage(folder, record["key"], record["summary"], skipped=True) if same else None
+    if not same:
+        return None
+    return Stage(folder, record["key"], record["summary"], skipped=True, cost=record.get("cost", {}))
 
 
 def _describe(path: Path) -> dict[str, Any]:

@@ -1,0 +1,293 @@
+"""Survival probabilities on a grid of times: what is taken to hold between the times, and beyond the last."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, as_float, convert, detach, take_along, to_numpy
+from censcore.distributions.monotone import Repair, monotone
+from censcore.distributions.piecewise_linear import TAILS, PiecewiseLinear
+from censcore.distributions.step import Step
+from censcore.exceptions import InvalidInputError, RepairWarning
+
+__all__ = [
+    "INTERPOLATIONS",
+    "MatrixReader",
+    "Reading",
+    "columns_of",
+    "on_columns",
+    "reading_of",
+    "reread",
+    "settled",
+    "up_to",
+]
+
+INTERPOLATIONS = ("auto", "step", "linear")
+COVERED = 0.95  # share of the events that are at times of the matrix where these are the times of its jumps
+DIGITS = 1e-5  # relative: times in names of columns often have six digits
+KNOTS = 128  # of an exponential tail between the last time and the horizon
+GAP = 0.01  # of the distance to the next time: closer is the same time
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a matrix of survival probabilities was read.
+
+    Attributes
+    ----------
+    interpolation : {"step", "linear"}
+        What holds between the times.
+    tail : {"exponential", "infinity", "last"}
+        What holds beyond the last.
+    reason : str
+        Why.
+    settled : bool
+        Whether event times cannot change the reading any more.
+    exact : bool
+        Whether the curves are known to be steps at these times, so that no other reading is possible.
+    size : int
+        How many times the matrix has.
+    repair : Repair or None
+        What was changed to make the curves monotone, if more than rounding.
+    """
+
+    interpolation: str
+    tail: str
+    reason: str
+    settled: bool
+    exact: bool = False
+    size: int = 0
+    repair: Repair | None = None
+
+    def __str__(self) -> str:
+        between = "steps" if self.interpolation == "step" else "linear between the times"
+        beyond = {
+            "exponential": "constant hazard beyond the last",
+            "infinity": "no event beyond the last",
+            "last": "all events by the last",
+        }[self.tail]
+        return f"{between}, {beyond} ({self.reason})"
+
+
+@dataclass(frozen=True)
+class MatrixReader:
+    r"""Options for reading survival probabilities given at times :math:`t_1<\dots<t_J`.
+
+    A matrix says nothing of what happens between two columns. Two readings are right for what matrices are:
+
+    - ``"step"``: :math:`P(T>t)` keeps its value up to the next column. This is exact for a model whose curves
+      are step functions (Kaplan-Meier, Cox, forests), if the columns are the times of all its jumps. On any
+      other grid it delays every event to the next column, which biases the comparison in favour of forecasts
+      that are too early.
+    - ``"linear"``: straight lines between the columns, from 1 at time 0. The error is of second order in the
+      distance of the columns.
+
+    ``"auto"`` takes steps where the model is known to be a step function, and where at least 95 % of the
+    ``events`` up to the last column are at a column: the columns then are the times of the jumps, or time
+    itself is as discrete as the grid. Otherwise it takes lines.
+
+    Parameters
+    ----------
+    interpolation : {"auto", "step", "linear"}
+        What holds between the columns.
+    tail : {"auto", "exponential", "infinity", "last"}
+        What holds beyond the last column, see :class:`~censcore.PiecewiseLinear`; by default no event after
+        steps, and a constant hazard after lines.
+    repair : bool
+        Whether curves that turn back by more than rounding are replaced by the nearest monotone ones.
+    events : array, (m,), optional
+        Event times, of the training subjects where they are at hand.
+    steps : bool
+        Whether the curves are known to be step functions, given at the times of their jumps.
+    """
+
+    interpolation: str = "auto"
+    tail: str = "auto"
+    repair: bool = False
+    events: Array | None = None
+    steps: bool = False
+
+    def __post_init__(self) -> None:
+        if self.interpolation not in INTERPOLATIONS:
+            raise InvalidInputError(
+                f"interpolation must be one of {INTERPOLATIONS}; got {self.interpolation!r}."
+            )
+        if self.tail not in ("auto", *TAILS):
+            raise InvalidInputError(f"tail must be one of {('auto', *TAILS)}; got {self.tail!r}.")
+        if (self.interpolation, self.tail) == ("step", "exponential"):
+            raise InvalidInputError(
+                "tail: got 'exponential' with interpolation='step', expected 'infinity' or 'last': steps "
+                "have no hazard to go on with."
+            )
+
+    def curves(self, times: Array, sf: Array) -> Step | PiecewiseLinear:
+        """The distributions with survival probabilities ``sf`` at ``times``.
+
+        Parameters
+        ----------
+        times : array, (J,) or (n, J)
+            Distinct and non-negative, in any order.
+        sf : array, (n, J) or (J,)
+            P(T > time).
+
+        Returns
+        -------
+        Step or PiecewiseLinear
+            :func:`reading_of` says how the matrix was read.
+        """
+        if not self.repair:
+            return self._read(times, sf, None)
+        times, sf = _sorted(times, sf)
+        sf, repair = monotone(sf, falls=True, repair=True)
+        if repair is not None:
+            warnings.warn(f"Survival probabilities: {repair}.", RepairWarning, stacklevel=2)
+        return self._read(times, sf, repair)
+
+    def _read(self, times: Array, sf: Array, repair: Repair | None) -> Step | PiecewiseLinear:
+        if self.interpolation != "auto":
+            chosen = Reading(self.interpolation, self.tail, "as asked", settled=True)
+        elif self.tail == "exponential":
+            chosen = Reading("linear", self.tail, "steps have no such tail", settled=True)
+        elif self.steps:
+            chosen = Reading("step", self.tail, "the model is a step function", settled=True, exact=True)
+        else:
+            reason = "there are no event times to tell whether these are the times of its jumps"
+            chosen = Reading("linear", self.tail, reason, settled=False)
+        F = _curves(times, sf, replace(chosen, repair=repair))
+        return F if self.events is None else settled(F, self.events)
+
+
+def _sorted(times: Array, sf: Array) -> tuple[Array, Array]:
+    """Both with ascending times."""
+    t, levels = as_float(times, "times"), as_float(sf, "sf")
+    order = np.argsort(to_numpy(t), axis=-1, kind="stable")
+    if order.ndim == 1 and levels.shape[-1] == len(order):
+        return t[order], levels[..., order]
+    if order.ndim == 2 and levels.shape == order.shape:
+        return take_along(t, order), take_along(levels, order)
+    return t, levels  # shapes that do not fit are an error of the distribution
+
+
+def _curves(times: Array, sf: Array, reading: Reading) -> Step | PiecewiseLinear:
+    """Curves that remember how they were read; the tail "auto" is the usual one of the interpolation."""
+    steps = reading.interpolation == "step"
+    tail = reading.tail if reading.tail != "auto" else "infinity" if steps else "exponential"
+    F: Step | PiecewiseLinear
+    if steps:
+        F = Step(times, sf=sf)
+        if tail == "last":
+            gone = F._xp.zeros_like(F._levels[:, -1:])
+            F._levels = F._xp.concat([F._levels[:, :-1], gone], axis=1)
+    else:
+        F = PiecewiseLinear(times, sf=sf, tail=tail)
+    F.reading = replace(reading, tail=tail, size=F._times.shape[1] - (not steps and tail == "last"))
+    return F
+
+
+def reading_of(F: Any) -> Reading | None:
+    """How the matrix behind a distribution was read; None for a distribution that was given as one."""
+    return getattr(F, "reading", None)
+
+
+def columns_of(F: Step | PiecewiseLinear) -> np.ndarray:
+    """The times of a matrix of survival probabilities, (1 or n, J)."""
+    return to_numpy(F._times[:, : F.reading.size])
+
+
+def reread(F: Step | PiecewiseLinear, interpolation: str, tail: str = "auto", **changes: Any) -> Any:
+    """The same matrix, read in another way."""
+    reading = replace(F.reading, interpolation=interpolation, tail=tail, **changes)
+    if (F.reading.interpolation, F.reading.tail) == (interpolation, tail):
+        other = F._map(lambda array: array)
+        other.reading = reading
+        return other
+    J = F.reading.size
+    other = _curves(F._times[:, :J], F._levels[:, :J], reading)
+    other._neutral = F._neutral
+    return other
+
+
+def up_to(F: Any, horizon: float) -> Any:
+    """A matrix with a tail that is exponential, with lines instead up to the horizon; others as they are.
+
+    No score sees what lies beyond the horizon, and lines have integrals in closed form. Where the matrix ends
+    before the horizon they join ``KNOTS`` points of the tail.
+    """
+    reading = reading_of(F)
+    if reading is None or reading.tail != "exponential":
+        return F
+    last, xp = F._last, F._xp
+    ahead = xp.where(last < horizon, horizon - last, xp.zeros_like(last))
+    times, levels = F._times, F._levels
+    if float(xp.max(ahead)) > 0:
+        share = convert(np.arange(1, KNOTS + 1)[None, :] / KNOTS, last)
+        more = last + share * xp.where(ahead > 0, ahead, xp.ones_like(ahead))
+        tail = F._sf(more) if F._falls else F._cdf(more)
+        if times.shape[0] < more.shape[0]:
+            times = xp.broadcast_to(times, (more.shape[0], times.shape[1]))
+        times, levels = xp.concat([times, more], axis=1), xp.concat([levels, tail], axis=1)
+    lines = PiecewiseLinear._trusted(times, levels, falls=F._falls)
+    lines.tail, lines.reading, lines._neutral = "infinity", reading, F._neutral
+    return lines
+
+
+def other_readings(F: Step | PiecewiseLinear) -> dict[str, Any]:
+    """The same matrix with lines, late steps and early steps between its times, less the reading it has.
+
+    Late steps keep the survival up to the next time, and beyond the last; early ones drop at once. Every
+    curve through the points lies between the two.
+    """
+    times, sf = F._times[:, : F.reading.size], F._levels[:, : F.reading.size]
+    xp = F._xp
+    linear = F.reading.interpolation == "linear"
+    other = {"late steps": reread(F, "step")} if linear else {"lines": reread(F, "linear")}
+    starts = xp.concat([xp.zeros_like(times[:, :1]), times], axis=1)
+    after = xp.concat([sf, xp.zeros_like(sf[:, :1])], axis=1)
+    from_zero = bool(xp.any(times[:, 0] == 0))  # the survival at time 0 is given and nothing drops before
+    early = (times, after[:, 1:]) if from_zero else (starts, after)
+    return other | {"early steps": Step(early[0], sf=early[1])}
+
+
+def settled(F: Any, events: Array, whose: str = "events") -> Any:
+    """A distribution whose reading, if that is still open, is settled by event times.
+
+    Parameters
+    ----------
+    F : Distribution
+        Returned as it is unless it is a matrix that was read by ``interpolation="auto"`` without event times.
+    events : array, (m,)
+        Event times.
+    whose : str
+        What the reason calls them.
+
+    Returns
+    -------
+    Distribution
+    """
+    reading = reading_of(F)
+    if reading is None or reading.settled:
+        return F
+    share = on_columns(columns_of(F), events)
+    known = f"{100 * share:.0f} % of the {whose} up to its last time are at one of its times"
+    if share >= COVERED:
+        tail = "auto" if reading.tail == "exponential" else reading.tail
+        return reread(F, "step", tail, reason=known, settled=True, exact=True)
+    return reread(F, "linear", reading.tail, reason=known, settled=True)
+
+
+def on_columns(times: np.ndarray, events: Array) -> float:
+    """Which share of the events up to the last of the times is at one of them; none of none is zero."""
+    t = np.unique(to_numpy(times))
+    events = to_numpy(detach(events)).ravel()
+    events = events[(events > 0) & (events <= t[-1] * (1 + DIGITS))]
+    if not len(events) or (np.ndim(times) == 2 and len(times) > 1):
+        return 0.0  # the second, where every subject has other times
+    near = np.clip(np.searchsorted(t, events), 1, max(len(t) - 1, 1))
+    below, above = t[near - 1], t[np.minimum(near, len(t) - 1)]
+    distance = np.minimum(np.abs(events - below), np.abs(events - above))
+    gap = np.where(above > below, above - below, np.inf)
+    return float((distance <= np.minimum(DIGITS * events, GAP * gap)).mean())

@@ -1,0 +1,101 @@
+"""Draws of a trained generator: the noise of a subject follows from its covariates, not from its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from censcore.estimators.engression.generator import Generator
+
+__all__ = ["NoisePool", "places"]
+
+_POOL = 2**14  # noise vectors that subjects share; each subject uses a window of them
+_UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
+_BYTES_PER_UNIT = 64  # on a GPU: a few copies of the hidden units in memory that is free
+
+
+class NoisePool:
+    r"""Noise :math:`\varepsilon_1,\dots,\varepsilon_P` that all subjects share, behind the first layer.
+
+    Subject i uses the m vectors from place :math:`h(x_i)` on, counted round, where h is a hash of its
+    covariates. So a forecast belongs to a subject: it is the same in any order and company. Windows of two
+    subjects overlap rarely, and the product of noise and weights is computed P times instead of n m times.
+
+    Parameters
+    ----------
+    network : Generator
+        A trained generator, on its device.
+    m : int
+        Draws per subject.
+    seed : int
+        Of the noise.
+    mixed : bool
+        Let the network compute in bfloat16.
+
+    Examples
+    --------
+    >>> network = Generator(n_features=3, k=2, width=8, depth=2, noise_dim=4).eval()
+    >>> pool = NoisePool(network, m=5, seed=0)
+    >>> x = torch.arange(6.0).reshape(2, 3)
+    >>> one, two = pool.draw(x), pool.draw(x.flip(0))
+    >>> one.shape, torch.allclose(one[0], two[1])
+    (torch.Size([2, 5, 2]), True)
+    """
+
+    def __init__(self, network: Generator, m: int, seed: int, mixed: bool = False) -> None:
+        self.network, self.m, self.mixed = network, m, mixed
+        self.size = max(_POOL, 4 << (m - 1).bit_length())
+        self.device = network.last.weight.device
+        # the same numbers on every device, so that a model answers alike wherever it runs
+        noise = torch.randn(self.size, network.noise_size, generator=torch.Generator().manual_seed(seed))
+        with torch.no_grad(), self._precision():
+            self._parts = network.behind_first_layers(noise.to(self.device))
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed)
+
+    def chunks(self, n: int) -> Iterator[slice]:
+        """Consecutive subjects whose hidden layers fit where they are computed fastest."""
+        step = max(1, self._units() // (self.m * self.network.width))
+        for start in range(0, n, step):
+            yield slice(start, min(n, start + step))
+
+    def _units(self) -> int:
+        if self.device.type != "cuda":
+            return _UNITS["cpu"]
+        return int(torch.cuda.mem_get_info(self.device)[0] // _BYTES_PER_UNIT)
+
+    @torch.no_grad()
+    def draw(self, x: Tensor) -> Tensor:
+        """Draws (n, m, k) for covariates (n, d), in float32."""
+        start = torch.from_numpy(places(x.cpu().numpy(), self.size)).to(self.device)
+        window = (start[:, None] + torch.arange(self.m, device=self.device)) % self.size
+        with self._precision():
+            parts = [part.index_select(0, window.ravel()).unflatten(0, window.shape) for part in self._parts]
+            return self.network.from_parts(x.to(self.device), parts).float()
+
+
+def places(x: np.ndarray, size: int) -> np.ndarray:
+    """A place below ``size``, a power of two, for every row of float32 covariates, from its content.
+
+    >>> x = np.array([[0.5, 1.0], [0.5, -1.0], [0.5, 1.0]], dtype=np.float32)
+    >>> first, second, third = places(x, 2**14)
+    >>> first == third, first == second
+    (np.True_, np.False_)
+    """
+    bits = np.ascontiguousarray(x + np.float32(0)).view(np.uint32).astype(np.uint64)  # -0.0 becomes 0.0
+    state = np.full(len(bits), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in bits.T:
+        state = _mix(state ^ column)
+    return (state >> np.uint64(33)).astype(np.int64) & (size - 1)
+
+
+def _mix(state: np.ndarray) -> np.ndarray:
+    """One round of a 64-bit mixing function (the finaliser of SplitMix64)."""
+    state = state + np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))

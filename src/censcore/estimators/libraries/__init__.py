@@ -1,0 +1,121 @@
+"""Models of other libraries, fitted and read as distributions: one file per library.
+
+Each file has ``read(model, X, train)``, which gives the distribution of every subject of X: parametric models
+as parametric distributions, Cox models as baseline and risk, forests as shared steps. It gives
+:class:`Curves` where the library knows survival at a grid of times only, and None for models that it does not
+know. None of the libraries is imported unless the caller has a model of it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from censcore.distributions import Distribution
+from censcore.estimators.libraries import structured
+from censcore.estimators.libraries.curves import Curves
+from censcore.estimators.pipelines import last_estimator
+from censcore.outcomes import RightCensored
+
+__all__ = ["Curves", "fit_model", "read_model"]
+
+#: Packages that define models (or draws), and the file here that reads them.
+_READERS = {
+    "arviz": "draws",
+    "arviz_base": "draws",
+    "catboost": "catboost",
+    "hazardous": "hazardous",
+    "lifelines": "lifelines",
+    "pycox": "pycox",
+    "sksurv": "scikit_survival",
+    "xarray": "draws",
+    "xgboost": "xgboost",
+}
+
+
+def read_model(
+    model: Any, X: Any = None, train: tuple[Any, Any] | None = None
+) -> Distribution | Curves | None:
+    """Read what a fitted model of another library forecasts.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model, or posterior predictive draws.
+    X : array or frame, optional
+        Covariates of the subjects to forecast.
+    train : pair (X_train, y_train), optional
+        Subjects that the baseline hazard is estimated from, where the model gives risk scores only.
+
+    Returns
+    -------
+    Distribution, Curves or None
+        None if no library here knows the model.
+
+    Examples
+    --------
+    >>> import lifelines
+    >>> read_model(lifelines.ExponentialFitter().fit([1.0, 2.0, 3.0]))
+    Exponential(shape=(1,))
+    >>> read_model(3.0) is None
+    True
+    """
+    library = _library_of(model)
+    return None if library is None else library.read(model, X, train)
+
+
+def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = None) -> Any:
+    """Fit a model of another library, in the convention of that library.
+
+    Parameters
+    ----------
+    model : object
+        An estimator of one of the libraries, or anything with ``fit(X, y)`` that takes a structured array of
+        ``event`` and ``time``.
+    X : array or frame, (n, p), or None
+        Covariates.
+    y : RightCensored
+        Outcomes of the n subjects.
+    weight : array, (n,), optional
+        Weights of the subjects.
+
+    Returns
+    -------
+    object
+        The fitted model: the same object, or what the library makes of it.
+
+    Examples
+    --------
+    >>> import censcore as cs, lifelines
+    >>> y = cs.RightCensored([1.0, 2.0, 3.0], [1, 1, 1])
+    >>> fit_model(lifelines.ExponentialFitter(), None, y).lambda_.round(3)
+    np.float64(2.0)
+    """
+    if isinstance(model, Pipeline) and hasattr(_library_of(last_estimator(model)), "fit"):
+        return _fit_steps(model, X, y, weight)
+    fit = getattr(_library_of(model), "fit", structured.fit)
+    return fit(model, X, y, weight)
+
+
+def _fit_steps(model: Pipeline, X: Any, y: RightCensored, weight: np.ndarray | None) -> Pipeline:
+    """A pipeline whose last step has another ``fit`` than scikit-learn's: the steps before it, then it."""
+    name, last = model.steps[-1]
+    before = model.steps[:-1]
+    if before:
+        first = model[:-1]
+        X = first.fit_transform(X, structured.as_structured(y))
+        before = first.steps
+    model.steps = [*before, (name, fit_model(last, X, y, weight))]
+    return model
+
+
+def _library_of(model: Any) -> Any:
+    """The file here that knows the models of the library, if there is one."""
+    for kind in type(model).__mro__:
+        name = _READERS.get(kind.__module__.split(".")[0])
+        if name is not None:
+            return import_module(f"{__name__}.{name}")
+    return None

@@ -1,0 +1,150 @@
+"""Survival at a grid of times, for libraries that know no more, and risk scores without a baseline."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from censcore.distributions import ProportionalHazards
+from censcore.distributions.monotone import monotone as nearest
+from censcore.estimators.risk import from_risk, proportional_hazards
+from censcore.exceptions import InvalidInputError, RepairWarning
+
+__all__ = ["Curves", "completed", "monotone", "needs_covariates", "with_baseline"]
+
+# Log hazard ratios whose exponentials, and sums of them, are safe in double precision.
+_SAFE_LOG = 600.0
+
+
+class Curves(NamedTuple):
+    """Survival probabilities (n, q) of n subjects at q times, of a curve that is continuous between them."""
+
+    times: np.ndarray
+    sf: np.ndarray
+
+
+def needs_covariates(model: Any, X: Any) -> None:
+    """Check that covariates are there.
+
+    Parameters
+    ----------
+    model : object
+        The model, named in the message.
+    X : array, frame or None
+        Covariates.
+    """
+    if X is None:
+        raise InvalidInputError(f"{type(model).__name__} needs the covariates X to forecast; got None.")
+
+
+def monotone(sf: np.ndarray, model: Any) -> np.ndarray:
+    r"""Make curves monotone, with a warning that says how far they were from it.
+
+    For models that fit each time on its own and promise no monotone curve. The curve is
+    :math:`\{\min_{s\le t}S(s)+\max_{s\ge t}S(s)\}/2`, which among all monotone curves has the smallest
+    largest distance from S.
+
+    Parameters
+    ----------
+    sf : array, (n, q)
+        Survival probabilities at ascending times.
+    model : object
+        The model, named in the warning.
+
+    Returns
+    -------
+    array, (n, q)
+        Between 0 and 1, not increasing.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     monotone(np.array([[0.5, 0.75, 0.25]]), "example")
+    array([[0.625, 0.625, 0.25 ]])
+    """
+    levels, repair = nearest(sf, falls=True, repair=True)
+    if repair is not None:
+        warnings.warn(f"{type(model).__name__}: {repair}.", RepairWarning, stacklevel=2)
+    return levels
+
+
+def completed(
+    model: Any, X: Any, train: tuple[Any, Any] | None, log_risk: Callable[[Any], np.ndarray]
+) -> ProportionalHazards:
+    """A model of log hazard ratios, completed by Breslow's baseline of the training subjects.
+
+    Parameters
+    ----------
+    model : object
+        The model, named in messages.
+    X : array or frame
+        Covariates of the subjects to forecast.
+    train : pair (X_train, y_train) or None
+        Training subjects.
+    log_risk : function
+        Covariates -> log hazard ratios.
+
+    Returns
+    -------
+    ProportionalHazards
+        One distribution per subject of X.
+    """
+    needs_covariates(model, X)
+    if train is None or train[0] is None:
+        raise InvalidInputError(
+            f"{type(model).__name__} with Cox's loss gives risk scores and no survival probabilities. Pass "
+            "train=(X_train, y_train), from which the baseline hazard is estimated; or use "
+            "from_risk(train_risk, y_train, test_risk)."
+        )
+    X_train, y_train = train
+    return from_risk(log_risk(X_train), y_train, log_risk(X))
+
+
+def with_baseline(
+    model: Any,
+    X: Any,
+    train: tuple[Any, Any] | None,
+    log_risk: Callable[[Any], np.ndarray],
+    times: np.ndarray,
+    hazard: np.ndarray,
+) -> ProportionalHazards:
+    """A Cox model of another library by its baseline hazard and log hazard ratios.
+
+    Libraries sum exponentials of linear predictors, which overflow or vanish where covariates are far from
+    zero. The baseline is then estimated again from the training subjects.
+
+    Parameters
+    ----------
+    model : object
+        The model, named in messages.
+    X : array or frame
+        Covariates of the subjects to forecast.
+    train : pair (X_train, y_train) or None
+        Training subjects, needed where the baseline of the model is no number.
+    log_risk : function
+        Covariates -> log hazard ratios.
+    times, hazard : array, (J,)
+        Cumulative baseline hazard, as the library has it.
+
+    Returns
+    -------
+    ProportionalHazards
+        One distribution per subject of X.
+    """
+    times, hazard = np.asarray(times, dtype=np.float64), np.asarray(hazard, dtype=np.float64)
+    eta = np.asarray(log_risk(X), dtype=np.float64).reshape(-1)
+    jumps = np.diff(hazard, prepend=0.0) > 0
+    if np.isfinite(hazard).all() and jumps.any() and np.abs(eta).max() < _SAFE_LOG:
+        return proportional_hazards(times[jumps], np.log(hazard[jumps]), eta)
+    if train is None or train[0] is None:
+        raise InvalidInputError(
+            f"The baseline hazard of {type(model).__name__} is beyond the range of floating-point numbers: "
+            "got "
+            f"log hazard ratios up to {np.abs(eta).max():.0f}. Center the covariates, or pass "
+            "train=(X_train, "
+            "y_train), from which the baseline is estimated in logarithms."
+        )
+    return completed(model, X, train, log_risk)

@@ -1,0 +1,42 @@
+"""Covariates as the pandas frame that some libraries ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from censcore._arrays import to_numpy
+
+__all__ = ["as_frame"]
+
+
+def as_frame(X: Any, names: list[str] | None = None) -> Any:
+    """Convert covariates to a pandas frame with rows numbered from 0.
+
+    Parameters
+    ----------
+    X : array or frame, (n, p)
+        Covariates.
+    names : list of str, optional
+        Names of the columns of arrays, where there are as many; x0, x1, ... otherwise.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per subject.
+
+    Examples
+    --------
+    >>> as_frame([[1.0, 2.0]]).columns.tolist()
+    ['x0', 'x1']
+    """
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame):
+        return X.reset_index(drop=True)
+    if hasattr(X, "to_pandas"):
+        return X.to_pandas()
+    array = to_numpy(X) if hasattr(X, "shape") else np.asarray(X)
+    if names is None or len(names) != array.shape[1]:
+        names = [f"x{j}" for j in range(array.shape[1])]
+    return pd.DataFrame(array, columns=names)

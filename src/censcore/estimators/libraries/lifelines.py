@@ -1,0 +1,316 @@
+"""Models of lifelines: parametric ones as parametric distributions, Cox models as baseline and risk."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+
+from censcore._arrays import Array, is_torch, to_numpy
+from censcore.distributions import (
+    Distribution,
+    Exponential,
+    Grouped,
+    LogLogistic,
+    LogNormal,
+    Mixture,
+    PiecewiseExponential,
+    PointMass,
+    ScipyDistribution,
+    Step,
+    Univariate,
+    Weibull,
+)
+from censcore.estimators.libraries.curves import Curves, monotone, needs_covariates
+from censcore.estimators.libraries.frames import as_frame
+from censcore.estimators.risk import proportional_hazards
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import RightCensored
+
+__all__ = ["FittedHazard", "fit", "read"]
+
+
+def read(model: Any, X: Any, train: tuple[Any, Any] | None) -> Distribution | Curves | None:
+    """A fitted univariate or regression fitter.
+
+    Parameters
+    ----------
+    model : fitter of lifelines
+        Fitted. Models of this library that have no formula here (splines, custom fitters) are asked for their
+        hazard themselves.
+    X : frame or array
+        Covariates, for regressions.
+    train : None
+        Not needed.
+
+    Returns
+    -------
+    Distribution, Curves or None
+        Curves for parametric Cox models with strata; None for fitters that are read by their survival curve:
+        Kaplan-Meier and others without parameters.
+    """
+    kinds = [kind.__name__ for kind in type(model).__mro__]
+    if "ParametricUnivariateFitter" in kinds:
+        return _univariate(model, kinds) if hasattr(model, "_fitted_parameters_") else None
+    if not any(kind in kinds for kind in ("RegressionFitter", "SemiParametricPHFitter")):
+        return None
+    if not hasattr(model, "params_") and not hasattr(model, "cumulative_hazards_"):
+        return None  # not fitted: the caller says so
+    needs_covariates(model, X)
+    frame = as_frame(X, names=_names(model, kinds))
+    try:
+        return _with_covariates(model, frame, kinds)
+    except KeyError as error:
+        raise InvalidInputError(
+            f"lifelines' {type(model).__name__} misses columns of X: {error.args[0]}. Pass a frame with the "
+            "columns that the model was fitted to."
+        ) from error
+
+
+def _with_covariates(model: Any, frame: Any, kinds: list[str]) -> Distribution | Curves | None:
+    if "CoxPHFitter" in kinds:
+        model = model._model
+        kinds = [kind.__name__ for kind in type(model).__mro__]
+    if "SemiParametricPHFitter" in kinds:
+        return _cox(model, frame)
+    if "AalenAdditiveFitter" in kinds:
+        curves = model.predict_survival_function(frame)
+        times, sf = np.asarray(curves.index, dtype=np.float64), curves.to_numpy(dtype=np.float64).T
+        return Step(times, sf=monotone(sf, model))
+    return _regression(model, frame, kinds) if "ParametricRegressionFitter" in kinds else None
+
+
+def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
+    """Fit a univariate fitter to times, or a regression to a frame of covariates, times and events.
+
+    Parameters
+    ----------
+    model : fitter of lifelines
+        To be fitted.
+    X : array or frame, (n, p), or None
+        Covariates.
+    y : RightCensored
+        Outcomes.
+    weight : array, (n,), or None
+        Weights of the subjects.
+
+    Returns
+    -------
+    fitter of lifelines
+        The model.
+    """
+    time, event = to_numpy(y.time), to_numpy(y.event)
+    if "durations" in inspect.signature(model.fit).parameters:
+        model.fit(time, event, **({} if weight is None else {"weights": weight}))
+        return model
+    if X is None:
+        raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
+    frame = as_frame(X)
+    columns = {"time": time, "event": event.astype(int)}
+    columns |= {} if weight is None else {"weight": weight}
+    names = {part: _free_name(part, frame.columns) for part in columns}
+    frame = frame.assign(**{names[part]: values for part, values in columns.items()})
+    given = {} if weight is None else {"weights_col": names["weight"]}
+    model.fit(frame, duration_col=names["time"], event_col=names["event"], **given)
+    return model
+
+
+def _free_name(name: str, taken: Any) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+# ---- without covariates -----------------------------------------------------------------------------
+
+
+def _univariate(model: Any, kinds: list[str]) -> Univariate:
+    if "WeibullFitter" in kinds:
+        return Weibull(model.rho_, model.lambda_)
+    if "ExponentialFitter" in kinds:
+        return Exponential(1 / model.lambda_)
+    if "LogNormalFitter" in kinds:
+        return LogNormal(model.mu_, model.sigma_)
+    if "LogLogisticFitter" in kinds:
+        return LogLogistic(model.beta_, model.alpha_)
+    if "PiecewiseExponentialFitter" in kinds:
+        return PiecewiseExponential(_cuts(model.breakpoints), 1 / np.asarray(model._fitted_parameters_))
+    if "GeneralizedGammaFitter" in kinds:
+        return _generalized_gamma(
+            *(np.atleast_1d(p) for p in (model.mu_, np.exp(model.ln_sigma_), model.lambda_))
+        )
+    if "MixtureCureFitter" in kinds:
+        share, base = float(model.cured_fraction_), copy(model._base_fitter)
+        base._fitted_parameters_ = np.asarray(model._fitted_parameters_)[1:]
+        susceptible = _univariate(base, [kind.__name__ for kind in type(base).__mro__])
+        return Mixture([susceptible, PointMass(np.inf)], [1 - share, share])
+    parameters = np.asarray(model._fitted_parameters_, dtype=np.float64)
+
+    def hazard(formula: Callable[..., Any], t: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(formula(parameters, t.reshape(-1))).reshape(t.shape)
+
+    return FittedHazard(model, hazard, np.zeros((1, 1)))
+
+
+def _cuts(breakpoints: Any) -> np.ndarray:
+    cuts = np.asarray(breakpoints, dtype=np.float64)
+    return cuts[np.isfinite(cuts)]
+
+
+def _generalized_gamma(mu: np.ndarray, sigma: np.ndarray, q: np.ndarray) -> Univariate:
+    r"""T with log T = mu + sigma log(q^2 G) / q with G a gamma variable of shape 1/q^2; normal for q = 0."""
+    if (q == 0).all():
+        return LogNormal(mu, sigma)
+    if (q == 0).any():
+        raise InvalidInputError("Generalized gamma: got lambda = 0 for some subjects, expected none or all.")
+    from scipy.stats import gengamma
+
+    c = q / sigma
+    return ScipyDistribution(gengamma(a=q**-2.0, c=c, scale=np.exp(mu) * np.abs(q) ** (2 / c)))
+
+
+# ---- with covariates --------------------------------------------------------------------------------
+
+
+def _regression(model: Any, frame: Any, kinds: list[str]) -> Distribution | Curves:
+    import pandas as pd
+
+    if getattr(model, "strata", None):
+        return _grid(model, frame)
+    design = model.regressors.transform_df(frame.copy())
+
+    def score(name: str) -> np.ndarray:
+        values = np.asarray(design[name], dtype=np.float64)
+        return values @ np.asarray(model.params_.loc[name], dtype=np.float64).reshape(-1)
+
+    if "WeibullAFTFitter" in kinds:
+        return Weibull(np.exp(score("rho_")), np.exp(score("lambda_")))
+    if "LogNormalAFTFitter" in kinds:
+        return LogNormal(score("mu_"), np.exp(score("sigma_")))
+    if "LogLogisticAFTFitter" in kinds:
+        return LogLogistic(np.exp(score("beta_")), np.exp(score("alpha_")))
+    if "PiecewiseExponentialRegressionFitter" in kinds:
+        rates = np.exp(-np.stack([score(name) for name in model._fitted_parameter_names], axis=1))
+        return PiecewiseExponential(_cuts(model.breakpoints), rates)
+    if "GeneralizedGammaRegressionFitter" in kinds:
+        return _generalized_gamma(score("mu_"), np.exp(score("sigma_")), score("lambda_"))
+    if "ParametricPiecewiseBaselinePHFitter" in kinds:
+        later = [float(model.params_.loc[name].iloc[0]) for name in model._fitted_parameter_names[1:]]
+        rates = np.exp(score("beta_"))[:, None] * np.exp([0.0, *later])
+        return PiecewiseExponential(_cuts(model.breakpoints), rates)
+    from lifelines.utils import DataframeSlicer
+
+    parameters = {name: model.params_.loc[name].to_numpy() for name in model._fitted_parameter_names}
+    columns = design.columns
+
+    def hazard(formula: Callable[..., Any], t: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        slicer = DataframeSlicer(pd.DataFrame(rows, columns=columns))
+        wide = np.broadcast_to(t, (len(rows), t.shape[1]))
+        return np.asarray(formula(parameters, wide.T, slicer)).T
+
+    return FittedHazard(model, hazard, np.asarray(design, dtype=np.float64))
+
+
+def _grid(model: Any, frame: Any) -> Curves:
+    """Survival at the times of the training data; lifelines returns subjects sorted by stratum."""
+    curves = model.predict_survival_function(frame)[frame.index]
+    return Curves(np.asarray(curves.index, dtype=np.float64), curves.to_numpy(dtype=np.float64).T)
+
+
+def _names(model: Any, kinds: list[str]) -> list[str] | None:
+    """Names of the covariates in the order of the training data, for arrays that have none.
+
+    Cox models keep that order; accelerated failure time models sort by name, so that it is not known.
+    """
+    if "CoxPHFitter" not in kinds:
+        return None
+    index = model.params_.index
+    names = index.get_level_values(1).unique() if index.nlevels > 1 else index
+    return [str(name) for name in names if name != "Intercept"]
+
+
+def _cox(model: Any, frame: Any) -> Distribution:
+    """exp(-r(x) H_0(t)), with a baseline per stratum."""
+    baselines = model.baseline_cumulative_hazard_
+    if not model.strata:
+        return _proportional(baselines.iloc[:, 0], model, frame)
+    parts, labels = [], np.empty(len(frame), dtype=np.intp)
+    for number, (stratum, rows) in enumerate(frame.groupby(model.strata).indices.items()):
+        parts.append(_proportional(_baseline_of(baselines, stratum), model, frame.iloc[rows]))
+        labels[rows] = number
+    return Grouped(parts, labels)
+
+
+def _baseline_of(baselines: Any, stratum: Hashable) -> Any:
+    for label in (stratum, (stratum,)):
+        if label in baselines.columns:
+            return baselines[label]
+    raise InvalidInputError(
+        f"Stratum {stratum!r} of X was not among the strata of the training data: {list(baselines.columns)}."
+    )
+
+
+def _proportional(baseline: Any, model: Any, frame: Any) -> Univariate:
+    times, hazard = np.asarray(baseline.index, dtype=np.float64), baseline.to_numpy(dtype=np.float64)
+    jumps = np.diff(hazard, prepend=0.0) > 0
+    eta = np.asarray(model.predict_log_partial_hazard(frame), dtype=np.float64)
+    return proportional_hazards(times[jumps], np.log(hazard[jumps]), eta)
+
+
+class FittedHazard(Univariate):
+    """A parametric model of lifelines by the formulas of its own hazard.
+
+    Parameters
+    ----------
+    model : fitter of lifelines
+        With ``_cumulative_hazard`` and ``_log_hazard``, which its users write and lifelines derives.
+    evaluate : function
+        (formula, times (1 or n, q), design (n, p)) -> values (n, q).
+    design : array, (n, p)
+        Covariates as the model transforms them.
+
+    Examples
+    --------
+    >>> import lifelines
+    >>> from censcore.estimators.libraries.lifelines import read
+    >>> fitter = lifelines.SplineFitter([1.0, 3.0]).fit([1.0, 2.0, 2.5, 4.0, 3.0, 1.5])
+    >>> read(fitter, None, None)
+    FittedHazard(shape=(1,))
+    """
+
+    def __init__(self, model: Any, evaluate: Callable[..., np.ndarray], design: Array) -> None:
+        self._store(design=design)
+        self._model, self._evaluate = model, evaluate
+
+    _design: Array
+
+    def like(self, array: Array) -> Self:
+        """The distribution itself; lifelines computes in NumPy."""
+        if is_torch(array):
+            raise InvalidTypeError(
+                f"lifelines' {type(self._model).__name__} computes in NumPy only and met a torch tensor. "
+                "Convert the outcome to NumPy."
+            )
+        return self
+
+    def _hazard_of(self, formula: str, t: Array) -> Array:
+        inside = np.where((t > 0) & np.isfinite(t), t, 1.0)
+        with np.errstate(all="ignore"):
+            return self._evaluate(getattr(self._model, formula), inside, self._design)
+
+    def _logsf(self, t: Array) -> Array:
+        value = -self._hazard_of("_cumulative_hazard", t)
+        return np.where(t > 0, np.where(np.isfinite(t), value, -np.inf), 0.0)
+
+    def _sf(self, t: Array) -> Array:
+        return np.exp(self._logsf(t))
+
+    def _cdf(self, t: Array) -> Array:
+        return -np.expm1(self._logsf(t))
+
+    def _logpdf(self, t: Array) -> Array:
+        value = self._hazard_of("_log_hazard", t) + self._logsf(t)
+        return np.where((t > 0) & np.isfinite(t), value, -np.inf)

@@ -1,0 +1,136 @@
+"""Models inside scikit-learn's pipelines and searches: what is at the end, and what reaches it."""
+
+from __future__ import annotations
+
+from inspect import Parameter, signature
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+
+from censcore.estimators.base import NotFitted
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["last_estimator", "last_step", "weight_argument"]
+
+
+def last_estimator(model: Any) -> Any:
+    """The estimator at the end of pipelines and searches, as it was given to them.
+
+    Parameters
+    ----------
+    model : estimator
+        A ``Pipeline`` (or several, one in the other), ``GridSearchCV`` or the like, or any other estimator.
+
+    Returns
+    -------
+    estimator
+        The last one; ``model`` itself where it is neither.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> last_estimator(make_pipeline(StandardScaler(), cs.CoxRegression()))
+    CoxRegression()
+    """
+    while not isinstance(model, type):
+        if _is_pipeline(model):
+            model = model.steps[-1][1]
+        elif _is_search(model):
+            model = model.estimator
+        else:
+            break
+    return model
+
+
+def last_step(model: Any, X: Any) -> tuple[Any, Any]:
+    """The fitted estimator at the end of pipelines and searches, and the covariates as they reach it.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A ``Pipeline``, a search with ``best_estimator_``, or any other estimator.
+    X : array, frame or None
+        Covariates as the model takes them.
+
+    Returns
+    -------
+    estimator, array or frame
+        The last estimator, and X transformed by all steps before it.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.impute import SimpleImputer
+    >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0, 4.0], event=[1, 0, 1, 1])
+    >>> X = np.array([[0.0], [1.0], [np.nan], [2.0]])
+    >>> model = make_pipeline(SimpleImputer(), cs.KaplanMeier()).fit(X, y)
+    >>> last_step(model, X)[1].ravel()
+    array([0., 1., 1., 2.])
+    """
+    while not isinstance(model, type):
+        if _is_pipeline(model):
+            if X is None and len(model.steps) > 1:
+                raise InvalidInputError("A pipeline needs the covariates X to forecast; got None.")
+            try:
+                X = model[:-1].transform(X) if len(model.steps) > 1 else X
+            except NotFittedError as error:
+                raise NotFitted("This Pipeline is not fitted yet. Call fit(X, y) first.") from error
+            model = model.steps[-1][1]
+        elif _is_search(model) and hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        else:
+            break
+    return model, X
+
+
+def weight_argument(model: Any) -> str | None:
+    """The argument of ``model.fit`` that takes the weights of subjects; None where there is none.
+
+    Parameters
+    ----------
+    model : estimator
+        Pipelines take the weights of their last step as ``step__sample_weight``.
+
+    Returns
+    -------
+    str or None
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from sklearn.pipeline import Pipeline
+    >>> weight_argument(cs.KaplanMeier()), weight_argument(Pipeline([("cox", cs.CoxRegression())]))
+    ('sample_weight', 'cox__sample_weight')
+    """
+    from sklearn import get_config
+
+    if get_config().get("enable_metadata_routing"):  # then pipelines and searches pass weights on themselves
+        return "sample_weight" if _takes_weights(last_estimator(model)) else None
+    if _is_pipeline(model):
+        name, last = model.steps[-1]
+        inner = weight_argument(last)
+        return None if inner is None else f"{name}__{inner}"
+    if _is_search(model):
+        return weight_argument(model.estimator)
+    return "sample_weight" if _takes_weights(model) else None
+
+
+def _takes_weights(estimator: Any) -> bool:
+    parameters = signature(estimator.fit).parameters
+    return "sample_weight" in parameters or any(
+        parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
+
+
+def _is_pipeline(model: Any) -> bool:
+    from sklearn.pipeline import Pipeline
+
+    return isinstance(model, Pipeline)
+
+
+def _is_search(model: Any) -> bool:
+    """Whether a model is a search over parameters of another one, such as ``GridSearchCV``."""
+    return all(hasattr(model, word) for word in ("estimator", "scoring", "refit", "fit"))

@@ -1,0 +1,201 @@
+"""Forecasts from risk scores: Breslow's baseline hazard for a score of any model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, as_float, detach, is_torch, to_numpy
+from censcore._validation import check_finite, check_positive
+from censcore.distributions import ProportionalHazards
+from censcore.estimators.base import one_event_time
+from censcore.estimators.covariates import check_weights
+from censcore.estimators.cox import CoxRegression
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike, RightCensored
+
+__all__ = ["from_risk", "proportional_hazards"]
+
+# exp() of more than this leaves the range of double precision.
+_LARGEST_LOG = 700.0
+
+
+def from_risk(
+    train_risk: Array,
+    y_train: OutcomeLike,
+    test_risk: Array,
+    *,
+    scale: str = "log",
+    slope: float | str = 1.0,
+    sample_weight: Array | None = None,
+) -> ProportionalHazards:
+    r"""Turn the risk scores of any model into forecasts, with Breslow's baseline hazard.
+
+    .. math:: P(T>t\mid x)=\exp\{-e^{b\,\eta(x)}H_0(t)\},\qquad
+        H_0(t)=\sum_{u\le t}\frac{\sum_{i:Y_i=u}w_i\Delta_i}{\sum_{j:Y_j\ge u}w_j\,e^{b\,\eta(x_j)}}
+
+    for scores :math:`\eta` on the log scale: the linear predictor of a Cox model, the output of a network or
+    of boosting with Cox's partial likelihood. Sums are taken in logarithms, so that scores of any location
+    neither overflow nor make all survival probabilities zero.
+
+    Parameters
+    ----------
+    train_risk : array, (m,)
+        Scores of the subjects of ``y_train``; larger means earlier events.
+    y_train : RightCensored, structured array or frame
+        Outcomes that the baseline is estimated from.
+    test_risk : array, (n,)
+        Scores of the subjects to forecast.
+    scale : "log" or "hazard"
+        Whether scores are log hazard ratios (CatBoost, LightGBM, networks, scikit-survival) or hazard ratios
+        (XGBoost's ``predict`` of ``survival:cox``, lifelines' ``predict_partial_hazard``).
+    slope : number or "estimate"
+        b. 1 if the model was trained by Cox's partial likelihood. "estimate" fits b by Cox regression on the
+        score, which makes log hazard ratios of any score, such as a rank or a probability of dying.
+    sample_weight : array, (m,), optional
+        Weights of the subjects of ``y_train``.
+
+    Returns
+    -------
+    ProportionalHazards
+        One distribution per test subject. The baseline is stored once.
+
+    Notes
+    -----
+    A flexible model separates its training subjects better than new ones. Its scores on the training subjects
+    then give a baseline and a slope that are too optimistic for new subjects: use out-of-fold scores for
+    ``train_risk``, or subjects that were held out.
+
+    See Also
+    --------
+    as_forecast : Forecasts of models that have a survival function.
+    CoxRegression : Cox regression of this library.
+
+    References
+    ----------
+    N. E. Breslow (1972). Discussion of the paper by D. R. Cox. Journal of the Royal Statistical Society,
+    Series B 34, 216-217.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> y_train = cs.RightCensored([1.0, 2.0, 3.0, 4.0], [1, 1, 0, 1])
+    >>> F = cs.from_risk([0.5, 0.0, 0.0, -0.5], y_train, [0.0, np.log(2)])
+    >>> F.sf([[1.0, 4.0]]).round(3)
+    array([[0.791, 0.104],
+           [0.625, 0.011]])
+    """
+    y = one_event_time(y_train, "from_risk")
+    train, test = (
+        _log_risk(r, name, scale) for r, name in ((train_risk, "train_risk"), (test_risk, "test_risk"))
+    )
+    if len(train) != len(y):
+        raise InvalidInputError(
+            f"train_risk: got {len(train)} scores, expected {len(y)}, one per subject of y_train."
+        )
+    if getattr(y, "entry", None) is not None:
+        raise InvalidInputError(
+            "from_risk: got outcomes with delayed entry, expected subjects followed from time 0."
+        )
+    weight = np.ones(len(y)) if sample_weight is None else check_weights(sample_weight, len(y))
+    b = _slope(slope, train, y, weight)
+    times, log_hazard = breslow(b * train, y, weight)
+    forecast = proportional_hazards(times, log_hazard, b * test)
+    return forecast.like(detach(test_risk)) if is_torch(test_risk) else forecast
+
+
+def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
+    """Scores as log hazard ratios, (n,)."""
+    if scale not in ("log", "hazard"):
+        raise InvalidInputError(f"scale must be 'log' or 'hazard'; got {scale!r}.")
+    values = risk.to_numpy() if hasattr(risk, "to_numpy") else risk
+    eta = to_numpy(detach(as_float(values if hasattr(values, "dtype") else np.asarray(values), name)))
+    eta = np.asarray(eta, dtype=np.float64)
+    if eta.ndim == 2 and eta.shape[1] == 1:
+        eta = eta[:, 0]
+    if eta.ndim != 1:
+        raise InvalidInputError(f"{name} must have shape (n,), one score per subject; got {eta.shape}.")
+    if scale == "log":
+        check_finite(eta, name)
+        return eta
+    check_positive(eta, name)
+    return np.log(eta)
+
+
+def _slope(slope: float | str, eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> float:
+    if slope == "estimate":
+        return float(CoxRegression(ties="breslow").fit(eta[:, None], y, sample_weight=weight).coef_[0])
+    if isinstance(slope, str) or not np.isfinite(slope):
+        raise InvalidInputError(f"slope must be a number or 'estimate'; got {slope!r}.")
+    return float(slope)
+
+
+def breslow(eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Event times and the logarithm of Breslow's cumulative baseline hazard after each.
+
+    Parameters
+    ----------
+    eta : array, (n,)
+        Log hazard ratios.
+    y : RightCensored
+        Outcomes.
+    weight : array, (n,)
+        Weights of the subjects.
+
+    Returns
+    -------
+    times, log_hazard : array, (J,)
+        Of the distinct event times.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> times, log_hazard = breslow(np.zeros(2), cs.RightCensored([1.0, 2.0], [1, 1]), np.ones(2))
+    >>> np.exp(log_hazard)
+    array([0.5, 1.5])
+    """
+    time, event = to_numpy(y.time).astype(np.float64), to_numpy(y.event).astype(bool)
+    event &= weight > 0
+    if not event.any():
+        raise InvalidInputError("from_risk: got no event in y_train, expected at least one.")
+    order = np.argsort(time, kind="stable")
+    with np.errstate(divide="ignore"):
+        log_at_risk = np.logaddexp.accumulate((eta + np.log(weight))[order][::-1])[::-1]
+    times, jump = np.unique(time[event], return_inverse=True)
+    d = np.bincount(jump, weight[event])
+    log_jumps = np.log(d) - log_at_risk[np.searchsorted(time[order], times)]
+    return times, np.logaddexp.accumulate(log_jumps)
+
+
+def proportional_hazards(times: Array, log_hazard: np.ndarray, eta: np.ndarray) -> ProportionalHazards:
+    """Proportional hazards from logarithms, for linear predictors and baselines of any size.
+
+    Parameters
+    ----------
+    times, log_hazard : array, (J,)
+        Jumps of the baseline, and the logarithm of its cumulative hazard after each.
+    eta : array, (n,)
+        Linear predictors.
+
+    Returns
+    -------
+    ProportionalHazards
+        With the risk relative to the median linear predictor.
+
+    Examples
+    --------
+    >>> F = proportional_hazards(np.array([1.0]), np.array([800.0]), np.array([-800.0, -801.0]))
+    >>> F.sf(1.0).round(3)
+    array([0.368, 0.692])
+    """
+    center = float(np.median(eta))
+    spread = float(np.abs(eta - center).max())
+    if spread > _LARGEST_LOG:
+        raise InvalidInputError(
+            f"Log hazard ratios: got values up to {spread:.0f} from their median, expected less than "
+            f"{_LARGEST_LOG:.0f}. Scale the covariates, or penalise the model."
+        )
+    with np.errstate(over="ignore"):  # an infinite hazard: nobody survives
+        hazard = np.exp(np.asarray(log_hazard) + center)
+    return ProportionalHazards(times, hazard, np.exp(eta - center))

@@ -1,0 +1,90 @@
+"""What the README and the page on installation promise after each install line."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "install.md"]
+
+#: Imports of all packages that only extras bring raise an error.
+BLOCK = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {blocked!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+"""
+
+
+def packages(lines: list[str]) -> set[str]:
+    return {re.split(r"[<>=\[ ]", line)[0] for line in lines} - {"censcore"}
+
+
+def only_in_extras() -> set[str]:
+    extras = [line for lines in PROJECT["optional-dependencies"].values() for line in lines]
+    names = packages(extras) - packages(PROJECT["dependencies"])
+    return {{"scikit-survival": "sksurv"}.get(name, name.replace("-", "_")) for name in names}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_extra_is_named(page):
+    first_column = [line.split("|")[1] for line in page.read_text().splitlines() if line.startswith("| ")]
+    named = set(re.findall(r"`(\w+)`", " ".join(first_column)))
+    assert set(PROJECT["optional-dependencies"]) <= named
+    commands = re.findall(r"pip install '\.\[([\w,]+)\]'", page.read_text())
+    assert {extra for command in commands for extra in command.split(",")} <= named
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    script = BLOCK.format(blocked=only_in_extras()) + code
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+
+
+def test_the_readme_runs_on_the_base_installation():
+    text = (ROOT / "README.md").read_text()
+    before, _, after = text.partition("## Learn a joint distribution")
+    examples = before + after.partition("## The paper's studies")[2]
+    assert "CensoredEngression(" in text.removeprefix(before)
+    assert "CensoredEngression(" not in examples
+    found = run(
+        "import doctest\n"
+        f"test = doctest.DocTestParser().get_doctest({examples!r}, {{}}, 'README', None, 0)\n"
+        "runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)\n"
+        "runner.run(test)\n"
+        "assert runner.tries > 15, runner.tries\n"
+        "sys.exit(runner.failures)\n"
+    )
+    assert found.returncode == 0, found.stdout[-3000:] + found.stderr[-3000:]
+
+
+def test_missing_extras_are_named_by_the_error():
+    found = run(
+        "import censcore as cs\n"
+        "y = cs.RightCensored([1.0, 2.0, 3.0], [1, 1, 0])\n"
+        "comparison = cs.compare({'a': cs.Exponential(1.0)}, y, cs.Uniform(0.0, 5.0), scores='crps')\n"
+        "for call in (comparison.to_html, lambda: cs.CensoredEngression):\n"
+        "    try:\n"
+        "        call()\n"
+        "    except cs.exceptions.MissingDependencyError as error:\n"
+        "        print(error)\n"
+    )
+    assert "pip install 'censcore[plots]'" in found.stdout, found.stderr
+    assert "pip install 'censcore[torch]'" in found.stdout
+
+
+def test_the_version_needs_no_extra():
+    found = run("sys.argv = ['censcore', '--version']\nfrom censcore.cli import main\nmain()\n")
+    assert re.fullmatch(r"censcore \d+\.\d+\.\d+\S*\n", found.stdout), found.stderr
+    other = run("sys.argv = ['censcore', 'demo']\nfrom censcore.cli import main\nmain()\n")
+    assert "The command line needs typer: pip install 'censcore[cli]'." in other.stderr
