@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ SETTINGS = {
 }
 
 
-def options(setting: Setting, mask: np.ndarray | None) -> dict:
+def options(setting: Setting, mask: np.ndarray | None) -> dict[str, Any]:
     """What all comparisons of a setting have in common."""
     return {
         "scores": SCORES, "times": TIMES, "horizon": HORIZON, "mask": mask, "discrimination": False,
@@ -67,7 +68,7 @@ def options(setting: Setting, mask: np.ndarray | None) -> dict:
     }  # fmt: skip
 
 
-def truth(setting: Setting, n: int = 60_000) -> dict:
+def truth(setting: Setting, n: int = 60_000) -> dict[tuple[str, int], tuple[float, float]]:
     """Expected losses and differences, under the true censoring distribution."""
     y, mask, _ = setting.sample(n, np.random.default_rng(99))
     C: cs.Distribution = cs.Uniform(0.0, 4.0)
@@ -99,18 +100,18 @@ def _columns(found: cs.Comparison) -> list[tuple[str, int]]:
 
 
 def _values(found: cs.Comparison, score: str, j: int) -> tuple[float, float]:
-    a, b = (found.estimate(model, score) for model in FORECASTS)
+    a, b = (found.means.values[0, model, score] for model in FORECASTS)
     return float(a.value[j]), float((a - b).value[j])
 
 
 def coverage(setting: Setting, replications: int) -> dict[tuple[str, int], np.ndarray]:
     """The share of intervals of the mean of the true forecast, and of the difference, that hold the truth."""
     expected = truth(setting)
-    held: dict[tuple[str, int], list[tuple[bool, bool]]] = defaultdict(list)
+    held: dict[tuple[str, int], list[tuple[bool, ...]]] = defaultdict(list)
     for r in range(replications):
         rng = np.random.default_rng([r, 7])
         y, mask, groups = setting.sample(setting.n, rng)
-        more: dict = {"groups": groups} if setting.cluster > 1 else {}
+        more: dict[str, Any] = {"groups": groups} if setting.cluster > 1 else {}
         if setting.n_train:
             y_train, mask_train, groups_train = setting.sample(setting.n_train, rng)
             more |= {"train": (None, y_train), "train_mask": mask_train}
@@ -118,7 +119,7 @@ def coverage(setting: Setting, replications: int) -> dict[tuple[str, int], np.nd
                 more["train_groups"] = groups_train + groups[-1] + 1
         found = cs.compare(FORECASTS, y, cs.Censoring(cs.KaplanMeier()), **options(setting, mask), **more)
         for score, j in _columns(found):
-            a, b = (found.estimate(model, score) for model in FORECASTS)
+            a, b = (found.means.values[0, model, score] for model in FORECASTS)
             ends = [estimate.interval(0.95) for estimate in (a, a - b)]
             held[score, j].append(
                 tuple(

@@ -195,7 +195,7 @@ def test_influences_are_those_of_leaving_training_subjects_out(each):
                 :, 0
             ].mean()
         assert np.corrcoef(found, moved)[0, 1] > 0.98, score.name
-        assert np.linalg.norm(found) == pytest.approx(np.linalg.norm(moved), rel=0.1), score.name
+        assert np.linalg.norm(found) == pytest.approx(np.linalg.norm(moved), rel=0.2), score.name
 
 
 @pytest.mark.parametrize("each", [False, True])
@@ -214,13 +214,13 @@ def test_custom_scores_of_all_event_times_have_the_errors_of_known_ones(each):
 
 @pytest.mark.parametrize("each", [False, True])
 def test_intervals_cover(each):
-    """Of 40 data sets at most a few miss; without the term of the censoring distribution more would."""
+    """Of 30 data sets at most a few miss; without the term of the censoring distribution more would."""
     expected = cs.compare(
         ENSEMBLES, observed(10_000, 77, each), C_EACH if each else C_ONE,
         scores=["energy_score", "crps", "brier_score"], **OPTIONS,
     )  # fmt: skip
     held: dict[str, list[bool]] = {score.name: [] for score in expected.scores}
-    for r in range(40):
+    for r in range(30):
         found = cs.compare(
             ENSEMBLES, observed(80, [100, r], each), KM(), train=(None, observed(60, [200, r], each)),
             scores=["energy_score", "crps", "brier_score"], **OPTIONS,
@@ -230,7 +230,7 @@ def test_intervals_cover(each):
             value = expected.estimate("true", name).value
             held[name] += ((low <= value) & (value <= high)).tolist()
     for name, values in held.items():
-        assert np.mean(values) > 0.84, name  # three standard errors of 40 data sets below 0.95
+        assert np.mean(values) > 0.82, name  # three standard errors of 30 data sets below 0.95
     assert 0.91 < np.mean(np.concatenate(list(held.values()))) < 0.985
 
 
@@ -332,6 +332,16 @@ def test_a_mask_of_the_training_subjects_reaches_the_censoring_distribution_and_
     np.testing.assert_allclose(found.cases["kaplan-meier"].F.marginal(1).sf(1.0), curve.sf(1.0))
     everyone = cs.compare(ENSEMBLES, y, KM(), mask=np.ones((90, 2), bool), **options)
     assert any("pass train_mask=" in note for note in everyone.notes)
+
+
+def test_default_times_are_those_of_the_events_that_are_followed():
+    y = observed(200, 7)
+    mask = np.random.default_rng(1).random((200, 2)) < 0.4
+    found = cs.compare(ENSEMBLES, y, KM(), mask=mask, scores="brier_score", discrimination=False)
+    seen = y.time[mask & y.event & (y.time < found.horizon)]
+    np.testing.assert_allclose(
+        found.settings["times"], np.quantile(seen, [0.25, 0.5, 0.75], method="inverted_cdf")
+    )
 
 
 def test_subgroups_and_clusters():

@@ -7,12 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Independent, Univariate
 from censcore.estimators import KaplanMeier, as_forecast
+from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
+from censcore.evaluation.checks import (
+    check_reference_name,
+    check_units,
+    notes_on_censoring,
+    notes_on_events,
+    notes_on_training,
+)
 from censcore.evaluation.compare import (
     KAPLAN_MEIER,
     as_distributions,
@@ -73,13 +80,17 @@ def compare_joint(
     trained = training_subjects(train, train_weight, y, weight, notes)
     trained = _followed_training(trained, y, mask, train_mask, notes)
     y, counted = _followed(y, mask, "mask")
+    notes += check_units(y, trained) + notes_on_training(X, y, trained)
+    notes += notes_on_censoring(censoring, X, trained)
     resolved = resolve_censoring(censoring, y, X, trained, weight, code)
-    distributions = as_distributions(forecasts, X, y)
+    distributions = as_distributions(forecasts, X, y, trained)
     _check_times(distributions, y)
+    notes += check_reference_name(distributions, reference, KAPLAN_MEIER, trained)
     added = _add_reference(distributions, reference, trained, X, y, notes)
     train_code = common_codes(groups, train_groups, resolved.n_train or (len(trained.y) if trained else 0))
     scored = Subjects(X, y, weight)
     end = _find_horizon(horizon, resolved, scored, named, notes, code, train_code)
+    notes += notes_on_events(y, end, shares(weight, n), code, trained)
     sample = _pooled(scored if trained is None else trained)
     cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, sample)
     cases = {model: replace(case, mask=counted, seed=seed) for model, case in cases.items()}
@@ -178,7 +189,7 @@ def _add_reference(
     if isinstance(reference, str):
         distributions[KAPLAN_MEIER] = _independent_curves(train)
         return KAPLAN_MEIER
-    fitted = fit_weighted(clone(reference), train.X, train.y, train.weight)
+    fitted = fit_weighted(as_estimator(reference), train.X, train.y, train.weight)
     distributions["reference"] = as_forecast(fitted, X, n=len(y))
     return "reference"
 
@@ -195,10 +206,14 @@ def _independent_curves(train: Subjects) -> Independent:
 
 
 def _pooled(subjects: Subjects) -> Subjects:
-    """All event times as if of different subjects, for default times and levels that suit all of them."""
-    y, k = subjects.y, subjects.y.k
-    weight = None if subjects.weight is None else np.repeat(subjects.weight, k)
-    return Subjects(None, RightCensored(to_numpy(y.time).reshape(-1), to_numpy(y.event).reshape(-1)), weight)
+    """All event times as if of different subjects, for default times and levels that suit all of them.
+
+    An event at time zero, such as one that a subject is not followed for, is left out.
+    """
+    time, event = (to_numpy(part).reshape(-1) for part in (subjects.y.time, subjects.y.event))
+    weight = None if subjects.weight is None else np.repeat(subjects.weight, subjects.y.k)
+    kept = np.nonzero(~event | (time > 0))[0]
+    return Subjects(None, RightCensored(time, event), weight).take(kept)
 
 
 def _find_horizon(

@@ -107,7 +107,7 @@ class JointLog(WithoutCensoring):
             return super().losses(case)
         y = case.y
         time, event = np.where(case.mask, y.time, 0.0), np.where(case.mask, y.event, False)
-        if not case.F.has_density:
+        if not getattr(case.F, "has_density", False):
             raise NoDensityError(f"{type(case.F).__name__} has no density, so it has no log score.")
         cut = RightCensored(time, event).censor_at(case.horizon)
         return as_losses(-case.F.log_likelihood(cut.time, cut.event))

@@ -98,8 +98,8 @@ class LandmarkComparison:
         -------
         matplotlib.figure.Figure
         """
-        from censcore.evaluation.plots import COLOURS
-        from censcore.evaluation.style import new_figure, styled
+        from censcore.evaluation.charts import look_of
+        from censcore.evaluation.style import PALETTE, new_figure, styled
 
         table = self.frame()
         table = table[table["score"] == score]
@@ -113,7 +113,7 @@ class LandmarkComparison:
                 error = np.abs(lines[["low", "high"]].to_numpy().T - lines["mean"].to_numpy())
                 axes.errorbar(
                     lines["landmark"], lines["mean"], error, marker="o", capsize=3, lw=1.8,
-                    color=COLOURS[i % len(COLOURS)], label=str(model),
+                    color=PALETTE[look_of(i).colour][0], label=str(model),
                 )  # fmt: skip
             axes.set(xlabel="landmark", ylabel="mean loss, lower is better", ylim=(0, None))
             axes.legend(frameon=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -106,15 +106,22 @@ def resolve_censoring(
             f"Censoring(KaplanMeier()); got {type(censoring).__name__}."
         )
     censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
-    if y.k > 1 and train is not None and censoring.shared is None:
-        # one C per subject, unless either sample shows one per event time
-        shared = y.shares_censoring and train.y.shares_censoring
-        censoring = cast(Censoring, clone(censoring)).set_params(shared=bool(shared))
+    if y.k > 1 and train is not None:
+        censoring = _shared_if_possible(censoring, y, train)
     if train is None and hasattr(censoring, "estimators_"):
         return _fitted_before(censoring.predict_distribution(X), Origin(censoring, X, False), scored, last)
     if train is None or train.same_as(y):
         return _in_sample(clone(censoring), scored if train is None else train, last, groups)
     return _fitted_to(train, clone(censoring).set_params(cv=None), scored, last)
+
+
+def _shared_if_possible(censoring: Censoring, y: RightCensored, train: Subjects) -> Censoring:
+    """One C per subject, unless either sample shows that every event time has one."""
+    if censoring.shared is not None:
+        return censoring
+    changed: Censoring = clone(censoring)
+    changed.set_params(shared=bool(y.shares_censoring and train.y.shares_censoring))
+    return changed
 
 
 # ---- distributions that are given ----------------------------------------------------------------------

@@ -27,7 +27,7 @@ from censcore_studies.aki import (
     training,
     write_synthetic_database,
 )
-from censcore_studies.aki.evaluation import _top, score_rows
+from censcore_studies.aki.evaluation import _mean, _top, score_rows
 from censcore_studies.aki.methods import _scaled
 from censcore_studies.aki.preprocessing import Preprocessing
 
@@ -98,6 +98,34 @@ def test_scores_are_the_papers_formulas():
             happened = bool((rows.event[i] & (rows.time[i] <= horizon)).any())
             expected = happened if happened or c > horizon else np.nan
             np.testing.assert_equal(found[f"happened_{horizon}"][i], float(expected))
+
+
+def test_means_and_paired_differences_are_those_of_a_comparison():
+    """The study scores its rows in parts and keeps the losses; on few rows compare() gives the same."""
+    rows, rng = some_rows(60), np.random.default_rng(1)
+    samples = {name: rng.exponential(scale, (len(rows), 30, 2)) for name, scale in (("a", 25), ("b", 40))}
+    columns = {name: score_rows(rows, torch.from_numpy(z)) for name, z in samples.items()}
+    comparison = cs.compare(
+        {name: cs.Ensemble(z) for name, z in samples.items()},
+        rows.outcome(),
+        mask=rows.at_risk,
+        groups=rows.subject_id,
+        scores=["energy_score:fair", "brier_score[either]"],
+        times=[6.0, 12.0, 24.0, 48.0],
+        horizon=1000.0,
+        discrimination=False,
+        reference=None,
+    )
+    for name, j, what in (("energy_score:fair", 0, "joint"), ("brier_score[either]", 2, "brier_24")):
+        a, b = (comparison.estimate(model, name) for model in ("a", "b"))
+        expected = _mean(columns["a"], columns["a"][what])
+        assert (a.value[j], a.standard_error[j]) == pytest.approx(
+            (expected["mean"], expected["standard_error"])
+        )
+        expected = _mean(columns["a"], columns["a"][what] - columns["b"][what])
+        assert ((a - b).value[j], (a - b).standard_error[j]) == pytest.approx(
+            (expected["mean"], expected["standard_error"])
+        )
 
 
 def test_predictive_value_and_sensitivity_by_hand():
