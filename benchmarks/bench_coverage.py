@@ -375,6 +375,7 @@ def _declined(
     subset *= len(found.subsets) - 1  # the subgroup of the study is the last one
     mean = _column(found.estimate(row.model, score, subset), row.column)
     if quantity == "skill":
+        assert found.reference is not None
         return skill_interval(mean, _column(found.estimate(found.reference, score, subset), row.column))
     if quantity == "difference":
         mean = mean - _column(found.estimate(row.versus, score, subset), row.column)

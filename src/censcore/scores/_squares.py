@@ -221,7 +221,9 @@ def _shared_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     k = searchsorted(jumps, detach(y), "right")
     if isinstance(C, PointMass) and len(C) > 1:
         return _square_between(height, xp.concat([start, jumps], axis=1), y, k, C.location[:, None])
-    pieces = _times_area(height, area(C, xp.concat([start, jumps], axis=1), until))
+    since = xp.concat([start, jumps], axis=1)
+    finite = xp.isfinite(since)  # nothing follows a jump at infinity
+    pieces = _times_area(height, area(C, xp.where(finite, since, start), xp.where(finite, until, start)))
     later = xp.flip(_summed(xp.flip(pieces, axis=1)), axis=1)
     later = xp.concat([later[:, 1:], start], axis=1)
     piece = _times_area(take_along(height, k), area(C, y, take_along(until, k)))
