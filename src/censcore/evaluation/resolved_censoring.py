@@ -105,14 +105,14 @@ def resolve_censoring(
             "censoring must be a censoring distribution or an estimator of it, such as "
             f"Censoring(KaplanMeier()); got {type(censoring).__name__}."
         )
-    censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    estimator: Censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
     if y.k > 1 and train is not None:
-        censoring = _shared_if_possible(censoring, y, train)
-    if train is None and hasattr(censoring, "estimators_"):
-        return _fitted_before(censoring.predict_distribution(X), Origin(censoring, X, False), scored, last)
+        estimator = _shared_if_possible(estimator, y, train)
+    if train is None and hasattr(estimator, "estimators_"):
+        return _fitted_before(estimator.predict_distribution(X), Origin(estimator, X, False), scored, last)
     if train is None or train.same_as(y):
-        return _in_sample(clone(censoring), scored if train is None else train, last, groups)
-    return _fitted_to(train, clone(censoring).set_params(cv=None), scored, last)
+        return _in_sample(clone(estimator), scored if train is None else train, last, groups)
+    return _fitted_to(train, clone(estimator).set_params(cv=None), scored, last)
 
 
 def _shared_if_possible(censoring: Censoring, y: RightCensored, train: Subjects) -> Censoring:
