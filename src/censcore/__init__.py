@@ -13,7 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
+    from censcore.distributions import CauseEnsemble as CauseEnsemble
+    from censcore.distributions import CauseSpecificHazards as CauseSpecificHazards
     from censcore.distributions import Copula as Copula
+    from censcore.distributions import CumulativeIncidence as CumulativeIncidence
     from censcore.distributions import Distribution as Distribution
     from censcore.distributions import Ensemble as Ensemble
     from censcore.distributions import Exponential as Exponential
@@ -48,6 +51,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.compare import compare as compare
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
+    from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import RightCensored as RightCensored
     from censcore.scores import augmented_binomial_log_score as augmented_binomial_log_score
     from censcore.scores import augmented_brier_score as augmented_brier_score
@@ -64,7 +68,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     __version__: str
 
 _EXPORTS = {
-    "outcomes": ["RightCensored"],
+    "outcomes": ["RightCensored", "CompetingRisks"],
     "distributions": [
         "Distribution",
         "Weibull",
@@ -84,6 +88,9 @@ _EXPORTS = {
         "Independent",
         "Copula",
         "JointGrid",
+        "CumulativeIncidence",
+        "CauseSpecificHazards",
+        "CauseEnsemble",
     ],
     "scores": [
         "log_score",

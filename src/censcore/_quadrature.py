@@ -29,6 +29,7 @@ __all__ = [
     "ORDER",
     "Function",
     "antiderivative",
+    "antiderivative_of",
     "at_nodes",
     "cuts_below_gaps",
     "integrate",
@@ -152,6 +153,15 @@ def antiderivative(f: Function, edges: Array, order: int, t: Array) -> Array:
     edges = _cut_at(xp.sort(detach(t), axis=1), edges)
     edges = xp.broadcast_to(edges, (t.shape[0], edges.shape[1]))
     return _read(t, edges, order, *_polynomials(f, edges, order))
+
+
+def antiderivative_of(f: Function, edges: Array, order: int) -> Function:
+    """The integral of f from the first edge as a function of times (n, q) between the edges.
+
+    The panels are not cut further, so they must be short where times are read: see :func:`_cut_at`.
+    """
+    before, coefficients = _polynomials(f, edges, order)
+    return lambda t: _read(t, edges, order, before, coefficients)
 
 
 def _cut_at(times: Array, edges: Array) -> Array:

@@ -5,8 +5,12 @@ A new distribution subclasses :class:`Univariate`, :class:`ByHazard`, :class:`Pa
 """
 
 from censcore.distributions.base import Distribution
+from censcore.distributions.cause_ensemble import CauseEnsemble
+from censcore.distributions.cause_specific_hazards import CauseSpecificHazards
 from censcore.distributions.censored import Censored, CensoredJoint
+from censcore.distributions.competing_risks import TimeAndCause, TimesAndCauses
 from censcore.distributions.copula import Copula
+from censcore.distributions.cumulative_incidence import CumulativeIncidence
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.exponential import Exponential
 from censcore.distributions.gamma import Gamma
@@ -33,9 +37,12 @@ from censcore.distributions.weibull import Weibull
 
 __all__ = [
     "ByHazard",
+    "CauseEnsemble",
+    "CauseSpecificHazards",
     "Censored",
     "CensoredJoint",
     "Copula",
+    "CumulativeIncidence",
     "Distribution",
     "Ensemble",
     "Exponential",
@@ -57,6 +64,8 @@ __all__ = [
     "Quantiles",
     "ScipyDistribution",
     "Step",
+    "TimeAndCause",
+    "TimesAndCauses",
     "Uniform",
     "Univariate",
     "Weibull",

@@ -38,7 +38,16 @@ from censcore._quadrature import (
 )
 from censcore.distributions import Step, Univariate
 
-__all__ = ["area", "as_steps", "weighted_time_of", "numbers_per_row", "square_below", "square_beyond"]
+__all__ = [
+    "area",
+    "as_steps",
+    "weighted_beyond",
+    "weighted_time_of",
+    "numbers_per_row",
+    "square_below",
+    "square_beyond",
+    "square_of_cdf_beyond",
+]
 
 FEW_JUMPS = 32  # up to here the jumps of a step distribution are panel edges like any other
 CLOSE = (0.6, 0.3, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # shares of what a distribution has left on the far side of y
@@ -61,17 +70,27 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
 
 def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty P(T>s)^2\,G(s)\,ds` for y (n, 1): (n,); infinite where the tail is too heavy."""
+    return _step_beyond(F, y, C) if F._degree == 0 else weighted_beyond(lambda t: F._sf(t) ** 2, F, y, C)
+
+
+def square_of_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
+    r""":math:`\int_y^\infty F(s)^2\,G(s)\,ds` for y (n, 1): (n,); infinite where follow-up never ends."""
     if F._degree == 0:
-        return _step_beyond(F, y, C)
+        return _step_cdf_beyond(F, y, C)
+    return weighted_beyond(lambda t: F._cdf(t) ** 2, F, y, C)
+
+
+def weighted_beyond(f: Function, F: Univariate, y: Array, C: Univariate) -> Array:
+    r""":math:`\int_y^\infty f(s)\,G(s)\,ds` of a function f that is smooth where F is; y (n, 1), (n,)."""
     if _is_long(C):
         times, G = C._steps()
         edges = _edges_beyond([F], y, until=_last_finite(times))
         edges = namespace(edges).minimum(edges, namespace(edges).maximum(y, detach(C._end())))
-        inner = integrate_steps(lambda t: F._sf(t) ** 2, edges, _nodes_for_square(F), times, G)
+        inner = integrate_steps(f, edges, _nodes_for_square(F), times, G)
     else:
         edges = _edges_beyond([F, C], y)
-        inner = integrate(lambda t: F._sf(t) ** 2 * C._sf(t), edges, _order(F, C))
-    return inner + tail(lambda t: F._sf(t) ** 2 * C._sf(t), edges[:, -1:])
+        inner = integrate(lambda t: f(t) * C._sf(t), edges, _order(F, C))
+    return inner + tail(lambda t: f(t) * C._sf(t), edges[:, -1:])
 
 
 def numbers_per_row(F: Univariate, C: Univariate) -> int:
@@ -163,6 +182,18 @@ def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     if bool(xp.any(xp.isinf(reach))):
         reach = xp.where(fall > 0, reach, xp.zeros_like(reach))
     return xp.vecdot(reach, fall, axis=-1)
+
+
+def _step_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
+    r""":math:`\sum_j (F_j^2-F_{j-1}^2)\int_{t_j\vee y}^\infty G` over the finite jumps."""
+    times, sf = F._steps()
+    xp = namespace(times)
+    after = 1 - sf
+    before = xp.concat([xp.zeros_like(after[:, :1]), after[:, :-1]], axis=1)
+    rises = xp.isfinite(times) & (after > before)
+    start = xp.where(rises & (times > y), times, y)
+    left = area(C, start, xp.where(rises, xp.full_like(start, np.inf), start))
+    return xp.vecdot(left, xp.where(rises, (after - before) * (after + before), xp.zeros_like(left)), axis=-1)
 
 
 # ---- panels ----------------------------------------------------------------------------------------

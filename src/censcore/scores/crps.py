@@ -8,8 +8,15 @@ from censcore._arrays import Array
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
-from censcore.outcomes import OutcomeLike
-from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond
+from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores._squares import (
+    as_steps,
+    numbers_per_row,
+    square_below,
+    square_beyond,
+    square_of_cdf_beyond,
+)
+from censcore.scores.competing_risks import over_causes
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 
 __all__ = ["crps", "crps_of"]
@@ -74,7 +81,9 @@ def crps(
     >>> cs.crps(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0)).round(4)
     array([0.3358, 0.871 , 0.3362])
     """
-    return crps_of(scoring_inputs(y, forecast, censoring, horizon))
+    if isinstance(y, CompetingRisks):
+        return over_causes(crps, y, forecast, censoring, horizon=horizon)
+    return crps_of(scoring_inputs(y, forecast, censoring, horizon, one_cause=True))
 
 
 def crps_of(inputs: ScoringInputs) -> Array:
@@ -111,14 +120,22 @@ def _of_steps(inputs: ScoringInputs) -> Array:
             return _crps(some)
         C = as_steps(some.C)
         return kernel(
-            some.F._steps(), some.y.time, some.y.event, (*C._steps(), C._remember("areas", C._areas))
+            some.F._steps(),
+            some.y.time,
+            (some.y.event, some.y.never),
+            (*C._steps(), C._remember("areas", C._areas)),
         )
 
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
 
 
 def _crps(inputs: ScoringInputs) -> Array:
-    r""":math:`\int_0^yF^2\,ds+\frac{\delta}{G(y-)}\int_y^\infty G\,(1-F)^2\,ds`, (n,)."""
+    r""":math:`\int_0^yF^2\,ds+\frac{\delta}{G(y-)}\int_y^\infty G\,(1-F)^2\,ds`, (n,).
+
+    Beyond an event of another cause the integrand is :math:`G\,F^2`.
+    """
     below = square_below(inputs.F, inputs.time)
     beyond = inputs.of_events(lambda seen: square_beyond(seen.F, seen.time, seen.C))
+    if inputs.has_never:
+        beyond = beyond + inputs.of_never(lambda seen: square_of_cdf_beyond(seen.F, seen.time, seen.C))
     return below + inverse_probability_weights(inputs)[:, 0] * beyond

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad
+from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad, to_numpy
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
@@ -128,7 +128,7 @@ def energy_score(
     _check_options(beta, pairs, draws, seed, members)
     if mask is not None:
         y, censoring, mask = leave_out(as_outcome(y), censoring, mask)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True)
+    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True, one_cause=True)
     check_componentwise(inputs.C)
     xp = inputs.xp
     mask = None if mask is None else xp.broadcast_to(mask, (inputs.n, inputs.y.k))
@@ -203,9 +203,14 @@ def _accuracy(inputs: ScoringInputs) -> Array:
     xp, y, z = inputs.xp, inputs.time, inputs.F.samples
     reach = inverse_probability_weights(inputs)
     # members beyond y of a subject censored there add nothing, however far C would have reached
-    later = xp.where((z > y) & (reach > 0), z, y)
+    later = xp.where((z > y) & (reach > 0) & inputs.event, z, y)
     before = xp.where(z < y, y - z, xp.zeros_like(z))
-    return xp.sum(_weights(inputs.F) * (before + inputs.C.integrated_sf(y, later) * reach), axis=1)
+    beyond = inputs.C.integrated_sf(y, later)
+    if inputs.has_never:  # what is seen is C, which finite members fall short of
+        short = inputs.never & xp.isfinite(z)
+        start = xp.where(short & (z > y), z, y)
+        beyond = beyond + inputs.C.integrated_sf(start, xp.where(short, xp.full_like(z, np.inf), start))
+    return xp.sum(_weights(inputs.F) * (before + beyond * reach), axis=1)
 
 
 def _check_fair(w: Array) -> Array:
@@ -258,9 +263,12 @@ def _of_ensemble(inputs: ScoringInputs, mask: Array, method: _Method) -> Array:
     known = known_rows(inputs.y, inputs.C)
     exact = z.shape[1] == 1 or method.pairs == "all"
     few = method.pairs == "auto" and z.shape[1] <= _FEW_MEMBERS
+    never = to_numpy(inputs.y.never).reshape(inputs.n, -1).any(axis=1)
     sets = [
-        _Rows(np.flatnonzero(known), True, 1, exact or method.pairs == "auto"),
-        _Rows(np.flatnonzero(~known), False, method.random.draws, exact or few),
+        _Rows(np.flatnonzero(known & ~never), True, 1, exact or method.pairs == "auto"),
+        _Rows(np.flatnonzero(~known & ~never), False, method.random.draws, exact or few),
+        _Rows(np.flatnonzero(known & never), True, 1, exact or method.pairs == "auto", never=True),
+        _Rows(np.flatnonzero(~known & never), False, method.random.draws, exact or few, never=True),
     ]
     losses = [_of_rows(inputs, mask, method, unit, rows) for rows in sets if rows.index.size]
     back = convert(np.argsort(np.concatenate([rows.index for rows in sets])), inputs.y.time)
@@ -275,11 +283,15 @@ class _Rows:
     known: bool
     draws: int
     all_pairs: bool
+    never: bool = False  # after a competing event what is seen is C itself, at each of its values
 
 
 def _check_endless(inputs: ScoringInputs, z: Array, mask: Array) -> None:
     """Members that never have the event need a C that ends follow-up."""
     xp, y, C = inputs.xp, inputs.y, inputs.C
+    if inputs.has_never:
+        endless = inputs.y.never & (C.mass_at_infinity() > 0)
+        check_infinite(xp.where(endless, np.inf, xp.zeros_like(y.time)), inputs)
     if np.isfinite(float(xp.max(detach(z)))):
         return
     never = xp.any(xp.isinf(z), axis=1)
@@ -329,16 +341,11 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: _Method, unit: float, r
             lags = convert(method.random.lags(place, m), y)
         if unit != 1:
             z, y, c = z / unit, y / unit, c / unit
+        options = {"beta": method.beta, "fair": method.fair, "terms": terms}
+        if rows.never:
+            return _seen_at_censoring(z, c, w, lags, options)
         return energy_loss(
-            z,
-            y,
-            c,
-            weights=w,
-            mask=None if mask is None else mask[index],
-            beta=method.beta,
-            fair=method.fair,
-            lags=lags,
-            terms=terms,
+            z, y, c, weights=w, mask=None if mask is None else mask[index], lags=lags, **options
         )
 
     numbers = max(m * max(rows.draws, lags_per_row, k), pairs // 10)
@@ -346,6 +353,17 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: _Method, unit: float, r
     return chunked_rows(
         _recomputed(losses) if large else losses, rows.index.size, numbers, z, chunk_numbers(z)
     )
+
+
+def _seen_at_censoring(z: Array, c: Array, w: Array, lags: Array, options: dict[str, Any]) -> Array:
+    """The mean over the values c (n, D, 1) of C of the loss at what is then seen, which is c itself."""
+    if c.shape[1] == 1:
+        return energy_loss(z, c[:, 0], c, weights=w, lags=lags, **options)
+    losses = [
+        _seen_at_censoring(z, c[:, d : d + 1], w, None if lags is None else lags[:, d : d + 1], options)
+        for d in range(c.shape[1])
+    ]
+    return sum(losses[1:], losses[0]) / len(losses)
 
 
 def _recomputed(losses: Callable[[slice], Array]) -> Callable[[slice], Array]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from censcore._arrays import Array
 from censcore.distributions import Distribution
 from censcore.exceptions import NoDensityError
-from censcore.outcomes import OutcomeLike
+from censcore.outcomes import CompetingRisks, EventOfCause, OutcomeLike
+from censcore.scores.competing_risks import log_score_of_causes, log_survival_beyond
 from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["log_score"]
@@ -57,7 +58,12 @@ def log_score(
     >>> cs.log_score(y, cs.Exponential(0.5)).round(4)
     array([1.1931, 2.1931, 1.    ])
     """
-    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True, needs_censoring=False)
+    if isinstance(y, CompetingRisks):
+        return log_score_of_causes(y, forecast, censoring, horizon)
+    averages = isinstance(y, EventOfCause) and bool(y.never.any())
+    inputs = scoring_inputs(
+        y, forecast, censoring, horizon, joint=True, needs_censoring=averages, one_cause=True
+    )
     F = inputs.F
     if not F.has_density:
         raise NoDensityError(
@@ -65,4 +71,5 @@ def log_score(
             "pinball_score or energy_score, or give the forecast a density (PiecewiseLinear, "
             "PiecewiseExponential, ...)."
         )
-    return -F.log_likelihood(inputs.y.time, inputs.y.event)
+    loss = -F.log_likelihood(inputs.y.time, inputs.y.event)
+    return loss + log_survival_beyond(inputs) if inputs.has_never else loss

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from censcore._arrays import Array
 from censcore._numerics import chunked_rows
 from censcore._validation import check_levels
@@ -80,7 +82,7 @@ def pinball_score(
         raise InvalidInputError(
             "levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1)."
         )
-    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     alpha, single = as_columns(levels, "levels", inputs.y)
     check_levels(alpha)
 
@@ -98,4 +100,11 @@ def _pinball(inputs: ScoringInputs, alpha: Array) -> Array:
     y = y + xp.zeros_like(q)
     above = area(C, y, xp.where(delta & (q > y), q, y))
     below = xp.where(y > q, y - q, xp.zeros_like(y))
-    return alpha * below + (1 - alpha) * inverse_probability_weights(inputs) * above
+    weight = inverse_probability_weights(inputs)
+    loss = alpha * below + (1 - alpha) * weight * above
+    if not inputs.has_never:
+        return loss
+    # the event never comes, so that min(T, C) = C, which exceeds the quantile by (C - q)_+
+    later = inputs.never & xp.isfinite(q)
+    start = xp.where(later & (q > y), q, y)
+    return loss + alpha * weight * area(C, start, xp.where(later, xp.full_like(y, np.inf), start))
