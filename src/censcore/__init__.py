@@ -34,11 +34,14 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.distributions import Step as Step
     from censcore.distributions import Uniform as Uniform
     from censcore.distributions import Weibull as Weibull
+    from censcore.estimators import AalenJohansen as AalenJohansen
     from censcore.estimators import Adapted as Adapted
+    from censcore.estimators import CauseSpecific as CauseSpecific
     from censcore.estimators import Censoring as Censoring
     from censcore.estimators import CoxRegression as CoxRegression
     from censcore.estimators import KaplanMeier as KaplanMeier
     from censcore.estimators import WeibullRegression as WeibullRegression
+    from censcore.estimators import as_competing_forecast as as_competing_forecast
     from censcore.estimators import as_forecast as as_forecast
     from censcore.estimators.copula import CopulaWeibull as CopulaWeibull
     from censcore.estimators.engression import CensoredEngression as CensoredEngression
@@ -112,6 +115,9 @@ _EXPORTS = {
         "Adapted",
         "Censoring",
         "as_forecast",
+        "AalenJohansen",
+        "CauseSpecific",
+        "as_competing_forecast",
     ],
     # these need torch, which the estimators above do not
     "estimators.engression": ["CensoredEngression"],

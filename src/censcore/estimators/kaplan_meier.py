@@ -14,7 +14,7 @@ from censcore.estimators.covariates import check_rows, check_weights, column_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["KaplanMeier"]
+__all__ = ["KaplanMeier", "distinct_values"]
 
 _FIELDS = ["time", "at_risk", "events", "sf", "variance"]
 
@@ -105,7 +105,7 @@ class KaplanMeier(SurvivalEstimator):
     def _strata(self, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         if self.stratify is None:
             return np.array(["all"]), np.zeros(n, dtype=np.intp)
-        return _distinct(column_of(X, self.stratify), self.stratify)
+        return distinct_values(column_of(X, self.stratify), self.stratify)
 
     def predict_distribution(self, X: Array | None = None) -> Univariate:
         """Predict the distribution of the event time.
@@ -123,7 +123,7 @@ class KaplanMeier(SurvivalEstimator):
         self.check_fitted()
         if self.stratify is None:
             return self.distributions_[0]
-        values, row_value = _distinct(column_of(X, self.stratify), self.stratify)
+        values, row_value = distinct_values(column_of(X, self.stratify), self.stratify)
         number = {stratum: i for i, stratum in enumerate(self.strata_.tolist())}
         unknown = [value for value in values.tolist() if value not in number]
         if unknown:
@@ -192,7 +192,7 @@ def _influence(table: np.ndarray, time: np.ndarray, event: np.ndarray, D: np.nda
     return values
 
 
-def _distinct(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarray]:
+def distinct_values(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarray]:
     """The distinct values of a column, and which of them each subject has."""
     missing = np.array([value is None or value != value for value in column.tolist()])
     if missing.any():

@@ -13,7 +13,7 @@ from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.right_censored import RightCensored
 
-__all__ = ["CompetingRisks", "EventOfCause", "cause_number"]
+__all__ = ["CompetingRisks", "EventOfCause", "as_competing_risks", "cause_number"]
 
 
 class CompetingRisks:
@@ -378,6 +378,38 @@ class EventOfCause(RightCensored):
         return (
             f"EventOfCause{whole.replace(', time', f', never={int(to_numpy(self._never).sum())}, time', 1)}"
         )
+
+
+def as_competing_risks(y: Any) -> CompetingRisks:
+    """Competing risks from whatever holds them.
+
+    Parameters
+    ----------
+    y : CompetingRisks, structured array or frame
+        The outcome; a structured array as :meth:`CompetingRisks.from_structured` takes it; a frame with columns
+        "time" and "cause", or "duration" and "event".
+
+    Returns
+    -------
+    CompetingRisks
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from censcore.outcomes import as_competing_risks
+    >>> as_competing_risks(pd.DataFrame({"event": [0, 2, 1], "duration": [5.0, 3.0, 1.0]})).causes
+    array([0, 2, 1])
+    """
+    if isinstance(y, CompetingRisks):
+        return y
+    if isinstance(y, np.ndarray) and y.dtype.fields is not None:
+        return CompetingRisks.from_structured(y)
+    if hasattr(y, "columns"):
+        return CompetingRisks.from_hazardous(y) if "duration" in y.columns else CompetingRisks.from_frame(y)
+    raise InvalidTypeError(
+        f"y must be a CompetingRisks outcome, a structured array or a frame; got {type(y).__name__}. Build one "
+        "with censcore.CompetingRisks(time=..., cause=...)."
+    )
 
 
 def cause_number(cause: int | str, names: Sequence[str]) -> int:
