@@ -8,7 +8,7 @@ from censcore.distributions.base import Distribution
 from censcore.distributions.cause_ensemble import CauseEnsemble
 from censcore.distributions.cause_specific_hazards import CauseSpecificHazards
 from censcore.distributions.censored import Censored, CensoredJoint
-from censcore.distributions.competing_risks import TimeAndCause, TimesAndCauses
+from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.copula import Copula
 from censcore.distributions.cumulative_incidence import CumulativeIncidence
 from censcore.distributions.ensemble import Ensemble
@@ -65,7 +65,6 @@ __all__ = [
     "ScipyDistribution",
     "Step",
     "TimeAndCause",
-    "TimesAndCauses",
     "Uniform",
     "Univariate",
     "Weibull",

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, convert, detach, namespace, to_numpy
-from censcore._quadrature import ORDER, Function, antiderivative_of
+from censcore._arrays import Array, convert, detach, namespace, to_numpy
+from censcore._quadrature import ORDER, Antiderivative
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.independent import Independent
@@ -144,36 +144,38 @@ class _SmoothCause(Univariate):
         zero = self._xp.zeros_like(edges[:, :1])
         return merge_edges(zero, edges, convert(_between(to_numpy(edges)), edges))
 
-    def _antiderivative(self) -> Function:
-        return self._remember(
-            "antiderivative", lambda: antiderivative_of(self._density, self._whole(self._edges()), ORDER)
-        )
+    def _antiderivative(self) -> Antiderivative:
+        def make() -> Antiderivative:
+            edges = self._edges()
+            n = len(self)
+            edges = edges if edges.shape[0] == n else self._xp.broadcast_to(edges, (n, edges.shape[1]))
+            return Antiderivative.of(self._density, edges, ORDER)
 
-    def _whole(self, edges: Array) -> Array:
-        n = len(self)
-        return edges if edges.shape[0] == n else self._xp.broadcast_to(edges, (n, edges.shape[1]))
+        return self._remember("antiderivative", make)
+
+    def _incidence(self, t: Array) -> Array:
+        """The cumulative incidence, whose limit at infinity is below one."""
+        xp, integral = self._xp, self._antiderivative()
+        last = integral.edges[:, -1:]
+        t = xp.where(t < last, t, last)
+        return xp.clip(integral(t), 0.0, 1.0)
 
     def _cdf(self, t: Array) -> Array:
-        xp = self._xp
-        last = self._edges()[:, -1:]
-        t = xp.where(t < last, t, last)
-        n = common_rows(distribution=len(self), t=t.shape[0])
-        t = t if t.shape[0] == n else xp.broadcast_to(t, (n, t.shape[1]))
-        value = self._antiderivative()(t)
-        return xp.clip(value, 0.0, 1.0)
+        F = self._incidence(t)
+        return self._xp.where(self._xp.isinf(t), self._xp.ones_like(F), F)
 
     def _sf(self, t: Array) -> Array:
-        xp = self._xp
-        s = 1 - self._cdf(t)
-        return xp.where(xp.isinf(t), xp.zeros_like(s), s)
+        return 1 - self._cdf(t)
+
+    def _never(self) -> Array:
+        return self._xp.full_like(self._reference.reshape(-1)[:1].reshape(1, 1), np.inf)
 
     def _mass_at_infinity(self) -> Array:
-        xp = self._xp
-        return 1 - self._cdf(xp.full_like(self._reference.reshape(-1)[:1].reshape(1, 1), np.inf))[:, 0]
+        return 1 - self._incidence(self._never())[:, 0]
 
     def _end(self) -> Array:
         """Infinite, since the event may never come."""
-        return self._xp.full_like(self._reference.reshape(-1)[:1].reshape(1, 1), np.inf)
+        return detach(self._never())
 
     def _breaks(self) -> Array | None:
         found = [breaks for part in self._hazards if (breaks := part._breaks()) is not None]
@@ -252,9 +254,6 @@ class _StepCause(Univariate):
 def _all_times(parts: list[Univariate]) -> Array:
     """The times at which any of the step functions jumps, ascending, (1 or n, J)."""
     breaks: list[Any] = [part._breaks() for part in parts]
-    if all(times.shape[0] == 1 for times in breaks):
-        xp = namespace(breaks[0])
-        return xp.unique_values(xp.concat([times[0] for times in breaks]))[None, :]
     return merge_edges(*breaks)
 
 
@@ -277,18 +276,16 @@ def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
 
 def _end_of_all(parts: list[Univariate]) -> Array:
     """The time from which no event can happen any more, as far as the numbers tell, (1 or n, 1)."""
-    ends = [part._panel_edges()[:, -1:] for part in parts]
-    xp = namespace(ends[0])
-    n = max(end.shape[0] for end in ends)
-    earliest = xp.broadcast_to(ends[0], (n, 1))
-    for part, end in zip(parts, ends, strict=True):
-        exhausted = part._mass_at_infinity()[:, None] <= 0
-        earliest = xp.where(exhausted & (end < earliest), end, earliest)
-    finite = [part._mass_at_infinity()[:, None] > 0 for part in parts]
-    latest = earliest
-    for end, endless in zip(ends, finite, strict=True):
-        latest = xp.where(endless & (end > latest), end, latest)
-    return latest
+    xp = parts[0]._xp
+    ends = xp.concat(_of_one_length([part._panel_edges()[:, -1:] for part in parts]), axis=1)
+    never = xp.concat(_of_one_length([part._mass_at_infinity()[:, None] for part in parts]), axis=1)
+    exhausted = xp.min(xp.where(never > 0, xp.full_like(ends, np.inf), ends), axis=1, keepdims=True)
+    return xp.where(xp.isinf(exhausted), xp.max(ends, axis=1, keepdims=True), exhausted)
+
+
+def _of_one_length(columns: list[Array]) -> list[Array]:
+    n = max(column.shape[0] for column in columns)
+    return [namespace(column).broadcast_to(column, (n, 1)) for column in columns]
 
 
 def _between(edges: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, convert, is_neutral
+from censcore._arrays import Array, as_float, convert, is_neutral, possibly
 from censcore._validation import check_not_nan
 from censcore.distributions.base import Distribution, Seed
 from censcore.distributions.univariate import Univariate
@@ -184,10 +184,13 @@ class TimeAndCause(Distribution):
         xp = self._xp
         time = as_float(time, "time", like=self._reference)
         cause = np.asarray(event) if is_neutral(event) else event
-        total = self.any_cause().logsf(time)
+        alive = convert(cause == 0, self._reference)
+        total = self.any_cause().logsf(xp.where(alive, time, xp.zeros_like(time)))
         for j in range(1, self.n_causes + 1):
             here = convert(cause == j, self._reference)
-            total = xp.where(here, self._of_cause(j).logpdf(xp.where(here, time, xp.ones_like(time))), total)
+            if possibly(here.any()):
+                density = self._of_cause(j).logpdf(xp.where(here, time, xp.ones_like(time)))
+                total = xp.where(here, density, total)
         return total
 
     def censor_at(self, tau: Array) -> Distribution:
