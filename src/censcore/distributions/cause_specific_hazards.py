@@ -114,6 +114,7 @@ class _SmoothCause(Univariate):
     r"""The distribution of :math:`T_j` for continuous hazards: :math:`F_j(t)=\int_0^tf_j\prod_{k\ne j}S_k`."""
 
     _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
+    _dense_edges: ClassVar[bool] = True  # quantiles, which take a search, add nothing to the edges
     _hazards: list[Univariate]
 
     def __init__(self, hazards: list[Univariate], number: int) -> None:
@@ -136,11 +137,8 @@ class _SmoothCause(Univariate):
         return self._xp.exp(self._logpdf(t))
 
     def _edges(self) -> Array:
-        """From 0 to where all hazards have run out, in panels that are short on the log scale."""
-        parts = [part.detach() for part in self._hazards]
-        edges = merge_edges(*(part._panel_edges() for part in parts))
-        end = _end_of_all(parts)
-        edges = self._xp.where(edges < end, edges, end)
+        """From 0 to where T is over, in panels that are short on the log scale."""
+        edges = self._panel_edges()
         zero = self._xp.zeros_like(edges[:, :1])
         return merge_edges(zero, edges, convert(_between(to_numpy(edges)), edges))
 
@@ -182,7 +180,8 @@ class _SmoothCause(Univariate):
         return merge_edges(*found) if found else None
 
     def _make_panel_edges(self) -> Array:
-        return self._edges()
+        """Those of T, the first event of any cause, beyond which no cumulative incidence rises."""
+        return Independent(self._hazards).first()._panel_edges()
 
 
 class _StepCause(Univariate):
@@ -272,20 +271,6 @@ def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
     if bool(xp.any(total > 1)):
         jumps = [jump / xp.where(total > 1, total, xp.ones_like(total)) for jump in jumps]
     return times, jumps
-
-
-def _end_of_all(parts: list[Univariate]) -> Array:
-    """The time from which no event can happen any more, as far as the numbers tell, (1 or n, 1)."""
-    xp = parts[0]._xp
-    ends = xp.concat(_of_one_length([part._panel_edges()[:, -1:] for part in parts]), axis=1)
-    never = xp.concat(_of_one_length([part._mass_at_infinity()[:, None] for part in parts]), axis=1)
-    exhausted = xp.min(xp.where(never > 0, xp.full_like(ends, np.inf), ends), axis=1, keepdims=True)
-    return xp.where(xp.isinf(exhausted), xp.max(ends, axis=1, keepdims=True), exhausted)
-
-
-def _of_one_length(columns: list[Array]) -> list[Array]:
-    n = max(column.shape[0] for column in columns)
-    return [namespace(column).broadcast_to(column, (n, 1)) for column in columns]
 
 
 def _between(edges: np.ndarray) -> np.ndarray:

@@ -250,7 +250,9 @@ def _edges_of(distribution: Univariate, y: Array, close: Callable[[Univariate, A
     breaks = distribution._breaks()
     if distribution._degree is not None:
         return [breaks]
-    quantiles = side_by_side([distribution._panel_edges(), close(distribution.detach(), y)])
+    quantiles = distribution._panel_edges()
+    if not distribution._dense_edges:
+        quantiles = side_by_side([quantiles, close(distribution.detach(), y)])
     if breaks is None or not requires_grad(breaks):
         return [quantiles]  # they hold the break points
     xp = namespace(quantiles)
