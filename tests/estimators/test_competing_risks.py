@@ -64,7 +64,7 @@ def test_aalen_johansen_by_hand_with_ties_and_left_limits():
 
 
 def test_aalen_johansen_weights_are_counts():
-    X, y = data(60, ties=True)
+    _, y = data(60, ties=True)
     counts = np.random.default_rng(1).integers(0, 4, 60)
     repeated = y.take(np.repeat(np.arange(60), counts))
     at = np.linspace(0, 4, 30)
@@ -198,9 +198,9 @@ def test_matrices_in_other_conventions():
     assert cs.as_competing_forecast(F) is F
     with pytest.raises(InvalidInputError, match="not the any cause curve"):
         cs.as_competing_forecast(survival, times=[1.0, 2.0], first="any cause")
-    with pytest.raises(InvalidInputError, match="sum to at most 1.*survival function among them"):
+    with pytest.raises(InvalidInputError, match=r"sum to at most 1.*survival function among them"):
         cs.as_competing_forecast(survival[:, [1, 2, 1, 2]], times=[1.0, 2.0])
-    with pytest.raises(InvalidInputError, match="times=... is missing"):
+    with pytest.raises(InvalidInputError, match=r"times=\.\.\. is missing"):
         cs.as_competing_forecast(cif)
     with pytest.raises(InvalidTypeError, match="predict_cif"):
         cs.as_competing_forecast("forecast")

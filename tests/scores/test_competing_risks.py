@@ -296,6 +296,32 @@ def test_energy_score_of_one_cause_by_definition(options):
     np.testing.assert_allclose(cs.energy_score(y, F, C, **options), expected, rtol=0.02)
 
 
+def test_energy_score_over_all_causes_by_definition():
+    """That of the joint times (min(T_1, C), min(T_2, C)), all of which are known at a known C."""
+    F = FORECASTS["samples"]
+    z = np.stack([F.cause(j).samples for j in (1, 2)], axis=2)
+    c = np.array([3.3, 1.9, 3.3])
+    y = cs.CompetingRisks([0.6, 1.9, 1.2], [1, 0, 2], censoring_time=c)
+    joint = cs.RightCensored([[0.6, 3.3], [1.9, 1.9], [3.3, 1.2]], [[1, 0], [0, 0], [0, 1]], censoring_time=c)
+    expected = cs.energy_score(joint, cs.Ensemble(z), beta=1.2)
+    np.testing.assert_allclose(cs.energy_score(y, F, beta=1.2, pairs="all", draws=1), expected, rtol=1e-10)
+
+
+def test_energy_score_over_all_causes_finds_the_truth():
+    rng = np.random.default_rng(4)
+    n = 400
+    time, cause = (part[0] for part in HAZARDS.sample(n, seed=rng))
+    c = rng.uniform(0.5, 4.0, n)
+    y = cs.CompetingRisks(np.minimum(time, c), np.where(time <= c, cause, 0))
+    early = cs.CauseSpecificHazards([cs.Weibull(1.3, 1.2), cs.Weibull(0.8, 4.0)])
+    C, options = cs.Uniform(0.5, 4.0), {"draws": 4, "members": 64, "horizon": 3.5}
+    loss = [cs.energy_score(y, F, C, **options) for F in (HAZARDS, early)]
+    mean, error = cs.mean_loss(loss[1] - loss[0])
+    assert mean > 4 * error
+    with pytest.raises(PositivityError, match="infinite"):
+        cs.energy_score(y[y.causes > 0], HAZARDS)
+
+
 # ---- what is an error --------------------------------------------------------------------------------
 
 

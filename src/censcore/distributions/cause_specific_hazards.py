@@ -42,13 +42,13 @@ class CauseSpecificHazards(TimeAndCause):
 
     Notes
     -----
-    The distributions are a way to write hazards down. Nothing is assumed of event times in a world without the
-    other causes, which no data could tell of.
+    The distributions are a way to write hazards down. Nothing is assumed of event times in the absence of the
+    other causes, of which no data could tell.
 
     Step functions are combined as Aalen and Johansen [1]_ do, with jumps
-    :math:`d\Lambda_j(u)=1-P_j(u)/P_j(u-)` and :math:`P(T>t)=\prod_{u\le t}\{1-\sum_jd\Lambda_j(u)\}`; where the
-    jumps of one time sum to more than one, which a regression can predict at ties, they are divided by their
-    sum. Continuous ones are integrated by quadrature, to 1e-9 and better.
+    :math:`d\Lambda_j(u)=1-P_j(u)/P_j(u-)` and :math:`P(T>t)=\prod_{u\le t}\{1-\sum_jd\Lambda_j(u)\}`; where
+    the jumps of one time sum to more than one, which a regression can predict at ties, they are divided by
+    their sum. Continuous ones are integrated by quadrature, to 1e-9 and better.
 
     See Also
     --------
@@ -63,7 +63,8 @@ class CauseSpecificHazards(TimeAndCause):
     Examples
     --------
     >>> import censcore as cs
-    >>> F = cs.CauseSpecificHazards([cs.Exponential([0.1, 0.2]), cs.Exponential(0.3)], names=["relapse", "death"])
+    >>> hazards = [cs.Exponential([0.1, 0.2]), cs.Exponential(0.3)]
+    >>> F = cs.CauseSpecificHazards(hazards, names=["relapse", "death"])
     >>> F.cif([1.0, 5.0]).round(3)
     array([[[0.082, 0.216],
             [0.247, 0.648]],
@@ -111,7 +112,7 @@ class CauseSpecificHazards(TimeAndCause):
 
 
 class _SmoothCause(Univariate):
-    r"""The distribution of :math:`T_j` for continuous hazards: :math:`F_j(t)=\int_0^tf_j\prod_{k\ne j}S_k`."""
+    r"""The distribution of T_j for continuous hazards: :math:`F_j(t)=\int_0^tf_j\prod_{k\ne j}S_k`."""
 
     _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
     _dense_edges: ClassVar[bool] = True  # quantiles, which take a search, add nothing to the edges

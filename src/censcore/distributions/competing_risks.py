@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from censcore._arrays import Array, as_float, convert, is_neutral, possibly
+from censcore._numerics import chunked_rows
 from censcore._validation import check_not_nan
 from censcore.distributions.base import Distribution, Seed
 from censcore.distributions.univariate import Univariate
@@ -45,13 +46,13 @@ class TimeAndCause(Distribution):
     r"""The distribution of the time T of the first event and of its cause D, one per subject.
 
     It is known by the cumulative incidences :math:`F_j(t)=P(T\le t,\,D=j)`. The time of cause j is
-    :math:`T_j=T` if :math:`D=j`, else infinite: its distribution :meth:`cause` has mass at infinity, and every
-    score takes it together with ``y.cause(j)``.
+    :math:`T_j=T` if :math:`D=j`, else infinite: its distribution :meth:`cause` has mass at infinity, and
+    every score takes it together with ``y.cause(j)``.
 
     Notes
     -----
-    A subclass writes ``_of_cause(number)`` and ``_of_any_cause()``, both :class:`Univariate`, and ``n_causes``;
-    the rest follows. :attr:`names` may be given.
+    A subclass writes ``_of_cause(number)`` and ``_of_any_cause()``, both :class:`Univariate`, and
+    ``n_causes``; the rest follows. :attr:`names` may be given.
 
     See Also
     --------
@@ -158,8 +159,13 @@ class TimeAndCause(Distribution):
                 [0. , 0.1, 0.3]]])
         """
         at, single = self._times(t)
-        parts = [self._of_cause(j).cdf(at) for j in range(1, self.n_causes + 1)]
-        values = self._xp.stack(parts, axis=1)
+        n, m = max(len(self), at.shape[0]), self.n_causes
+
+        def part(rows: slice) -> Array:
+            some, times = self.take(rows), at if at.shape[0] == 1 else at[rows]
+            return self._xp.stack([some._of_cause(j).cdf(times) for j in range(1, m + 1)], axis=1)
+
+        values = chunked_rows(part, n, m * (at.shape[1] + 500), like=self._reference)
         return values[:, :, 0] if single else values
 
     def sf(self, t: Array) -> Array:
@@ -196,11 +202,11 @@ class TimeAndCause(Distribution):
     def censor_at(self, tau: Array) -> Distribution:
         """Not available: where follow-up ends, pass ``horizon=tau`` to the score."""
         raise UnsupportedOutcomeError(
-            "A forecast of time and cause has no version that is censored at tau. Pass horizon=tau to the score, "
-            "or take forecast.cause(j).censor_at(tau)."
+            "A forecast of time and cause has no version that is censored at tau. Pass horizon=tau to the "
+            "score, or take forecast.cause(j).censor_at(tau)."
         )
 
-    def sample(self, m: int, seed: Seed = None) -> TimesAndCauses:  # type: ignore[override]
+    def sample(self, m: int, seed: Seed = None) -> TimesAndCauses:
         """Random draws of time and cause.
 
         Parameters
@@ -222,9 +228,9 @@ class TimeAndCause(Distribution):
         >>> F.sample(4, seed=0)
         TimesAndCauses(time=array([[ 2.,  1., inf, inf]]), cause=array([[2, 1, 0, 0]]))
         """
-        return super().sample(m, seed)  # type: ignore[return-value]
+        return super().sample(m, seed)
 
-    def _sample(self, m: int, rng: np.random.Generator) -> TimesAndCauses:  # type: ignore[override]
+    def _sample(self, m: int, rng: np.random.Generator) -> TimesAndCauses:
         """The cause by its probability, then its time given that it happens."""
         xp, n = self._xp, len(self)
         parts = [self._of_cause(j) for j in range(1, self.n_causes + 1)]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, detach, is_neutral, namespace, to_numpy
+from censcore._arrays import Array, detach, namespace, to_numpy
 from censcore._validation import check_positive, name_subjects
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.monotone import ROUNDING, Repair, monotone
@@ -36,8 +36,8 @@ class CumulativeIncidence(TimeAndCause):
         Names of the causes 1 to m.
     repair : bool
         Make impossible curves possible, instead of raising an error: a curve that decreases becomes the
-        nearest one that does not, and where the sum of the causes exceeds 1 all are divided by the largest sum
-        of the subject. :attr:`repaired` says what was changed, and by how much.
+        nearest one that does not, and where the sum of the causes exceeds 1 all are divided by the largest
+        sum of the subject. :attr:`repaired` says what was changed, and by how much.
 
     Attributes
     ----------
@@ -89,6 +89,8 @@ class CumulativeIncidence(TimeAndCause):
 
     def _sort(self) -> None:
         xp = self._xp
+        if bool(xp.all(self._grid[1:] > self._grid[:-1])):
+            return
         order = xp.argsort(self._grid, stable=True)
         grid = self._grid[order]
         tied = to_numpy(grid[1:] == grid[:-1])
@@ -168,8 +170,8 @@ def _possible(cif: Array, times: np.ndarray, repair: bool) -> tuple[Array, Repai
         first = int(np.nonzero(sums > 1 + ROUNDING)[0][0])
         raise InvalidInputError(
             "The cumulative incidences of all causes must sum to at most 1; they sum to "
-            f"{sums[first]:.6g} at time {times[first]:g} and to {sums[-1]:.6g} at the end in subject {worst}, and "
-            f"exceed 1 in {name_subjects(wrong)}. Is the survival function among them? {remedy}"
+            f"{sums[first]:.6g} at time {times[first]:g} and to {sums[-1]:.6g} at the end in subject "
+            f"{worst}, and exceed 1 in {name_subjects(wrong)}. Is the survival function among them? {remedy}"
         )
     if (above > 0).any():
         rising = rising / xp.where(last > 1, last, xp.ones_like(last))[:, None, None]

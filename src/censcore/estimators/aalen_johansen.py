@@ -24,9 +24,9 @@ class AalenJohansen(SurvivalEstimator):
         F_j(t)=\sum_{u\le t}S(u-)\,\frac{d_{ju}}{n_u},\qquad
         S(t)=\prod_{u\le t}\Bigl(1-\frac{\sum_jd_{ju}}{n_u}\Bigr)
 
-    over the distinct event times, with :math:`d_{ju}` events of cause j among the :math:`n_u` subjects at risk,
-    those with a time of at least u: subjects censored at u are still at risk there. The survival function is
-    that of Kaplan-Meier for the first event of any cause, and the cumulative incidences sum to
+    over the distinct event times, with :math:`d_{ju}` events of cause j among the :math:`n_u` subjects at
+    risk, those with a time of at least u: subjects censored at u are still at risk there. The survival
+    function is that of Kaplan-Meier for the first event of any cause, and the cumulative incidences sum to
     :math:`1-S(t)`. Consistent if censoring is independent of time and cause (within a stratum).
 
     Parameters

@@ -21,8 +21,8 @@ class CauseSpecific(SurvivalEstimator):
     r"""Competing risks by one model of the hazard of each cause.
 
     The hazard of cause j among those who are free of any event is estimated by a model of one event time, for
-    which events of other causes are censored: for hazards, and for nothing else, that is right. The cumulative
-    incidences follow from the hazards of all causes,
+    which events of other causes are censored: for hazards, and for nothing else, that is right. The
+    cumulative incidences follow from the hazards of all causes,
 
     .. math:: F_j(t\mid x)=\int_0^tP(T\ge s\mid x)\,d\Lambda_j(s\mid x).
 
@@ -32,8 +32,8 @@ class CauseSpecific(SurvivalEstimator):
     Parameters
     ----------
     estimator : estimator or list of estimators
-        Anything with ``fit(X, y)`` and ``predict_distribution(X)``: one that is cloned for every cause, or one
-        for each cause.
+        Anything with ``fit(X, y)`` and ``predict_distribution(X)``: one that is cloned for every cause, or
+        one for each cause.
 
     Attributes
     ----------
@@ -49,8 +49,8 @@ class CauseSpecific(SurvivalEstimator):
 
     References
     ----------
-    .. [1] Prentice, R. L., Kalbfleisch, J. D., Peterson, A. V., Flournoy, N., Farewell, V. T. and Breslow, N. E.
-       (1978). The analysis of failure times in the presence of competing risks. Biometrics 34, 541-554.
+    .. [1] Prentice, R. L., Kalbfleisch, J. D., Peterson, A. V., Flournoy, N., Farewell, V. T. and Breslow,
+       N. E. (1978). The analysis of failure times in the presence of competing risks. Biometrics 34, 541-554.
 
     Examples
     --------
@@ -106,8 +106,8 @@ class CauseSpecific(SurvivalEstimator):
         given = self.estimator if isinstance(self.estimator, list) else [self.estimator] * m
         if len(given) != m or not all(hasattr(model, "fit") for model in given):
             raise InvalidInputError(
-                f"estimator: got {self.estimator!r}, expected an estimator such as CoxRegression(), or a list of "
-                f"{m} of them, one per cause."
+                f"estimator: got {self.estimator!r}, expected an estimator such as CoxRegression(), or a "
+                f"list of {m} of them, one per cause."
             )
         return [clone(model) for model in given]
 

@@ -77,13 +77,13 @@ def as_competing_forecast(
     """
     if isinstance(forecast, TimeAndCause):
         return forecast
-    options = {"names": names, "interpolation": interpolation, "repair": repair}
+    options: dict[str, Any] = {"names": names, "interpolation": interpolation, "repair": repair}
     if hasattr(forecast, "predict_distribution"):
         predicted = forecast.predict_distribution(X)
         if not isinstance(predicted, TimeAndCause):
             raise InvalidTypeError(
-                f"{type(forecast).__name__} predicts {type(predicted).__name__}, the distribution of one event "
-                "time; expected one of time and cause, as AalenJohansen and CauseSpecific predict it."
+                f"{type(forecast).__name__} predicts {type(predicted).__name__}, the distribution of one "
+                "event time; expected one of time and cause, as AalenJohansen and CauseSpecific predict it."
             )
         return predicted
     if hasattr(forecast, "predict_cumulative_incidence"):
@@ -102,7 +102,8 @@ def as_competing_forecast(
         return CumulativeIncidence(times, _causes(matrix, first), **options)
     raise InvalidTypeError(
         f"got {type(forecast).__name__}, expected a distribution of time and cause, a fitted model with "
-        "predict_distribution, predict_cumulative_incidence or predict_cif, or a matrix (n, m, q) with times=..."
+        "predict_distribution, predict_cumulative_incidence or predict_cif, or a matrix (n, m, q) with "
+        "times=..."
     )
 
 
@@ -124,7 +125,7 @@ def _causes(cif: Array, first: str) -> Array:
     if wrong.size:
         raise InvalidInputError(
             f"The first curve is not the {first} curve of the others: it differs by up to "
-            f"{np.abs(front - expected).max():.3g}, in {name_subjects(wrong)}. Say what it is by first=..., one of "
-            f"{', '.join(map(repr, _FIRST))}."
+            f"{np.abs(front - expected).max():.3g}, in {name_subjects(wrong)}. Say what it is by first=..., "
+            f"one of {', '.join(map(repr, _FIRST))}."
         )
     return causes

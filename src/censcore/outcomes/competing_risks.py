@@ -225,8 +225,7 @@ class CompetingRisks:
         return self._event_of(self.number_of(j))
 
     def _event_of(self, number: int) -> EventOfCause:
-        event = self._cause == number
-        return EventOfCause(self.time, event, (self._cause != 0) & ~event, self.censoring_time)
+        return EventOfCause._of(self._any, self._cause == number)
 
     def any_cause(self) -> RightCensored:
         """The time of the first event of any cause."""
@@ -341,14 +340,16 @@ class EventOfCause(RightCensored):
         other.event = event
         return other
 
-    def _from(self, followed: RightCensored, event: Array) -> EventOfCause:
-        other = EventOfCause.__new__(EventOfCause)
+    @classmethod
+    def _of(cls, followed: RightCensored, event: Array) -> EventOfCause:
+        """From a valid outcome of any cause, which is not checked again."""
+        other = cls.__new__(cls)
         other._keep(followed, event)
         return other
 
     def take(self, rows: Any) -> EventOfCause:
         """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
-        return self._from(self.any_cause().take(rows), self.event[as_rows(rows)])
+        return self._of(self.any_cause().take(rows), self.event[as_rows(rows)])
 
     def marginal(self, j: int) -> EventOfCause:
         """The outcome itself: it has one event time."""
@@ -358,7 +359,7 @@ class EventOfCause(RightCensored):
     def censor_at(self, tau: Array) -> EventOfCause:
         """Follow-up cut at ``tau``: events of any cause at exactly ``tau`` stay, later ones are censored."""
         cut = self.any_cause().censor_at(tau)
-        return self._from(cut, cut.event & self.event)
+        return self._of(cut, cut.event & self.event)
 
     @property
     def informs_censoring(self) -> Array:
@@ -371,7 +372,7 @@ class EventOfCause(RightCensored):
 
     def like(self, array: Array) -> EventOfCause:
         """The same outcome in the library, on the device and in the dtype of ``array``."""
-        return self._from(self.any_cause().like(array), convert(self.event, array))
+        return self._of(self.any_cause().like(array), convert(self.event, array))
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("RightCensored")
@@ -386,8 +387,8 @@ def as_competing_risks(y: Any) -> CompetingRisks:
     Parameters
     ----------
     y : CompetingRisks, structured array or frame
-        The outcome; a structured array as :meth:`CompetingRisks.from_structured` takes it; a frame with columns
-        "time" and "cause", or "duration" and "event".
+        The outcome; a structured array as :meth:`CompetingRisks.from_structured` takes it; a frame with
+        columns "time" and "cause", or "duration" and "event".
 
     Returns
     -------
@@ -407,8 +408,8 @@ def as_competing_risks(y: Any) -> CompetingRisks:
     if hasattr(y, "columns"):
         return CompetingRisks.from_hazardous(y) if "duration" in y.columns else CompetingRisks.from_frame(y)
     raise InvalidTypeError(
-        f"y must be a CompetingRisks outcome, a structured array or a frame; got {type(y).__name__}. Build one "
-        "with censcore.CompetingRisks(time=..., cause=...)."
+        f"y must be a CompetingRisks outcome, a structured array or a frame; got {type(y).__name__}. Build "
+        "one with censcore.CompetingRisks(time=..., cause=...)."
     )
 
 
@@ -420,7 +421,8 @@ def cause_number(cause: int | str, names: Sequence[str]) -> int:
         return list(names).index(cause) + 1
     if isinstance(cause, bool) or not isinstance(cause, int | np.integer) or not 1 <= cause <= len(names):
         raise InvalidInputError(
-            f"A cause is a number from 1 to {len(names)} or one of the names {', '.join(names)}; got {cause!r}."
+            f"A cause is a number from 1 to {len(names)} or one of the names {', '.join(names)}; got "
+            f"{cause!r}."
         )
     return int(cause)
 
@@ -451,8 +453,8 @@ def _as_names(names: Sequence[str] | None, n_causes: int | None, largest: int) -
         raise InvalidTypeError(f"names must be a sequence of names, one per cause; got the string {names!r}.")
     if largest == 0 and n_causes is None and names is None:
         raise InvalidInputError(
-            "cause is 0 for every subject: all are censored, and no cause was seen. Expected a cause from 1 to "
-            "m where an event was seen; where there was none, say n_causes=m."
+            "cause is 0 for every subject: all are censored, and no cause was seen. Expected a cause from 1 "
+            "to m where an event was seen; where there was none, say n_causes=m."
         )
     m = n_causes if n_causes is not None else len(names) if names is not None else largest
     if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
@@ -464,6 +466,7 @@ def _as_names(names: Sequence[str] | None, n_causes: int | None, largest: int) -
         raise InvalidInputError(f"names must be {m} different names, one per cause; got {list(found)}.")
     if largest > m:
         raise InvalidInputError(
-            f"The data have a cause {largest}; expected causes 1 to {m} ({', '.join(found)}) and 0 for censored."
+            f"The data have a cause {largest}; expected causes 1 to {m} ({', '.join(found)}) and 0 for "
+            "censored."
         )
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from censcore._arrays import (
 )
 from censcore._validation import check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+
+if TYPE_CHECKING:
+    from censcore.outcomes.competing_risks import CompetingRisks
 
 __all__ = ["OutcomeLike", "RightCensored", "as_followed", "as_outcome"]
 
@@ -364,7 +367,7 @@ class Frame(Protocol):
 
 
 #: What functions accept as an outcome, see :func:`as_outcome`.
-OutcomeLike: TypeAlias = RightCensored | np.ndarray | Frame
+OutcomeLike: TypeAlias = "RightCensored | CompetingRisks | np.ndarray | Frame"
 
 
 def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
@@ -451,8 +454,8 @@ def _check_codes(event: Array) -> Array:
     if np.isfinite(codes).all() and (codes == np.round(codes)).all() and codes.min() >= 0:
         raise UnsupportedOutcomeError(
             f"event must be 0 or 1; got the codes {codes[:6].tolist()}. If they are competing risks, pass "
-            "CompetingRisks(time, cause=event): to choose one of them and call the others censored would give "
-            "wrong scores. If 1/2 means censored/event, pass event - 1."
+            "CompetingRisks(time, cause=event): to choose one of them and call the others censored would "
+            "give wrong scores. If 1/2 means censored/event, pass event - 1."
         )
     raise InvalidInputError(
         f"event must be 0/1 or boolean; got the values {codes[:6].tolist()}. Were time and event swapped?"

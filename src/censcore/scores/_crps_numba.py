@@ -172,7 +172,7 @@ def _never_beyond(t, S, y, first, c, G, area):  # type: ignore[no-untyped-def]
     total = before**2 * (end - (offset + reached * y)) if before > 0 else 0.0
     for j in range(first, t.size):
         F = 1 - S[j]
-        if F > before:
+        if before < F:
             k = _gallop(c, t[j], k)
             g, offset = _piece(c, G, area, k)
             total += (F - before) * (F + before) * (end - (offset + g * t[j]))

@@ -1,7 +1,7 @@
 r"""Scores over all causes of competing risks, and what a score of one cause adds to that of one event time.
 
-With one cause :math:`T_j` is an event time with mass at infinity. A subject with an event of another cause at y
-has :math:`T_j=\infty` and is followed until C, of which :math:`C\ge y` is known; the scores of
+With one cause :math:`T_j` is an event time with mass at infinity. A subject with an event of another cause at
+y has :math:`T_j=\infty` and is followed until C, of which :math:`C\ge y` is known; the scores of
 :math:`\min(T_j,C)` are averaged over such C. Over all causes, at a time t, what happened is one of m + 1
 classes: no event yet, or an event of cause j.
 """
@@ -27,21 +27,27 @@ from censcore.scores.inputs import (
     scoring_inputs,
 )
 
-__all__ = ["log_score_of_causes", "log_survival_beyond", "multinomial_log_score", "over_causes"]
+__all__ = [
+    "check_causes",
+    "log_score_of_causes",
+    "log_survival_beyond",
+    "multinomial_log_score",
+    "over_causes",
+]
 
 
 def check_causes(y: CompetingRisks, forecast: Any) -> TimeAndCause:
     """The forecast, if it is one of all causes of the outcome."""
     if not isinstance(forecast, TimeAndCause):
         raise InvalidTypeError(
-            f"forecast: got {type(forecast).__name__} for an outcome of competing risks, expected a distribution "
-            "of time and cause: CumulativeIncidence(times, cif), CauseSpecificHazards([...]), "
+            f"forecast: got {type(forecast).__name__} for an outcome of competing risks, expected a "
+            "distribution of time and cause: CumulativeIncidence(times, cif), CauseSpecificHazards([...]), "
             "CauseEnsemble(times, causes). One cause alone is scored by score(y.cause(j), F_j, ...)."
         )
     if forecast.n_causes < y.n_causes:
         raise InvalidInputError(
-            f"The forecast has {forecast.n_causes} causes and the outcome {y.n_causes} ({', '.join(y.names)}); "
-            "expected a cumulative incidence for every cause of the outcome."
+            f"The forecast has {forecast.n_causes} causes and the outcome {y.n_causes} "
+            f"({', '.join(y.names)}); expected a cumulative incidence for every cause of the outcome."
         )
     return forecast
 
@@ -62,12 +68,13 @@ def over_causes(
 
 
 def log_score_of_causes(y: CompetingRisks, forecast: Any, censoring: Any, horizon: Array) -> Array:
-    r""":math:`-\log f_D(y)` after an event of cause D, :math:`-\log\{1-\sum_jF_j(y)\}` for a censored time."""
+    r""":math:`-\log f_D(y)` after an event of cause D, :math:`-\log\{1-\sum_jF_j(y)\}` if censored."""
     F = check_causes(y, forecast)
     if not F.has_density:
         raise NoDensityError(
-            f"{type(F).__name__} has no density, so it has no log score. Score it by crps or brier_score, or give "
-            "it a density: CumulativeIncidence(..., interpolation='linear'), CauseSpecificHazards([...])."
+            f"{type(F).__name__} has no density, so it has no log score. Score it by crps or brier_score, or "
+            "give it a density: CumulativeIncidence(..., interpolation='linear') or "
+            "CauseSpecificHazards([...])."
         )
     any_cause = F.any_cause()
     inputs = scoring_inputs(y.any_cause(), any_cause, censoring, horizon, needs_censoring=False)
@@ -98,7 +105,7 @@ def multinomial_log_score(
 def _of_its_cause(
     y: CompetingRisks, F: TimeAndCause, inputs: ScoringInputs, value: Callable[[Any, Any], Array], q: int = 1
 ) -> Array:
-    """``value(F_j, subjects)`` of the subjects with an event of cause j, for all j, (n, q); ones elsewhere."""
+    """``value(F_j, subjects)`` of the subjects with an event of cause j, for all j, (n, q); one elsewhere."""
     xp = inputs.xp
     causes = np.where(to_numpy(inputs.y.event), np.broadcast_to(to_numpy(y.causes), (inputs.n,)), 0)
     values = xp.broadcast_to(xp.ones_like(inputs.time), (inputs.n, q)) + 0.0

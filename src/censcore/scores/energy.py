@@ -10,10 +10,11 @@ import numpy as np
 
 from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad, to_numpy
 from censcore._numerics import chunked_rows
-from censcore.distributions import Distribution, Ensemble
+from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, as_outcome
 from censcore.scores.compatible_times import RandomNumbers, check_componentwise, compatible_times, known_rows
+from censcore.scores.competing_risks import check_causes
 from censcore.scores.crps import crps
 from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
 from censcore.scores.inputs import (
@@ -127,7 +128,11 @@ def energy_score(
     """
     _check_options(beta, pairs, draws, seed, members)
     if mask is not None:
-        y, censoring, mask = leave_out(as_outcome(y), censoring, mask)
+        y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
+    if isinstance(y, CompetingRisks):
+        random = RandomNumbers(np.random.SeedSequence(seed), int(draws))
+        method = _Method(float(beta), pairs, bool(fair), random)
+        return _of_competing_risks(y, forecast, censoring, horizon, method, members)
     inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True, one_cause=True)
     check_componentwise(inputs.C)
     xp = inputs.xp
@@ -341,7 +346,7 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: _Method, unit: float, r
             lags = convert(method.random.lags(place, m), y)
         if unit != 1:
             z, y, c = z / unit, y / unit, c / unit
-        options = {"beta": method.beta, "fair": method.fair, "terms": terms}
+        options: dict[str, Any] = {"beta": method.beta, "fair": method.fair, "terms": terms}
         if rows.never:
             return _seen_at_censoring(z, c, w, lags, options)
         return energy_loss(
@@ -364,6 +369,61 @@ def _seen_at_censoring(z: Array, c: Array, w: Array, lags: Array, options: dict[
         for d in range(c.shape[1])
     ]
     return sum(losses[1:], losses[0]) / len(losses)
+
+
+def _of_competing_risks(
+    y: CompetingRisks, forecast: Any, censoring: Any, horizon: Array, method: _Method, members: int
+) -> Array:
+    """The score of the times (min(T_1, C), ..., min(T_m, C)), of which all but one are C.
+
+    Samples of the forecast are scored, those of an ensemble as they are and others as a fair sample.
+    """
+    F = check_causes(y, forecast)
+    inputs = scoring_inputs(y.any_cause(), F.any_cause(), censoring, horizon)
+    sampled = not isinstance(F, CauseEnsemble)
+    xp, m = inputs.xp, F.n_causes
+    causes = convert(to_numpy(y.causes), inputs.y.time)
+    endless = (inputs.C.mass_at_infinity() > 0) & inputs.y.event
+    check_infinite(xp.where(endless, np.inf, xp.zeros_like(inputs.y.time)), inputs)
+    random = method.random
+
+    def losses(rows: slice) -> Array:
+        some, own = inputs.take(rows), causes if len(y) == 1 else causes[rows]
+        n = some.n
+        if sampled:
+            seed = np.random.SeedSequence(random.seed.entropy, spawn_key=(*random.seed.spawn_key, rows.start))
+            copies = n if len(F) == 1 else 1
+            draws = F.take(rows).sample(copies * members, seed)
+        else:
+            draws = F.take(rows).samples
+        time, cause = (xp.reshape(part, (n if sampled else part.shape[0], -1)) for part in draws)
+        z = _by_cause(time, cause, m)
+        place = range(inputs.n)[rows]
+        c = compatible_times(some.y, some.C, random.levels(place, 1, like=some.y.time))
+        seen = some.y.event[:, None]
+        own = xp.broadcast_to(own, (n,))[:, None]
+        lags = None
+        if method.pairs == "lagged" or (method.pairs == "auto" and z.shape[1] > _FEW_MEMBERS):
+            lags = convert(random.lags(place, z.shape[1]), some.y.time)
+        options: dict[str, Any] = {"beta": method.beta, "fair": method.fair or sampled}
+        total = xp.zeros_like(some.y.time)
+        for d in range(c.shape[1]):
+            at = c[:, d]
+            of_cause = xp.stack([own[:, 0] == j + 1 for j in range(m)], axis=1) & seen
+            observed = xp.where(of_cause, some.y.time[:, None], at)
+            lag = None if lags is None else lags[:, d : d + 1]
+            total = total + energy_loss(z, observed, c[:, d : d + 1], lags=lag, **options)
+        return total / c.shape[1]
+
+    size = members if sampled else F.samples.time.shape[1]
+    return chunked_rows(losses, inputs.n, 4 * m * size, inputs.y.time)
+
+
+def _by_cause(time: Array, cause: Array, m: int) -> Array:
+    """The times of all causes, (n, M, m): infinite but for the one that happened."""
+    xp = namespace(time)
+    never = xp.full_like(time, np.inf)
+    return xp.stack([xp.where(cause == j + 1, time, never) for j in range(m)], axis=2)
 
 
 def _recomputed(losses: Callable[[slice], Array]) -> Callable[[slice], Array]:

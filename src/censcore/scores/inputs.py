@@ -257,9 +257,9 @@ def _known_or_raise(y: RightCensored) -> Distribution:
 def _check_kind(distribution: Any, name: str) -> None:
     if isinstance(distribution, TimeAndCause):
         raise InvalidTypeError(
-            f"{name}: got {type(distribution).__name__}, a forecast of competing risks, expected the distribution "
-            "of one event time. Pass forecast.cause(j) with y.cause(j), forecast.any_cause() with "
-            "y.any_cause(), or the outcome of all causes, CompetingRisks(time, cause)."
+            f"{name}: got {type(distribution).__name__}, a forecast of competing risks, expected the "
+            "distribution of one event time. Pass forecast.cause(j) with y.cause(j), forecast.any_cause() "
+            "with y.any_cause(), or the outcome of all causes, CompetingRisks(time, cause)."
         )
     if not isinstance(distribution, Distribution):
         raise InvalidTypeError(
