@@ -23,9 +23,10 @@ from typing import Any
 
 import joblib
 import numpy as np
+from scipy.special import xlogy
 
 import censcore as cs
-from censcore.distributions import Univariate
+from censcore.distributions import GivenSurvival, Univariate
 
 REPLICATIONS = 1000
 TARGET = (93.0, 97.0)
@@ -50,7 +51,8 @@ class Process:
     ``share`` are the states' shares in the population, ``x`` their covariates, ``T`` and ``C`` distributions
     with one entry per state. ``sampled`` are the shares in the sample where they differ: weights then make
     up for it. ``clusters`` of equal size share the state's second part. ``step`` rounds all times up to its
-    multiples; ``end`` is the administrative end of follow-up.
+    multiples; ``end`` is the administrative end of follow-up. ``entry`` are the entry times of the states:
+    ``T`` and ``C`` are then given survival to them, and ``share`` is that among subjects who are seen.
     """
 
     share: np.ndarray
@@ -61,6 +63,7 @@ class Process:
     cluster_size: int = 1
     step: float = 0.0
     end: float = np.inf
+    entry: np.ndarray | None = None
 
     def draw(self, n: int, rng: np.random.Generator) -> Draw:
         """A sample of n subjects."""
@@ -72,7 +75,9 @@ class Process:
             T, C = (np.ceil(time / self.step) * self.step for time in (T, C))
         C = np.minimum(C, self.end)
         weight = None if self.sampled is None else (self.share / self.sampled)[state]
-        return Draw(state, self.x[state][:, None], cs.RightCensored(np.minimum(T, C), T <= C), weight, groups)
+        entry = None if self.entry is None else self.entry[state]
+        y = cs.RightCensored(np.minimum(T, C), T <= C, entry=entry)
+        return Draw(state, self.x[state][:, None], y, weight, groups)
 
     def _states(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None]:
         shares = self.share if self.sampled is None else self.sampled
@@ -97,6 +102,14 @@ def three_states(shape: float, effect: float, C: Univariate, **options: Any) -> 
 def of_all(C: Callable[..., Univariate], *parameters: float) -> Univariate:
     """One distribution for all three states."""
     return C(*(np.full(3, value) for value in parameters))
+
+
+def late_entry(shape: float, effect: float, rate: float, entry: np.ndarray) -> Process:
+    """Each covariate with each entry time: who is seen has survived to the entry, and was followed to it."""
+    x, a = (values.reshape(-1) for values in np.meshgrid([-1.0, 0.0, 1.0], entry, indexing="ij"))
+    T, C = cs.Weibull(shape, np.exp(effect * x)), cs.Exponential(np.full(len(x), rate))
+    seen = T.sf(a) * C.sf(a)
+    return Process(seen / seen.sum(), x, T.given_survival(a), C.given_survival(a), entry=a)
 
 
 def forecasts(x: np.ndarray) -> dict[str, Univariate]:
@@ -167,10 +180,12 @@ class Population:
 
     def _nodes(self, F: Univariate, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         edges = [np.linspace(0, self.horizon, 60), q.reshape(-1)]
-        if isinstance(F, cs.Step):
+        if F._degree == 0:
             edges.append(F._steps()[0].reshape(-1))
         if self.process.step:
             edges.append(np.arange(0, self.horizon, self.process.step))
+        if self.process.entry is not None:
+            edges.append(self.process.entry)
         edge = np.unique(np.concatenate(edges))
         edge = edge[(edge >= 0) & (edge <= self.horizon)]
         width, middle = np.diff(edge) / 2, (edge[:-1] + edge[1:]) / 2
@@ -183,14 +198,14 @@ class Population:
 
     def _binomial(self, F: Univariate, t: np.ndarray) -> np.ndarray:
         S0, p = self._sf(self.process.T, t), F.cdf(t[None, :])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return -self._sf(self.process.C, t) * ((1 - S0) * np.log(p) + S0 * np.log(1 - p))
+        return -self._sf(self.process.C, t) * (xlogy(1 - S0, p) + xlogy(S0, 1 - p))
 
     def _log(self, F: Univariate, s: np.ndarray, ds: np.ndarray) -> float:
         h = np.array([self.horizon])
         T, C = (distribution.take(self.states) for distribution in (self.process.T, self.process.C))
         s, h = s[None, :], h[None, :]
-        seen = np.exp(T.logpdf(s)) * C.sf(s) * F.logpdf(s)
+        density = np.exp(T.logpdf(s))
+        seen = density * C.sf(s) * np.where(density > 0, F.logpdf(s), 0.0)  # none before the entry
         left = T.sf(s) * np.exp(C.logpdf(s)) * F.logsf(s)
         end = T.sf(h) * C.sf_left(h) * F.logsf(h)
         return -float(self._mean(seen + left) @ ds + self._mean(end)[0])
@@ -231,6 +246,7 @@ WEIGHTED = Process(  # a covariate in the forecasts would need a censoring distr
     cs.Exponential(np.array([0.4, 0.8, 1.6])),
     sampled=np.array([0.1, 0.3, 0.6]),
 )
+LATE = late_entry(1.5, 0.5, 0.7, entry=np.array([0.0, 0.2, 0.4, 0.7]))
 SETTINGS = {
     "exponential": Setting(EXPONENTIAL, 500, 500, title="exponential C, 500 subjects, 500 for training"),
     "small": Setting(EXPONENTIAL, 150, 1000, title="150 subjects, 1,000 for training"),
@@ -253,6 +269,7 @@ SETTINGS = {
     "overlap": Setting(
         EXPONENTIAL, 200, 400, overlap=True, title="200 subjects that are half of the 400 for training"
     ),
+    "entry": Setting(LATE, 400, 400, title="delayed entry, 400 subjects, 400 for training"),
     "weights": Setting(WEIGHTED, 400, 400, title="weights, C depends on the stratum, 400 and 400"),
 }  # fmt: skip
 
@@ -289,9 +306,13 @@ def targets(setting: Setting, found: cs.evaluation.Comparison) -> dict[str, dict
     of = Population(process, share, found.horizon)
     case = next(iter(found.cases.values()))
     distributions = forecasts(process.x[of.states])
-    distributions |= {m: c.F.marginal(0) for m, c in found.cases.items() if m not in distributions}
+    for m, c in found.cases.items():
+        given = c.F.marginal(0)
+        distributions.setdefault(m, given._distribution if isinstance(given, GivenSurvival) else given)
+    if process.entry is not None:
+        distributions = {m: F.given_survival(process.entry[of.states]) for m, F in distributions.items()}
     return {
-        m: of.expected(F, case.times, case.levels, density=not process.step and not isinstance(F, cs.Step))
+        m: of.expected(F, case.times, case.levels, density=not process.step and F._degree is None)
         for m, F in distributions.items()
     }
 

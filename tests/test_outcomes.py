@@ -145,12 +145,63 @@ def test_competing_risks_and_events_coded_two_are_refused_by_name(codes):
         RightCensored([1.0, 2.0, 3.0], codes)
 
 
-def test_left_truncation_is_refused_by_name():
-    with pytest.raises(UnsupportedOutcomeError, match="left truncation"):
-        RightCensored([1.0], [1], entry=[0.5])
-    frame = pd.DataFrame({"time": [2.0], "event": [1], "start": [1.0]})
-    with pytest.raises(UnsupportedOutcomeError, match="left truncation"):
-        RightCensored.from_frame(frame, entry="start")
+def test_entry_is_read_from_frames():
+    frame = pd.DataFrame({"time": [2.0, 3.0], "event": [1, 0], "start": [1.0, 0.0]})
+    assert RightCensored.from_frame(frame, entry="start").entry.tolist() == [1.0, 0.0]
+    assert as_outcome(frame.rename(columns={"start": "entry"})).has_delayed_entry
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ([2.0, 0.5], r"entry must be below time.*1 subject \(0\) \(got entry 2 and time 2\)"),
+        ([2.5, 3.5], r"2 subjects \(0, 1\)"),
+        ([-1.0, 0.0], "entry must be non-negative"),
+        ([np.nan, 0.0], "entry must be non-negative"),
+        ([np.inf, 0.0], "entry must be non-negative and finite"),
+        ([1.0], r"one per subject, \(2,\)"),
+        ([[1.0, 1.0]], r"one per subject, \(2,\)"),
+    ],
+)
+def test_bad_entries(entry, message):
+    with pytest.raises(InvalidInputError, match=message):
+        RightCensored([2.0, 3.0], [1, 0], entry=entry)
+
+
+def test_entry_follows_the_subjects():
+    y = RightCensored([2.0, 5.0, 3.0, 0.0], [1, 0, 1, 1], entry=[0.0, 1.0, 2.5, 0.0])
+    assert "delayed entry in 2" in repr(y)
+    assert y[[2, 0]].entry.tolist() == [2.5, 0.0]
+    assert y.flip().entry.tolist() == [0.0, 1.0, 2.5]
+    assert y.like(np.ones(1, np.float32)).entry.dtype == np.float32
+    cut = y.censor_at(2.0)
+    assert cut.entry.tolist() == [0.0, 1.0, 2.0, 0.0]
+    assert cut.time.tolist() == [2.0, 2.0, 2.0, 0.0]
+    assert not cut.event[2]
+    joint = RightCensored([[2.0, 4.0], [3.0, 3.0]], [[1, 0], [0, 0]], entry=[1.0, 2.0])
+    assert joint.marginal(1).entry.tolist() == joint.first().entry.tolist() == [1.0, 2.0]
+    with pytest.raises(InvalidInputError, match="entry must be below time"):
+        RightCensored([[2.0, 4.0]], [[1, 0]], entry=3.0)
+
+
+def test_landmarks():
+    y = RightCensored([2.0, 5.0, 3.0, 6.0, 3.0001], [1, 0, 1, 1, 0], entry=[0.0, 1.0, 0.0, 4.0, 3.0])
+    assert y.at_risk(3.0).tolist() == [False, True, False, False, True]
+    late = y.after(3.0)
+    assert late.time.tolist() == [5.0, 3.0001]
+    assert late.entry.tolist() == [3.0, 3.0]
+    with pytest.raises(InvalidInputError, match="No subject is at risk after 6"):
+        y.after(6.0)
+    with pytest.raises(InvalidInputError, match="s must be one time"):
+        y.after([1.0, 2.0])
+
+
+def test_what_cannot_take_entries_says_so():
+    y = RightCensored([2.0, 5.0], [1, 0], entry=[0.0, 1.0])
+    with pytest.raises(
+        UnsupportedOutcomeError, match=r"A median does not take delayed entry.*1 subject \(1\)"
+    ):
+        y.require_no_entry("A median")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ __all__ = [
     "CenscoreError",
     "CensoringWarning",
     "ContradictionError",
+    "ImpossibleForecastError",
     "InvalidInputError",
     "InvalidTypeError",
     "MissingCensoringError",
@@ -21,6 +22,7 @@ __all__ = [
     "NoDensityError",
     "NotFittedError",
     "PositivityError",
+    "RiskSetWarning",
     "UnsupportedOutcomeError",
 ]
 
@@ -33,6 +35,10 @@ class CensoringWarning(UserWarning):
     """An assumption about the censoring distribution was made for the caller, and may not hold."""
 
 
+class RiskSetWarning(UserWarning):
+    """With delayed entry, everybody at risk has the event at a time after which others enter."""
+
+
 class InvalidInputError(CenscoreError, ValueError):
     """A value outside what the function accepts (NaN, a negative time, a shape that does not fit)."""
 
@@ -43,6 +49,20 @@ class InvalidTypeError(CenscoreError, TypeError):
 
 class ContradictionError(CenscoreError, ValueError):
     """A censoring distribution under which the observed data are impossible."""
+
+
+class ImpossibleForecastError(CenscoreError, ValueError):
+    """A forecast that gives no chance to what is known already: P(T > a) = 0 of a subject that survived to a.
+
+    Attributes
+    ----------
+    rows : sequence of int
+        The numbers of the subjects concerned.
+    """
+
+    def __init__(self, message: str, rows: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.rows = tuple(int(row) for row in rows)
 
 
 class MissingCensoringError(CenscoreError, ValueError):

@@ -66,6 +66,30 @@ UNIVARIATE: dict[str, Callable[[], Distribution]] = {
     "ScipyDistribution": lambda: ScipyDistribution(scipy.stats.burr12(2.0, 1.5, scale=[1.0, 3.0])),
     "Censored": lambda: Weibull(1.5, [1.0, 2.0]).censor_at([0.8, INF]),
     "Censored, mixture": lambda: Mixture([Exponential(1.0), PointMass(INF)], [0.5, 0.5]).censor_at(3.0),
+    "GivenSurvival": lambda: Weibull([0.7, 2.5], [1.0, 2.0]).given_survival([0.4, 1.0]),
+    "GivenSurvival, cured": lambda: PiecewiseExponential([1.0, 3.0], [0.5, 0.1, 0.0]).given_survival(0.7),
+    "GivenSurvival, quantiles": lambda: Quantiles([0.1, 0.5, 0.9], [1.0, 2.0, 5.0]).given_survival(
+        [0.0, 1.5]
+    ),
+    "GivenSurvival, piecewise linear": lambda: PiecewiseLinear(
+        [1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0]]
+    ).given_survival(1.5),
+    "GivenSurvival, steps": lambda: Step([0.5, 1.0, 2.5, 7.0], sf=[0.8, 0.6, 0.3, 0.1]).given_survival(
+        [0.5, 0.7]
+    ),
+    "GivenSurvival, Cox": lambda: ProportionalHazards(
+        [0.5, 1.0, 2.0, 4.0], [0.1, 0.5, 0.8, 2.0], risk=[0.5, 1.0, 3.0]
+    ).given_survival([0.0, 0.5, 1.2]),
+    "GivenSurvival, mixture": lambda: Mixture(
+        [LogNormal(0.0, 1.0), PointMass(0.3), PointMass(INF)], [0.5, 0.2, 0.3]
+    ).given_survival([0.1, 0.3]),
+    "GivenSurvival, grouped": lambda: Grouped(
+        [Exponential(1.0), Weibull(2.0, [3.0, 6.0])], group=[1, 0, 1, 0]
+    ).given_survival(0.8),
+    "GivenSurvival, scipy": lambda: ScipyDistribution(
+        scipy.stats.burr12(2.0, 1.5, scale=[1.0, 3.0])
+    ).given_survival(0.5),
+    "GivenSurvival, ensemble": lambda: Ensemble(SAMPLES).given_survival([0.2, 0.5, 1.0]),
     "Step": lambda: Step([1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0]]),
     "Step, shared": lambda: Step([0.5, 1.0, 2.5, 7.0], cdf=[0.125, 0.25, 0.75, 1.0]),
     "PiecewiseLinear": lambda: PiecewiseLinear([1.0, 2.0, 4.0], sf=[[0.8, 0.5, 0.5], [0.9, 0.6, 0.0]]),
@@ -101,6 +125,11 @@ JOINT: dict[str, Callable[[], Distribution]] = {
     "JointGrid, censored": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail=0.5).censor_at([3.0, INF]),
     "JointGrid, cured": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail="infinity"),
     "Ensemble, joint": lambda: Ensemble(JOINT_SAMPLES),
+    "GivenJointSurvival": lambda: Copula(
+        "clayton", [Weibull(1.2, 2.0), Exponential([1.0, 2.0])], theta=[0.5, 3.0]
+    ).given_survival([0.2, 0.5]),
+    "GivenJointSurvival, grid": lambda: JointGrid([0.0, 1.0, 2.0, 4.0], CELLS, tail=0.5).given_survival(0.6),
+    "Ensemble, joint, given survival": lambda: Ensemble(JOINT_SAMPLES).given_survival([0.1, 0.2]),
 }
 
 CIF = np.array([[[0.1, 0.3, 0.4], [0.2, 0.2, 0.5]], [[0.0, 0.1, 0.1], [0.3, 0.3, 0.35]]])

@@ -13,6 +13,7 @@ import censcore as cs
 from censcore.exceptions import (
     CenscoreError,
     ContradictionError,
+    ImpossibleForecastError,
     InvalidInputError,
     InvalidTypeError,
     MissingCensoringError,
@@ -86,10 +87,15 @@ REFUSED = {
         "censoring distribution has 2 coordinates",
     ),
     "competing risks": (lambda: cs.RightCensored([1.0], [2]), UnsupportedOutcomeError, "competing risks"),
-    "left truncation": (
-        lambda: cs.RightCensored([1.0], [1], entry=[0.5]),
-        UnsupportedOutcomeError,
-        "left truncation",
+    "an entry after the time": (
+        lambda: cs.RightCensored([1.0], [1], entry=[1.5]),
+        InvalidInputError,
+        "entry must be below time",
+    ),
+    "a forecast that is impossible at the entry": (
+        lambda: cs.crps(cs.RightCensored([3.0], [1], entry=2.0), cs.Uniform(0.0, 1.5), C),
+        ImpossibleForecastError,
+        r"P\(T > a\) = 0 in 1 subject \(0\)",
     ),
     "no times": (lambda: cs.brier_score(Y, F, C), InvalidInputError, "times=... is missing"),
     "no levels": (lambda: cs.pinball_score(Y, F, C), InvalidInputError, "levels=... is missing"),

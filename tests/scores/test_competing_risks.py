@@ -370,3 +370,52 @@ def test_functions_that_do_not_know_competing_risks_do_not_take_them_for_censore
     ):
         with pytest.raises((UnsupportedOutcomeError, TypeError)):
             function(Y.cause(1))
+
+
+# ---- delayed entry -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forecast", FORECASTS)
+def test_given_survival_is_given_no_event_of_any_cause(forecast):
+    F = FORECASTS[forecast]
+    a, t = 0.9, np.array([0.5, 1.1, 1.7, 2.6, 2.9])
+    expected = np.clip(F.cif(t) - F.cif([a]), 0, None) / F.sf(a)[:, None, None]
+    given = F.given_survival(a)
+    np.testing.assert_allclose(given.cif(t), expected, atol=1e-9)
+    np.testing.assert_allclose(given.sf(t)[:, 1:], F.sf(t)[:, 1:] / F.sf(a)[:, None], atol=1e-9)
+    np.testing.assert_allclose(F.given_survival(-1.0).cif(t), F.cif(t), atol=1e-9)
+    several = F.given_survival(np.array([0.9, -1.0]))
+    np.testing.assert_allclose(several.cif(t), np.concatenate([given.cif(t), F.cif(t)]), atol=1e-9)
+
+
+@pytest.mark.parametrize("score", [name for name in SCORES if name not in ("pinball_score", "energy_score")])
+def test_delayed_entry_conditions_the_forecast_of_all_causes(score):
+    C = cs.Uniform(0.0, 4.0)
+    late = cs.CompetingRisks(Y.time, Y.causes, entry=[0.0, 0.9, 0.5, 0.9, 0.0])
+    found = SCORES[score](late, HAZARDS, C, horizon=3.5)
+    for i, entry in enumerate(late.entry):
+        F = HAZARDS.given_survival(entry if entry > 0 else -1.0)
+        alone = SCORES[score](Y[[i]], F, C, horizon=3.5)
+        factor = C.sf(entry) if score.endswith("ipcw") else 1.0
+        np.testing.assert_allclose(found[i], (alone * factor)[0], rtol=1e-8, atol=1e-12)
+
+
+def test_one_cause_with_delayed_entry():
+    C = cs.Uniform(0.0, 4.0)
+    late = cs.CompetingRisks(Y.time, Y.causes, entry=[0.0, 0.9, 0.5, 0.9, 0.0])
+    with pytest.raises(UnsupportedOutcomeError, match=r"forecast.given_survival\(y.entry\).cause\(j\)"):
+        cs.crps(late.cause(1), HAZARDS.cause(1), C)
+    F = HAZARDS.given_survival(late.entry)
+    found = cs.brier_score(late.cause(1), F.cause(1), C, TIMES)
+    np.testing.assert_allclose(found, cs.brier_score(Y.cause(1), F.cause(1), C, TIMES), rtol=1e-9)
+
+
+def test_aalen_johansen_with_delayed_entry():
+    y = cs.CompetingRisks([1.0, 2.0, 3.0, 4.0], [1, 2, 1, 0], entry=[0.0, 0.0, 1.5, 0.0])
+    F = cs.AalenJohansen().fit(None, y).predict_distribution()
+    np.testing.assert_allclose(
+        F.cif([1.0, 2.0, 3.0])[0], [[1 / 3, 1 / 3, 1 / 3 + 4 / 9 / 2], [0, 2 / 9, 2 / 9]]
+    )
+    by_hazards = cs.CauseSpecific(cs.KaplanMeier()).fit(None, y).predict_distribution()
+    np.testing.assert_allclose(by_hazards.cif([1.0, 2.0, 3.0]), F.cif([1.0, 2.0, 3.0]))
+    np.testing.assert_array_equal(y.after(1.5).causes, [2, 1, 0])

@@ -12,6 +12,7 @@ from censcore.cli.options import (
     EXIT_CODES,
     CensoringDistribution,
     CensoringTime,
+    Entry,
     Event,
     Interpolation,
     Levels,
@@ -56,6 +57,7 @@ def compare(
     ] = None,
     stratify: Stratify = None,
     censoring_time: CensoringTime = None,
+    entry: Entry = None,
     scores: Annotated[str | None, typer.Option(help="Scores between commas; all by default.")] = None,
     times: Times = None,
     levels: Levels = None,
@@ -77,7 +79,7 @@ def compare(
     """Compare forecasts by proper scores: means, intervals and paired differences."""
     inputs = read_inputs(
         predictions, time, event, train=train, censoring=censoring, covariates=covariates,
-        stratify=stratify, censoring_time=censoring_time, interpolation=interpolation,
+        stratify=stratify, censoring_time=censoring_time, entry=entry, interpolation=interpolation,
     )  # fmt: skip
     found = cs.compare(
         inputs.forecasts,

@@ -22,6 +22,7 @@ __all__ = [
     "EXIT_CODES",
     "CensoringDistribution",
     "CensoringTime",
+    "Entry",
     "Event",
     "Interpolation",
     "Levels",
@@ -58,6 +59,10 @@ Stratify = Annotated[
 ]
 CensoringTime = Annotated[
     str | None, typer.Option(help="Column of censoring times, where they are known for all subjects.")
+]
+Entry = Annotated[
+    str | None,
+    typer.Option(help="Column of entry times (left truncation); also read from the table of --train."),
 ]
 Times = Annotated[str | None, typer.Option(help="Evaluation times between commas.")]
 Levels = Annotated[str | None, typer.Option(help="Quantile levels between commas.")]
@@ -108,13 +113,18 @@ def covariates_of(frame: pd.DataFrame, names: list[str], stratify: str | None) -
 
 
 def training_subjects(
-    train: Path | None, time: str, event: str, covariates: str | None, stratify: str | None
+    train: Path | None,
+    time: str,
+    event: str,
+    covariates: str | None,
+    stratify: str | None,
+    entry: str | None = None,
 ) -> tuple[pd.DataFrame | None, RightCensored] | None:
     """Covariates and outcomes of the file of ``--train``; None without one."""
     if train is None:
         return None
     frame = read_table(train)
-    return covariates_of(frame, words(covariates), stratify), outcome_of(frame, time, event)
+    return covariates_of(frame, words(covariates), stratify), outcome_of(frame, time, event, None, entry)
 
 
 class Inputs(NamedTuple):
@@ -138,6 +148,7 @@ def read_inputs(
     covariates: str | None,
     stratify: str | None,
     censoring_time: str | None,
+    entry: str | None = None,
     interpolation: str,
 ) -> Inputs:
     """Read the files that the options name."""
@@ -145,8 +156,8 @@ def read_inputs(
     return Inputs(
         frame,
         forecasts_of(frame, interpolation, (time, event)),
-        outcome_of(frame, time, event, censoring_time),
+        outcome_of(frame, time, event, censoring_time, entry),
         censoring_of(censoring, stratify, censoring_time is not None),
         covariates_of(frame, words(covariates), stratify),
-        training_subjects(train, time, event, covariates, stratify),
+        training_subjects(train, time, event, covariates, stratify, entry),
     )

@@ -72,12 +72,17 @@ def column(frame: pd.DataFrame, name: str, option: str) -> np.ndarray:
 
 
 def outcome_of(
-    frame: pd.DataFrame, time: str, event: str, censoring_time: str | None = None
+    frame: pd.DataFrame,
+    time: str,
+    event: str,
+    censoring_time: str | None = None,
+    entry: str | None = None,
 ) -> cs.RightCensored:
     """The outcome from its columns."""
     c = None if censoring_time is None else column(frame, censoring_time, "--censoring-time").astype(float)
     t = _numbers(column(frame, time, "--time"), f"--time {time}")
-    return cs.RightCensored(t, column(frame, event, "--event"), c)
+    a = None if entry is None else _numbers(column(frame, entry, "--entry"), f"--entry {entry}")
+    return cs.RightCensored(t, column(frame, event, "--event"), c, entry=a)
 
 
 def forecasts_of(

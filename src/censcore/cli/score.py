@@ -13,6 +13,7 @@ from censcore.cli.options import (
     EXIT_CODES,
     CensoringDistribution,
     CensoringTime,
+    Entry,
     Event,
     Interpolation,
     Levels,
@@ -55,6 +56,7 @@ def score(
     ] = None,
     stratify: Stratify = None,
     censoring_time: CensoringTime = None,
+    entry: Entry = None,
     scores: Annotated[str, typer.Option(help="Scores between commas.")] = "crps",
     times: Times = None,
     levels: Levels = None,
@@ -66,7 +68,7 @@ def score(
 
     inputs = read_inputs(
         predictions, time, event, train=train, censoring=censoring, covariates=covariates,
-        stratify=stratify, censoring_time=censoring_time, interpolation=interpolation,
+        stratify=stratify, censoring_time=censoring_time, entry=entry, interpolation=interpolation,
     )  # fmt: skip
     found = cs.compare(
         inputs.forecasts,

@@ -14,6 +14,7 @@ from censcore.distributions.cumulative_incidence import CumulativeIncidence
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.exponential import Exponential
 from censcore.distributions.gamma import Gamma
+from censcore.distributions.given_survival import GivenJointSurvival, GivenSurvival
 from censcore.distributions.gompertz import Gompertz
 from censcore.distributions.grid import JointGrid
 from censcore.distributions.grouped import Grouped
@@ -48,6 +49,8 @@ __all__ = [
     "Exponential",
     "FromMarginals",
     "Gamma",
+    "GivenJointSurvival",
+    "GivenSurvival",
     "Gompertz",
     "Grouped",
     "Independent",

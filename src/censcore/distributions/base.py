@@ -224,7 +224,7 @@ class Distribution(ABC):
         """
 
         def make() -> Any:
-            return self._map(lambda own: convert(own, array))._bound()
+            return self._rebuilt(lambda own: convert(own, array), lambda part: part.like(array))._bound()
 
         if not self._is_neutral and self._is_like(array):
             return self
@@ -291,6 +291,10 @@ class Distribution(ABC):
     @abstractmethod
     def censor_at(self, tau: Array) -> Distribution:
         """The distribution of min(T, tau), coordinate by coordinate."""
+
+    @abstractmethod
+    def given_survival(self, a: Array) -> Distribution:
+        """The distribution given that the event time, or all of them, exceed ``a``."""
 
     def _uniforms(self, size: tuple[int, ...], rng: np.random.Generator) -> Array:
         """Levels strictly between 0 and 1 also after rounding to float32, so that no draw falls on an end."""

@@ -96,6 +96,13 @@ class CauseEnsemble(TimeAndCause):
         never = self._xp.full_like(times, np.inf)
         return self._members[0]._with(self._xp.where(self._causes == number, times, never))
 
+    def given_survival(self, a: Array) -> CauseEnsemble:
+        """The members with T > a, for every subject."""
+        self._alive(a)
+        other = self._map(lambda array: array)
+        other._members = [self._members[0].given_survival(a)]
+        return other
+
     def _of_any_cause(self) -> Ensemble:
         return self._members[0]
 

@@ -104,6 +104,11 @@ class CauseSpecificHazards(TimeAndCause):
         kind = _StepCause if self._hazards[0]._degree == 0 else _SmoothCause
         return kind(self._hazards, number)
 
+    def given_survival(self, a: Array) -> CauseSpecificHazards:
+        """Given T > a: the hazards stay as they are beyond a."""
+        self._alive(a)
+        return CauseSpecificHazards([part.given_survival(a) for part in self._hazards], names=self.names)
+
     def _of_any_cause(self) -> Univariate:
         if len(self._hazards) == 1:
             return self._hazards[0]
@@ -135,7 +140,10 @@ class _SmoothCause(Univariate):
         return total
 
     def _density(self, t: Array) -> Array:
-        return self._xp.exp(self._logpdf(t))
+        """Zero at time zero, where a rate may be infinite: only empty panels have a node there."""
+        xp = self._xp
+        later = t > 0
+        return xp.where(later, xp.exp(self._logpdf(xp.where(later, t, xp.ones_like(t)))), xp.zeros_like(t))
 
     def _edges(self) -> Array:
         """From 0 to where T is over, in panels that are short on the log scale."""

@@ -12,6 +12,7 @@ from censcore._arrays import Array, as_float, convert, is_neutral, possibly
 from censcore._numerics import chunked_rows
 from censcore._validation import check_not_nan
 from censcore.distributions.base import Distribution, Seed
+from censcore.distributions.given_survival import entry_column
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes.competing_risks import cause_number
@@ -198,6 +199,40 @@ class TimeAndCause(Distribution):
                 density = self._of_cause(j).logpdf(xp.where(here, time, xp.ones_like(time)))
                 total = xp.where(here, density, total)
         return total
+
+    @abstractmethod
+    def given_survival(self, a: Array) -> TimeAndCause:
+        r"""The distribution of time and cause given T > a: :math:`F_j(t\mid T>a)=\{F_j(t)-F_j(a)\}/P(T>a)`.
+
+        Parameters
+        ----------
+        a : number or array, (n,)
+            The time to which a subject is known to be free of any event; finite. A negative one says nothing.
+
+        Returns
+        -------
+        TimeAndCause
+            Not the same as ``cause(j).given_survival(a)``, which knows nothing of the other causes.
+
+        Raises
+        ------
+        ImpossibleForecastError
+            Where P(T > a) = 0.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> F = cs.CumulativeIncidence([1.0, 2.0], [[[0.2, 0.5], [0.3, 0.4]]])
+        >>> F.given_survival(1.0).cif(2.0).round(3)
+        array([[0.6, 0.2]])
+        """
+
+    def _alive(self, a: Array) -> tuple[Array, Array]:
+        """The times a, and P(T > a), as columns (1 or n, 1); an error where it is zero."""
+        any_cause, column = entry_column(self.any_cause(), a)
+        any_cause.given_survival(column[:, 0])
+        alive = any_cause.sf(column)
+        return column, alive
 
     def censor_at(self, tau: Array) -> Distribution:
         """Not available: where follow-up ends, pass ``horizon=tau`` to the score."""

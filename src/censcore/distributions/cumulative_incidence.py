@@ -130,6 +130,21 @@ class CumulativeIncidence(TimeAndCause):
         total = self._xp.sum(self._cif, axis=1)
         return self._curve(self._xp.where(total < 1, total, self._xp.ones_like(total)))
 
+    def given_survival(self, a: Array) -> CumulativeIncidence:
+        """Given T > a: what the curves rise by from a on, over P(T > a)."""
+        xp = self._xp
+        column, alive = self._alive(a)
+        other = self._map(lambda array: array)
+        grid, at_a = self._grid, self.cif(column)
+        if self._linear:  # the curves bend at a
+            n = max(self._grid.shape[0], column.shape[0])
+            knots = [xp.broadcast_to(part, (n, part.shape[1])) for part in (self._grid, column)]
+            grid = xp.sort(xp.clip(xp.concat(knots, axis=1), min=0.0), axis=1)
+        cif = self.cif(grid) if self._linear else self._cif
+        rise = cif - at_a
+        other._grid, other._cif = grid, xp.where(rise > 0, rise, xp.zeros_like(rise)) / alive[:, :, None]
+        return other
+
     def __repr__(self) -> str:
         n, m, q = self._cif.shape
         kind = "linear" if self._linear else "step"

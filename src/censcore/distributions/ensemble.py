@@ -20,6 +20,7 @@ from censcore._arrays import (
 )
 from censcore._numerics import run_threads
 from censcore._validation import check_positive, name_subjects
+from censcore.distributions.given_survival import check_possible, entry_column
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
@@ -138,6 +139,26 @@ class Ensemble(Univariate):
         cut = distribution._with(_minimum(distribution._samples, limit))
         cut._neutral = distribution._neutral and is_neutral(tau)
         return cut
+
+    def given_survival(self, a: Array) -> Ensemble:
+        """The members beyond ``a`` (in all event times): the others keep their place with weight zero."""
+        ensemble, column = entry_column(self, a)
+        xp, x = ensemble._xp, detach(ensemble._samples)
+        beyond = x > (column if x.ndim == 2 else column[:, :, None])
+        beyond = beyond if x.ndim == 2 else xp.all(beyond, axis=2)
+        weights = ensemble.weights
+        dead = ~beyond if weights is None else ~beyond & (weights > 0)
+        if not bool(xp.any(dead)):
+            return self
+        equal = xp.full_like(x[:1, :, 0] if x.ndim == 3 else x[:1], 1.0)
+        kept = xp.where(beyond, equal if weights is None else weights, xp.zeros_like(equal))
+        total = xp.sum(kept, axis=1, keepdims=True)
+        check_possible(total <= 0, column)
+        other = ensemble._map(lambda array: array)
+        other._arrays = ("_samples", "_weights")
+        other._weights = kept / total
+        other._neutral = self._neutral and is_neutral(a)
+        return other
 
     def log_likelihood(self, time: Array, event: Array) -> Array:
         """A :class:`~censcore.exceptions.NoDensityError`: an empirical distribution has no density."""

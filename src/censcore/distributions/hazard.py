@@ -113,3 +113,7 @@ class ByHazard(Univariate):
         """Given T >= y the hazard that is spent before the event exceeds H(y) by a unit exponential."""
         xp = self._xp
         return xp.maximum(self._time_at(self._hazard_at(y) - log1p(-p)), y)
+
+    def _isf_given(self, a: Array, alive: Array, p: Array) -> Array:
+        """By the hazard, which has digits where P(T > a) underflows."""
+        return self._time_at(self._hazard_at(a) - safe_log(p))

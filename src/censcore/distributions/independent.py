@@ -59,3 +59,7 @@ class Independent(FromMarginals):
     def censor_at(self, tau: Array) -> Independent:
         """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
         return Independent(self._fitting(tau)._censored_marginals(tau))
+
+    def given_survival(self, a: Array) -> Independent:
+        """The distribution given that all event times exceed ``a``: each given that it does."""
+        return Independent([F.given_survival(a) for F in self._fitting(a)._marginals])

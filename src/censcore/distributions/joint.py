@@ -107,6 +107,27 @@ class Joint(Distribution):
         """The distribution of the smallest of the event times."""
         return self.marginal(0) if self.k == 1 else First(self)
 
+    def given_survival(self, a: Array) -> Joint:
+        """The distribution given that all event times exceed ``a``, a number or one per subject (n,).
+
+        Its marginals are those given that *all* times exceed a, which is more than T_j > a unless the
+        coordinates are independent. An :class:`~censcore.exceptions.ImpossibleForecastError` where that has
+        probability zero.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> F = cs.Independent([cs.Exponential(1.0), cs.Exponential(2.0)]).given_survival(1.0)
+        >>> F.sf([[1.0, 1.0], [2.0, 1.0]]).round(3)
+        array([1.   , 0.368])
+        """
+        from censcore.distributions.given_survival import GivenJointSurvival, entry_column
+
+        distribution, column = entry_column(self, a)
+        if bool((column < 0).all()):
+            return self
+        return GivenJointSurvival(distribution, column[:, 0])
+
     def _fitting(self, values: Array) -> Self:
         return self if is_neutral(values) or not self._is_neutral else self.like(as_float(values, "values"))
 

@@ -14,10 +14,12 @@ from censcore._arrays import (
     convert,
     is_neutral,
     one_namespace,
+    possibly,
     to_numpy,
 )
 from censcore._validation import check_positive, name_subjects
 from censcore.distributions._panels import merge_edges
+from censcore.distributions.given_survival import check_possible, entry_column
 from censcore.distributions.joint import in_one_library, logsumexp
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -134,7 +136,9 @@ class Mixture(Univariate):
         return self._sum(lambda F: F._sf_left(t))
 
     def _cdf(self, t: Array) -> Array:
-        return self._sum(lambda F: F._cdf(t))
+        xp, endless = self._xp, self._xp.isinf(t)
+        value = self._sum(lambda F: F._cdf(t))
+        return xp.where(endless, xp.ones_like(value), value) if possibly(endless.any()) else value
 
     def _logsf(self, t: Array) -> Array:
         return self._log_sum({j: F._logsf(t) for j, F in enumerate(self._components)})
@@ -150,7 +154,8 @@ class Mixture(Univariate):
         return self._log_sum(smooth) if smooth else None
 
     def _isf(self, p: Array) -> Array:
-        return self._up_to_the_end(super()._isf(p), p == 0)
+        t = self._up_to_the_end(super()._isf(p), p == 0)
+        return self._xp.where(p < 1, t, self._xp.zeros_like(t))  # the weights may sum to 1 + eps
 
     def _icdf(self, p: Array) -> Array:
         return self._up_to_the_end(super()._icdf(p), p == 1)
@@ -207,3 +212,31 @@ class Mixture(Univariate):
         for j, component in enumerate(distribution._components):
             t = xp.where(chosen == j, component._isf(level), t)
         return self._with_gradient(t, self._sf, distribution._sf(t), -1)
+
+    def given_survival(self, a: Array) -> Univariate:
+        r"""The mixture of :math:`T_j\mid T_j>a`, with the weights :math:`w_jP(T_j>a)/P(T>a)`."""
+        mixture, column = entry_column(self, a)
+        xp = mixture._xp
+        if bool((column < 0).all()):
+            return self
+        start = xp.maximum(column, xp.zeros_like(column))
+        logs = [xp.where(column < 0, xp.zeros_like(value), value) for value in _log_survivals(mixture, start)]
+        alive = mixture._log_sum(dict(enumerate(logs)))
+        check_possible(alive == -np.inf, column)
+        other = mixture._map(lambda array: array)
+        other._components = [
+            # a component that is over by then has no weight, and needs no conditional distribution
+            F.given_survival(xp.where(value > -np.inf, column, xp.full_like(column, -1.0))[:, 0])
+            for F, value in zip(mixture._components, logs, strict=True)
+        ]
+        shares = [mixture._weights[:, j : j + 1] * xp.exp(value - alive) for j, value in enumerate(logs)]
+        weights = xp.concat(xp.broadcast_arrays(*shares), axis=1)
+        other._weights = weights / xp.sum(weights, axis=1, keepdims=True)
+        other._neutral = self._neutral and is_neutral(a)
+        return other
+
+
+def _log_survivals(mixture: Mixture, t: Array) -> list[Array]:
+    """Log P(T_j > t) of each component, all of the shape (1 or n, 1)."""
+    xp = mixture._xp
+    return list(xp.broadcast_arrays(*(F._logsf(t) for F in mixture._components)))

@@ -8,6 +8,7 @@ import numpy as np
 
 from censcore._arrays import Array, as_float
 from censcore._validation import check_positive
+from censcore.distributions.given_survival import check_possible, entry_column
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -97,3 +98,9 @@ class PointMass(Univariate):
                 distribution.location, tau + distribution._xp.zeros_like(distribution.location)
             )
         )
+
+    def given_survival(self, a: Array) -> PointMass:
+        """The point mass itself, where it lies beyond ``a``."""
+        distribution, column = entry_column(self, a)
+        check_possible(column >= distribution._location, column)
+        return self

@@ -6,11 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, is_neutral, to_numpy
 from censcore._numerics import safe_log
 from censcore._validation import check_positive, name_subjects
 from censcore.distributions._panels import merge_edges
+from censcore.distributions.given_survival import check_possible, entry_column
 from censcore.distributions.parametric import Parametric
+from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Uniform"]
@@ -91,6 +93,15 @@ class Uniform(Parametric):
 
     def _excludes(self, t: Array) -> Array:
         return (t < self._low) | (t > self._high)
+
+    def given_survival(self, a: Array) -> Univariate:
+        """Uniform on [max(a, low), high]."""
+        F, column = entry_column(self, a)
+        check_possible(column >= F._high, column)
+        given = F._map(lambda array: array)
+        given._low = F._xp.maximum(F._low, column)
+        given._neutral = self._neutral and is_neutral(a)
+        return given
 
     def _breaks(self) -> Array:
         return self._remember("breaks", lambda: merge_edges(self._low, self._high))

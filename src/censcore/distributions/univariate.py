@@ -50,6 +50,7 @@ class Univariate(Distribution):
     ``_logpdf(t)``              log density; else ``has_density = False``
     ``_isf(p)``, ``_icdf(p)``   quantiles, inf{t: P(T > t) <= p} and inf{t: F(t) >= p}
     ``_icdf_beyond(y, p)``      quantiles given T >= y
+    ``_isf_given(a, s, p)``     inf{t: P(T > t) <= p s} with s = P(T > a), where s may underflow
     ``_integrated_sf(a, b)``    the integral of P(T > t) from a to b
     ``_mass_at_infinity()``     P(T = inf), (1 or n,); zero unless written
     ``_breaks()``               times (1 or n, b) where the survival function jumps or bends
@@ -380,6 +381,54 @@ class Univariate(Distribution):
         from censcore.distributions.censored import Censored
 
         return Censored(self, tau)
+
+    def given_survival(self, a: Array) -> Univariate:
+        r"""The distribution of T given T > a, :math:`P(T>t\mid T>a)=P(T>\max(t,a))/P(T>a)`.
+
+        What is forecast for a subject that is known to have survived to a: one that enters late
+        (left truncation), or one that is at risk at a landmark. Times stay on the scale of T. Exact for
+        every distribution, mass at infinity included.
+
+        Parameters
+        ----------
+        a : number or array, (n,)
+            What the event time exceeds; finite. A negative one says nothing, since T >= 0.
+
+        Returns
+        -------
+        Univariate
+            The conditional distribution.
+
+        Raises
+        ------
+        ImpossibleForecastError
+            Where P(T > a) = 0.
+
+        See Also
+        --------
+        icdf_beyond : Quantiles given T >= y.
+        RightCensored.after : The outcome at a landmark.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.Uniform(0.0, 10.0).given_survival([0.0, 4.0]).mean()
+        array([5., 7.])
+        >>> cs.Step([1.0, 2.0, 3.0], sf=[0.8, 0.4, 0.2]).given_survival(1.0).sf([[1.0, 2.0, 3.0]])
+        array([[1.  , 0.5 , 0.25]])
+        """
+        from censcore.distributions.given_survival import GivenSurvival, entry_column
+
+        distribution, column = entry_column(self, a)
+        if surely((column < 0).all()):
+            return self
+        given = GivenSurvival(distribution, column[:, 0])
+        given._neutral = self._is_neutral and is_neutral(a)
+        return given
+
+    def _isf_given(self, a: Array, alive: Array, p: Array) -> Array:
+        """inf{t: P(T > t) <= p P(T > a)} for alive = P(T > a)."""
+        return self._isf(p * alive)
 
     def _sample(self, m: int, rng: np.random.Generator) -> Array:
         return self._isf(self._uniforms((len(self), m), rng))

@@ -10,7 +10,8 @@ from censcore._arrays import Array, convert, to_numpy
 from censcore.distributions import CumulativeIncidence
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights, column_of
-from censcore.estimators.kaplan_meier import distinct_values
+from censcore.estimators.kaplan_meier import distinct_values, event_table
+from censcore.estimators.risk_sets import entries_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 
@@ -90,13 +91,17 @@ class AalenJohansen(SurvivalEstimator):
         check_rows(X, len(outcome))
         weight = check_weights(sample_weight, len(outcome))
         time, cause = to_numpy(outcome.time), to_numpy(outcome.causes)
+        entry = entries_of(outcome.any_cause())
         self.strata_, stratum = self._strata(X, len(outcome))
         self.names_ = outcome.names
         self.times_ = np.unique(time[(cause > 0) & (weight > 0)])
         parts = []
+        of_cause = weight * (cause == np.arange(1, outcome.n_causes + 1)[:, None])
         for number in range(len(self.strata_)):
             rows = stratum == number
-            parts.append(_incidences(time[rows], cause[rows], weight[rows], self.times_, outcome.n_causes))
+            since = None if entry is None else entry[rows]
+            table = event_table(time[rows], cause[rows] > 0, weight[rows], since)
+            parts.append(_incidences(table, time[rows], of_cause[:, rows], self.times_))
         self.cif_ = np.stack(parts)
         self._reference = outcome.time[:0]
         return self
@@ -146,18 +151,15 @@ def check_every_cause(y: CompetingRisks, estimator: str) -> None:
         )
 
 
-def _incidences(
-    time: np.ndarray, cause: np.ndarray, weight: np.ndarray, at: np.ndarray, m: int
-) -> np.ndarray:
-    """Cumulative incidences (m, J) at all of the times ``at``."""
-    distinct, number = np.unique(time, return_inverse=True)
-    total = np.bincount(number, weight, minlength=len(distinct))
-    at_risk = np.cumsum(total[::-1])[::-1]
-    events = np.stack([np.bincount(number, weight * (cause == j), len(distinct)) for j in range(1, m + 1)])
-    left = np.bincount(number, weight * (cause == 0), len(distinct)) + np.append(at_risk[1:], 0.0)
-    some = at_risk > 0
-    share = np.where(some, left, 1.0) / np.where(some, left + events.sum(axis=0), 1.0)
-    before = np.concatenate([[1.0], np.cumprod(share)[:-1]])
-    cif = np.cumsum(before * events / np.where(some, left + events.sum(axis=0), 1.0), axis=1)
-    padded = np.concatenate([np.zeros((m, 1)), cif], axis=1)
-    return padded[:, np.searchsorted(distinct, at, side="right")]
+def _incidences(table: np.ndarray, time: np.ndarray, weighted: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Cumulative incidences (m, J) at the times ``at``: each fall of S is divided among the causes.
+
+    ``table`` is the event table of any cause, ``weighted`` (m, n) the weights of the events of each cause.
+    """
+    S = table["sf"]
+    fall = np.concatenate([[1.0], S[:-1]]) - S
+    place = np.searchsorted(table["time"], time)
+    events = np.stack([np.bincount(place, row, len(S) + 1)[: len(S)] for row in weighted])
+    cif = np.cumsum(fall * events / np.where(table["events"] > 0, table["events"], 1.0), axis=1)
+    padded = np.concatenate([np.zeros((len(cif), 1)), cif], axis=1)
+    return padded[:, np.searchsorted(table["time"], at, side="right")]

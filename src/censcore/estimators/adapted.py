@@ -86,7 +86,8 @@ class Adapted(SurvivalEstimator):
         -------
         self
         """
-        y = one_event_time(y, "Adapted")
+        name = f"Adapted({type(self.model).__name__})"
+        y = one_event_time(y, name, entry=_entry_argument(self.model) is not None)
         check_rows(X, len(y))
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         model = clone(self.model) if isinstance(self.model, BaseEstimator) else copy.deepcopy(self.model)
@@ -132,6 +133,14 @@ def _comes_from(model: Any, library: str) -> bool:
     return any(base.__module__.split(".")[0] == library for base in type(model).__mro__)
 
 
+def _entry_argument(model: Any) -> str | None:
+    """What ``fit`` of a lifelines model calls delayed entry; None where the model does not know it."""
+    if not _comes_from(model, "lifelines") or type(model).__name__ == "CoxPHFitter":
+        return None  # the baseline hazard of that Cox model is computed as if all had entered at zero
+    parameters = inspect.signature(model.fit).parameters
+    return next((name for name in ("entry", "entry_col") if name in parameters), None)
+
+
 def _fit_structured(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> None:
     """The convention of scikit-survival: y is a structured array."""
     outcome = np.empty(len(y), dtype=[("event", bool), ("time", np.float64)])
@@ -146,17 +155,21 @@ def _fit_structured(model: Any, X: Any, y: RightCensored, weight: np.ndarray | N
 
 def _fit_lifelines(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> None:
     time, event = to_numpy(y.time), to_numpy(y.event)
+    entry = to_numpy(y.entry) if y.has_delayed_entry else None
     if "durations" in inspect.signature(model.fit).parameters:
-        model.fit(time, event, **({} if weight is None else {"weights": weight}))
+        given = {} if weight is None else {"weights": weight}
+        model.fit(time, event, **given, **({} if entry is None else {"entry": entry}))
         return
     if X is None:
         raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")
     frame = _frame(X)
     columns = {"time": time, "event": event.astype(int)}
     columns |= {} if weight is None else {"weight": weight}
+    columns |= {} if entry is None else {"entry": entry}
     names = {part: _free_name(part, frame.columns) for part in columns}
     frame = frame.assign(**{names[part]: values for part, values in columns.items()})
     given = {} if weight is None else {"weights_col": names["weight"]}
+    given |= {} if entry is None else {"entry_col": names["entry"]}
     model.fit(frame, duration_col=names["time"], event_col=names["event"], **given)
 
 

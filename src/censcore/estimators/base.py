@@ -40,6 +40,7 @@ class SurvivalEstimator(BaseEstimator, ABC):
       end in an underscore, and returns ``self``; everything else it takes is keyword-only;
     - ``predict_distribution`` returns one :class:`~censcore.Distribution` per subject of X, or one for all
       subjects where the covariates play no part;
+    - delayed entry, ``y.entry``, is respected or an error, which :func:`one_event_time` raises by default;
     - ``represents_atoms = True`` where predictions are consistent for times with atoms;
     - optionally ``influence(hazard_derivative, ...)``, as :meth:`KaplanMeier.influence` and
       :meth:`CoxRegression.influence` have it: what each training subject contributes to functionals of the
@@ -127,8 +128,10 @@ class SurvivalEstimator(BaseEstimator, ABC):
             raise NotFitted(f"This {type(self).__name__} is not fitted yet. Call fit(X, y) first.")
 
 
-def one_event_time(y: Any, estimator: str) -> RightCensored:
+def one_event_time(y: Any, estimator: str, *, entry: bool = False) -> RightCensored:
     """Convert an outcome and check that it has one event time per subject.
+
+    Delayed entry is an error unless the estimator says that its risk sets respect it.
 
     Parameters
     ----------
@@ -136,6 +139,8 @@ def one_event_time(y: Any, estimator: str) -> RightCensored:
         The outcome.
     estimator : str
         Name of the estimator, for the message.
+    entry : bool
+        Whether the estimator takes ``y.entry`` into account.
 
     Returns
     -------
@@ -154,4 +159,4 @@ def one_event_time(y: Any, estimator: str) -> RightCensored:
             f"{estimator} estimates the distribution of one event time per subject; got {y.k}. Fit it to "
             "y.marginal(j) for each j, or to y.first()."
         )
-    return y
+    return y if entry else y.require_no_entry(estimator)

@@ -96,7 +96,9 @@ class CauseSpecific(SurvivalEstimator):
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         models = self._models(outcome.n_causes)
         self.estimators_ = [
-            fit_weighted(model, X, RightCensored(outcome.time, outcome.causes == j), weight)
+            fit_weighted(
+                model, X, RightCensored(outcome.time, outcome.causes == j, entry=outcome.entry), weight
+            )
             for j, model in enumerate(models, start=1)
         ]
         self.names_ = outcome.names

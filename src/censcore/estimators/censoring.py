@@ -16,6 +16,7 @@ from censcore.estimators.adapted import Adapted
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights, fit_weighted, take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.risk_sets import entries_of, sums_from
 from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_followed
@@ -327,7 +328,7 @@ def _common_end(flipped: RightCensored, weight: np.ndarray) -> float | None:
 
 def _before(end: float, flipped: RightCensored) -> RightCensored:
     """The outcome of C' where C = min(C', end): subjects censored at the end are not yet censored."""
-    return RightCensored(flipped.time, flipped.event & (flipped.time < end))
+    return RightCensored(flipped.time, flipped.event & (flipped.time < end))._with_entry(flipped.entry)
 
 
 def _check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) -> None:
@@ -337,6 +338,8 @@ def _check_no_atoms(flipped: RightCensored, weight: np.ndarray, estimator: Any) 
     count = np.bincount(number, event & (weight > 0), minlength=len(distinct))
     censored = np.bincount(number, event * weight, minlength=len(distinct))
     at_risk = np.cumsum(np.bincount(number, weight, minlength=len(distinct))[::-1])[::-1]
+    if (entry := entries_of(flipped)) is not None:
+        at_risk = at_risk - sums_from(entry, weight, distinct)
     atoms = np.nonzero((count >= _FEWEST) & (censored >= _SHARE * at_risk))[0]
     if not atoms.size:
         return

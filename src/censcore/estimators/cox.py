@@ -12,6 +12,7 @@ from censcore.estimators.covariates import as_matrix
 from censcore.estimators.cox_equations import PartialScore, RiskSets, score_of
 from censcore.estimators.newton import find_root
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
+from censcore.estimators.risk_sets import entries_of, warn_of_empty_risk_set
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
@@ -81,6 +82,10 @@ class CoxRegression(CoefficientInference):
     without any event give distributions without any, as Kaplan-Meier does, and coefficients of zero. So do
     data in which everybody fails at the same time, which carry no information on the coefficients.
 
+    With delayed entry a subject is in the risk sets of the times after its entry, and T is assumed
+    independent of the entry given x. Where everybody at risk fails before others enter, the
+    baseline is over, and a :class:`~censcore.exceptions.RiskSetWarning` says so (see :class:`KaplanMeier`).
+
     References
     ----------
     .. [1] J. D. Kalbfleisch and R. L. Prentice (1973). Marginal likelihoods based on Cox's regression and
@@ -146,7 +151,13 @@ class CoxRegression(CoefficientInference):
         self._n = len(y)
         weight = weight[self._used]
         columns = StandardisedColumns.of(covariates[self._used], weight, self)
-        sets = RiskSets(to_numpy(y.time)[self._used], to_numpy(y.event)[self._used], weight)
+        entry = entries_of(y)
+        sets = RiskSets(
+            to_numpy(y.time)[self._used],
+            to_numpy(y.event)[self._used],
+            weight,
+            None if entry is None else entry[self._used],
+        )
         self._scale, self.center_ = columns.scale, columns.center
         self._score = self._solve(columns, weight, sets)
         self.coef_ = self._score.gamma / columns.scale
@@ -199,6 +210,11 @@ class CoxRegression(CoefficientInference):
             return
         self.baseline_times_ = sets.times
         self.baseline_hazard_ = np.cumsum(self._score.jumps())
+        over = np.nonzero(np.isinf(self.baseline_hazard_))[0]
+        if sets.entry is not None and over.size and sets.times[over[0]] < sets.last_time[0]:
+            first = int(over[0])
+            later = int(len(sets.weight) - sets.after[first])
+            warn_of_empty_risk_set(float(sets.times[first]), float(sets.d[first]), later)
 
     def predict_distribution(self, X: Array | None = None) -> ProportionalHazards:
         """Predict the distribution of the event time.

@@ -11,10 +11,11 @@ from censcore._validation import name_subjects
 from censcore.distributions import Grouped, Step, Univariate
 from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights, column_of
+from censcore.estimators.risk_sets import entries_of, sums_from, warn_of_empty_risk_set
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["KaplanMeier", "distinct_values"]
+__all__ = ["KaplanMeier", "distinct_values", "event_table"]
 
 _FIELDS = ["time", "at_risk", "events", "sf", "variance"]
 
@@ -28,6 +29,12 @@ class KaplanMeier(SurvivalEstimator):
     a time of at least :math:`t_i`: subjects censored at :math:`t_i` are still at risk there. Consistent if
     censoring is independent of T (within a stratum). The probability left after the last event is placed
     at infinity.
+
+    With delayed entry a subject is at risk from its entry on, entry < :math:`t_i` <= time, and T is assumed
+    independent of the entry (Tsai, Jewell and Wang [3]_). Where few subjects are at risk early, all of them
+    may have the event; the curve is zero from there on, whatever comes later. A
+    :class:`~censcore.exceptions.RiskSetWarning` says so, and ``fit(X, y.after(s))`` estimates the
+    distribution given T > s, from a time s at which enough subjects are at risk.
 
     Parameters
     ----------
@@ -56,6 +63,8 @@ class KaplanMeier(SurvivalEstimator):
        of the American Statistical Association 53, 457-481.
     .. [2] M. Greenwood (1926). The natural duration of cancer. Reports on Public Health and Medical Subjects
        33, 1-26.
+    .. [3] W.-Y. Tsai, N. P. Jewell and M.-C. Wang (1987). A note on the product-limit estimator under right
+       censoring and left truncation. Biometrika 74, 883-886.
 
     Examples
     --------
@@ -64,6 +73,9 @@ class KaplanMeier(SurvivalEstimator):
     >>> distribution = cs.KaplanMeier().fit(None, y).predict_distribution()
     >>> distribution.sf([[1.0, 2.0, 3.0, 9.0]]).round(3)
     array([[0.8, 0.6, 0.3, 0.3]])
+    >>> late = cs.RightCensored(y.time, y.event, entry=[0.0, 0.0, 1.5, 1.0, 0.0])
+    >>> cs.KaplanMeier().fit(None, late).event_table_["at_risk"]
+    array([3., 4., 2.])
     """
 
     represents_atoms = True
@@ -87,19 +99,23 @@ class KaplanMeier(SurvivalEstimator):
         -------
         self
         """
-        y = one_event_time(y, "KaplanMeier")
+        y = one_event_time(y, "KaplanMeier", entry=True)
         check_rows(X, len(y))
         weight = check_weights(sample_weight, len(y))
         time, event = to_numpy(y.time), to_numpy(y.event)
+        entry = entries_of(y)
         self.strata_, stratum = self._strata(X, len(y))
         tables = []
         for number in range(len(self.strata_)):
             rows = stratum == number
-            tables.append(_event_table(time[rows], event[rows], weight[rows]))
+            since = None if entry is None else entry[rows]
+            tables.append(event_table(time[rows], event[rows], weight[rows], since))
             tables[-1]["stratum"] = number
+            if since is not None:
+                _warn_of_zero(tables[-1], time[rows][weight[rows] > 0])
         self.event_table_ = np.concatenate(tables)
         self.distributions_ = [_curve(table).like(y.time) for table in tables]
-        self._training = stratum, time, event, weight
+        self._training = stratum, time, event, weight, entry
         return self
 
     def _strata(self, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -163,7 +179,7 @@ class KaplanMeier(SurvivalEstimator):
         array([-0.25 ,  0.083, -0.417,  0.583])
         """
         self.check_fitted()
-        table, (stratum, time, event, weight) = self.event_table_, self._training
+        table, (stratum, time, event, weight, entry) = self.event_table_, self._training
         D = np.asarray(hazard_derivative, dtype=np.float64)
         if D.ndim != 2 or len(D) != len(table):
             raise InvalidInputError(
@@ -173,17 +189,22 @@ class KaplanMeier(SurvivalEstimator):
         result = np.zeros((len(time), D.shape[1]))
         for number in range(len(self.strata_)):
             here, subjects = table["stratum"] == number, np.nonzero(stratum == number)[0]
-            result[subjects] = _influence(table[here], time[subjects], event[subjects], D[here])
+            since = None if entry is None else entry[subjects]
+            result[subjects] = _influence(table[here], time[subjects], event[subjects], D[here], since)
         return weight[:, None] * result
 
 
-def _influence(table: np.ndarray, time: np.ndarray, event: np.ndarray, D: np.ndarray) -> np.ndarray:
+def _influence(
+    table: np.ndarray, time: np.ndarray, event: np.ndarray, D: np.ndarray, entry: np.ndarray | None
+) -> np.ndarray:
     """Derivatives by the weights, for derivatives D by log(1 - d / n) at each time of one table."""
     n, d, left = table["at_risk"], table["events"], table["sf"] > 0
     level = np.where(left, n - d, 1.0)[:, None]
     slope = np.where(left[:, None], D, 0.0) / level
     at_risk = np.concatenate([np.zeros((1, D.shape[1])), np.cumsum(slope * (d / n)[:, None], axis=0)])
     values = at_risk[np.searchsorted(table["time"], time, side="right")]
+    if entry is not None:
+        values = values - at_risk[np.searchsorted(table["time"], entry, side="right")]
     place = np.searchsorted(table["time"], time[event])
     kept = place < len(table)  # an event of weight zero need not be in the table
     kept[kept] &= table["time"][place[kept]] == time[event][kept]
@@ -204,7 +225,19 @@ def distinct_values(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np
     return values, number.reshape(-1)
 
 
-def _event_table(time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _warn_of_zero(table: np.ndarray, time: np.ndarray) -> None:
+    """Say where the curve is zero though subjects are followed beyond, which delayed entry makes possible."""
+    over = np.nonzero(table["sf"] == 0)[0]
+    if over.size and table["time"][over[0]] < time.max():
+        first = table[over[0]]
+        warn_of_empty_risk_set(
+            float(first["time"]), float(first["at_risk"]), int((time > first["time"]).sum())
+        )
+
+
+def event_table(
+    time: np.ndarray, event: np.ndarray, weight: np.ndarray, entry: np.ndarray | None = None
+) -> np.ndarray:
     """Numbers at risk and of events at the distinct event times, and the curve made of them."""
     distinct, number = np.unique(time, return_inverse=True)
     died = np.bincount(number, weight * event, minlength=len(distinct))
@@ -212,6 +245,14 @@ def _event_table(time: np.ndarray, event: np.ndarray, weight: np.ndarray) -> np.
     at_risk = np.cumsum((died + left)[::-1])[::-1]
     # left + later is zero exactly where all at risk have the event; at_risk - died might not be
     survivors = left + np.append(at_risk[1:], 0.0)
+    if entry is not None:
+        counted = weight > 0
+        later = sums_from(entry[counted], weight[counted], distinct)
+        at_risk = at_risk - later
+        some = len(time[counted]) - np.searchsorted(np.sort(time[counted]), distinct)
+        some -= np.bincount(number, event & counted, minlength=len(distinct)).astype(np.intp)
+        some -= sums_from(entry[counted], np.ones(counted.sum()), distinct).astype(np.intp)
+        survivors = np.where(some > 0, survivors - later, 0.0)
     jump = died > 0
     table = np.zeros(jump.sum(), dtype=[("stratum", np.intp), *((name, np.float64) for name in _FIELDS)])
     table["time"], table["at_risk"], table["events"] = distinct[jump], at_risk[jump], died[jump]

@@ -17,7 +17,7 @@ Derivatives = tuple[float, np.ndarray, np.ndarray]
 def maximise(
     f: Callable[[np.ndarray], Derivatives], start: np.ndarray, tolerance: float = 1e-10, steps: int = 200
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Maximise a concave function.
+    """Maximise a function that is concave, or at least near its maximum.
 
     Ends when the Newton decrement says that less than ``tolerance`` is left to gain, after which one more
     full step doubles the number of right digits.
@@ -63,9 +63,13 @@ def maximise(
 
 
 def _solve(curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """The Newton step; a flat direction, of which the gradient has no part, is left alone."""
-    unit = np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
+    """The Newton step; a flat direction, of which the gradient has no part, is left alone.
+
+    Where the function is not concave, the step goes up by as much as it would go down.
+    """
+    unit = np.sqrt(np.maximum(np.abs(np.diag(curvature)), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(curvature / np.outer(unit, unit))
+    values = np.where(values < -1e-8, -values, values)
     kept = values > 1e-13
     return vectors[:, kept] @ ((vectors[:, kept].T @ (gradient / unit)) / values[kept]) / unit
 

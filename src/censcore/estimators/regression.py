@@ -50,7 +50,7 @@ class CoefficientInference(SurvivalEstimator):
     ) -> tuple[np.ndarray, RightCensored, np.ndarray]:
         """Covariates (n, p) with p = 0 for None, the outcome and the weights, all checked."""
         name = type(self).__name__
-        outcome = one_event_time(y, name)
+        outcome = one_event_time(y, name, entry=True)
         check_rows(X, len(outcome))
         if not self.alpha >= 0:
             raise InvalidInputError(f"alpha must be non-negative; got {self.alpha}.")

@@ -12,6 +12,7 @@ from censcore.distributions import Weibull
 from censcore.estimators.covariates import as_matrix
 from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
+from censcore.estimators.risk_sets import entries_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
@@ -54,6 +55,9 @@ class WeibullRegression(CoefficientInference):
     any start. A subject censored at time zero carries no information and gets no weight; an event at time
     zero has density zero or infinity under every Weibull distribution and raises an error. The distribution
     is continuous: for a time with atoms use :class:`KaplanMeier` or :class:`CoxRegression`.
+
+    With delayed entry the likelihood is that of T given T > entry, which adds :math:`(s/\lambda)^a` for an
+    entry s, and T is assumed independent of the entry given x. It is concave near its maximum only.
 
     See Also
     --------
@@ -102,14 +106,24 @@ class WeibullRegression(CoefficientInference):
         time, event = to_numpy(y.time).astype(np.float64), to_numpy(y.event)
         _check_events(time, event, weight)
         used = (time > 0) & (weight > 0)
-        parts = self._maximise(covariates[used], np.log(time[used]), event[used], weight[used])
+        entry = entries_of(y)
+        since = np.full(used.sum(), -np.inf)
+        if entry is not None:
+            late = entry[used] > 0
+            since[late] = np.log(entry[used][late])
+        parts = self._maximise(covariates[used], np.log(time[used]), event[used], weight[used], since)
         self._parts = np.zeros((len(y), parts.shape[1]))
         self._parts[used] = parts
         self._reference = y.time[:0]
         return self
 
     def _maximise(
-        self, X: np.ndarray, log_time: np.ndarray, event: np.ndarray, weight: np.ndarray
+        self,
+        X: np.ndarray,
+        log_time: np.ndarray,
+        event: np.ndarray,
+        weight: np.ndarray,
+        log_entry: np.ndarray,
     ) -> np.ndarray:
         """Set the estimates and their covariance; give each subject's influence on them."""
         columns = StandardisedColumns.of(X, weight, self)
@@ -117,13 +131,14 @@ class WeibullRegression(CoefficientInference):
             columns.check_collinear(weight, "WeibullRegression")
         mean = np.average(log_time, weights=weight)
         spread = np.sqrt(np.average((log_time - mean) ** 2, weights=weight)) or 1.0
-        L = (log_time - mean) / spread
+        L, L0 = (log_time - mean) / spread, (log_entry - mean) / spread
         Z = np.column_stack([np.ones(len(L)), columns.Z])
         penalty = np.append(0.0, self.alpha / columns.scale**2)
         start = np.zeros(2 + X.shape[1])
         start[0] = 1.0
-        start[1] = np.log((weight @ np.exp(L)) / (weight @ event))
-        theta, information = maximise(lambda theta: _likelihood(theta, L, Z, event, weight, penalty), start)
+        start[1] = np.log((weight @ (np.exp(L) - np.exp(L0))) / (weight @ event))
+        data = (L, L0, Z, event, weight)
+        theta, information = maximise(lambda theta: _likelihood(theta, *data, penalty), start)
         if not self.alpha and X.shape[1]:
             columns.check_separation(information[1:, 1:], "WeibullRegression")
         self._map_back(theta, columns, mean, spread)
@@ -131,7 +146,7 @@ class WeibullRegression(CoefficientInference):
         by_theta = slope @ np.linalg.pinv(information, hermitian=True)
         self.covariance_ = by_theta @ slope.T
         self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
-        return weight[:, None] * _scores(theta, L, Z, event) @ by_theta.T
+        return weight[:, None] * _scores(theta, L, L0, Z, event) @ by_theta.T
 
     def _map_back(self, theta: np.ndarray, columns: StandardisedColumns, mean: float, spread: float) -> None:
         a, gamma0, gamma = theta[0] / spread, theta[1], theta[2:] / columns.scale
@@ -182,12 +197,16 @@ class WeibullRegression(CoefficientInference):
 def _likelihood(
     theta: np.ndarray,
     L: np.ndarray,
+    L0: np.ndarray,
     Z: np.ndarray,
     event: np.ndarray,
     weight: np.ndarray,
     penalty: np.ndarray,
 ) -> Derivatives:
-    r"""Log-likelihood :math:`\sum w\{\delta(\log a+u)-e^u\}`, u = a L - Z gamma, less the penalty."""
+    r"""Log-likelihood :math:`\sum w\{\delta(\log a+u)-e^u+e^{u_0}\}`, u = a L - Z gamma, less the penalty.
+
+    u_0 is u at the entry, minus infinity where there is none.
+    """
     a, gamma = theta[0], theta[1:]
     if a <= 0:
         return -np.inf, theta, np.eye(len(theta))
@@ -202,14 +221,25 @@ def _likelihood(
     gradient = G.T @ (d - H) - np.append(0.0, penalty * gamma)
     gradient[0] += d.sum() / a
     curvature = (G * H[:, None]).T @ G + np.diag(np.append(d.sum() / a**2, penalty))
+    late = np.isfinite(L0)
+    if late.any():
+        H0 = weight[late] * np.exp(a * L0[late] - Z[late] @ gamma)
+        G0 = np.column_stack([L0[late], -Z[late]])
+        value += H0.sum()
+        gradient += G0.T @ H0
+        curvature -= (G0 * H0[:, None]).T @ G0
     return float(value), gradient, curvature
 
 
-def _scores(theta: np.ndarray, L: np.ndarray, Z: np.ndarray, event: np.ndarray) -> np.ndarray:
+def _scores(theta: np.ndarray, L: np.ndarray, L0: np.ndarray, Z: np.ndarray, event: np.ndarray) -> np.ndarray:
     """Derivative of each subject's log-likelihood by theta, (n, p + 2)."""
     u = theta[0] * L - Z @ theta[1:]
     scores = np.column_stack([L, -Z]) * (event - np.exp(u))[:, None]
     scores[:, 0] += event / theta[0]
+    late = np.isfinite(L0)
+    if late.any():
+        H0 = np.exp(theta[0] * L0[late] - Z[late] @ theta[1:])
+        scores[late] += np.column_stack([L0[late], -Z[late]]) * H0[:, None]
     return scores
 
 

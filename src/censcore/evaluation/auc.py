@@ -161,6 +161,7 @@ def cases_and_controls(
     y: RightCensored, risk: np.ndarray, censoring: Distribution, t: float, *, subjects: np.ndarray
 ) -> CasesAndControls:
     """The pairs of a case and a control at t among some of the subjects."""
+    y.require_no_entry("The AUC")
     C = censoring.marginal(0)
     C = C if len(C) in (1, len(subjects)) else C.take(subjects)
     time, event = to_numpy(y.time)[subjects], to_numpy(y.event)[subjects]

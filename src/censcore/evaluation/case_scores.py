@@ -25,6 +25,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, ProportionalHazards, Step, Univariate
+from censcore.estimators.risk_sets import entries_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores import brier_score, registry
@@ -71,6 +72,12 @@ class Case:
     def time(self) -> np.ndarray:
         """Observed times up to the horizon, (n,)."""
         return np.minimum(to_numpy(self.y.time), self.horizon)
+
+    @cached_property
+    def entry(self) -> np.ndarray | None:
+        """Entries up to the horizon, (n,), minus infinity for subjects seen from the start; None without."""
+        since = entries_of(self.y)
+        return None if since is None else np.minimum(since, self.horizon)
 
     @cached_property
     def cells(self) -> np.ndarray:
@@ -183,6 +190,8 @@ def of_single_times(
     A = np.empty((weight.shape[1], len(u), len(times)))
     for m, column in enumerate(weight.T):
         before, everything = sums_up_to(case.time, column, losses, u)
+        if ipcw and case.entry is not None:  # only the hazard after its entry is in the weights of a subject
+            everything, _ = sums_up_to(np.nextafter(case.entry, np.inf), column, losses, u)
         A[m] = before - everything if ipcw else before
     return np.where(u[:, None] <= times, A, 0.0)
 
@@ -199,6 +208,8 @@ class Integrated(CaseScore):
         brier = case.brier_in_cells
         if self.ipcw:
             brier, width = brier / to_numpy(case.C.marginal(0).sf(middle[None, :])), width / case.horizon
+            if case.entry is not None:
+                brier = brier * to_numpy(case.C.marginal(0).sf(case.entry))[:, None]
         A = of_single_times(case, brier, weight, middle, edges, self.ipcw) @ width
         return np.stack([np.interp(u, edges, column) for column in A])[:, :, None]
 

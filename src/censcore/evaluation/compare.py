@@ -21,8 +21,9 @@ from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.resolved_censoring import check_joint, resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import ImpossibleForecastError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.scores.inputs import known_to_exceed
 
 __all__ = ["compare"]
 
@@ -167,7 +168,8 @@ def compare(
     y = as_outcome(y)
     check_joint(y)
     _check_confidence(confidence)
-    y = RightCensored(to_numpy(y.time), to_numpy(y.event), _numpy(y.censoring_time))
+    entry = _numpy(y.entry)
+    y = RightCensored(to_numpy(y.time), to_numpy(y.event), _numpy(y.censoring_time))._with_entry(entry)
     n = len(y)
     check_rows(X, n)
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
@@ -179,6 +181,10 @@ def compare(
     train_code = common_codes(groups, train_groups, resolved.n_train or _count(trained))
     scored = Subjects(X, y, weight)
     end = find_horizon(horizon, resolved, scored, notes, code, train_code)
+    if y.has_delayed_entry:
+        distributions = {name: given_entry(name, F, y, end) for name, F in distributions.items()}
+        notes.append(note_on_entry(y, end, discrimination))
+        discrimination = False
     chosen = named_scores(scores)
     cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, trained)
     subsets = make_subsets(by, X, y, shares(weight, n))
@@ -256,6 +262,30 @@ def as_distributions(forecasts: Mapping[str, Any], X: Any, y: RightCensored) -> 
             distribution.like(y.time) if is_torch(distribution._reference) else distribution
         )
     return distributions
+
+
+def given_entry(name: str, F: Distribution, y: RightCensored, horizon: float) -> Distribution:
+    """The forecast given survival to the entry, or to the horizon for those who enter after it."""
+    try:
+        return F.given_survival(known_to_exceed(np.minimum(to_numpy(y.entry), horizon)))
+    except ImpossibleForecastError as error:
+        raise ImpossibleForecastError(f"Forecast {name!r}: {error}", error.rows) from error
+
+
+def note_on_entry(y: RightCensored, horizon: float, discrimination: bool) -> str:
+    """What delayed entry changes in a comparison."""
+    entry = to_numpy(y.entry)
+    late = int((entry >= horizon).sum())
+    return (
+        f"Delayed entry in {int((entry > 0).sum())} of {len(y)} subjects: forecasts are judged given "
+        "survival to the entry."
+        + (f" The losses of the {late} who enter at or after the horizon are zero." if late else "")
+        + (
+            " Concordance and AUC do not take entries into account and are left out."
+            if discrimination
+            else ""
+        )
+    )
 
 
 def add_reference(

@@ -159,6 +159,7 @@ def comparable_pairs(
     subjects: np.ndarray,
 ) -> Pairs:
     """The comparable pairs among some of the subjects."""
+    y.require_no_entry("The concordance index")
     time, event = to_numpy(y.time)[subjects], to_numpy(y.event)[subjects]
     counted = event & (time < check_horizon(horizon))
     C = None if censoring is None else _of_subjects(censoring.marginal(0), subjects)

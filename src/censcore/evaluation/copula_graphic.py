@@ -189,7 +189,7 @@ def copula_graphic(
     0.0 [[0.8 0.6 0.3]]
     0.5 [[0.8   0.6   0.231]]
     """
-    y = as_outcome(y)
+    y = as_outcome(y).require_no_entry("copula_graphic")
     if y.k != 1:
         raise InvalidInputError(
             f"copula_graphic takes one event time per subject; got {y.k}. Use y.marginal(j)."

@@ -253,7 +253,7 @@ def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -
 
 
 def _one_event_time(y: OutcomeLike) -> RightCensored:
-    y = as_outcome(y)
+    y = as_outcome(y).require_no_entry("The analysis of dependent censoring")
     if y.time.ndim != 1:
         raise InvalidInputError(
             f"The analysis is for one event time per subject; got an outcome of shape {y.shape}. Use "

@@ -14,7 +14,7 @@ from censcore.evaluation.covariate_test import CensoringTest, covariates_predict
 from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import OutcomeLike, as_outcome
-from censcore.scores.inputs import check_horizon, known_censoring
+from censcore.scores.inputs import check_horizon, known_censoring, known_to_exceed
 
 __all__ = ["CensoringDiagnostic", "CensoringTest", "censoring_diagnostic"]
 
@@ -211,10 +211,13 @@ def censoring_diagnostic(
     end = min(support, float(time.max())) if horizon is None else float(horizon)
     followed = np.broadcast_to(to_numpy(G.sf_left(y.time)), time.shape)  # P(C >= y)
     counted = event & (time <= end) & (followed > 0)
-    weight = 1 / followed[counted]
+    at_entry = np.ones(time.shape) if y.entry is None else to_numpy(G.sf(known_to_exceed(y.entry)))
+    weight = (at_entry / np.where(counted, followed, 1.0))[counted]
     test: CensoringTest | str
     test = "no covariates were given" if X is None else "nobody is censored"
-    if X is not None and not event.all():
+    if y.has_delayed_entry and X is not None:
+        test = "subjects enter late, which the test does not take into account"
+    elif X is not None and not event.all():
         weights = None if sample_weight is None else check_weights(sample_weight, len(y))
         codes = group_codes(groups, len(y))
         test = covariates_predict(X, y.censor_at(end), sample_weight=weights, groups=codes, seed=seed)

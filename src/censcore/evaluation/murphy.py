@@ -10,6 +10,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.case_scores import Case, CaseScore, of_single_times
 from censcore.outcomes import RightCensored
+from censcore.scores.inputs import known_to_exceed
 from censcore.scores.registry import ScoreInfo
 
 __all__ = ["Elementary", "elementary_score"]
@@ -63,6 +64,8 @@ def elementary_score(
     (array([0.1, 0.4]), array([0.1, 0.4]))
     """
     n, tau, theta = len(y), time, thresholds
+    if y.has_delayed_entry:
+        forecast = forecast.given_survival(known_to_exceed(y.entry))
     p = np.broadcast_to(to_numpy(forecast.marginal(0).cdf(tau)).reshape(-1, 1), (n, 1))
     event, t = to_numpy(y.event)[:, None], to_numpy(y.time)[:, None]
     G = censoring.marginal(0)

@@ -18,6 +18,7 @@ from censcore.evaluation.text import label
 from censcore.exceptions import InvalidInputError
 from censcore.published import d_calibration
 from censcore.scores import brier_score
+from censcore.scores.inputs import known_to_exceed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -237,7 +238,8 @@ def plot_censoring(comparison: Comparison) -> Figure:
             left.fill_between(x, low, high, color=COLOURS[0], alpha=0.15, lw=0, step="post")
         left.set(xlabel="time", xlim=(0, h), ylim=(0, 1.02))
         left.set_title("followed beyond t: P(C > t)", fontsize=10)
-        right.hist(1 / followed[counted], bins=30, color=COLOURS[0])
+        at_entry = np.ones(len(y)) if y.entry is None else to_numpy(G.sf(known_to_exceed(y.entry)))
+        right.hist((at_entry / np.where(counted, followed, 1.0))[counted], bins=30, color=COLOURS[0])
         right.set(xlabel="weight of an event, 1/P(C ≥ y)")
         right.set_title("events", fontsize=10)
         right.grid(axis="x", visible=False)

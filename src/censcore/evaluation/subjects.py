@@ -47,7 +47,12 @@ class Subjects:
         return len(self.y) == len(y) and bool(
             np.array_equal(to_numpy(self.y.time), to_numpy(y.time))
             and np.array_equal(to_numpy(self.y.event), to_numpy(y.event))
+            and np.array_equal(*(_entries(outcome) for outcome in (self.y, y)))
         )
+
+
+def _entries(y: RightCensored) -> np.ndarray:
+    return np.zeros(1) if not y.has_delayed_entry else to_numpy(y.entry)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,10 @@ class CompetingRisks:
     censoring_time : array or number, optional
         C where it is known for every subject, also for those with an event; a number for one administrative
         end of follow-up. Infinity means never censored.
-    entry : None
-        Delayed entry (left truncation) is not supported for competing risks: anything but None is an error.
+    entry : array or number, optional
+        Delayed entry (left truncation): the time from which a subject was under observation, below its time.
+        The subject is in the data only because no event of any cause came before. A score of all causes
+        conditions the forecast on that; one cause is scored by ``forecast.given_survival(entry).cause(j)``.
     names : sequence of str, optional
         Names of the causes 1 to m.
     n_causes : int, optional
@@ -69,7 +71,7 @@ class CompetingRisks:
         cause: Array,
         censoring_time: Array = None,
         *,
-        entry: None = None,
+        entry: Array = None,
         names: Sequence[str] | None = None,
         n_causes: int | None = None,
     ) -> None:
@@ -116,7 +118,7 @@ class CompetingRisks:
             )
         column = {name: data[name].to_numpy() for name in wanted}
         known = None if censoring_time is None else column[censoring_time]
-        begin: Any = None if entry is None else column[entry]
+        begin = None if entry is None else column[entry]
         return cls(column[time], column[cause], known, entry=begin, names=names, n_causes=n_causes)
 
     @classmethod
@@ -169,6 +171,11 @@ class CompetingRisks:
     def censoring_time(self) -> Array:
         """C where it is known for every subject, else None."""
         return self._any.censoring_time
+
+    @property
+    def entry(self) -> Array:
+        """The times from which subjects were under observation, (n,); None where all were from the start."""
+        return self._any.entry
 
     @property
     def n_causes(self) -> int:
@@ -242,6 +249,18 @@ class CompetingRisks:
         """
         cut = self._any.censor_at(tau)
         return self._with(cut, namespace(self._cause).where(cut.event, self._cause, 0))
+
+    def after(self, s: Array) -> CompetingRisks:
+        """The subjects at risk at the landmark ``s``, who enter there; see :meth:`RightCensored.after`.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.CompetingRisks([2.0, 5.0, 6.0], [1, 0, 2]).after(3.0).causes
+        array([0, 2])
+        """
+        kept = np.nonzero(to_numpy(self._any.at_risk(s)))[0]
+        return self._with(self._any.after(s), self._cause[as_rows(kept)])
 
     def flip(self) -> RightCensored:
         """The same data seen as an outcome of C: censoring is the event, events of all causes come first.
@@ -406,7 +425,9 @@ def as_competing_risks(y: Any) -> CompetingRisks:
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return CompetingRisks.from_structured(y)
     if hasattr(y, "columns"):
-        return CompetingRisks.from_hazardous(y) if "duration" in y.columns else CompetingRisks.from_frame(y)
+        if "duration" in y.columns:
+            return CompetingRisks.from_hazardous(y)
+        return CompetingRisks.from_frame(y, entry="entry" if "entry" in y.columns else None)
     raise InvalidTypeError(
         f"y must be a CompetingRisks outcome, a structured array or a frame; got {type(y).__name__}. Build "
         "one with censcore.CompetingRisks(time=..., cause=...)."

@@ -43,13 +43,19 @@ class RightCensored:
         C where it is known for every subject, also for those with an event: (n,) for one C shared by
         all coordinates, (n, k) for one per coordinate, a number for one administrative end of
         follow-up. Infinity means never censored.
-    entry : None
-        Delayed entry (left truncation) is not supported: anything but None is an error.
+    entry : array or number, (n,), optional
+        Delayed entry (left truncation): the time from which a subject was under observation, below its time
+        (below all of its times). The subject is in the data only because T > entry. Zero, and None for
+        all subjects, mean observation from the start.
 
     Notes
     -----
     Scores assume that C is independent of T given the covariates. Nothing in the data can show
-    that this holds; without it every score of this library, and every other, is biased.
+    that this holds; without it every score of this library, and every other, is biased. With delayed entry T
+    is assumed to be independent of the pair (entry, C).
+
+    With an entry a scores judge the distribution of T given T > a, and a subject is at risk at t if
+    a < t <= Y: a subject that enters at a is at risk of events strictly after a.
 
     See Also
     --------
@@ -64,21 +70,22 @@ class RightCensored:
     RightCensored(n=3, events=2 (66.7 %), time 2 to 5)
     >>> y[[0, 2]].time
     array([2. , 3.5])
+    >>> cs.RightCensored(time=[2.0, 5.0, 3.5], event=[1, 0, 1], entry=[0.0, 1.0, 3.0])
+    RightCensored(n=3, events=2 (66.7 %), time 2 to 5, delayed entry in 2)
     """
 
     def __init__(
-        self, time: Array, event: Array, censoring_time: Array = None, *, entry: None = None
+        self, time: Array, event: Array, censoring_time: Array = None, *, entry: Array = None
     ) -> None:
-        if entry is not None:
-            raise UnsupportedOutcomeError(
-                "Delayed entry (left truncation), entry=..., is not supported: the scores are defined for "
-                "right censoring alone. Restrict the data to subjects followed from time zero."
-            )
-        one_namespace(time=time, event=event, censoring_time=censoring_time)
+        one_namespace(time=time, event=event, censoring_time=censoring_time, entry=entry)
         self.time: Array = as_float(time, "time")
         self.event: Array = _as_event(event, self.time)
         self.censoring_time: Array = _as_censoring_time(censoring_time, self.time)
+        self.entry: Array = None
         self._validate()
+        if entry is not None:
+            self.entry = _as_entry(entry, self.time)
+            self._validate_entry()
 
     def _validate(self) -> None:
         if self.time.ndim not in (1, 2):
@@ -114,6 +121,46 @@ class RightCensored:
                 "A censored time must equal its censoring_time; it is smaller in "
                 f"{name_subjects(np.unique(np.nonzero(unequal)[0]))}. Either it is an event or C is wrong."
             )
+
+    def _validate_entry(self) -> None:
+        check_positive(self.entry, "entry", zero=True)
+        earliest = self.time if self.time.ndim == 1 else namespace(self.time).min(self.time, axis=1)
+        late = np.nonzero(to_numpy((self.entry >= earliest) & (self.entry > 0)))[0]
+        if late.size:
+            i = int(late[0])
+            raise InvalidInputError(
+                f"entry must be below time; it is not in {name_subjects(late)} (got entry "
+                f"{float(self.entry[i]):g} and time {float(earliest[i]):g}). A subject is in the data only "
+                "if its event comes after its entry: leave those out whose follow-up ends at or before it."
+            )
+
+    def _with_entry(self, entry: Array) -> RightCensored:
+        """The outcome with entries that are known to be right; one that equals the time says nothing."""
+        self.entry = entry
+        return self
+
+    @property
+    def has_delayed_entry(self) -> bool:
+        """Whether any subject entered after time zero."""
+        return self.entry is not None and bool((self.entry > 0).any())
+
+    def require_no_entry(self, name: str) -> RightCensored:
+        """The outcome itself, or an error which says that ``name`` cannot take delayed entry into account.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.RightCensored([2.0, 3.0], [1, 0]).require_no_entry("A median")
+        RightCensored(n=2, events=1 (50.0 %), time 2 to 3)
+        """
+        if self.has_delayed_entry:
+            late = np.nonzero(to_numpy(self.entry) > 0)[0]
+            raise UnsupportedOutcomeError(
+                f"{name} does not take delayed entry (left truncation) into account, and ignoring it is "
+                f"biased; got entry > 0 in {name_subjects(late)}. Proper scores, compare(), KaplanMeier, "
+                "CoxRegression and WeibullRegression do; or restrict the data to subjects with entry = 0."
+            )
+        return self
 
     def _aligned(self, c: Array) -> Array:
         """One C per subject as a column beside several times."""
@@ -206,7 +253,7 @@ class RightCensored:
         """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
         rows = as_rows(rows)
         other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
-        for name in ("time", "event", "censoring_time"):
+        for name in ("time", "event", "censoring_time", "entry"):
             values = getattr(self, name)
             setattr(other, name, None if values is None else values[rows])
         if not len(other):
@@ -214,14 +261,18 @@ class RightCensored:
         return other
 
     def marginal(self, j: int) -> RightCensored:
-        """The outcome of coordinate ``j`` alone, (n,)."""
+        """The outcome of coordinate ``j`` alone, (n,).
+
+        With delayed entry a subject is seen because all of its times exceed the entry, so that the forecast
+        of the coordinate is ``forecast.given_survival(y.entry).marginal(j)``.
+        """
         if not -self.k <= j < self.k:
             raise InvalidInputError(f"The outcome has {self.k} event times; number {j} was asked for.")
         if self.time.ndim == 1:
             return self
         c = self.censoring_time
         c_j = c if c is None or c.ndim == 1 else c[:, j]
-        return RightCensored(self.time[:, j], self.event[:, j], c_j)
+        return RightCensored(self.time[:, j], self.event[:, j], c_j)._with_entry(self.entry)
 
     def first(self) -> RightCensored:
         """Time to whichever event comes first, (n,); C must be shared by the coordinates.
@@ -239,7 +290,7 @@ class RightCensored:
         xp = namespace(self.time)
         earliest = xp.min(self.time, axis=1)
         event = xp.any(self.event & (self.time == earliest[:, None]), axis=1)
-        return RightCensored(earliest, event, self._shared_censoring_time())
+        return RightCensored(earliest, event, self._shared_censoring_time())._with_entry(self.entry)
 
     def _shared_censoring_time(self) -> Array:
         c = self.censoring_time
@@ -301,7 +352,80 @@ class RightCensored:
         c = self.censoring_time
         if c is not None:
             c = xp.minimum(c, tau) if tau.ndim < 2 and c.ndim == 1 else xp.minimum(self._aligned(c), limit)
-        return RightCensored(xp.minimum(self.time, limit), self.event & (self.time <= limit), c)
+        cut = RightCensored(xp.minimum(self.time, limit), self.event & (self.time <= limit), c)
+        if self.entry is None:
+            return cut
+        earliest = cut.time if cut.time.ndim == 1 else xp.min(cut.time, axis=1)
+        return cut._with_entry(xp.minimum(self.entry, earliest))
+
+    def at_risk(self, s: Array) -> Array:
+        """Which subjects are at risk at time ``s``, just after it: entered at or before it, still followed.
+
+        Parameters
+        ----------
+        s : number
+            The landmark.
+
+        Returns
+        -------
+        array of bool, (n,)
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.RightCensored([2.0, 5.0, 6.0], [1, 0, 1], entry=[0.0, 0.0, 4.0]).at_risk(3.0)
+        array([False,  True, False])
+        """
+        landmark = as_float(s, "s", like=self.time)
+        if landmark.ndim:
+            raise InvalidInputError(f"s must be one time; got an array of shape {tuple(landmark.shape)}.")
+        check_positive(landmark, "s", zero=True)
+        xp = namespace(self.time)
+        earliest = self.time if self.time.ndim == 1 else xp.min(self.time, axis=1)
+        inside = earliest > landmark
+        return inside if self.entry is None else inside & (self.entry <= landmark)
+
+    def after(self, s: Array) -> RightCensored:
+        """The subjects at risk at the landmark ``s``, who enter there: what is seen of T given T > s.
+
+        Times stay on their scale. Forecasts and covariates are those of the subjects
+        ``y.at_risk(s)``; scores condition the forecasts on T > s.
+
+        Parameters
+        ----------
+        s : number
+            The landmark.
+
+        Returns
+        -------
+        RightCensored
+            With ``entry`` s for every subject.
+
+        See Also
+        --------
+        at_risk : The mask of the subjects kept.
+        censcore.Univariate.given_survival : The forecast given T > s.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.RightCensored([2.0, 5.0, 6.0], [1, 0, 1])
+        >>> late = y.after(3.0)
+        >>> late.time, late.entry
+        (array([5., 6.]), array([3., 3.]))
+        >>> cs.crps(late, cs.Exponential(0.5), cs.Uniform(0.0, 9.0)).round(4)
+        array([0.4386, 1.0998])
+        """
+        kept = np.nonzero(to_numpy(self.at_risk(s)))[0]
+        if not kept.size:
+            raise InvalidInputError(
+                f"No subject is at risk after {float(s):g}: got times up to {float(self.time.max()):g}. Pass "
+                "an earlier landmark."
+            )
+        some = self.take(kept)
+        xp = namespace(some.time)
+        first = some.time if some.time.ndim == 1 else some.time[:, 0]
+        return some._with_entry(xp.full_like(first, float(s)))
 
     @property
     def informs_censoring(self) -> Array:
@@ -324,7 +448,8 @@ class RightCensored:
         the events-first rule in any estimator; subjects with an event at zero say nothing of C and are
         left out (:attr:`informs_censoring` is the mask of those kept). For several event times
         under one shared C the flipped time is the largest of the subject, and C is seen when any
-        coordinate is censored. Under componentwise censoring flip ``y.marginal(j)`` for each j.
+        coordinate is censored. Under componentwise censoring flip ``y.marginal(j)`` for each j. Entries stay:
+        a subject is at risk of censoring from its entry on.
 
         Examples
         --------
@@ -338,14 +463,16 @@ class RightCensored:
         latest, censored = latest[keep], censored[keep]
         xp = namespace(latest)
         below = _previous_float(latest)
-        return RightCensored(xp.where(censored, latest, below), censored)
+        flipped = RightCensored(xp.where(censored, latest, below), censored)
+        return flipped if self.entry is None else flipped._with_entry(self.entry[keep])
 
     def like(self, array: Array) -> RightCensored:
         """The same outcome in the library, on the device and in the dtype of ``array``."""
         c = self.censoring_time
-        return RightCensored(
+        other = RightCensored(
             convert(self.time, array), convert(self.event, array), None if c is None else convert(c, array)
         )
+        return other if self.entry is None else other._with_entry(convert(self.entry, array))
 
     def __repr__(self) -> str:
         time, event = to_numpy(self.time), to_numpy(self.event)
@@ -355,7 +482,8 @@ class RightCensored:
             rates = ", ".join(f"{rate:.1%}".replace("%", " %") for rate in event.mean(axis=0))
             seen = f"k={self.k}, events={event.sum(axis=0).tolist()} ({rates})"
         known = "" if self.censoring_time is None else ", C known"
-        return f"RightCensored(n={len(self)}, {seen}, time {time.min():g} to {time.max():g}{known})"
+        late = f", delayed entry in {int((to_numpy(self.entry) > 0).sum())}" if self.has_delayed_entry else ""
+        return f"RightCensored(n={len(self)}, {seen}, time {time.min():g} to {time.max():g}{known}{late})"
 
 
 class Frame(Protocol):
@@ -376,7 +504,8 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     Parameters
     ----------
     y : RightCensored, structured array or frame
-        An outcome, a scikit-survival structured array, or a data frame with columns "time" and "event".
+        An outcome, a scikit-survival structured array, or a data frame with columns "time" and "event", and
+        "entry" where subjects enter late.
     one_cause : bool
         Admit ``CompetingRisks.cause(j)``, whose subjects with another event never have this one. A function
         that does not ask for it gets an error instead, since it would take them for censored.
@@ -405,7 +534,7 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return RightCensored.from_structured(y)
     if hasattr(y, "columns"):
-        return RightCensored.from_frame(y)
+        return RightCensored.from_frame(y, entry="entry" if "entry" in list(y.columns) else None)
     hint = "libraries disagree on which part of a pair is the time" if isinstance(given, tuple) else ""
     raise InvalidTypeError(
         f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
@@ -475,6 +604,18 @@ def _as_censoring_time(censoring_time: Array, time: Array) -> Array:
             f"got {tuple(c.shape)}."
         )
     return xp.astype(c, time.dtype, copy=False)
+
+
+def _as_entry(entry: Array, time: Array) -> Array:
+    a = as_float(entry, "entry", like=time)
+    xp = namespace(time)
+    if a.ndim == 0:
+        a = xp.broadcast_to(a, (time.shape[0],))
+    if tuple(a.shape) != (time.shape[0],):
+        raise InvalidInputError(
+            f"entry must be a number or one per subject, ({time.shape[0]},); got {tuple(a.shape)}."
+        )
+    return xp.astype(a, time.dtype, copy=False)
 
 
 def _as_list(names: str | list[str] | None) -> list[str]:

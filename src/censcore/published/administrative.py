@@ -60,7 +60,7 @@ def administrative_brier(
     """
     if times is None:
         raise InvalidInputError("administrative_brier needs times=..., the times at which F is judged.")
-    inputs = scoring_inputs(y, forecast, censoring)
+    inputs = scoring_inputs(y, forecast, censoring, without_entry="The administrative Brier score")
     if not isinstance(inputs.C, PointMass):
         raise MissingCensoringError(
             "The administrative Brier score needs the censoring time of every subject: give RightCensored a "

@@ -54,7 +54,7 @@ def survival_crps(
     >>> survival_crps(y, cs.Exponential(1.0)).round(4)
     array([0.2358, 0.1681])
     """
-    inputs = scoring_inputs(y, forecast, None, needs_censoring=False)
+    inputs = scoring_inputs(y, forecast, None, needs_censoring=False, without_entry="survival_crps")
     time, event, F = inputs.y.time, inputs.y.event, inputs.F
     xp = inputs.xp
     uncensored = PointMass(xp.asarray([np.inf], dtype=time.dtype))

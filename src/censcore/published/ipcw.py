@@ -208,7 +208,9 @@ def _prepare(
     given = zip(("left_limit", "normalize", "floor"), overrides, strict=True)
     rule = replace(CONVENTIONS[convention], **{name: value for name, value in given if value is not None})
     # events that the censoring distribution excludes are for the convention to judge
-    inputs = scoring_inputs(y, forecast, censoring, check_censoring=False)
+    inputs = scoring_inputs(
+        y, forecast, censoring, check_censoring=False, without_entry="A score as published elsewhere"
+    )
     t, _ = evaluation_times(times, inputs.y, None)
     return inputs, t, rule
 

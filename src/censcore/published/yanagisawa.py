@@ -66,7 +66,9 @@ class _Completed:
 
 
 def _complete(y: Any, forecast: Any, weights: Any, grid: Array) -> _Completed:
-    inputs = scoring_inputs(y, forecast, None, needs_censoring=False)
+    inputs = scoring_inputs(
+        y, forecast, None, needs_censoring=False, without_entry="A score as published elsewhere"
+    )
     grid = np.asarray(grid, dtype=float)
     if grid.ndim != 1 or len(grid) < 2 or (np.diff(grid) <= 0).any() or not np.isfinite(grid).all():
         raise InvalidInputError("grid must be finite and increasing, (B + 1,) with B >= 1 bins.")

@@ -18,7 +18,13 @@ from censcore.scores._augmentation import (
     check_event_model_support,
     numbers_per_subject,
 )
-from censcore.scores.inputs import ScoringInputs, check_horizon, evaluation_times, scoring_inputs
+from censcore.scores.inputs import (
+    ScoringInputs,
+    check_horizon,
+    evaluation_times,
+    known_to_exceed,
+    scoring_inputs,
+)
 
 __all__ = ["augmented_binomial_log_score", "augmented_brier_score", "augmented_integrated_brier_score"]
 
@@ -219,7 +225,7 @@ def augmented_integrated_brier_score(
     """
     if horizon is None:
         raise InvalidInputError("horizon must be a time, the end of the integral; got None.")
-    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    inputs = scoring_inputs(y, forecast, censoring, horizon).given_entry()
     W = _as_event_model(event_model, inputs)
     h = check_horizon(horizon, inputs.y).reshape(-1, 1)
     _check_positivity(inputs.C._sf_left(h), h, inputs.n)
@@ -238,7 +244,7 @@ def _indicator(
     y: Any, forecast: Any, censoring: Any, times: Array, event_model: Any, horizon: Array
 ) -> tuple[ScoringInputs, Array, Array, bool]:
     """What is scored, the times (1 or n, q), Z(t) at them, (n, q), and whether a single time was given."""
-    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    inputs = scoring_inputs(y, forecast, censoring, horizon).given_entry()
     t, single = evaluation_times(times, inputs.y, horizon)
     W = _as_event_model(event_model, inputs)
     _check_positivity(inputs.C._sf(t), t, inputs.n)
@@ -281,7 +287,8 @@ def _as_event_model(W: Any, inputs: ScoringInputs) -> Univariate:
         one_namespace(outcome=time, event_model=W._reference)
     common_rows(outcome=inputs.n, event_model=len(W))
     fits = not W._is_neutral and W._reference.dtype == time.dtype
-    return W if fits else W.like(time)
+    W = W if fits else W.like(time)
+    return W.given_survival(known_to_exceed(inputs.y.entry)) if inputs.y.has_delayed_entry else W
 
 
 def _check_open_interval(S: Array, P: Array, n: int) -> None:

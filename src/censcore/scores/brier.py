@@ -109,6 +109,8 @@ def brier_score(
         return (squares or _weighted_squares)(S, *seen, t_part, *weights, inverse_weight[rows, 0])
 
     loss = chunked_rows(part, inputs.n, t.shape[1], like=inputs.y.time, budget=CACHED_NUMBERS)
+    if scale == "ipcw" and (followed := inputs.followed_to_entry) is not None:
+        loss = loss * followed[:, None]
     return loss[:, 0] if single else loss
 
 

@@ -24,6 +24,7 @@ from censcore.scores.inputs import (
     censoring_weights,
     evaluation_times,
     inverse_probability_weights,
+    known_to_exceed,
     scoring_inputs,
 )
 
@@ -49,7 +50,7 @@ def check_causes(y: CompetingRisks, forecast: Any) -> TimeAndCause:
             f"The forecast has {forecast.n_causes} causes and the outcome {y.n_causes} "
             f"({', '.join(y.names)}); expected a cumulative incidence for every cause of the outcome."
         )
-    return forecast
+    return forecast.given_survival(known_to_exceed(y.entry)) if y.any_cause().has_delayed_entry else forecast
 
 
 def over_causes(

@@ -182,11 +182,8 @@ def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCenso
             f"mask must have one entry per subject and coordinate, {(len(y), y.k)}; got {tuple(kept.shape)}."
         )
     seen = kept.reshape(y.shape)
-    return (
-        RightCensored(xp.where(seen, y.time, xp.zeros_like(y.time)), y.event | ~seen, y.censoring_time),
-        censoring,
-        kept,
-    )
+    left = RightCensored(xp.where(seen, y.time, xp.zeros_like(y.time)), y.event | ~seen, y.censoring_time)
+    return left._with_entry(y.entry), censoring, kept
 
 
 def _of_one_time(inputs: ScoringInputs, fair: bool) -> Array:

@@ -52,6 +52,7 @@ from censcore.exceptions import (
     InvalidTypeError,
     MissingCensoringError,
     PositivityError,
+    UnsupportedOutcomeError,
 )
 from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
 
@@ -64,6 +65,7 @@ __all__ = [
     "evaluation_times",
     "inverse_probability_weights",
     "known_censoring",
+    "known_to_exceed",
     "scoring_inputs",
     "check_infinite",
     "check_unreached",
@@ -80,7 +82,8 @@ class ScoringInputs:
     y : RightCensored
         The outcome of n subjects.
     F, C : Distribution
-        Forecast and censoring distribution, of n subjects or one that serves all.
+        Forecast and censoring distribution, of n subjects or one that serves all. With delayed entry F is
+        the forecast given survival to the entry.
     reached : array, (n,), optional
         P(C >= y), for one event time.
 
@@ -123,6 +126,20 @@ class ScoringInputs:
     def has_never(self) -> bool:
         """Whether there are such subjects; without competing risks there are none."""
         return isinstance(self.y, EventOfCause) and bool(self.y.never.any())
+
+    @property
+    def followed_to_entry(self) -> Array | None:
+        """P(C > entry), (n,), by which scores on the ipcw scale are multiplied; None without entries.
+
+        A subject that enters at a is seen because C > a, so that its weights are 1 / P(C > t | C > a).
+        """
+        return None if self.y.entry is None else self.C.sf(known_to_exceed(self.y.entry))
+
+    def given_entry(self) -> ScoringInputs:
+        """The same inputs with C given C > entry, for scores that divide by P(C > t) itself."""
+        if not self.y.has_delayed_entry:
+            return self
+        return replace(self, C=self.C.given_survival(known_to_exceed(self.y.entry)), reached=None)
 
     def take(self, rows: Any) -> ScoringInputs:
         """The inputs of some subjects; a distribution that serves all of them stays as it is."""
@@ -169,8 +186,11 @@ def scoring_inputs(
     needs_censoring: bool = True,
     check_censoring: bool = True,
     one_cause: bool = False,
+    without_entry: str = "",
 ) -> ScoringInputs:
     """Check and align what a score receives.
+
+    With delayed entry, ``y.entry`` = a, the forecast becomes that of T given T > a.
 
     Parameters
     ----------
@@ -192,6 +212,8 @@ def scoring_inputs(
     one_cause : bool
         Admit the outcome of one of several competing risks, ``CompetingRisks.cause(j)``: the formula then
         reads ``inputs.never``, the subjects whose event never comes and whose C is at least y.
+    without_entry : str
+        The name of a score that is not defined for delayed entry: an outcome with entries is an error then.
 
     Returns
     -------
@@ -199,7 +221,8 @@ def scoring_inputs(
 
     Raises
     ------
-    MissingCensoringError, ContradictionError, PositivityError, InvalidInputError, InvalidTypeError
+    MissingCensoringError, ContradictionError, PositivityError, InvalidInputError, InvalidTypeError, \
+    ImpossibleForecastError
         Each says what was got, what was expected and what to do.
 
     Examples
@@ -211,6 +234,8 @@ def scoring_inputs(
     array([1., 2.])
     """
     y = as_outcome(y, one_cause=one_cause)
+    if without_entry:
+        y.require_no_entry(without_entry)
     _check_kind(forecast, "forecast")
     given = censoring is not None
     if not given:
@@ -224,6 +249,10 @@ def scoring_inputs(
     if horizon is not None:
         tau = check_horizon(horizon, y)
         y, censoring = y.censor_at(tau), censoring.censor_at(tau)
+    if y.has_delayed_entry:
+        if isinstance(y, EventOfCause):
+            _check_given_entry(y, forecast.marginal(0))
+        forecast = forecast.given_survival(known_to_exceed(y.entry))
     if not check_censoring or not (given or needs_censoring):
         return ScoringInputs(y, forecast, censoring)
     if y.time.ndim == 1:
@@ -231,6 +260,23 @@ def scoring_inputs(
     for seen, C in _by_censoring_time(y, censoring):
         _chance_to_be_seen(seen, C)
     return ScoringInputs(y, forecast, censoring)
+
+
+def _check_given_entry(y: EventOfCause, F: Univariate) -> None:
+    """One cause is scored given that no event of any cause came before the entry, of which F_j is silent."""
+    passed = to_numpy(F.cdf(known_to_exceed(y.entry))) > 1e-6
+    bad = np.nonzero(np.broadcast_to(passed, (len(y),)))[0]
+    if bad.size:
+        raise UnsupportedOutcomeError(
+            "With delayed entry the forecast of one cause must be that given no event of any cause before "
+            f"the entry; it is not in {name_subjects(bad)}. Pass forecast.given_survival(y.entry).cause(j)."
+        )
+
+
+def known_to_exceed(entry: Array) -> Array:
+    """What T, and C, are known to exceed: the entry, and nothing (-1) for subjects seen from the start."""
+    xp = namespace(entry)
+    return xp.where(entry > 0, entry, xp.full_like(entry, -1.0))
 
 
 def known_censoring(y: RightCensored) -> Distribution | None:

@@ -113,6 +113,8 @@ def integrated_brier_score(
     if horizon is not None:
         end = PointMass(check_horizon(horizon, inputs.y).reshape(-1))
     loss = crps_of(inputs) if scale == "localized" else _ipcw(inputs, end)
+    if scale == "ipcw" and (followed := inputs.followed_to_entry) is not None:
+        loss = loss * followed
     return loss / end.location if normalize else loss
 
 

@@ -28,11 +28,11 @@ def check_distribution(distribution: Distribution, *, rtol: float | None = None,
     left limits at atoms; quantiles as generalized inverses, :math:`F(Q(p))\ge p` and :math:`Q(F(t))\le t`;
     the integral of the survival function against quadrature, the route of the base class and simulation; the
     density against the slope of F; conditional quantiles against their definition; mass at infinity;
-    censoring. For a joint distribution: coordinates, the first event and the likelihood against simulation
-    and against differences of the survival function. For a distribution of time and cause: cumulative
-    incidences that sum to 1 - sf, draws, the likelihood, and the distribution of each cause. For all: the
-    choice of subjects, copies, seeds, the same numbers and finite gradients in torch (where it is installed),
-    and errors for bad input.
+    censoring; the distribution given survival. For a joint distribution: coordinates, the first event and the
+    likelihood against simulation and against differences of the survival function. For a distribution of time
+    and cause: cumulative incidences that sum to 1 - sf, draws, the likelihood, and the distribution of each
+    cause. For all: the choice of subjects, copies, seeds, the same numbers and finite gradients in torch
+    (where it is installed), and errors for bad input.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble, PointMass
 from censcore.estimators import Censoring
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score
 from censcore.simulation import LogNormalScenario, WeibullScenario
@@ -372,6 +372,24 @@ def atoms_of_c(c: Candidate) -> None:
     assert off < 0.15, f"With censoring at visits P(C > t) is off by {off:.3g}."
 
 
+def delayed_entry(c: Candidate) -> None:
+    """Delayed entry is taken into account, or raises an UnsupportedOutcomeError; entries of zero are none."""
+    rng = np.random.default_rng(c.seed)
+    first = c.y.time.reshape(len(c.y), -1).min(axis=1)
+    entry = rng.uniform(0.0, float(np.quantile(first, 0.7)), len(first)) * (rng.random(len(first)) < 0.7)
+    seen = np.nonzero(first > entry)[0]
+    X, time, event = c.X[seen], c.y.time[seen], c.y.event[seen]
+    try:
+        late = c.new().fit(X, RightCensored(time, event, entry=entry[seen])).predict_distribution(c.X)
+    except UnsupportedOutcomeError:
+        return
+    ignored = c.survival(c.new().fit(X, RightCensored(time, event)).predict_distribution(c.X))
+    changed = np.abs(c.survival(late) - ignored).max()
+    assert changed > 0.01, "Entries change nothing: respect them, or raise an UnsupportedOutcomeError."
+    none = c.new().fit(X, RightCensored(time, event, entry=0.0)).predict_distribution(c.X)
+    c.expect_same(none, ignored, "entries of zero")
+
+
 RULES: tuple[EstimatorRule, ...] = (
     parameters,
     unfitted,
@@ -387,4 +405,5 @@ RULES: tuple[EstimatorRule, ...] = (
     learning,
     censoring_distribution,
     atoms_of_c,
+    delayed_entry,
 )

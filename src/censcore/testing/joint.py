@@ -145,6 +145,26 @@ def censoring(s: Examined) -> None:
         assert (draws <= limits[:, None, :] * (1 + 4 * s.eps)).all(), "A draw of censor_at(tau) exceeds tau."
 
 
+def survivors(s: Examined) -> None:
+    """given_survival(a) is the distribution given that all times exceed a."""
+    a = np.full(s.n, float(np.median(_times(s)[:, 0].min(axis=1))))
+    later = np.all(s.draws > a[:, None, None], axis=2)
+    share = later.mean(axis=1)
+    usable = share > 0.05  # enough draws to compare with
+    a = np.where(usable, a, -1.0)
+    later |= ~usable[:, None]
+    given = s.distribution.given_survival(s.native(a))
+    weight = later / later.mean(axis=1, keepdims=True)
+    for j in range(s.distribution.k):
+        for i in range(_times(s).shape[1]):
+            t = _times(s)[:, i, j]
+            beyond = (s.draws[:, :, j] > t[:, None]) * weight
+            expected = s.ask("sf", t, distribution=given.marginal(j))
+            s.expect_mean(beyond[:, :, None], expected[:, None], "marginal sf of given_survival(a)")
+    draws = s.ask("sample", 50, s.seed, distribution=given)
+    assert (draws > a[:, None, None]).all(), "A draw of given_survival(a) does not exceed a."
+
+
 def bad_input(s: Examined) -> None:
     """NaN, negative times, wrong shapes, coordinates out of range and no draws raise InvalidInputError."""
     k = s.distribution.k
@@ -167,4 +187,4 @@ def bad_input(s: Examined) -> None:
         raise AssertionError(f"{what} raises no InvalidInputError.")
 
 
-RULES: tuple[Rule, ...] = (coordinates, first_event, survival, likelihood, censoring, bad_input)
+RULES: tuple[Rule, ...] = (coordinates, first_event, survival, likelihood, censoring, survivors, bad_input)

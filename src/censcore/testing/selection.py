@@ -114,10 +114,22 @@ def _derived(s: Examined) -> Iterator[tuple[str, Callable[[Any, _Questions], Dis
             s.native(asked.end[:, -1] * 0.9)
         ),
     )
+    early = float(s.rounded(_earliest(s)))
+    yield "given_survival(number)", lambda distribution, _: distribution.given_survival(early)
+    yield (
+        "given_survival((n,))",
+        lambda distribution, asked: distribution.given_survival(s.native(early * asked.level[:, 0])),
+    )
     if s.distribution.k > 1:
         yield "censor_at((n, k))", lambda distribution, asked: distribution.censor_at(s.native(asked.end))
         yield "first()", lambda distribution, _: distribution.first()
         yield "marginal(1)", lambda distribution, _: distribution.marginal(1)
+
+
+def _earliest(s: Examined) -> float:
+    """A time that every subject may survive."""
+    first = s.distribution.first()
+    return 0.5 * float(min(s.ask("icdf", 0.2, distribution=first).min(), 1.0))
 
 
 def _questions(s: Examined) -> _Questions:
@@ -162,7 +174,7 @@ def _words(distribution: Any, asked: _Questions, few: bool) -> dict[str, tuple[A
     words |= {f"{word} of a number": (float(asked.number[0]),) for word in ("sf", "sf_left")}
     words |= dict.fromkeys(("icdf", "isf"), (p,))
     words |= dict.fromkeys(("mean", "mass_at_infinity", "known_time"), ())
-    words["integrated_sf"] = (times[:, 0], times[:, 2])
+    words["integrated_sf"] = (np.minimum(times[:, 0], times[:, 2]), np.maximum(times[:, 0], times[:, 2]))
     words["icdf_beyond"] = (times[:, 1], p)
     words["log_likelihood"] = tuple(part[:, 0] for part in likelihood)
     return words

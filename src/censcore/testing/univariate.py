@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._quadrature import integrate_panels
 from censcore.distributions import Univariate
-from censcore.exceptions import InvalidInputError, NoDensityError
+from censcore.exceptions import ImpossibleForecastError, InvalidInputError, NoDensityError
 from censcore.testing.contract import Examined, Rule, close
 
 __all__ = ["RULES"]
@@ -322,6 +322,57 @@ def censoring(s: Examined) -> None:
     )
 
 
+def survivors(s: Examined) -> None:
+    """given_survival(a) is the distribution of T given T > a; an error where P(T > a) = 0."""
+    F, t, p = s.distribution, s.times, s.levels
+    for a in (np.full(s.n, s.times_of_levels.min() / 2), s.times_of_levels[:, 4]):
+        alive = s.ask("sf", a)
+        if (alive <= 0).any():
+            _expect_impossible(lambda a=a: F.given_survival(s.native(a)))
+            a = np.where(alive > 0, a, -1.0)
+            alive = np.where(alive > 0, alive, 1.0)
+        given, late, S = F.given_survival(s.native(a)), t > a[:, None], alive[:, None]
+        for word in ("sf", "sf_left"):
+            expected = np.where(late, s.ask(word, t) / S, 1.0)
+            close(
+                s.ask(word, t, distribution=given),
+                expected,
+                s.rtol,
+                f"{word} of given_survival(a)",
+                scale=1e-6,
+            )
+        gone = s.ask("cdf", t, distribution=given)
+        close(gone, 1 - s.ask("sf", t, distribution=given), 64 * s.eps, "cdf of given_survival(a)", scale=1.0)
+        quantile = s.ask("icdf", p, distribution=given)
+        inside = np.where(np.isfinite(quantile), quantile, 0.0) * (1 + 8 * s.eps)
+        reached = np.isinf(quantile) | (
+            s.ask("cdf", inside, distribution=given) >= p * (1 - s.rtol) - 64 * s.eps
+        )
+        assert reached.all(), "F(icdf(p)) < p for given_survival(a)."
+        never = s.ask("mass_at_infinity", distribution=given)
+        close(never, s.ask("mass_at_infinity") / alive, s.rtol, "mass at infinity of given_survival(a)")
+        end = np.broadcast_to(t[:, -1], (s.n,))
+        area = np.maximum(a, 0.0) + s.ask("integrated_sf", np.maximum(a, 0.0), np.maximum(end, a)) / alive
+        restricted = s.ask("integrated_sf", 0.0, np.maximum(end, a), distribution=given)
+        close(restricted, area, s.rtol, "integrated_sf of given_survival(a)", scale=1e-3)
+        if F.has_density:
+            expected = np.where(late, s.ask("logpdf", t) - np.log(S), -np.inf)
+            got = np.where(
+                t == a[:, None], expected, s.ask("logpdf", t, distribution=given)
+            )  # any will do at a
+            close(got, expected, s.rtol, "logpdf of given_survival(a)", scale=1.0)
+    nothing = F.given_survival(-1.0)
+    close(s.ask("sf", t, distribution=nothing), s.ask("sf", t), 0.0, "given_survival(-1)")
+
+
+def _expect_impossible(call: Any) -> None:
+    try:
+        call()
+    except ImpossibleForecastError:
+        return
+    raise AssertionError("given_survival(a) with P(T > a) = 0 raises no ImpossibleForecastError.")
+
+
 def one_coordinate(s: Examined) -> None:
     """A distribution of one time equals its first event and its coordinate 0; it has no other."""
     assert s.distribution.k == 1, f"k is {s.distribution.k}."
@@ -349,6 +400,8 @@ def bad_input(s: Examined) -> None:
     _expect_error(lambda: s.ask("sf", np.ones((1, 1, 1))), "sf of a 3-dimensional array")
     _expect_error(lambda: distribution.censor_at(-1.0), "censor_at(-1)")
     _expect_error(lambda: distribution.censor_at(np.nan), "censor_at(nan)")
+    _expect_error(lambda: distribution.given_survival(np.nan), "given_survival(nan)")
+    _expect_error(lambda: distribution.given_survival(np.inf), "given_survival(inf)")
     _expect_error(lambda: distribution.sample(0), "sample(0)")
     if s.n > 1:
         _expect_error(lambda: s.ask("sf", np.ones(s.n + 1)), "sf at n + 1 times")
@@ -375,6 +428,7 @@ RULES: tuple[Rule, ...] = (
     conditional_quantiles,
     simulation,
     censoring,
+    survivors,
     one_coordinate,
     bad_input,
 )

@@ -307,7 +307,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         return rows
 
     def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data:
-        outcome = self._as_seen(as_outcome(y))
+        outcome = self._as_seen(as_outcome(y).require_no_entry(type(self).__name__))
         matrix = self._check_X(X, len(outcome), reset=False)
         return self._tensors(matrix, *self._training_censoring.followed(X, outcome, censoring), mask)
 

@@ -136,7 +136,7 @@ class NeuralEstimator(SurvivalEstimator):
 
     def _check_outcome(self, y: Any) -> RightCensored:
         """Check the outcome, and note whether it is (n,) or (n, k)."""
-        outcome = as_outcome(y)
+        outcome = as_outcome(y).require_no_entry(type(self).__name__)
         self.k_ = outcome.k
         self._joint = outcome.time.ndim == 2
         seen = to_numpy(outcome.event).reshape(len(outcome), -1).any(axis=0)

@@ -158,7 +158,7 @@ class LikelihoodEstimator(NeuralEstimator):
         validation = None if held_out is None else rows_of(everything, held_out)
         if eval_set is not None:
             others, times = self._check_eval_set(eval_set, "X", "y")
-            times = as_outcome(times)
+            times = as_outcome(times).require_no_entry(type(self).__name__)
             validation = self._tensors(self._check_X(others, len(times), reset=False), times, None)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)

@@ -1,0 +1,446 @@
+"""The distribution of T given T > a, for one event time and for several."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    convert,
+    is_neutral,
+    is_torch,
+    one_namespace,
+    to_numpy,
+)
+from censcore._numerics import expm1
+from censcore._validation import check_finite, name_subjects
+from censcore.distributions._panels import merge_edges
+from censcore.distributions.joint import Joint
+from censcore.distributions.step import Step
+from censcore.distributions.univariate import Univariate
+from censcore.exceptions import ImpossibleForecastError, InvalidInputError
+
+__all__ = ["GivenJointSurvival", "GivenSurvival", "check_possible", "entry_column", "next_float"]
+
+DRAWS = 10_000  # candidates per sample, of those that survive to the entry one is kept
+
+
+def entry_column(distribution: Any, a: Array) -> tuple[Any, Array]:
+    """The distribution in the library of ``a``, and ``a`` as a column (1 or n, 1); infinity is an error."""
+    distribution = distribution._fitting(a)
+    reference = distribution._reference
+    one_namespace(a=a, distribution=reference)
+    entry = as_float(a, "a", like=reference)
+    check_finite(entry, "a")
+    if entry.ndim > 1:
+        raise InvalidInputError(
+            f"a must be a number or one per subject, (n,); got an array of shape {tuple(entry.shape)}."
+        )
+    column = distribution._xp.astype(entry.reshape(-1, 1), reference.dtype, copy=False)
+    common_rows(distribution=len(distribution), a=column.shape[0])
+    return distribution, column
+
+
+def check_possible(impossible: Array, a: Array) -> None:
+    """Check that no subject has P(T > a) = 0; ``impossible`` is (1 or n, 1)."""
+    wide, entry = np.broadcast_arrays(to_numpy(impossible), to_numpy(a))
+    bad = np.nonzero(wide[:, 0])[0]
+    if bad.size:
+        raise ImpossibleForecastError(
+            f"The forecast has P(T > a) = 0 in {name_subjects(bad)} (a = {entry[bad[0], 0]:g}), though the "
+            "subjects are known to have survived to a: T given T > a does not exist. Pass a forecast whose "
+            "support reaches beyond a (a longer curve, more members of an ensemble, a tail), or one that was "
+            "made for subjects who survived to a.",
+            rows=bad.tolist(),
+        )
+
+
+def next_float(a: Array) -> Array:
+    """The next larger float: T > a is T >= next_float(a)."""
+    if is_torch(a):
+        import torch
+
+        return torch.nextafter(a, torch.full_like(a, torch.inf))
+    return np.nextafter(a, np.inf)
+
+
+class GivenSurvival(Univariate):
+    r"""The distribution of T given T > a: the forecast for a subject that has survived to a.
+
+    .. math:: P(T>t\mid T>a)=\frac{P(T>\max(t,a))}{P(T>a)}.
+
+    Made by ``distribution.given_survival(a)``. Times are on the scale of T, not counted from a. Mass at
+    infinity is kept, as the share :math:`P(T=\infty)/P(T>a)`.
+
+    Parameters
+    ----------
+    distribution : Univariate
+        The distribution of T.
+    a : number or array, (n,)
+        What the event time exceeds, one for all subjects or one per subject. A negative one says nothing.
+
+    See Also
+    --------
+    Censored : The distribution of min(T, tau).
+    GivenJointSurvival : The same for several event times.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> distribution = cs.Weibull(2.0, 1.0).given_survival([0.0, 1.0])
+    >>> distribution.sf([[1.0, 2.0]]).round(4)
+    array([[0.3679, 0.0183],
+           [1.    , 0.0498]])
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("_entry",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+
+    def __init__(self, distribution: Univariate, a: Array) -> None:
+        neutral = distribution._is_neutral and is_neutral(a)
+        distribution, self._entry = entry_column(distribution, a)
+        self._neutral = neutral
+        self._inner = [distribution]
+        check_possible(self._log_alive() == -np.inf, self._entry)
+
+    @property
+    def _distribution(self) -> Univariate:
+        return self._inner[0]
+
+    @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        """Whether the distribution of T has one."""
+        return self._distribution.has_density
+
+    @property
+    def _degree(self) -> int | None:  # type: ignore[override]
+        return self._distribution._degree
+
+    @property
+    def _start(self) -> Array:
+        """a, or zero where it is negative."""
+        xp = self._xp
+        return xp.maximum(self._entry, xp.zeros_like(self._entry))
+
+    def _log_alive(self) -> Array:
+        """Log P(T > a), (1 or n, 1); polynomials are divided by the probability itself."""
+        xp = self._xp
+        if self._degree is not None:
+            alive = self._alive()
+            some = alive > 0
+            return xp.where(
+                some, xp.log(xp.where(some, alive, xp.ones_like(alive))), xp.full_like(alive, -np.inf)
+            )
+        value = self._distribution._logsf(self._start)
+        return xp.where(self._entry < 0, xp.zeros_like(value), value)
+
+    def _alive(self) -> Array:
+        """P(T > a), (1 or n, 1)."""
+        xp = self._xp
+        if self._degree is None:
+            return xp.exp(self._log_alive())
+        value = self._distribution._sf(self._start)
+        return xp.where(self._entry < 0, xp.ones_like(value), value)
+
+    def _late(self, t: Array) -> Array:
+        return self._xp.maximum(t, self._entry)
+
+    def _after(self, t: Array, values: Array, before: float) -> Array:
+        """``values`` after a, ``before`` up to it."""
+        return self._xp.where(t > self._entry, values, self._xp.full_like(values, before))
+
+    def _sf(self, t: Array) -> Array:
+        if self._degree is None:
+            return self._xp.exp(self._logsf(t))
+        return self._after(t, self._distribution._sf(self._late(t)) / self._alive(), 1.0)
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._after(t, self._distribution._sf_left(self._late(t)) / self._alive(), 1.0)
+
+    def _cdf(self, t: Array) -> Array:
+        if self._degree is None:
+            return 0.0 - expm1(self._logsf(t))
+        return 1 - self._sf(t)
+
+    def _logsf(self, t: Array) -> Array:
+        if self._degree is not None:
+            return super()._logsf(t)
+        return self._after(t, self._distribution._logsf(self._late(t)) - self._log_alive(), 0.0)
+
+    def _logpdf(self, t: Array) -> Array:
+        return self._after(t, self._distribution._logpdf(self._late(t)) - self._log_alive(), -np.inf)
+
+    def _log_slope(self, t: Array) -> Array | None:
+        slope = self._distribution._log_slope(self._late(t))
+        return None if slope is None else self._after(t, slope - self._log_alive(), -np.inf)
+
+    def _isf(self, p: Array) -> Array:
+        xp = self._xp
+        if self._degree == 0:
+            return self._step()._isf(p)
+        t = xp.maximum(self._distribution._isf_given(self._start, self._alive(), p), self._start)
+        return xp.where(p < 1, t, xp.zeros_like(t))
+
+    def _icdf(self, p: Array) -> Array:
+        xp = self._xp
+        if self._degree == 0:
+            return self._step()._icdf(p)
+        t = self._distribution._icdf_beyond(self._first(), p)
+        return xp.where(p > 0, t, xp.zeros_like(t))
+
+    def _first(self) -> Array:
+        """The first time that is possible: an atom at a itself is not."""
+        xp, a, F = self._xp, self._start, self._distribution
+        atom = (F._sf_left(a) != F._sf(a)) & (self._entry >= 0)
+        return xp.where(atom, next_float(a), a)
+
+    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+        if self._degree == 0:
+            return self._step()._icdf_beyond(y, p)
+        xp = self._xp
+        t = xp.maximum(self._distribution._icdf_beyond(xp.maximum(y, self._first()), p), y)
+        return xp.where(p > 0, t, y)
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        if self._degree is None:
+            return super()._integrated_sf(a, b)
+        if self._degree == 0:
+            return self._step()._integrated_sf(a, b)
+        xp, start = self._xp, self._start
+        beyond = self._distribution._integrated_sf(xp.maximum(a, start), xp.maximum(b, start))
+        return xp.minimum(b, start) - xp.minimum(a, start) + beyond / self._alive()
+
+    def _mass_at_infinity(self) -> Array:
+        return self._distribution._mass_at_infinity() / self._alive()[:, 0]
+
+    def _end(self) -> Array:
+        return self._distribution._end()
+
+    def _excludes(self, t: Array) -> Array:
+        return super()._excludes(t) | self._distribution._excludes(t) | (t <= self._entry)
+
+    def _breaks(self) -> Array:
+        inner, start = self._distribution._breaks(), self._start
+        return merge_edges(start) if inner is None else merge_edges(self._xp.maximum(inner, start), start)
+
+    def _steps(self) -> tuple[Array, Array]:
+        times, sf = self._distribution._steps()
+        return self._xp.maximum(times, self._start), self._after(times, sf / self._alive(), 1.0)
+
+    def _step(self) -> Step:
+        """The jumps as a distribution, found once."""
+        return self._remember("step", lambda: Step._trusted(*self._steps(), falls=True))
+
+    def given_survival(self, a: Array) -> Univariate:
+        """The distribution given that T exceeds the larger of both times."""
+        given, column = entry_column(self, a)
+        if bool((column <= given._entry).all()):
+            return given
+        later = GivenSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])
+        later._neutral = self._neutral and is_neutral(a)
+        return later
+
+
+class GivenJointSurvival(Joint):
+    r"""The joint distribution of :math:`(T_j)_j` given that all of them exceed a.
+
+    .. math:: P(T_1>t_1,\dots,T_k>t_k\mid T_1>a,\dots,T_k>a)
+        =\frac{P(T_1>\max(t_1,a),\dots,T_k>\max(t_k,a))}{P(T_1>a,\dots,T_k>a)}.
+
+    Made by ``joint.given_survival(a)``. Samples are those of the joint distribution that survive to a.
+
+    Parameters
+    ----------
+    joint : Joint
+        The distribution of :math:`(T_j)_j`.
+    a : number or array, (n,)
+        What all event times exceed. A negative one says nothing.
+
+    See Also
+    --------
+    GivenSurvival : The same for one event time.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> joint = cs.Copula("clayton", [cs.Exponential(1.0), cs.Exponential(2.0)], theta=2.0)
+    >>> given = joint.given_survival(0.5)
+    >>> given.sf([[0.5, 0.5], [1.0, 1.0]]).round(4)
+    array([1.    , 0.3527])
+    >>> given.marginal(0).sf(1.0).round(4)
+    array([0.8055])
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("_entry",)
+    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+
+    def __init__(self, joint: Joint, a: Array) -> None:
+        neutral = joint._is_neutral and is_neutral(a)
+        joint, self._entry = entry_column(joint, a)
+        self._neutral = neutral
+        self._inner = [joint]
+        check_possible(self._log_alive() == -np.inf, self._entry)
+
+    @property
+    def _distribution(self) -> Joint:
+        return self._inner[0]
+
+    @property
+    def k(self) -> int:
+        """Number of event times."""
+        return self._distribution.k
+
+    @property
+    def has_density(self) -> bool:
+        """Whether the joint distribution has one."""
+        return self._distribution.has_density
+
+    @property
+    def _corner(self) -> Array:
+        """(a, ..., a) as times (1 or n, 1, k), zero where a is negative."""
+        xp = self._xp
+        start = xp.maximum(self._entry, xp.zeros_like(self._entry))
+        return xp.broadcast_to(start[:, :, None], (start.shape[0], 1, self.k))
+
+    def _log_alive(self) -> Array:
+        """Log P(T_j > a for all j), (1 or n, 1)."""
+        value = self._distribution._logsf(self._corner)
+        return self._xp.where(self._entry < 0, self._xp.zeros_like(value), value)
+
+    def _logsf(self, t: Array, left: bool = False) -> Array:
+        xp, a = self._xp, self._entry[:, :, None]
+        start = xp.maximum(a, xp.zeros_like(a))
+        first = xp.where(a < 0, start, next_float(start)) if left else start
+        return self._distribution._logsf(xp.where(t > a, t, first), left) - self._log_alive()
+
+    def _log_likelihood(self, t: Array, event: Array) -> Array:
+        xp, a = self._xp, self._entry[:, :, None]
+        value = self._distribution._log_likelihood(xp.maximum(t, self._corner), event) - self._log_alive()
+        early = xp.any(event & (t <= a), axis=-1)
+        return xp.where(early, xp.full_like(value, -np.inf), value)
+
+    def _mass_at_infinity(self) -> Array:
+        return self._distribution._mass_at_infinity() / self._xp.exp(self._log_alive())[:, 0]
+
+    def marginal(self, j: int) -> Univariate:
+        """The distribution of coordinate ``j`` given that all coordinates exceed a."""
+        return _MarginalGivenSurvival(self, self._coordinate(j))
+
+    def censor_at(self, tau: Array) -> Joint:
+        """The distribution of min(T_j, tau_j) for every j."""
+        from censcore.distributions.censored import CensoredJoint
+
+        return CensoredJoint(self, tau)
+
+    def given_survival(self, a: Array) -> Joint:
+        """The distribution given that all times exceed the larger of both."""
+        given, column = entry_column(self, a)
+        if bool((column <= given._entry).all()):
+            return given
+        return GivenJointSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])
+
+    def _sample(self, m: int, rng: np.random.Generator) -> Array:
+        """Candidates are drawn until enough of every subject survive to a."""
+        n, k = len(self), self.k
+        a = np.broadcast_to(to_numpy(self._entry), (n, 1))
+        chosen, count = np.empty((n, m, k)), np.zeros(n, dtype=np.intp)
+        joint = self._distribution.detach()
+        for _ in range(DRAWS):
+            missing = np.nonzero(count < m)[0]
+            if not missing.size:
+                return convert(chosen, self._reference)
+            draws = _candidates(joint, missing, m, rng)
+            for i, row in zip(missing, draws, strict=True):
+                kept = row[(row > a[i]).all(axis=1)][: m - count[i]]
+                chosen[i, count[i] : count[i] + len(kept)] = kept
+                count[i] += len(kept)
+        raise InvalidInputError(
+            f"Survival to a is too rare for samples, in {name_subjects(np.nonzero(count < m)[0])}. Score by "
+            "log_score, or pass an Ensemble of samples given survival."
+        )
+
+
+def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws for some subjects, (rows, m, k), different for each also where one distribution serves all."""
+    if len(joint) == 1:
+        return to_numpy(joint._sample(rows.size * m, rng)).reshape(rows.size, m, joint.k)
+    return to_numpy(joint.take(rows)._sample(m, rng))
+
+
+class _MarginalGivenSurvival(Univariate):
+    """One coordinate of a :class:`GivenJointSurvival`: the others exceed a, and say something of it."""
+
+    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+
+    def __init__(self, joint: GivenJointSurvival, j: int) -> None:
+        self._inner = [joint]
+        self._j = j
+
+    @property
+    def _joint(self) -> GivenJointSurvival:
+        return self._inner[0]
+
+    @property
+    def _alone(self) -> Univariate:
+        """The coordinate without the condition."""
+        return self._joint._distribution.marginal(self._j)
+
+    @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        """Whether the joint distribution has one."""
+        return self._joint.has_density
+
+    @property
+    def _degree(self) -> int | None:  # type: ignore[override]
+        joint = self._joint._distribution
+        return 0 if all(joint.marginal(j)._degree == 0 for j in range(joint.k)) else None
+
+    def _at(self, t: Array) -> Array:
+        """Times (n, q, k): t in this coordinate, zero in the others."""
+        xp = self._xp
+        rest = xp.zeros_like(t)
+        return xp.stack([t if i == self._j else rest for i in range(self._joint.k)], axis=-1)
+
+    def _logsf(self, t: Array) -> Array:
+        return self._joint._logsf(self._at(t))
+
+    def _sf(self, t: Array) -> Array:
+        return self._xp.exp(self._logsf(t))
+
+    def _cdf(self, t: Array) -> Array:
+        return 0.0 - expm1(self._logsf(t))
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._xp.exp(self._joint._logsf(self._at(t), left=True))
+
+    def _logpdf(self, t: Array) -> Array:
+        if not self.has_density:
+            return super()._logpdf(t)
+        xp = self._xp
+        time = self._at(t)
+        event = xp.broadcast_to(convert(np.arange(self._joint.k) == self._j, t), time.shape)
+        return self._joint._log_likelihood(time, event)
+
+    def _isf(self, p: Array) -> Array:
+        return self._xp.where(p > 0, super()._isf(p), self._end())
+
+    def _icdf(self, p: Array) -> Array:
+        return self._xp.where(p < 1, super()._icdf(p), self._end())
+
+    def _mass_at_infinity(self) -> Array:
+        return self._sf_left(self._xp.full_like(self._joint._entry, np.inf))[:, 0]
+
+    def _end(self) -> Array:
+        return self._alone._end()
+
+    def _excludes(self, t: Array) -> Array:
+        return super()._excludes(t) | self._alone._excludes(t) | (t <= self._joint._entry)
+
+    def _breaks(self) -> Array:
+        xp, entry = self._xp, self._joint._entry
+        start, inner = xp.maximum(entry, xp.zeros_like(entry)), self._alone._breaks()
+        return merge_edges(start) if inner is None else merge_edges(xp.maximum(inner, start), start)
