@@ -91,6 +91,11 @@ class CauseEnsemble(TimeAndCause):
         """The members, in the order given."""
         return TimesAndCauses(self._members[0].samples, self._causes)
 
+    @property
+    def weights(self) -> Array | None:
+        """Weights of the members, summing to one; None where all are equal."""
+        return self._members[0].weights
+
     def _of_cause(self, number: int) -> Ensemble:
         times = self._members[0].samples
         never = self._xp.full_like(times, np.inf)

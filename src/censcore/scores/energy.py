@@ -375,45 +375,40 @@ def _of_competing_risks(
 
     Samples of the forecast are scored, those of an ensemble as they are and others as a fair sample.
     """
-    F = check_causes(y, forecast)
+    F: Any = check_causes(y, forecast)
     inputs = scoring_inputs(y.any_cause(), F.any_cause(), censoring, horizon)
-    sampled = not isinstance(F, CauseEnsemble)
-    xp, m = inputs.xp, F.n_causes
-    causes = convert(to_numpy(y.causes), inputs.y.time)
+    xp, m, random = inputs.xp, F.n_causes, method.random
     endless = (inputs.C.mass_at_infinity() > 0) & inputs.y.event
     check_infinite(xp.where(endless, np.inf, xp.zeros_like(inputs.y.time)), inputs)
-    random = method.random
+    causes = xp.broadcast_to(convert(to_numpy(y.causes), inputs.y.time), (inputs.n,))
+    of_cause = xp.stack([inputs.y.event & (causes == j + 1) for j in range(m)], axis=1)
+    as_it_is = isinstance(F, CauseEnsemble) and F.weights is None
+    options: dict[str, Any] = {"beta": method.beta, "fair": method.fair or not as_it_is}
 
     def losses(rows: slice) -> Array:
-        some, own = inputs.take(rows), causes if len(y) == 1 else causes[rows]
-        n = some.n
-        if sampled:
-            seed = np.random.SeedSequence(random.seed.entropy, spawn_key=(*random.seed.spawn_key, rows.start))
-            copies = n if len(F) == 1 else 1
-            draws = F.take(rows).sample(copies * members, seed)
-        else:
-            draws = F.take(rows).samples
-        time, cause = (xp.reshape(part, (n if sampled else part.shape[0], -1)) for part in draws)
+        some, place = inputs.take(rows), range(inputs.n)[rows]
+        time, cause = F.take(rows).samples if as_it_is else _draws_of(F, rows, some.n, members, random)
         z = _by_cause(time, cause, m)
-        place = range(inputs.n)[rows]
         c = compatible_times(some.y, some.C, random.levels(place, 1, like=some.y.time))
-        seen = some.y.event[:, None]
-        own = xp.broadcast_to(own, (n,))[:, None]
         lags = None
         if method.pairs == "lagged" or (method.pairs == "auto" and z.shape[1] > _FEW_MEMBERS):
             lags = convert(random.lags(place, z.shape[1]), some.y.time)
-        options: dict[str, Any] = {"beta": method.beta, "fair": method.fair or sampled}
         total = xp.zeros_like(some.y.time)
         for d in range(c.shape[1]):
-            at = c[:, d]
-            of_cause = xp.stack([own[:, 0] == j + 1 for j in range(m)], axis=1) & seen
-            observed = xp.where(of_cause, some.y.time[:, None], at)
+            seen = xp.where(of_cause[rows], some.time, c[:, d])
             lag = None if lags is None else lags[:, d : d + 1]
-            total = total + energy_loss(z, observed, c[:, d : d + 1], lags=lag, **options)
+            total = total + energy_loss(z, seen, c[:, d : d + 1], lags=lag, **options)
         return total / c.shape[1]
 
-    size = members if sampled else F.samples.time.shape[1]
+    size = F.samples.time.shape[1] if as_it_is else members
     return chunked_rows(losses, inputs.n, 4 * m * size, inputs.y.time)
+
+
+def _draws_of(F: Any, rows: slice, n: int, members: int, random: RandomNumbers) -> tuple[Array, Array]:
+    """Times and causes (n, members), drawn for every subject even where one distribution serves all."""
+    seed = np.random.SeedSequence(random.seed.entropy, spawn_key=(*random.seed.spawn_key, rows.start))
+    drawn = F.take(rows).sample((n if len(F) == 1 else 1) * members, seed)
+    return drawn.time.reshape(n, members), drawn.cause.reshape(n, members)
 
 
 def _by_cause(time: Array, cause: Array, m: int) -> Array:
