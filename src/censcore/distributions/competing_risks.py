@@ -261,7 +261,7 @@ class TimeAndCause(Distribution):
         >>> import censcore as cs
         >>> F = cs.CumulativeIncidence([1.0, 2.0], [[[0.2, 0.5], [0.1, 0.3]]])
         >>> F.sample(4, seed=0)
-        TimesAndCauses(time=array([[ 2.,  1., inf, inf]]), cause=array([[2, 1, 0, 0]]))
+        TimesAndCauses(time=array([[2., 2., 2., 2.]]), cause=array([[2, 1, 1, 1]]))
         """
         return super().sample(m, seed)
 

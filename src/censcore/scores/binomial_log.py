@@ -31,7 +31,7 @@ def binomial_log_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
@@ -47,6 +47,13 @@ def binomial_log_score(
     -------
     array, (n, q), or (n,) for a single number
         One loss per subject and time; lower is better. Infinite where the forecast excluded what happened.
+
+    Notes
+    -----
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j, with
+    :math:`-G(\tau)/G(y-)\log\{1-F_j(\tau)\}` after an event of another cause. Given
+    :class:`CompetingRisks` and a forecast of all causes the score is multinomial, minus the logarithm of
+    the probability of what happened by :math:`\tau`.
 
     See Also
     --------

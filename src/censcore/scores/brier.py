@@ -43,7 +43,7 @@ def brier_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
@@ -63,6 +63,13 @@ def brier_score(
     -------
     array, (n, q), or (n,) for a single number
         One loss per subject and time; lower is better.
+
+    Notes
+    -----
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j. After an event of
+    another cause at y the subject never has this one and is followed until C, and its loss is
+    :math:`G(\tau)/G(y-)\,F_j(\tau)^2`. Given :class:`CompetingRisks` and a forecast of all causes the
+    score is half the sum of squares over the m + 1 classes (no event yet, or one of cause j).
 
     See Also
     --------

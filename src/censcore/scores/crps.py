@@ -40,7 +40,7 @@ def crps(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
@@ -60,6 +60,12 @@ def crps(
     -----
     A finite sum for step forecasts and ensembles under any censoring distribution, and for piecewise-linear
     forecasts under step censoring distributions; quadrature to 1e-8 relative for the rest.
+
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j, which pays
+    :math:`\int_y^\infty\frac{G(s)}{G(y-)}F_j(s)^2\,ds` after an event of another cause. It needs a
+    horizon, or a censoring distribution that ends follow-up: over all times it is infinite where
+    :math:`F_j` stays away from its indicator. Given :class:`CompetingRisks` and a forecast of all causes
+    it is the integral of the Brier score of all causes.
 
     See Also
     --------

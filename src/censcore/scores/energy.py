@@ -63,7 +63,7 @@ def energy_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects, k times each.
     forecast : Distribution
         Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution
@@ -107,6 +107,10 @@ def energy_score(
     -----
     Draws and lags make the score of subjects with an unknown C random; its mean over seeds is the exact
     value. Subjects are drawn independently, so that averages over them are hardly affected.
+
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j. Given
+    :class:`CompetingRisks` and a forecast of all causes it is that of the times
+    :math:`(\min(T_1,C),\dots,\min(T_m,C))`, of which all but one are C.
 
     See Also
     --------

@@ -58,7 +58,7 @@ def integrated_brier_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
@@ -79,6 +79,12 @@ def integrated_brier_score(
     -------
     array, (n,)
         One loss per subject; lower is better.
+
+    Notes
+    -----
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j,
+    :class:`CompetingRisks` and a forecast of all causes the integral of the Brier score of all causes.
+    Pass a horizon.
 
     See Also
     --------

@@ -25,7 +25,7 @@ def log_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects, with one or several event times.
     forecast : Distribution
         Distribution of T given the covariates, with a density. A distribution without one raises
@@ -41,6 +41,13 @@ def log_score(
     -------
     array, (n,)
         One loss per subject; lower is better. Infinite where the forecast excluded what happened.
+
+    Notes
+    -----
+    Competing risks: given :class:`CompetingRisks` and a forecast of all causes the score is :math:`-\log
+    f_j(y)` after an event of cause j and :math:`-\log\{1-\sum_jF_j(y)\}` for a censored time. The score
+    of one cause, ``y.cause(j)`` and ``forecast.cause(j)``, does need the censoring distribution: after an
+    event of another cause it is the mean of :math:`-\log P(T_j>C)` given :math:`C\ge y`.
 
     See Also
     --------

@@ -61,6 +61,12 @@ def pinball_score(
     array, (n, q), or (n,) for a single number
         One loss per subject and level; lower is better.
 
+    Notes
+    -----
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j, with
+    :math:`\alpha\,E[(C-q_\alpha)_+\mid C\ge y]` after an event of another cause; a quantile that is never
+    reached is infinite. Pass a horizon. There is no score of all causes.
+
     See Also
     --------
     crps : Twice its integral over all levels.
