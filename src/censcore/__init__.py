@@ -48,7 +48,9 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators.grid import JointGridModel as JointGridModel
     from censcore.evaluation import Comparison as Comparison
     from censcore.evaluation import WithCensoring as WithCensoring
+    from censcore.evaluation import at_landmark as at_landmark
     from censcore.evaluation import censoring_diagnostic as censoring_diagnostic
+    from censcore.evaluation import compare_landmarks as compare_landmarks
     from censcore.evaluation import copula_graphic as copula_graphic
     from censcore.evaluation import dependent_censoring_sensitivity as dependent_censoring_sensitivity
     from censcore.evaluation.compare import compare as compare
@@ -125,7 +127,9 @@ _EXPORTS = {
     "estimators.grid": ["JointGridModel"],
     "evaluation": [
         "Comparison",
+        "at_landmark",
         "censoring_diagnostic",
+        "compare_landmarks",
         "WithCensoring",
         "copula_graphic",
         "dependent_censoring_sensitivity",

@@ -78,6 +78,7 @@ def _nodes_in_place(
     t = a[..., None] + width * u
     speed = np.broadcast_to(width, t.shape)
     if logarithmic.any():
+        a, b = np.broadcast_arrays(a, b)
         low, high = np.log(a[logarithmic])[:, None], np.log(b[logarithmic])[:, None]
         growing = np.exp(low + u * (high - low))
         speed = speed.copy()

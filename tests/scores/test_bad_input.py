@@ -366,3 +366,11 @@ def test_rows_are_scored_each_for_itself(inputs, random):
         np.testing.assert_allclose(
             score(y[order], moved, distribution, horizon=2.0), loss[order], rtol=1e-12, atol=1e-300
         )
+
+
+def test_a_tiny_time_under_a_step_forecast():
+    """The panel from y to a jump spans hundreds of decades, and y serves several jumps."""
+    y = cs.RightCensored([5e-324], [1])
+    loss = cs.crps(y, cs.Step([1.0], sf=[[0.5]]), cs.LogLogistic([2.0], [1.0]), horizon=2.0)
+    expected = np.pi / 4 + 0.25 * (np.arctan(2.0) - np.pi / 4)  # the integral of G S^2, G = 1 / (1 + t^2)
+    assert loss[0] == pytest.approx(expected, rel=1e-6)

@@ -157,8 +157,8 @@ def _fit_lifelines(model: Any, X: Any, y: RightCensored, weight: np.ndarray | No
     time, event = to_numpy(y.time), to_numpy(y.event)
     entry = to_numpy(y.entry) if y.has_delayed_entry else None
     if "durations" in inspect.signature(model.fit).parameters:
-        given = {} if weight is None else {"weights": weight}
-        model.fit(time, event, **given, **({} if entry is None else {"entry": entry}))
+        arrays = {} if weight is None else {"weights": weight}
+        model.fit(time, event, **arrays, **({} if entry is None else {"entry": entry}))
         return
     if X is None:
         raise InvalidInputError(f"lifelines' {type(model).__name__} is a regression and needs X; got None.")

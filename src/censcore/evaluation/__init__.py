@@ -8,6 +8,7 @@ from censcore.evaluation.copula_graphic import copula_graphic
 from censcore.evaluation.dependent_censoring import dependent_censoring_sensitivity
 from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
+from censcore.evaluation.landmarks import LandmarkComparison, at_landmark, compare_landmarks
 from censcore.evaluation.scorers import scorer, scorers
 from censcore.evaluation.with_censoring import WithCensoring
 
@@ -15,9 +16,12 @@ __all__ = [
     "CensoringDiagnostic",
     "Comparison",
     "DependentCensoringSensitivity",
+    "LandmarkComparison",
     "WithCensoring",
+    "at_landmark",
     "censoring_diagnostic",
     "compare",
+    "compare_landmarks",
     "concordance",
     "copula_graphic",
     "dependent_censoring_sensitivity",

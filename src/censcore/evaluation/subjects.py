@@ -47,7 +47,7 @@ class Subjects:
         return len(self.y) == len(y) and bool(
             np.array_equal(to_numpy(self.y.time), to_numpy(y.time))
             and np.array_equal(to_numpy(self.y.event), to_numpy(y.event))
-            and np.array_equal(*(_entries(outcome) for outcome in (self.y, y)))
+            and np.array_equal(_entries(self.y), _entries(y))
         )
 
 
