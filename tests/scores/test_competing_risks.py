@@ -79,6 +79,23 @@ def test_after_a_competing_event_the_subject_is_followed_until_C(score, censorin
     )
 
 
+@pytest.mark.parametrize("forecast", ["hazards", "linear"])
+@pytest.mark.parametrize("censoring", ["uniform", "horizon"])
+def test_log_score_after_a_competing_event_to_many_digits(forecast, censoring):
+    C, F = CENSORING[censoring], FORECASTS[forecast].cause(1)
+    end = float(C.isf(0.0)[0])
+    edges = np.unique(np.concatenate([np.linspace(1.2, end, 400), GRID[(GRID > 1.2) & (end > GRID)]]))
+    x, w = np.polynomial.legendre.leggauss(8)
+    t = ((edges[1:] + edges[:-1])[:, None] + np.diff(edges)[:, None] * x) / 2
+    density = (0.3 * np.exp(-0.3 * t) if censoring == "horizon" else 0.25 + 0 * t).ravel()
+    mass = (np.diff(edges)[:, None] * w / 2).ravel() * density
+    mean = mass @ F.logsf(t.reshape(1, -1))[0]
+    atom = C.sf_left(end)[0] if censoring == "horizon" else 0.0
+    expected = -(mean + atom * F.logsf(end)[0]) / C.sf_left(1.2)[0]
+    y = cs.CompetingRisks([1.2], [2], n_causes=2).cause(1)
+    np.testing.assert_allclose(cs.log_score(y, F, C), expected, rtol=1e-8)
+
+
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("forecast", FORECASTS)
 def test_other_subjects_are_scored_as_without_competing_risks(score, forecast):

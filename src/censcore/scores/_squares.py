@@ -70,26 +70,33 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
 
 def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty P(T>s)^2\,G(s)\,ds` for y (n, 1): (n,); infinite where the tail is too heavy."""
-    return _step_beyond(F, y, C) if F._degree == 0 else weighted_beyond(lambda t: F._sf(t) ** 2, F, y, C)
+    if F._degree == 0:
+        return _step_beyond(F, y, C)
+    return weighted_beyond(lambda t: F._sf(t) ** 2, F, y, C, _nodes_for_square(F), _order(F, C))
 
 
 def square_of_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     r""":math:`\int_y^\infty F(s)^2\,G(s)\,ds` for y (n, 1): (n,); infinite where follow-up never ends."""
     if F._degree == 0:
         return _step_cdf_beyond(F, y, C)
-    return weighted_beyond(lambda t: F._cdf(t) ** 2, F, y, C)
+    return weighted_beyond(lambda t: F._cdf(t) ** 2, F, y, C, _nodes_for_square(F), _order(F, C))
 
 
-def weighted_beyond(f: Function, F: Univariate, y: Array, C: Univariate) -> Array:
-    r""":math:`\int_y^\infty f(s)\,G(s)\,ds` of a function f that is smooth where F is; y (n, 1), (n,)."""
+def weighted_beyond(
+    f: Function, F: Univariate, y: Array, C: Univariate, nodes: int = ORDER, order: int = ORDER
+) -> Array:
+    r""":math:`\int_y^\infty f(s)\,G(s)\,ds` of a function f that is smooth where F is; y (n, 1), (n,).
+
+    Fewer ``nodes`` of f, and a lower ``order`` of f G, are for polynomials.
+    """
     if _is_long(C):
         times, G = C._steps()
         edges = _edges_beyond([F], y, until=_last_finite(times))
         edges = namespace(edges).minimum(edges, namespace(edges).maximum(y, detach(C._end())))
-        inner = integrate_steps(f, edges, _nodes_for_square(F), times, G)
+        inner = integrate_steps(f, edges, nodes, times, G)
     else:
         edges = _edges_beyond([F, C], y)
-        inner = integrate(lambda t: f(t) * C._sf(t), edges, _order(F, C))
+        inner = integrate(lambda t: f(t) * C._sf(t), edges, order)
     return inner + tail(lambda t: f(t) * C._sf(t), edges[:, -1:])
 
 
