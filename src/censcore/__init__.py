@@ -13,7 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
+    from censcore.distributions import CauseEnsemble as CauseEnsemble
+    from censcore.distributions import CauseSpecificHazards as CauseSpecificHazards
     from censcore.distributions import Copula as Copula
+    from censcore.distributions import CumulativeIncidence as CumulativeIncidence
     from censcore.distributions import Distribution as Distribution
     from censcore.distributions import Ensemble as Ensemble
     from censcore.distributions import Exponential as Exponential
@@ -31,11 +34,14 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.distributions import Step as Step
     from censcore.distributions import Uniform as Uniform
     from censcore.distributions import Weibull as Weibull
+    from censcore.estimators import AalenJohansen as AalenJohansen
     from censcore.estimators import Adapted as Adapted
+    from censcore.estimators import CauseSpecific as CauseSpecific
     from censcore.estimators import Censoring as Censoring
     from censcore.estimators import CoxRegression as CoxRegression
     from censcore.estimators import KaplanMeier as KaplanMeier
     from censcore.estimators import WeibullRegression as WeibullRegression
+    from censcore.estimators import as_competing_forecast as as_competing_forecast
     from censcore.estimators import as_forecast as as_forecast
     from censcore.estimators import from_draws as from_draws
     from censcore.estimators import from_risk as from_risk
@@ -52,6 +58,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.copula_graphic import copula_graphic as copula_graphic
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
+    from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import RightCensored as RightCensored
     from censcore.scores import augmented_binomial_log_score as augmented_binomial_log_score
     from censcore.scores import augmented_brier_score as augmented_brier_score
@@ -69,7 +76,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     __version__: str
 
 _EXPORTS = {
-    "outcomes": ["RightCensored"],
+    "outcomes": ["RightCensored", "CompetingRisks"],
     "distributions": [
         "Distribution",
         "Weibull",
@@ -89,6 +96,9 @@ _EXPORTS = {
         "Independent",
         "Copula",
         "JointGrid",
+        "CumulativeIncidence",
+        "CauseSpecificHazards",
+        "CauseEnsemble",
     ],
     "scores": [
         "log_score",
@@ -113,6 +123,9 @@ _EXPORTS = {
         "as_forecast",
         "from_draws",
         "from_risk",
+        "AalenJohansen",
+        "CauseSpecific",
+        "as_competing_forecast",
     ],
     # these need torch, which the estimators above do not
     "estimators.engression": ["CensoredEngression"],

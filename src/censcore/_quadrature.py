@@ -8,6 +8,7 @@ computed once as a polynomial on every panel and read at the jumps.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -27,6 +28,7 @@ from censcore._kernels import on_cpu
 __all__ = [
     "FAR",
     "ORDER",
+    "Antiderivative",
     "Function",
     "antiderivative",
     "at_nodes",
@@ -154,6 +156,27 @@ def antiderivative(f: Function, edges: Array, order: int, t: Array) -> Array:
     edges = _cut_at(xp.sort(detach(t), axis=1), edges)
     edges = xp.broadcast_to(edges, (t.shape[0], edges.shape[1]))
     return _read(t, edges, order, *_polynomials(f, edges, order))
+
+
+@dataclass(frozen=True)
+class Antiderivative:
+    """The integral of a function from the first edge, to be read at many times (n, q) between the edges.
+
+    The panels are not cut further, so they must be short where times are read: see :func:`_cut_at`.
+    """
+
+    edges: Array
+    order: int
+    before: Array
+    coefficients: Array
+
+    @classmethod
+    def of(cls, f: Function, edges: Array, order: int) -> Antiderivative:
+        """Of f, which is smooth between the edges (n, p)."""
+        return cls(edges, order, *_polynomials(f, edges, order))
+
+    def __call__(self, t: Array) -> Array:
+        return _read(t, self.edges, self.order, self.before, self.coefficients)
 
 
 def _cut_at(times: Array, edges: Array) -> Array:

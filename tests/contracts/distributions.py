@@ -8,8 +8,11 @@ import numpy as np
 import scipy.stats
 
 from censcore.distributions import (
+    CauseEnsemble,
+    CauseSpecificHazards,
     CompactStep,
     Copula,
+    CumulativeIncidence,
     Distribution,
     Ensemble,
     Exponential,
@@ -131,4 +134,25 @@ JOINT: dict[str, Callable[[], Distribution]] = {
     "Ensemble, joint, given survival": lambda: Ensemble(JOINT_SAMPLES).given_survival([0.1, 0.2]),
 }
 
-DISTRIBUTIONS = UNIVARIATE | JOINT
+CIF = np.array([[[0.1, 0.3, 0.4], [0.2, 0.2, 0.5]], [[0.0, 0.1, 0.1], [0.3, 0.3, 0.35]]])
+SAMPLED_CAUSES = RNG.integers(1, 3, (3, 40))
+
+#: Distributions of time and cause.
+TIME_AND_CAUSE: dict[str, Callable[[], Distribution]] = {
+    "CumulativeIncidence": lambda: CumulativeIncidence([1.0, 2.0, 4.0], CIF),
+    "CumulativeIncidence, linear": lambda: CumulativeIncidence([1.0, 2.0, 4.0], CIF, interpolation="linear"),
+    "CumulativeIncidence, float32": lambda: CumulativeIncidence(
+        np.float32([1.0, 2.0, 4.0]), CIF.astype(np.float32)
+    ),
+    "CauseSpecificHazards": lambda: CauseSpecificHazards(
+        [Weibull([0.7, 2.0], 2.0), LogNormal(0.5, [0.6, 1.2]), Exponential(0.2)]
+    ),
+    "CauseSpecificHazards, steps": lambda: CauseSpecificHazards(
+        [ProportionalHazards([1.0, 2.0], [0.3, 0.9], [1.0, 2.0]), Step([2.0, 3.0], sf=[0.9, 0.2])]
+    ),
+    "CauseEnsemble": lambda: CauseEnsemble(
+        np.where(SAMPLES > 2, INF, SAMPLES), np.where(SAMPLES > 2, 0, SAMPLED_CAUSES)
+    ),
+}
+
+DISTRIBUTIONS = UNIVARIATE | JOINT | TIME_AND_CAUSE

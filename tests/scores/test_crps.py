@@ -363,3 +363,10 @@ def test_only_the_rows_with_an_infinite_tail_are_named():
     with pytest.raises(PositivityError) as caught:
         cs.crps(y, F, C)
     assert caught.value.rows == (1,)
+
+
+def test_event_so_early_that_a_panel_begins_many_decades_below_its_end():
+    y, F = cs.RightCensored([5e-324], [1]), cs.Step([0.0], sf=[0.5])
+    C = cs.LogLogistic([1.0], [1.0])
+    expected = 0.25 * float(C.integrated_sf(0.0, 1.0)[0])
+    np.testing.assert_allclose(cs.crps(y, F, C, horizon=1.0), expected, rtol=1e-8)

@@ -5,9 +5,13 @@ A new distribution subclasses :class:`Univariate`, :class:`ByHazard`, :class:`Pa
 """
 
 from censcore.distributions.base import Distribution
+from censcore.distributions.cause_ensemble import CauseEnsemble
+from censcore.distributions.cause_specific_hazards import CauseSpecificHazards
 from censcore.distributions.censored import Censored, CensoredJoint
 from censcore.distributions.compact_step import CompactStep
+from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.copula import Copula
+from censcore.distributions.cumulative_incidence import CumulativeIncidence
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.exponential import Exponential
 from censcore.distributions.gamma import Gamma
@@ -35,10 +39,13 @@ from censcore.distributions.weibull import Weibull
 
 __all__ = [
     "ByHazard",
+    "CauseEnsemble",
+    "CauseSpecificHazards",
     "Censored",
     "CensoredJoint",
     "CompactStep",
     "Copula",
+    "CumulativeIncidence",
     "Distribution",
     "Ensemble",
     "Exponential",
@@ -62,6 +69,7 @@ __all__ = [
     "Quantiles",
     "ScipyDistribution",
     "Step",
+    "TimeAndCause",
     "Uniform",
     "Univariate",
     "Weibull",

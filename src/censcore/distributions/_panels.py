@@ -89,7 +89,8 @@ def integrated_survival(distribution: Univariate, a: Array, b: Array) -> Array:
     edges = edges if len(distribution) == 1 else broadcast_to(edges, (n, edges.shape[1]))
     sums = RunningSums(integrate_panels(distribution._sf, edges[:, :-1], edges[:, 1:], _ORDER))
     columns = max(1, CHUNK_NUMBERS // (n * _ORDER))
-    a, b = broadcast_to(a, (n, a.shape[1])), broadcast_to(b, (n, b.shape[1]))
+    q = max(a.shape[1], b.shape[1])
+    a, b = broadcast_to(a, (n, q)), broadcast_to(b, (n, q))
     parts = [
         _between(distribution, a[:, j : j + columns], b[:, j : j + columns], edges, sums)
         for j in range(0, a.shape[1], columns)

@@ -91,6 +91,10 @@ class Univariate(Distribution):
     #: 0 where the survival function is a step function, 1 where it is piecewise linear, None otherwise.
     _degree: ClassVar[int | None] = None
 
+    #: Whether the panel edges suffice for integrals that begin or end anywhere between them; else scores add
+    #: quantiles beside the observed time, so that it may lie anywhere in a tail.
+    _dense_edges: ClassVar[bool] = False
+
     # ---- formulas of a subclass ----------------------------------------------------------------
 
     @abstractmethod

@@ -5,10 +5,13 @@ Neural estimators need torch and live in :mod:`censcore.estimators.engression`,
 :mod:`censcore.estimators.neural`.
 """
 
+from censcore.estimators.aalen_johansen import AalenJohansen
 from censcore.estimators.adapted import Adapted
 from censcore.estimators.adapters import as_forecast
 from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
+from censcore.estimators.cause_specific import CauseSpecific
 from censcore.estimators.censoring import Censoring
+from censcore.estimators.competing_risks_adapters import as_competing_forecast
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.libraries.draws import from_draws
@@ -16,13 +19,16 @@ from censcore.estimators.risk import from_risk
 from censcore.estimators.weibull import WeibullRegression
 
 __all__ = [
+    "AalenJohansen",
     "Adapted",
+    "CauseSpecific",
     "Censoring",
     "CoxRegression",
     "KaplanMeier",
     "NotFitted",
     "SurvivalEstimator",
     "WeibullRegression",
+    "as_competing_forecast",
     "as_forecast",
     "from_draws",
     "from_risk",

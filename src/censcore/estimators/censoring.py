@@ -20,7 +20,7 @@ from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.risk_sets import entries_of, sums_from
 from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_followed
 
 __all__ = ["Censoring", "Origin"]
 
@@ -141,7 +141,7 @@ class Censoring(SurvivalEstimator):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, structured array or frame
+        y : RightCensored, CompetingRisks, structured array or frame
             The outcome, (n,) or (n, k); censored times are the events of C.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.
@@ -156,7 +156,7 @@ class Censoring(SurvivalEstimator):
                 f"estimator: got {self.estimator!r}, expected an estimator such as KaplanMeier() or "
                 "CoxRegression()."
             )
-        y = as_outcome(y)
+        y = as_followed(y)
         check_rows(X, len(y))
         sample_weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
@@ -244,7 +244,7 @@ class Censoring(SurvivalEstimator):
         Distribution
             The distribution of C for each subject, fitted without the subject's fold.
         """
-        y = as_outcome(y)
+        y = as_followed(y)
         self.fit(X, y, sample_weight)
         if self.cv is None:
             return self.predict_distribution(X)

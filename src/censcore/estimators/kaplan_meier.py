@@ -15,7 +15,7 @@ from censcore.estimators.risk_sets import entries_of, sums_from, warn_of_empty_r
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["KaplanMeier"]
+__all__ = ["KaplanMeier", "distinct_values", "event_table"]
 
 _FIELDS = ["time", "at_risk", "events", "sf", "variance"]
 
@@ -109,7 +109,7 @@ class KaplanMeier(SurvivalEstimator):
         for number in range(len(self.strata_)):
             rows = stratum == number
             since = None if entry is None else entry[rows]
-            tables.append(_event_table(time[rows], event[rows], weight[rows], since))
+            tables.append(event_table(time[rows], event[rows], weight[rows], since))
             tables[-1]["stratum"] = number
             if since is not None:
                 _warn_of_zero(tables[-1], time[rows][weight[rows] > 0])
@@ -121,7 +121,7 @@ class KaplanMeier(SurvivalEstimator):
     def _strata(self, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         if self.stratify is None:
             return np.array(["all"]), np.zeros(n, dtype=np.intp)
-        return _distinct(column_of(X, self.stratify), self.stratify)
+        return distinct_values(column_of(X, self.stratify), self.stratify)
 
     def predict_distribution(self, X: Array | None = None) -> Univariate:
         """Predict the distribution of the event time.
@@ -139,7 +139,7 @@ class KaplanMeier(SurvivalEstimator):
         self.check_fitted()
         if self.stratify is None:
             return self.distributions_[0]
-        values, row_value = _distinct(column_of(X, self.stratify), self.stratify)
+        values, row_value = distinct_values(column_of(X, self.stratify), self.stratify)
         number = {stratum: i for i, stratum in enumerate(self.strata_.tolist())}
         unknown = [value for value in values.tolist() if value not in number]
         if unknown:
@@ -213,7 +213,7 @@ def _influence(
     return values
 
 
-def _distinct(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarray]:
+def distinct_values(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarray]:
     """The distinct values of a column, and which of them each subject has."""
     missing = np.array([value is None or value != value for value in column.tolist()])
     if missing.any():
@@ -235,7 +235,7 @@ def _warn_of_zero(table: np.ndarray, time: np.ndarray) -> None:
         )
 
 
-def _event_table(
+def event_table(
     time: np.ndarray, event: np.ndarray, weight: np.ndarray, entry: np.ndarray | None = None
 ) -> np.ndarray:
     """Numbers at risk and of events at the distinct event times, and the curve made of them."""

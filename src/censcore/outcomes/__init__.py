@@ -1,5 +1,14 @@
 """Outcomes: what was seen of the event times of each subject."""
 
-from censcore.outcomes.right_censored import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes.competing_risks import CompetingRisks, EventOfCause, as_competing_risks
+from censcore.outcomes.right_censored import OutcomeLike, RightCensored, as_followed, as_outcome
 
-__all__ = ["OutcomeLike", "RightCensored", "as_outcome"]
+__all__ = [
+    "CompetingRisks",
+    "EventOfCause",
+    "OutcomeLike",
+    "RightCensored",
+    "as_competing_risks",
+    "as_followed",
+    "as_outcome",
+]

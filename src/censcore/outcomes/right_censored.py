@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,10 @@ from censcore._arrays import (
 from censcore._validation import check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
-__all__ = ["OutcomeLike", "RightCensored", "as_outcome"]
+if TYPE_CHECKING:
+    from censcore.outcomes.competing_risks import CompetingRisks
+
+__all__ = ["OutcomeLike", "RightCensored", "as_followed", "as_outcome"]
 
 MOST_CODES = 20  # of competing risks; more different whole numbers are times
 
@@ -234,6 +237,16 @@ class RightCensored:
     def k(self) -> int:
         """Number of event times per subject."""
         return 1 if self.time.ndim == 1 else int(self.time.shape[1])
+
+    @property
+    def censored(self) -> Array:
+        """Whether the time is censored, so that C = Y: booleans of the shape of ``time``."""
+        return ~self.event
+
+    @property
+    def never(self) -> Array:
+        """Whether the event is known never to happen; False here, see :class:`EventOfCause`."""
+        return namespace(self.time).zeros_like(self.event)
 
     def __len__(self) -> int:
         return int(self.time.shape[0])
@@ -487,10 +500,10 @@ class Frame(Protocol):
 
 
 #: What functions accept as an outcome, see :func:`as_outcome`.
-OutcomeLike: TypeAlias = RightCensored | np.ndarray | Frame
+OutcomeLike: TypeAlias = "RightCensored | CompetingRisks | np.ndarray | Frame"
 
 
-def as_outcome(y: OutcomeLike) -> RightCensored:
+def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     """An outcome from whatever holds one.
 
     Parameters
@@ -498,6 +511,9 @@ def as_outcome(y: OutcomeLike) -> RightCensored:
     y : RightCensored, structured array or frame
         An outcome, a scikit-survival structured array, or a data frame with columns "time" and "event", and
         "entry" where subjects enter late.
+    one_cause : bool
+        Admit ``CompetingRisks.cause(j)``, whose subjects with another event never have this one. A function
+        that does not ask for it gets an error instead, since it would take them for censored.
 
     Returns
     -------
@@ -511,6 +527,13 @@ def as_outcome(y: OutcomeLike) -> RightCensored:
     RightCensored(n=2, events=1 (50.0 %), time 6 to 9)
     """
     given: Any = y
+    if hasattr(y, "any_cause") and not (one_cause and isinstance(y, RightCensored)):
+        raise UnsupportedOutcomeError(
+            f"got {type(given).__name__}, an outcome with competing risks, where one event time is expected. "
+            "Scores take y.cause(j) and forecast.cause(j); AalenJohansen and CauseSpecific estimate from y "
+            "itself; y.any_cause() is the time of the first event of any cause. Subjects with a competing "
+            "event are not censored, and to call them so would give wrong numbers."
+        )
     if isinstance(y, RightCensored):
         return y
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
@@ -522,6 +545,29 @@ def as_outcome(y: OutcomeLike) -> RightCensored:
         f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
         f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."
     )
+
+
+def as_followed(y: Any) -> RightCensored:
+    """The outcome that says how long each subject was followed: of competing risks, that of any event.
+
+    Parameters
+    ----------
+    y : RightCensored, CompetingRisks, structured array or frame
+        The outcome.
+
+    Returns
+    -------
+    RightCensored
+        All that the censoring distribution depends on.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.outcomes import as_followed
+    >>> as_followed(cs.CompetingRisks([2.0, 5.0, 3.0], [1, 0, 2])).event
+    array([ True, False,  True])
+    """
+    return y.any_cause() if hasattr(y, "any_cause") else as_outcome(y)
 
 
 def _as_event(event: Array, time: Array) -> Array:
@@ -548,9 +594,9 @@ def _check_codes(event: Array, time: Array) -> Array:
     swapped = times == {0.0, 1.0} or (times <= {0.0, 1.0} and codes.max() > MOST_CODES)
     if whole and not swapped and len(codes) <= MOST_CODES:
         raise UnsupportedOutcomeError(
-            f"event must be 0 or 1; got the codes {codes[:6].tolist()}. If they are competing risks, "
-            "choose the event of interest (event == code) knowing that the others then count as censoring; "
-            "if 1/2 means censored/event, pass event - 1."
+            f"event must be 0 or 1; got the codes {codes[:6].tolist()}. If they are competing risks, pass "
+            "CompetingRisks(time, cause=event): to choose one of them and call the others censored would "
+            "give wrong scores. If 1/2 means censored/event, pass event - 1."
         )
     seen = f"{len(codes)} values, such as {codes[:6].tolist()}" if len(codes) > 6 else str(codes.tolist())
     hint = ", while all times are 0 or 1" if swapped else ""

@@ -13,8 +13,8 @@ _compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @_compile
-def weighted_squares(S, y, t, among_living, among_dead, reach):  # type: ignore[no-untyped-def]
-    """Squared errors times their weight, (n, q), from S, t and the weights (1 or n, q), y and reach (n,)."""
+def weighted_squares(S, y, never, t, among_living, among_dead, reach):  # type: ignore[no-untyped-def]
+    """Squared errors times their weight, (n, q), from S, t and weights (1 or n, q), y, never, reach (n,)."""
     n, q = y.size, t.shape[1]
     loss = np.empty((n, q), S.dtype)
     for i in range(n):
@@ -23,6 +23,6 @@ def weighted_squares(S, y, t, among_living, among_dead, reach):  # type: ignore[
         dead = among_dead[i if among_dead.shape[0] > 1 else 0]
         for j in range(q):
             alive = y[i] > at[j]
-            error = s[j] - 1 if alive else s[j]
+            error = s[j] - 1 if alive or never[i] else s[j]
             loss[i, j] = error * error * (living[j] if alive else reach[i] * dead[j])
     return loss

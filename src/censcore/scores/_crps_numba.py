@@ -19,7 +19,7 @@ _compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath
 def step_crps(
     forecast: tuple[np.ndarray, np.ndarray],
     y: np.ndarray,
-    event: np.ndarray,
+    kind: tuple[np.ndarray, np.ndarray],
     censoring: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> np.ndarray:
     """One loss per subject.
@@ -28,12 +28,14 @@ def step_crps(
     ----------
     forecast : times and survival after each
         Both (1 or n, J), times ascending.
-    y, event : array, (n,)
-        The outcome.
+    y : array, (n,)
+        Observed times.
+    kind : arrays of bool, (n,)
+        Whether there is an event, and whether one of another cause.
     censoring : times, survival after each, area under the curve up to each
         All (1 or n, K), times ascending.
     """
-    return _rows(*forecast, y, event, *censoring).astype(y.dtype)
+    return _rows(*forecast, y, *kind, *censoring).astype(y.dtype)
 
 
 def step_ipcw(
@@ -41,6 +43,7 @@ def step_ipcw(
     stretched: np.ndarray,
     y: tuple[np.ndarray, np.ndarray],
     reach: np.ndarray,
+    never: np.ndarray,
     end: np.ndarray,
 ) -> np.ndarray:
     """The integrated Brier score on the ipcw scale, one loss per row.
@@ -54,15 +57,17 @@ def step_ipcw(
     y : arrays, (n,)
         Observed times, and the integral of 1/G up to each.
     reach : array, (n,)
-        1/G(y-) for events, 0 for censored rows.
+        1/G(y-) for events, 0 for censored times.
+    never : array of bool, (n,)
+        Whether the event is of another cause.
     end : array, (1,) or (n,)
         The horizon, finite.
     """
-    return _ipcw_rows(*forecast, stretched, *y, reach, end).astype(y[0].dtype)
+    return _ipcw_rows(*forecast, stretched, *y, reach, never, end).astype(y[0].dtype)
 
 
 @_compile
-def _ipcw_rows(times, sf, stretched, y, stretched_y, reach, end):  # type: ignore[no-untyped-def]
+def _ipcw_rows(times, sf, stretched, y, stretched_y, reach, never, end):  # type: ignore[no-untyped-def]
     n = y.size
     loss = np.empty(n)
     for i in range(n):
@@ -71,23 +76,30 @@ def _ipcw_rows(times, sf, stretched, y, stretched_y, reach, end):  # type: ignor
         loss[i] = _below(stretched[i if stretched.shape[0] > 1 else 0], S, stretched_y[i], first)
         if reach[i] > 0:
             t = t[: np.searchsorted(t, np.inf)]
-            loss[i] += reach[i] * _until(t, S, y[i], first, end[i if end.size > 1 else 0])
+            h = end[i if end.size > 1 else 0]
+            if never[i]:
+                loss[i] += reach[i] * _never_until(t, S, y[i], first, h)
+            else:
+                loss[i] += reach[i] * _until(t, S, y[i], first, h)
     return loss
 
 
 @_compile
-def _rows(times, sf, y, event, c, G, area):  # type: ignore[no-untyped-def]
+def _rows(times, sf, y, event, never, c, G, area):  # type: ignore[no-untyped-def]
     n = y.size
     loss = np.empty(n)
     for i in range(n):
         t, S = times[i if times.shape[0] > 1 else 0], sf[i if sf.shape[0] > 1 else 0]
         first = np.searchsorted(t, y[i])
         loss[i] = _below(t, S, y[i], first)
-        if not event[i]:
+        if not (event[i] or never[i]):
             continue
         t = t[: np.searchsorted(t, np.inf)]  # members at infinity are mass left after the last finite one
         c_i, G_i = c[i if c.shape[0] > 1 else 0], G[i if G.shape[0] > 1 else 0]
-        if c_i.size == 1 and G_i[0] == 0:
+        if never[i]:
+            area_i = area[i if area.shape[0] > 1 else 0]
+            loss[i] += _never_beyond(t, S, y[i], first, c_i, G_i, area_i)
+        elif c_i.size == 1 and G_i[0] == 0:
             loss[i] += _until(t, S, y[i], first, c_i[0])
         else:
             loss[i] += _beyond(t, S, y[i], first, c_i, G_i, area[i if area.shape[0] > 1 else 0])
@@ -135,6 +147,38 @@ def _beyond(t, S, y, first, c, G, area):  # type: ignore[no-untyped-def]
     if before > 0:
         g, offset = _piece(c, G, area, np.searchsorted(c, np.inf))
         total += before**2 * (offset - base) if g == 0 else np.inf
+    return total / reached
+
+
+@_compile
+def _never_until(t, S, y, first, c):  # type: ignore[no-untyped-def]
+    """The integral of F² from y to c: after an event of another cause the event never comes."""
+    before = 1 - S[first - 1] if first > 0 else 0.0
+    total = before**2 * (c - y)
+    for j in range(first, np.searchsorted(t, c)):
+        F = 1 - S[j]
+        total += (F - before) * (F + before) * (c - t[j])
+        before = F
+    return total
+
+
+@_compile
+def _never_beyond(t, S, y, first, c, G, area):  # type: ignore[no-untyped-def]
+    """The integral of F² G from y on, over G(y-)."""
+    k = np.searchsorted(c, y)
+    reached, offset = _piece(c, G, area, k)
+    left, end = _piece(c, G, area, np.searchsorted(c, np.inf))
+    before = 1 - S[first - 1] if first > 0 else 0.0
+    total = before**2 * (end - (offset + reached * y)) if before > 0 else 0.0
+    for j in range(first, t.size):
+        F = 1 - S[j]
+        if before < F:
+            k = _gallop(c, t[j], k)
+            g, offset = _piece(c, G, area, k)
+            total += (F - before) * (F + before) * (end - (offset + g * t[j]))
+            before = F
+    if left > 0:
+        return np.inf if before > 0 else 0.0
     return total / reached
 
 

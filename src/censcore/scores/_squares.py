@@ -45,10 +45,12 @@ __all__ = [
     "area",
     "as_steps",
     "is_shared",
+    "weighted_beyond",
     "weighted_time_of",
     "numbers_per_row",
     "square_below",
     "square_beyond",
+    "square_of_cdf_beyond",
 ]
 
 FEW_JUMPS = 32  # up to here the jumps of a step distribution are panel edges like any other
@@ -79,15 +81,32 @@ def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
         return _shared_beyond(F, y, C) if is_shared(F, C) else _step_beyond(F, y, C)
     if are_lines(F, C):
         return line_beyond(F, y, C)
+    return weighted_beyond(lambda t: F._sf(t) ** 2, F, y, C, _nodes_for_square(F), _order(F, C))
+
+
+def square_of_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
+    r""":math:`\int_y^\infty F(s)^2\,G(s)\,ds` for y (n, 1): (n,); infinite where follow-up never ends."""
+    if F._degree == 0:
+        return _step_cdf_beyond(F, y, C)
+    return weighted_beyond(lambda t: F._cdf(t) ** 2, F, y, C, _nodes_for_square(F), _order(F, C))
+
+
+def weighted_beyond(
+    f: Function, F: Univariate, y: Array, C: Univariate, nodes: int = ORDER, order: int = ORDER
+) -> Array:
+    r""":math:`\int_y^\infty f(s)\,G(s)\,ds` of a function f that is smooth where F is; y (n, 1), (n,).
+
+    Fewer ``nodes`` of f, and a lower ``order`` of f G, are for polynomials.
+    """
     if _is_long(C):
         times, G = C._steps()
         edges = _edges_beyond([F], y, until=_last_finite(times))
         edges = namespace(edges).minimum(edges, namespace(edges).maximum(y, detach(C._end())))
-        inner = integrate_steps(lambda t: F._sf(t) ** 2, edges, _nodes_for_square(F), times, G)
+        inner = integrate_steps(f, edges, nodes, times, G)
     else:
         edges = _edges_beyond([F, C], y)
-        inner = integrate(lambda t: F._sf(t) ** 2 * C._sf(t), edges, _order(F, C))
-    return inner + tail(lambda t: F._sf(t) ** 2 * C._sf(t), edges[:, -1:])
+        inner = integrate(lambda t: f(t) * C._sf(t), edges, order)
+    return inner + tail(lambda t: f(t) * C._sf(t), edges[:, -1:])
 
 
 def numbers_per_row(F: Univariate, C: Univariate) -> int:
@@ -181,6 +200,18 @@ def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
     if bool(xp.any(xp.isinf(reach))):
         reach = xp.where(fall > 0, reach, xp.zeros_like(reach))
     return xp.vecdot(reach, fall, axis=-1)
+
+
+def _step_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
+    r""":math:`\sum_j (F_j^2-F_{j-1}^2)\int_{t_j\vee y}^\infty G` over the finite jumps."""
+    times, sf = F._steps()
+    xp = namespace(times)
+    after = 1 - sf
+    before = xp.concat([xp.zeros_like(after[:, :1]), after[:, :-1]], axis=1)
+    rises = xp.isfinite(times) & (after > before)
+    start = xp.where(rises & (times > y), times, y)
+    left = area(C, start, xp.where(rises, xp.full_like(start, np.inf), start))
+    return xp.vecdot(left, xp.where(rises, (after - before) * (after + before), xp.zeros_like(left)), axis=-1)
 
 
 # ---- one step forecast for all subjects: one antiderivative, read at each y ---------------------------
@@ -312,7 +343,9 @@ def _edges_of(distribution: Univariate, y: Array, close: Callable[[Univariate, A
     breaks = distribution._breaks()
     if distribution._degree is not None:
         return [breaks]
-    quantiles = side_by_side([distribution._panel_edges(), close(distribution.detach(), y)])
+    quantiles = distribution._panel_edges()
+    if not distribution._dense_edges:
+        quantiles = side_by_side([quantiles, close(distribution.detach(), y)])
     if breaks is None or not requires_grad(breaks):
         return [quantiles]  # they hold the break points
     xp = namespace(quantiles)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from censcore._arrays import Array
 from censcore._numerics import xlogy
 from censcore.distributions import Distribution
-from censcore.outcomes import OutcomeLike
-from censcore.scores.brier import censoring_weights
-from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
+from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores.competing_risks import multinomial_log_score
+from censcore.scores.inputs import ScoringInputs, censoring_weights, evaluation_times, scoring_inputs
 
 __all__ = ["binomial_log_score"]
 
@@ -31,7 +31,7 @@ def binomial_log_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
@@ -47,6 +47,13 @@ def binomial_log_score(
     -------
     array, (n, q), or (n,) for a single number
         One loss per subject and time; lower is better. Infinite where the forecast excluded what happened.
+
+    Notes
+    -----
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j, with
+    :math:`-G(\tau)/G(y-)\log\{1-F_j(\tau)\}` after an event of another cause. Given
+    :class:`CompetingRisks` and a forecast of all causes the score is multinomial, minus the logarithm of
+    the probability of what happened by :math:`\tau`.
 
     See Also
     --------
@@ -67,7 +74,9 @@ def binomial_log_score(
            [0.75  , 1.25  ],
            [0.75  , 0.    ]])
     """
-    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    if isinstance(y, CompetingRisks):
+        return multinomial_log_score(y, forecast, censoring, times, horizon)
+    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     t, single = evaluation_times(times, inputs.y, horizon)
     loss = _binomial_log(inputs, t)
     return loss[:, 0] if single else loss
@@ -79,5 +88,9 @@ def _binomial_log(inputs: ScoringInputs, t: Array) -> Array:
     zero = xp.zeros_like(weight)
     # each logarithm sees only the subjects it is for: no gradient meets the infinity of the other
     log_survival = F.logsf(xp.where(alive, t + zero, zero))
-    dead = xlogy(xp.where(alive, zero, weight), F.cdf(t) + zero)
-    return -xp.where(alive, log_survival, dead)
+    dead = xlogy(xp.where(alive | inputs.never, zero, weight), F.cdf(t) + zero)
+    loss = -xp.where(alive, log_survival, dead)
+    if not inputs.has_never:
+        return loss
+    without = ~alive & inputs.never & (weight > 0)  # the event never came, as those know who are followed
+    return loss - xp.where(without, weight * F.logsf(xp.where(without, t + zero, zero)), zero)

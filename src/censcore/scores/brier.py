@@ -6,9 +6,9 @@ from censcore._arrays import Array, namespace
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution
-from censcore.outcomes import OutcomeLike
+from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores.competing_risks import over_causes
 from censcore.scores.inputs import (
-    ScoringInputs,
     check_scale,
     check_unreached,
     evaluation_times,
@@ -16,7 +16,7 @@ from censcore.scores.inputs import (
     scoring_inputs,
 )
 
-__all__ = ["brier_score", "censoring_weights"]
+__all__ = ["brier_score"]
 
 # A slice of subjects this small stays in the cache through all steps of the formula.
 CACHED_NUMBERS = 131_072
@@ -43,7 +43,7 @@ def brier_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
@@ -63,6 +63,13 @@ def brier_score(
     -------
     array, (n, q), or (n,) for a single number
         One loss per subject and time; lower is better.
+
+    Notes
+    -----
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j. After an event of
+    another cause at y the subject never has this one and is followed until C, and its loss is
+    :math:`G(\tau)/G(y-)\,F_j(\tau)^2`. Given :class:`CompetingRisks` and a forecast of all causes the
+    score is half the sum of squares over the m + 1 classes (no event yet, or one of cause j).
 
     See Also
     --------
@@ -89,7 +96,9 @@ def brier_score(
            [0.2784, 0.    ]])
     """
     check_scale(scale)
-    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    if isinstance(y, CompetingRisks):
+        return over_causes(brier_score, y, forecast, censoring, times=times, scale=scale, horizon=horizon)
+    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     t, single = evaluation_times(times, inputs.y, horizon)
     if scale == "ipcw":
         check_unreached(inputs, t)
@@ -103,7 +112,8 @@ def brier_score(
         G = some.C._sf(t_part) if shared is None else shared
         weights = (1 / G, inputs.xp.ones_like(G)) if scale == "ipcw" else (inputs.xp.ones_like(G), G)
         S = some.F._sf(t_part)
-        return (squares or _weighted_squares)(S, some.y.time, t_part, *weights, inverse_weight[rows, 0])
+        seen = some.y.time, some.y.never
+        return (squares or _weighted_squares)(S, *seen, t_part, *weights, inverse_weight[rows, 0])
 
     loss = chunked_rows(part, inputs.n, t.shape[1], like=inputs.y.time, budget=CACHED_NUMBERS)
     if scale == "ipcw" and (followed := inputs.followed_to_entry) is not None:
@@ -112,19 +122,15 @@ def brier_score(
 
 
 def _weighted_squares(
-    S: Array, y: Array, t: Array, among_living: Array, among_dead: Array, inverse_weight: Array
+    S: Array, y: Array, never: Array, t: Array, among_living: Array, among_dead: Array, inverse_weight: Array
 ) -> Array:
     r""":math:`1\{y>t\}\,a\,F(t)^2+1\{y\le t\}\,\frac{\delta}{G(y-)}\,b\,(1-F(t))^2`, (n, q).
 
-    On the localized scale a = 1 and b = G(t), on the ipcw scale a = 1/G(t) and b = 1.
+    On the localized scale a = 1 and b = G(t), on the ipcw scale a = 1/G(t) and b = 1. The square after an
+    event of another cause is that of the living.
     """
     xp = namespace(S)
     alive = y[:, None] > t
-    error = xp.where(alive, 1 - S, S)
+    error = xp.where(alive | never[:, None], 1 - S, S)
     weight = xp.where(alive, among_living, inverse_weight[:, None] * among_dead)
     return weight * error**2
-
-
-def censoring_weights(inputs: ScoringInputs, t: Array) -> tuple[Array, Array]:
-    r"""Who is alive at t, (n, q), and :math:`\delta\,G(t)/G(y-)`, the weight of those who are not."""
-    return inputs.time > t, inverse_probability_weights(inputs) * inputs.C.sf(t)

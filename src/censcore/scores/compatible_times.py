@@ -26,7 +26,7 @@ def check_componentwise(C: Any) -> None:
 
 def known_rows(y: RightCensored, C: Any) -> np.ndarray:
     """Rows whose censoring time is known: seen, or the only time that C can have; (n,) booleans."""
-    censored = ~to_numpy(y.event).reshape(len(y), -1)
+    censored = to_numpy(y.censored).reshape(len(y), -1)
     times = [np.broadcast_to(to_numpy(C.marginal(j).known_time()), (len(y),)) for j in range(C.k)]
     known = ~np.isnan(np.stack(times, axis=1))
     if C.k == 1:
@@ -55,7 +55,7 @@ def compatible_times(y: RightCensored, C: Any, levels: Array) -> Array:
     array, (n, D, 1) or (n, D, k)
     """
     n = len(y)
-    time, event = y.time.reshape(n, -1), y.event.reshape(n, -1)
+    time, event = y.time.reshape(n, -1), ~y.censored.reshape(n, -1)
     xp = namespace(time)
     if C.k == 1:
         time, event = xp.max(time, axis=1)[:, None], xp.all(event, axis=1)[:, None]

@@ -8,8 +8,16 @@ from censcore._arrays import Array
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
-from censcore.outcomes import OutcomeLike
-from censcore.scores._squares import as_steps, is_shared, numbers_per_row, square_below, square_beyond
+from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores._squares import (
+    as_steps,
+    is_shared,
+    numbers_per_row,
+    square_below,
+    square_beyond,
+    square_of_cdf_beyond,
+)
+from censcore.scores.competing_risks import over_causes
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 
 __all__ = ["crps", "crps_of"]
@@ -33,7 +41,7 @@ def crps(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
@@ -53,6 +61,12 @@ def crps(
     -----
     A finite sum for step forecasts and ensembles under any censoring distribution, and for piecewise-linear
     forecasts under step censoring distributions; quadrature to 1e-8 relative for the rest.
+
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j, which pays
+    :math:`\int_y^\infty\frac{G(s)}{G(y-)}F_j(s)^2\,ds` after an event of another cause. It needs a
+    horizon, or a censoring distribution that ends follow-up: over all times it is infinite where
+    :math:`F_j` stays away from its indicator. Given :class:`CompetingRisks` and a forecast of all causes
+    it is the integral of the Brier score of all causes.
 
     See Also
     --------
@@ -74,7 +88,9 @@ def crps(
     >>> cs.crps(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0)).round(4)
     array([0.3358, 0.871 , 0.3362])
     """
-    return crps_of(scoring_inputs(y, forecast, censoring, horizon))
+    if isinstance(y, CompetingRisks):
+        return over_causes(crps, y, forecast, censoring, horizon=horizon)
+    return crps_of(scoring_inputs(y, forecast, censoring, horizon, one_cause=True))
 
 
 def crps_of(inputs: ScoringInputs) -> Array:
@@ -113,14 +129,22 @@ def _of_steps(inputs: ScoringInputs) -> Array:
             return _crps(some)
         C = as_steps(some.C)
         return kernel(
-            some.F._steps(), some.y.time, some.y.event, (*C._steps(), C._remember("areas", C._areas))
+            some.F._steps(),
+            some.y.time,
+            (some.y.event, some.y.never),
+            (*C._steps(), C._remember("areas", C._areas)),
         )
 
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
 
 
 def _crps(inputs: ScoringInputs) -> Array:
-    r""":math:`\int_0^yF^2\,ds+\frac{\delta}{G(y-)}\int_y^\infty G\,(1-F)^2\,ds`, (n,)."""
+    r""":math:`\int_0^yF^2\,ds+\frac{\delta}{G(y-)}\int_y^\infty G\,(1-F)^2\,ds`, (n,).
+
+    Beyond an event of another cause the integrand is :math:`G\,F^2`.
+    """
     below = square_below(inputs.F, inputs.time)
     beyond = inputs.of_events(lambda seen: square_beyond(seen.F, seen.time, seen.C))
+    if inputs.has_never:
+        beyond = beyond + inputs.of_never(lambda seen: square_of_cdf_beyond(seen.F, seen.time, seen.C))
     return below + inverse_probability_weights(inputs)[:, 0] * beyond

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad
+from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad, to_numpy
 from censcore._numerics import chunked_rows
-from censcore.distributions import Distribution, Ensemble
+from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, as_outcome
 from censcore.scores.compatible_times import RandomNumbers, check_componentwise, compatible_times, known_rows
+from censcore.scores.competing_risks import check_causes
 from censcore.scores.crps import crps
 from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
 from censcore.scores.inputs import (
@@ -62,7 +63,7 @@ def energy_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects, k times each.
     forecast : Distribution
         Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution
@@ -107,6 +108,10 @@ def energy_score(
     Draws and lags make the score of subjects with an unknown C random; its mean over seeds is the exact
     value. Subjects are drawn independently, so that averages over them are hardly affected.
 
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j. Given
+    :class:`CompetingRisks` and a forecast of all causes it is that of the times
+    :math:`(\min(T_1,C),\dots,\min(T_m,C))`, of which all but one are C.
+
     See Also
     --------
     crps : The exact score of one event time.
@@ -127,8 +132,12 @@ def energy_score(
     """
     _check_options(beta, pairs, draws, seed, members)
     if mask is not None:
-        y, censoring, mask = leave_out(as_outcome(y), censoring, mask)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True)
+        y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
+    if isinstance(y, CompetingRisks):
+        random = RandomNumbers(np.random.SeedSequence(seed), int(draws))
+        method = _Method(float(beta), pairs, bool(fair), random)
+        return _of_competing_risks(y, forecast, censoring, horizon, method, members)
+    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True, one_cause=True)
     check_componentwise(inputs.C)
     xp = inputs.xp
     mask = None if mask is None else xp.broadcast_to(mask, (inputs.n, inputs.y.k))
@@ -200,9 +209,14 @@ def _accuracy(inputs: ScoringInputs) -> Array:
     xp, y, z = inputs.xp, inputs.time, inputs.F.samples
     reach = inverse_probability_weights(inputs)
     # members beyond y of a subject censored there add nothing, however far C would have reached
-    later = xp.where((z > y) & (reach > 0), z, y)
+    later = xp.where((z > y) & (reach > 0) & inputs.event, z, y)
     before = xp.where(z < y, y - z, xp.zeros_like(z))
-    return xp.sum(_weights(inputs.F) * (before + inputs.C.integrated_sf(y, later) * reach), axis=1)
+    beyond = inputs.C.integrated_sf(y, later)
+    if inputs.has_never:  # what is seen is C, which finite members fall short of
+        short = inputs.never & xp.isfinite(z)
+        start = xp.where(short & (z > y), z, y)
+        beyond = beyond + inputs.C.integrated_sf(start, xp.where(short, xp.full_like(z, np.inf), start))
+    return xp.sum(_weights(inputs.F) * (before + beyond * reach), axis=1)
 
 
 def _check_fair(w: Array) -> Array:
@@ -255,9 +269,12 @@ def _of_ensemble(inputs: ScoringInputs, mask: Array, method: _Method) -> Array:
     known = known_rows(inputs.y, inputs.C)
     exact = z.shape[1] == 1 or method.pairs == "all"
     few = method.pairs == "auto" and z.shape[1] <= _FEW_MEMBERS
+    never = to_numpy(inputs.y.never).reshape(inputs.n, -1).any(axis=1)
     sets = [
-        _Rows(np.flatnonzero(known), True, 1, exact or method.pairs == "auto"),
-        _Rows(np.flatnonzero(~known), False, method.random.draws, exact or few),
+        _Rows(np.flatnonzero(known & ~never), True, 1, exact or method.pairs == "auto"),
+        _Rows(np.flatnonzero(~known & ~never), False, method.random.draws, exact or few),
+        _Rows(np.flatnonzero(known & never), True, 1, exact or method.pairs == "auto", never=True),
+        _Rows(np.flatnonzero(~known & never), False, method.random.draws, exact or few, never=True),
     ]
     losses = [_of_rows(inputs, mask, method, unit, rows) for rows in sets if rows.index.size]
     back = convert(np.argsort(np.concatenate([rows.index for rows in sets])), inputs.y.time)
@@ -272,11 +289,15 @@ class _Rows:
     known: bool
     draws: int
     all_pairs: bool
+    never: bool = False  # after a competing event what is seen is C itself, at each of its values
 
 
 def _check_endless(inputs: ScoringInputs, z: Array, mask: Array) -> None:
     """Members that never have the event need a C that ends follow-up."""
     xp, y, C = inputs.xp, inputs.y, inputs.C
+    if inputs.has_never:
+        endless = inputs.y.never & (C.mass_at_infinity() > 0)
+        check_infinite(xp.where(endless, np.inf, xp.zeros_like(y.time)), inputs)
     if np.isfinite(float(xp.max(detach(z)))):
         return
     never = xp.any(xp.isinf(z), axis=1)
@@ -327,16 +348,11 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: _Method, unit: float, r
             lags = convert(method.random.lags(place, m), y)
         if unit != 1:
             z, y, c = z / unit, y / unit, c / unit
+        options: dict[str, Any] = {"beta": method.beta, "fair": method.fair, "terms": terms}
+        if rows.never:
+            return _seen_at_censoring(z, c, w, lags, options)
         return energy_loss(
-            z,
-            y,
-            c,
-            weights=w,
-            mask=None if mask is None else mask[index],
-            beta=method.beta,
-            fair=method.fair,
-            lags=lags,
-            terms=terms,
+            z, y, c, weights=w, mask=None if mask is None else mask[index], lags=lags, **options
         )
 
     numbers = max(m * max(rows.draws, lags_per_row, k), pairs // 10)
@@ -344,6 +360,67 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: _Method, unit: float, r
     return chunked_rows(
         _recomputed(losses) if large else losses, rows.index.size, numbers, z, chunk_numbers(z)
     )
+
+
+def _seen_at_censoring(z: Array, c: Array, w: Array, lags: Array, options: dict[str, Any]) -> Array:
+    """The mean over the values c (n, D, 1) of C of the loss at what is then seen, which is c itself."""
+    if c.shape[1] == 1:
+        return energy_loss(z, c[:, 0], c, weights=w, lags=lags, **options)
+    losses = [
+        _seen_at_censoring(z, c[:, d : d + 1], w, None if lags is None else lags[:, d : d + 1], options)
+        for d in range(c.shape[1])
+    ]
+    return sum(losses[1:], losses[0]) / len(losses)
+
+
+def _of_competing_risks(
+    y: CompetingRisks, forecast: Any, censoring: Any, horizon: Array, method: _Method, members: int
+) -> Array:
+    """The score of the times (min(T_1, C), ..., min(T_m, C)), of which all but one are C.
+
+    Samples of the forecast are scored, those of an ensemble as they are and others as a fair sample.
+    """
+    F: Any = check_causes(y, forecast)
+    inputs = scoring_inputs(y.any_cause(), F.any_cause(), censoring, horizon)
+    xp, m, random = inputs.xp, F.n_causes, method.random
+    endless = (inputs.C.mass_at_infinity() > 0) & inputs.y.event
+    check_infinite(xp.where(endless, np.inf, xp.zeros_like(inputs.y.time)), inputs)
+    causes = xp.broadcast_to(convert(to_numpy(y.causes), inputs.y.time), (inputs.n,))
+    of_cause = xp.stack([inputs.y.event & (causes == j + 1) for j in range(m)], axis=1)
+    as_it_is = isinstance(F, CauseEnsemble) and F.weights is None
+    options: dict[str, Any] = {"beta": method.beta, "fair": method.fair or not as_it_is}
+
+    def losses(rows: slice) -> Array:
+        some, place = inputs.take(rows), range(inputs.n)[rows]
+        time, cause = F.take(rows).samples if as_it_is else _draws_of(F, rows, some.n, members, random)
+        z = _by_cause(time, cause, m)
+        c = compatible_times(some.y, some.C, random.levels(place, 1, like=some.y.time))
+        lags = None
+        if method.pairs == "lagged" or (method.pairs == "auto" and z.shape[1] > _FEW_MEMBERS):
+            lags = convert(random.lags(place, z.shape[1]), some.y.time)
+        total = xp.zeros_like(some.y.time)
+        for d in range(c.shape[1]):
+            seen = xp.where(of_cause[rows], some.time, c[:, d])
+            lag = None if lags is None else lags[:, d : d + 1]
+            total = total + energy_loss(z, seen, c[:, d : d + 1], lags=lag, **options)
+        return total / c.shape[1]
+
+    size = F.samples.time.shape[1] if as_it_is else members
+    return chunked_rows(losses, inputs.n, 4 * m * size, inputs.y.time)
+
+
+def _draws_of(F: Any, rows: slice, n: int, members: int, random: RandomNumbers) -> tuple[Array, Array]:
+    """Times and causes (n, members), drawn for every subject even where one distribution serves all."""
+    seed = np.random.SeedSequence(random.seed.entropy, spawn_key=(*random.seed.spawn_key, rows.start))
+    drawn = F.take(rows).sample((n if len(F) == 1 else 1) * members, seed)
+    return drawn.time.reshape(n, members), drawn.cause.reshape(n, members)
+
+
+def _by_cause(time: Array, cause: Array, m: int) -> Array:
+    """The times of all causes, (n, M, m): infinite but for the one that happened."""
+    xp = namespace(time)
+    never = xp.full_like(time, np.inf)
+    return xp.stack([xp.where(cause == j + 1, time, never) for j in range(m)], axis=2)
 
 
 def _recomputed(losses: Callable[[slice], Array]) -> Callable[[slice], Array]:

@@ -43,7 +43,7 @@ from censcore._arrays import (
 )
 from censcore._numerics import invert_decreasing
 from censcore._validation import check_instance, check_positive, name_subjects
-from censcore.distributions import Distribution, PointMass, Univariate
+from censcore.distributions import Distribution, PointMass, TimeAndCause, Univariate
 from censcore.distributions.independent import Independent
 from censcore.exceptions import (
     BeyondFollowUpError,
@@ -52,13 +52,15 @@ from censcore.exceptions import (
     InvalidTypeError,
     MissingCensoringError,
     PositivityError,
+    UnsupportedOutcomeError,
 )
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
 
 __all__ = [
     "ScoringInputs",
     "as_columns",
     "check_horizon",
+    "censoring_weights",
     "check_scale",
     "evaluation_times",
     "inverse_probability_weights",
@@ -116,6 +118,16 @@ class ScoringInputs:
         return self.y.event[:, None]
 
     @property
+    def never(self) -> Array:
+        """Whether a competing event showed that the event never happens, as a column, (n, 1)."""
+        return self.y.never[:, None]
+
+    @property
+    def has_never(self) -> bool:
+        """Whether there are such subjects; without competing risks there are none."""
+        return isinstance(self.y, EventOfCause) and bool(self.y.never.any())
+
+    @property
     def followed_to_entry(self) -> Array | None:
         """P(C > entry), (n,), by which scores on the ipcw scale are multiplied; None without entries.
 
@@ -141,12 +153,19 @@ class ScoringInputs:
 
     def of_events(self, function: Callable[[ScoringInputs], Array]) -> Array:
         """``function`` of the inputs of subjects with an event, (n,); zero for the others."""
-        events = np.nonzero(to_numpy(self.y.event))[0]
-        if events.size == self.n:
+        return self._of(self.y.event, function)
+
+    def of_never(self, function: Callable[[ScoringInputs], Array]) -> Array:
+        """``function`` of the inputs of subjects with a competing event, (n,); zero for the others."""
+        return self._of(self.y.never, function) if self.has_never else self.xp.zeros_like(self.y.time)
+
+    def _of(self, chosen: Array, function: Callable[[ScoringInputs], Array]) -> Array:
+        rows = np.nonzero(to_numpy(chosen))[0]
+        if rows.size == self.n:
             return function(self)
         values = self.xp.zeros_like(self.y.time)
-        if events.size:
-            values[events] = function(self.take(events))
+        if rows.size:
+            values[rows] = function(self.take(rows))
         return values
 
     def in_groups(self, score: Callable[[ScoringInputs], Array]) -> Array:
@@ -166,6 +185,7 @@ def scoring_inputs(
     joint: bool = False,
     needs_censoring: bool = True,
     check_censoring: bool = True,
+    one_cause: bool = False,
     without_entry: str = "",
 ) -> ScoringInputs:
     """Check and align what a score receives.
@@ -189,6 +209,9 @@ def scoring_inputs(
     check_censoring : bool
         False for published scores that have their answer where the censoring distribution excludes what was
         observed.
+    one_cause : bool
+        Admit the outcome of one of several competing risks, ``CompetingRisks.cause(j)``: the formula then
+        reads ``inputs.never``, the subjects whose event never comes and whose C is at least y.
     without_entry : str
         The name of a score that is not defined for delayed entry: an outcome with entries is an error then.
 
@@ -210,7 +233,7 @@ def scoring_inputs(
     >>> scoring_inputs(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0), horizon=2.0).y.time
     array([1., 2.])
     """
-    y = as_outcome(y)
+    y = as_outcome(y, one_cause=one_cause)
     if without_entry:
         y.require_no_entry(without_entry)
     _check_kind(forecast, "forecast")
@@ -227,6 +250,8 @@ def scoring_inputs(
         tau = check_horizon(horizon, y)
         y, censoring = y.censor_at(tau), censoring.censor_at(tau)
     if y.has_delayed_entry:
+        if isinstance(y, EventOfCause):
+            _check_given_entry(y, forecast.marginal(0))
         forecast = forecast.given_survival(known_to_exceed(y.entry))
     if not check_censoring or not (given or needs_censoring):
         return ScoringInputs(y, forecast, censoring)
@@ -235,6 +260,17 @@ def scoring_inputs(
     for seen, C in _by_censoring_time(y, censoring):
         _chance_to_be_seen(seen, C)
     return ScoringInputs(y, forecast, censoring)
+
+
+def _check_given_entry(y: EventOfCause, F: Univariate) -> None:
+    """One cause is scored given that no event of any cause came before the entry, of which F_j is silent."""
+    passed = to_numpy(F.cdf(known_to_exceed(y.entry))) > 1e-6
+    bad = np.nonzero(np.broadcast_to(passed, (len(y),)))[0]
+    if bad.size:
+        raise UnsupportedOutcomeError(
+            "With delayed entry the forecast of one cause must be that given no event of any cause before "
+            f"the entry; it is not in {name_subjects(bad)}. Pass forecast.given_survival(y.entry).cause(j)."
+        )
 
 
 def known_to_exceed(entry: Array) -> Array:
@@ -248,15 +284,15 @@ def known_censoring(y: RightCensored) -> Distribution | None:
     c = y.censoring_time
     if c is not None:
         return PointMass(c) if c.ndim == 1 else Independent([PointMass(c[:, j]) for j in range(y.k)])
-    return PointMass(np.inf) if bool(y.event.all()) else None
+    return None if bool(y.censored.any()) else PointMass(np.inf)
 
 
 def _known_or_raise(y: RightCensored) -> Distribution:
     distribution = known_censoring(y)
     if distribution is None:
-        event = to_numpy(y.event)
+        censored = to_numpy(y.censored)
         raise MissingCensoringError(
-            f"{int((~event).sum())} of {event.size} times are censored and no censoring distribution was "
+            f"{int(censored.sum())} of {censored.size} times are censored and no censoring distribution was "
             "given. Pass censoring=... : PointMass(c) if the censoring times are known (or give them to "
             "RightCensored as censoring_time), a known distribution such as Uniform(0, 5), or an estimate: "
             "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
@@ -265,6 +301,12 @@ def _known_or_raise(y: RightCensored) -> Distribution:
 
 
 def _check_kind(distribution: Any, name: str) -> None:
+    if isinstance(distribution, TimeAndCause):
+        raise InvalidTypeError(
+            f"{name}: got {type(distribution).__name__}, a forecast of competing risks, expected the "
+            "distribution of one event time. Pass forecast.cause(j) with y.cause(j), forecast.any_cause() "
+            "with y.any_cause(), or the outcome of all causes, CompetingRisks(time, cause)."
+        )
     if not isinstance(distribution, Distribution):
         check_instance(distribution, name)
         raise InvalidTypeError(
@@ -367,9 +409,9 @@ def _chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
     reached = C.sf_left(y.time)
     c, known = y.censoring_time, namespace(y.time).ones_like(y.event)
     if c is None:
-        c, known = y.time, ~y.event
+        c, known = y.time, y.censored
     end = C._end()[:, 0]
-    beyond = (y.time > end) | (y.event & (reached <= 0)) | (known & (c > end))
+    beyond = (y.time > end) | (~y.censored & (reached <= 0)) | (known & (c > end))
     _check_beyond(np.nonzero(to_numpy(beyond))[0], y, C)
     _check_excluded(np.nonzero(to_numpy(known & C.excludes(c)))[0], to_numpy(c), C)
     return reached
@@ -380,7 +422,7 @@ def _check_beyond(bad: np.ndarray, y: RightCensored, C: Univariate) -> None:
         return
     some = C if len(C) == 1 else C.take(bad)
     times = to_numpy(y.time)[bad]
-    end = _largest_horizon(some, times[to_numpy(y.event)[bad]])
+    end = _largest_horizon(some, times[~to_numpy(y.censored)[bad]])
     raise BeyondFollowUpError(
         f"The censoring distribution gives no chance to follow-up as long as that of {name_subjects(bad)} "
         f"(the earliest time is {float(times.min()):g}), so their scores are undefined. Pass horizon={end!r} "
@@ -419,11 +461,19 @@ def _last_reached(G: Callable[[Array], Array], C: Univariate) -> float:
 
 
 def inverse_probability_weights(inputs: ScoringInputs) -> Array:
-    r""":math:`\delta/G(y-)`, (n, 1): the inverse-probability weight of an event, zero without one."""
-    xp, event = inputs.xp, inputs.event
+    r""":math:`\delta/G(y-)`, (n, 1): the inverse-probability weight of an event, zero for censored times.
+
+    Events of competing causes have it too.
+    """
+    xp, event = inputs.xp, ~inputs.y.censored[:, None]
     reached = inputs.C.sf_left(inputs.y.time) if inputs.reached is None else inputs.reached
     reached = reached[:, None]
     return xp.astype(event, reached.dtype) / xp.where(event, reached, xp.ones_like(reached))
+
+
+def censoring_weights(inputs: ScoringInputs, t: Array) -> tuple[Array, Array]:
+    r"""Who is alive at t, (n, q), and :math:`\delta\,G(t)/G(y-)`, the weight of those who are not."""
+    return inputs.time > t, inverse_probability_weights(inputs) * inputs.C.sf(t)
 
 
 def check_scale(scale: str) -> None:

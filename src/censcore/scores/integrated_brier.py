@@ -11,8 +11,16 @@ from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike
-from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond, weighted_time_of
+from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores._squares import (
+    as_steps,
+    numbers_per_row,
+    square_below,
+    square_beyond,
+    square_of_cdf_beyond,
+    weighted_time_of,
+)
+from censcore.scores.competing_risks import over_causes
 from censcore.scores.crps import crps_of
 from censcore.scores.inputs import (
     ScoringInputs,
@@ -50,7 +58,7 @@ def integrated_brier_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
@@ -71,6 +79,12 @@ def integrated_brier_score(
     -------
     array, (n,)
         One loss per subject; lower is better.
+
+    Notes
+    -----
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j,
+    :class:`CompetingRisks` and a forecast of all causes the integral of the Brier score of all causes.
+    Pass a horizon.
 
     See Also
     --------
@@ -97,7 +111,10 @@ def integrated_brier_score(
         raise InvalidInputError(
             "normalize=True divides by the horizon: pass horizon=..., the end of the integral."
         )
-    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    if isinstance(y, CompetingRisks):
+        options = {"scale": scale, "normalize": normalize, "horizon": horizon}
+        return over_causes(integrated_brier_score, y, forecast, censoring, **options)
+    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     end = PointMass(np.inf).like(inputs.y.time)
     if horizon is not None:
         end = PointMass(check_horizon(horizon, inputs.y).reshape(-1))
@@ -112,6 +129,8 @@ def _ipcw_integral(inputs: ScoringInputs, end: PointMass) -> Array:
     below = square_below(inputs.F, inputs.time, inputs.C)
     until_end = replace(inputs, C=end)
     beyond = until_end.of_events(lambda seen: square_beyond(seen.F, seen.time, seen.C))
+    if inputs.has_never:
+        beyond = beyond + until_end.of_never(lambda seen: square_of_cdf_beyond(seen.F, seen.time, seen.C))
     return below + inverse_probability_weights(inputs)[:, 0] * beyond
 
 
@@ -142,8 +161,7 @@ def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
         times, sf = as_steps(some.F)._steps()
         weighted_time = weighted_time_of(some.C)
         y = (some.y.time, weighted_time(some.time)[:, 0])
-        return kernel(
-            (times, sf), weighted_time(times), y, inverse_probability_weights(some)[:, 0], last.location
-        )
+        reach = inverse_probability_weights(some)[:, 0]
+        return kernel((times, sf), weighted_time(times), y, reach, some.y.never, last.location)
 
     return check_infinite(chunked_rows(part, inputs.n, numbers, like=inputs.y.time), inputs)

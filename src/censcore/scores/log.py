@@ -5,7 +5,8 @@ from __future__ import annotations
 from censcore._arrays import Array
 from censcore.distributions import Distribution
 from censcore.exceptions import NoDensityError
-from censcore.outcomes import OutcomeLike
+from censcore.outcomes import CompetingRisks, EventOfCause, OutcomeLike
+from censcore.scores.competing_risks import log_score_of_causes, log_survival_beyond
 from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["log_score"]
@@ -24,7 +25,7 @@ def log_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects, with one or several event times.
     forecast : Distribution
         Distribution of T given the covariates, with a density. A distribution without one raises
@@ -40,6 +41,13 @@ def log_score(
     -------
     array, (n,)
         One loss per subject; lower is better. Infinite where the forecast excluded what happened.
+
+    Notes
+    -----
+    Competing risks: given :class:`CompetingRisks` and a forecast of all causes the score is :math:`-\log
+    f_j(y)` after an event of cause j and :math:`-\log\{1-\sum_jF_j(y)\}` for a censored time. The score
+    of one cause, ``y.cause(j)`` and ``forecast.cause(j)``, does need the censoring distribution: after an
+    event of another cause it is the mean of :math:`-\log P(T_j>C)` given :math:`C\ge y`.
 
     See Also
     --------
@@ -57,7 +65,12 @@ def log_score(
     >>> cs.log_score(y, cs.Exponential(0.5)).round(4)
     array([1.1931, 2.1931, 1.    ])
     """
-    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True, needs_censoring=False)
+    if isinstance(y, CompetingRisks):
+        return log_score_of_causes(y, forecast, censoring, horizon)
+    averages = isinstance(y, EventOfCause) and bool(y.never.any())
+    inputs = scoring_inputs(
+        y, forecast, censoring, horizon, joint=True, needs_censoring=averages, one_cause=True
+    )
     F = inputs.F
     if not F.has_density:
         raise NoDensityError(
@@ -65,4 +78,5 @@ def log_score(
             "pinball_score or energy_score, or give the forecast a density (PiecewiseLinear, "
             "PiecewiseExponential, ...)."
         )
-    return -F.log_likelihood(inputs.y.time, inputs.y.event)
+    loss = -F.log_likelihood(inputs.y.time, inputs.y.event)
+    return loss + log_survival_beyond(inputs) if inputs.has_never else loss

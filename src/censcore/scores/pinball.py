@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from censcore._arrays import Array
 from censcore._numerics import chunked_rows
 from censcore._validation import check_levels
@@ -59,6 +61,12 @@ def pinball_score(
     array, (n, q), or (n,) for a single number
         One loss per subject and level; lower is better.
 
+    Notes
+    -----
+    Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j, with
+    :math:`\alpha\,E[(C-q_\alpha)_+\mid C\ge y]` after an event of another cause; a quantile that is never
+    reached is infinite. Pass a horizon. There is no score of all causes.
+
     See Also
     --------
     crps : Twice its integral over all levels.
@@ -80,7 +88,7 @@ def pinball_score(
         raise InvalidInputError(
             "levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1)."
         )
-    inputs = scoring_inputs(y, forecast, censoring, horizon)
+    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     alpha, single = as_columns(levels, "levels", inputs.y)
     check_levels(alpha)
 
@@ -98,4 +106,11 @@ def _pinball(inputs: ScoringInputs, alpha: Array) -> Array:
     y = y + xp.zeros_like(q)
     above = area(C, y, xp.where(delta & (q > y), q, y))
     below = xp.where(y > q, y - q, xp.zeros_like(y))
-    return alpha * below + (1 - alpha) * inverse_probability_weights(inputs) * above
+    weight = inverse_probability_weights(inputs)
+    loss = alpha * below + (1 - alpha) * weight * above
+    if not inputs.has_never:
+        return loss
+    # the event never comes, so that min(T, C) = C, which exceeds the quantile by (C - q)_+
+    later = inputs.never & xp.isfinite(q)
+    start = xp.where(later & (q > y), q, y)
+    return loss + alpha * weight * area(C, start, xp.where(later, xp.full_like(y, np.inf), start))

@@ -58,6 +58,9 @@ class ScoreInfo:
         Whether it takes several event times per subject.
     univariate : bool
         Whether it takes one event time per subject and any forecast of it, as comparisons do.
+    over_causes : bool
+        Whether it takes competing risks as a whole, ``score(y, forecast)`` with all causes. Every score takes
+        one cause, ``score(y.cause(j), forecast.cause(j))``.
     options : tuple of pairs
         Further arguments of ``function`` that belong to the name.
 
@@ -84,6 +87,7 @@ class ScoreInfo:
     has_skill: bool = True
     joint: bool = False
     univariate: bool = True
+    over_causes: bool = True
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
@@ -184,6 +188,7 @@ SCORES: dict[str, ScoreInfo] = {
             r"\alpha(y-q_\alpha)_++\delta\frac{1-\alpha}{G(y-)}\int_y^{q_\alpha\vee y}G(s)\,ds",
             "Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.",
             axis="level",
+            over_causes=False,
         ),
         ScoreInfo(
             "energy_score",

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import is_torch, to_numpy
-from censcore.distributions import Distribution, Univariate
+from censcore.distributions import Distribution, TimeAndCause, Univariate
 from censcore.exceptions import InvalidTypeError
 from censcore.testing import joint, univariate
+from censcore.testing.competing_risks import rules_with
 from censcore.testing.contract import Examined, Rule, close, expect_kept
 from censcore.testing.selection import selection
 
@@ -28,9 +29,10 @@ def check_distribution(distribution: Distribution, *, rtol: float | None = None,
     the integral of the survival function against quadrature, the route of the base class and simulation; the
     density against the slope of F; conditional quantiles against their definition; mass at infinity;
     censoring; the distribution given survival. For a joint distribution: coordinates, the first event and the
-    likelihood against simulation and against differences of the survival function. For both: the choice of
-    subjects, copies, seeds, the same numbers and finite gradients in torch (where it is installed), and
-    errors for bad input.
+    likelihood against simulation and against differences of the survival function. For a distribution of time
+    and cause: cumulative incidences that sum to 1 - sf, draws, the likelihood, and the distribution of each
+    cause. For all: the choice of subjects, copies, seeds, the same numbers and finite gradients in torch
+    (where it is installed), and errors for bad input.
 
     Parameters
     ----------
@@ -59,6 +61,9 @@ def check_distribution(distribution: Distribution, *, rtol: float | None = None,
     if not isinstance(distribution, Distribution):
         raise AssertionError(f"got {type(distribution).__name__}, expected a Distribution.")
     examined = Examined(distribution, rtol, seed)
+    if isinstance(distribution, TimeAndCause):
+        expect_kept(rules_with(check_distribution), examined, repr(distribution), "distributions")
+        return
     special = (
         univariate.RULES if isinstance(distribution, Univariate) and distribution.k == 1 else joint.RULES
     )

@@ -1,0 +1,294 @@
+"""Forecasts of competing risks by one hazard per cause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from censcore._arrays import Array, convert, detach, namespace, to_numpy
+from censcore._quadrature import ORDER, Antiderivative
+from censcore.distributions._panels import merge_edges
+from censcore.distributions.competing_risks import TimeAndCause
+from censcore.distributions.independent import Independent
+from censcore.distributions.joint import in_one_library
+from censcore.distributions.step import Step
+from censcore.distributions.univariate import Univariate
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["CauseSpecificHazards"]
+
+_FACTOR = 4.0  # a panel in which cumulative incidences are read spans no more than this factor
+
+
+class CauseSpecificHazards(TimeAndCause):
+    r"""Time and cause of an event by one hazard per cause.
+
+    .. math::
+        F_j(t)=\int_0^tP(T\ge s)\,d\Lambda_j(s),\qquad P(T>t)=\prod_jP_j(t)\text{ with }P_j=e^{-\Lambda_j},
+
+    where :math:`\Lambda_j` is the cumulative hazard of cause j among those who are free of any event. It is
+    given as the distribution that has this hazard: ``Weibull(shape, scale)``, a Cox model fitted with
+    competing events censored, and so on.
+
+    Parameters
+    ----------
+    hazards : sequence of distributions
+        One per cause, each for n subjects or one for all: all of them continuous, or all of them step
+        functions.
+    names : sequence of str, optional
+        Names of the causes.
+
+    Notes
+    -----
+    The distributions are a way to write hazards down. Nothing is assumed of event times in the absence of the
+    other causes, of which no data could tell.
+
+    Step functions are combined as Aalen and Johansen [1]_ do, with jumps
+    :math:`d\Lambda_j(u)=1-P_j(u)/P_j(u-)` and :math:`P(T>t)=\prod_{u\le t}\{1-\sum_jd\Lambda_j(u)\}`; where
+    the jumps of one time sum to more than one, which a regression can predict at ties, they are divided by
+    their sum. Continuous ones are integrated by quadrature, to 1e-9 and better.
+
+    See Also
+    --------
+    censcore.CauseSpecific : Estimates them, one model per cause.
+    CumulativeIncidence : From matrices.
+
+    References
+    ----------
+    .. [1] Aalen, O. O. and Johansen, S. (1978). An empirical transition matrix for non-homogeneous Markov
+       chains based on censored observations. Scandinavian Journal of Statistics 5, 141-150.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> hazards = [cs.Exponential([0.1, 0.2]), cs.Exponential(0.3)]
+    >>> F = cs.CauseSpecificHazards(hazards, names=["relapse", "death"])
+    >>> F.cif([1.0, 5.0]).round(3)
+    array([[[0.082, 0.216],
+            [0.247, 0.648]],
+    <BLANKLINE>
+           [[0.157, 0.367],
+            [0.236, 0.551]]])
+    >>> F.cause("relapse").mass_at_infinity().round(3)
+    array([0.75, 0.6 ])
+    """
+
+    _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
+    _hazards: list[Univariate]
+
+    def __init__(self, hazards: Sequence[Univariate], *, names: Sequence[str] | None = None) -> None:
+        self._hazards = in_one_library(hazards, "CauseSpecificHazards")
+        steps = [part._degree == 0 for part in self._hazards]
+        if any(steps) and not all(steps):
+            raise InvalidInputError(
+                "The hazards of all causes must be continuous, or all of them step functions; got "
+                f"{', '.join(type(part).__name__ for part in self._hazards)}."
+            )
+        self._name(names)
+
+    @property
+    def n_causes(self) -> int:
+        """The number m of causes."""
+        return len(self._hazards)
+
+    @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        """Whether there are densities: where every hazard has a rate."""
+        return all(part.has_density for part in self._hazards)
+
+    def _of_cause(self, number: int) -> Univariate:
+        if len(self._hazards) == 1:
+            return self._hazards[0]
+        kind = _StepCause if self._hazards[0]._degree == 0 else _SmoothCause
+        return kind(self._hazards, number)
+
+    def given_survival(self, a: Array) -> CauseSpecificHazards:
+        """Given T > a: the hazards stay as they are beyond a."""
+        self._alive(a)
+        return CauseSpecificHazards([part.given_survival(a) for part in self._hazards], names=self.names)
+
+    def _of_any_cause(self) -> Univariate:
+        if len(self._hazards) == 1:
+            return self._hazards[0]
+        steps = self._hazards[0]._degree == 0
+        return _StepCause(self._hazards, 0) if steps else Independent(self._hazards).first()
+
+
+class _SmoothCause(Univariate):
+    r"""The distribution of T_j for continuous hazards: :math:`F_j(t)=\int_0^tf_j\prod_{k\ne j}S_k`."""
+
+    _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
+    _dense_edges: ClassVar[bool] = True  # quantiles, which take a search, add nothing to the edges
+    _hazards: list[Univariate]
+
+    def __init__(self, hazards: list[Univariate], number: int) -> None:
+        self._hazards = list(hazards)
+        self._number = number
+
+    @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        return all(part.has_density for part in self._hazards)
+
+    def _logpdf(self, t: Array) -> Array:
+        own = self._hazards[self._number - 1]
+        total = own._logpdf(t)
+        for part in self._hazards:
+            if part is not own:
+                total = total + part._logsf(t)
+        return total
+
+    def _density(self, t: Array) -> Array:
+        """Zero at time zero, where a rate may be infinite: only empty panels have a node there."""
+        xp = self._xp
+        later = t > 0
+        return xp.where(later, xp.exp(self._logpdf(xp.where(later, t, xp.ones_like(t)))), xp.zeros_like(t))
+
+    def _edges(self) -> Array:
+        """From 0 to where T is over, in panels that are short on the log scale."""
+        edges = self._panel_edges()
+        zero = self._xp.zeros_like(edges[:, :1])
+        return merge_edges(zero, edges, convert(_between(to_numpy(edges)), edges))
+
+    def _antiderivative(self) -> Antiderivative:
+        def make() -> Antiderivative:
+            edges = self._edges()
+            n = len(self)
+            edges = edges if edges.shape[0] == n else self._xp.broadcast_to(edges, (n, edges.shape[1]))
+            return Antiderivative.of(self._density, edges, ORDER)
+
+        return self._remember("antiderivative", make)
+
+    def _incidence(self, t: Array) -> Array:
+        """The cumulative incidence, whose limit at infinity is below one."""
+        xp, integral = self._xp, self._antiderivative()
+        last = integral.edges[:, -1:]
+        t = xp.where(t < last, t, last)
+        return xp.clip(integral(t), 0.0, 1.0)
+
+    def _cdf(self, t: Array) -> Array:
+        F = self._incidence(t)
+        return self._xp.where(self._xp.isinf(t), self._xp.ones_like(F), F)
+
+    def _sf(self, t: Array) -> Array:
+        return 1 - self._cdf(t)
+
+    def _never(self) -> Array:
+        return self._xp.full_like(self._reference.reshape(-1)[:1].reshape(1, 1), np.inf)
+
+    def _mass_at_infinity(self) -> Array:
+        return 1 - self._incidence(self._never())[:, 0]
+
+    def _end(self) -> Array:
+        """Infinite, since the event may never come."""
+        return detach(self._never())
+
+    def _breaks(self) -> Array | None:
+        found = [breaks for part in self._hazards if (breaks := part._breaks()) is not None]
+        return merge_edges(*found) if found else None
+
+    def _make_panel_edges(self) -> Array:
+        """Those of T, the first event of any cause, beyond which no cumulative incidence rises."""
+        return Independent(self._hazards).first()._panel_edges()
+
+
+class _StepCause(Univariate):
+    """The distribution of the time of cause ``number`` (0: any cause) for hazards that are step functions.
+
+    Curves are made of the hazards when they are asked for: those of few subjects at a time take little room.
+    """
+
+    has_density: ClassVar[bool] = False
+    _degree: ClassVar[int | None] = 0
+    _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
+    _hazards: list[Univariate]
+
+    def __init__(self, hazards: list[Univariate], number: int) -> None:
+        self._hazards = list(hazards)
+        self._number = number
+
+    def _curve(self) -> Step:
+        return self._remember("curve", self._make_curve)
+
+    def _make_curve(self) -> Step:
+        times, jumps = _jumps(self._hazards)
+        xp = namespace(times)
+        left = xp.cumulative_prod(1 - sum(jumps), axis=1)
+        if self._number == 0:
+            return Step._trusted(times, left, falls=True)
+        before = xp.concat([xp.ones_like(left[:, :1]), left[:, :-1]], axis=1)
+        cdf = xp.cumulative_sum(before * jumps[self._number - 1], axis=1)
+        return Step._trusted(times, xp.where(cdf < 1, cdf, xp.ones_like(cdf)), falls=False)
+
+    def _sf(self, t: Array) -> Array:
+        return self._curve()._sf(t)
+
+    def _sf_left(self, t: Array) -> Array:
+        return self._curve()._sf_left(t)
+
+    def _cdf(self, t: Array) -> Array:
+        return self._curve()._cdf(t)
+
+    def _isf(self, p: Array) -> Array:
+        return self._curve()._isf(p)
+
+    def _icdf(self, p: Array) -> Array:
+        return self._curve()._icdf(p)
+
+    def _icdf_beyond(self, y: Array, p: Array) -> Array:
+        return self._curve()._icdf_beyond(y, p)
+
+    def _integrated_sf(self, a: Array, b: Array) -> Array:
+        return self._curve()._integrated_sf(a, b)
+
+    def _mass_at_infinity(self) -> Array:
+        return self._curve()._mass_at_infinity()
+
+    def _steps(self) -> tuple[Array, Array]:
+        return self._curve()._steps()
+
+    def _breaks(self) -> Array:
+        return _all_times(self._hazards)
+
+    def _make_panel_edges(self) -> Array:
+        return self._breaks()
+
+    def censor_at(self, tau: Array) -> Univariate:
+        """The distribution of min(T, tau)."""
+        return self._curve().censor_at(tau)
+
+
+def _all_times(parts: list[Univariate]) -> Array:
+    """The times at which any of the step functions jumps, ascending, (1 or n, J)."""
+    breaks: list[Any] = [part._breaks() for part in parts]
+    return merge_edges(*breaks)
+
+
+def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
+    r"""All times, and :math:`d\Lambda_j` at each of them, (1 or n, J); their sum is at most one."""
+    times = _all_times(parts)
+    xp = namespace(times)
+    first = xp.concat([xp.ones_like(times[:, :1]) < 2, times[:, 1:] > times[:, :-1]], axis=1)
+    jumps = []
+    for part in parts:
+        here, before = part._sf(times), part._sf_left(times)
+        some = (before > 0) & first & xp.isfinite(times)
+        share = xp.where(some, here, xp.ones_like(here)) / xp.where(some, before, xp.ones_like(before))
+        jumps.append(1 - share)
+    total = sum(jumps)
+    if bool(xp.any(total > 1)):
+        jumps = [jump / xp.where(total > 1, total, xp.ones_like(total)) for jump in jumps]
+    return times, jumps
+
+
+def _between(edges: np.ndarray) -> np.ndarray:
+    """Times that cut the gaps between positive edges (n, p) to a factor of at most ``_FACTOR``."""
+    positive = np.where(edges > 0, edges, np.inf)
+    low = max(float(positive.min()), float(np.finfo(edges.dtype).tiny) * 1e4)
+    high = float(edges.max())
+    if not low < high:
+        return np.zeros((edges.shape[0], 0), dtype=edges.dtype)
+    count = int(np.ceil(np.log(high / low) / np.log(_FACTOR))) + 1
+    grid = np.geomspace(low, high, min(count, 200))
+    return np.broadcast_to(np.minimum(grid, edges.max(axis=1, keepdims=True)), (edges.shape[0], len(grid)))

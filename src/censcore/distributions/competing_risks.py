@@ -1,0 +1,284 @@
+"""The distribution of the time and the cause of an event: the base of all forecasts of competing risks."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from censcore._arrays import Array, as_float, convert, is_neutral, possibly
+from censcore._numerics import chunked_rows
+from censcore._validation import check_not_nan
+from censcore.distributions.base import Distribution, Seed
+from censcore.distributions.given_survival import entry_column
+from censcore.distributions.univariate import Univariate
+from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+from censcore.outcomes.competing_risks import cause_number
+
+__all__ = ["TimeAndCause", "TimesAndCauses"]
+
+
+class TimesAndCauses(NamedTuple):
+    """Draws of a time and a cause.
+
+    Attributes
+    ----------
+    time : array, (n, m)
+        Infinite where the event never happens.
+    cause : array of int, (n, m)
+        1 and up; 0 where the event never happens.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> F = cs.CauseSpecificHazards([cs.Exponential(1.0), cs.Exponential(3.0)])
+    >>> draws = F.sample(1000, seed=1)
+    >>> float((draws.cause == 2).mean().round(1))
+    0.8
+    """
+
+    time: Array
+    cause: Array
+
+
+class TimeAndCause(Distribution):
+    r"""The distribution of the time T of the first event and of its cause D, one per subject.
+
+    It is known by the cumulative incidences :math:`F_j(t)=P(T\le t,\,D=j)`. The time of cause j is
+    :math:`T_j=T` if :math:`D=j`, else infinite: its distribution :meth:`cause` has mass at infinity, and
+    every score takes it together with ``y.cause(j)``.
+
+    Notes
+    -----
+    A subclass writes ``_of_cause(number)`` and ``_of_any_cause()``, both :class:`Univariate`, and
+    ``n_causes``; the rest follows. :attr:`names` may be given.
+
+    See Also
+    --------
+    censcore.CumulativeIncidence : From matrices of cumulative incidence.
+    censcore.CauseSpecificHazards : From one hazard per cause.
+    censcore.CauseEnsemble : From samples.
+    censcore.CompetingRisks : The outcome.
+    """
+
+    #: Names of the causes.
+    names: tuple[str, ...] = ()
+
+    #: Whether the cumulative incidences have densities.
+    has_density: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def n_causes(self) -> int:
+        """The number m of causes."""
+
+    @abstractmethod
+    def _of_cause(self, number: int) -> Univariate:
+        """The distribution of the time of cause ``number``, from 1 to m."""
+
+    @abstractmethod
+    def _of_any_cause(self) -> Univariate:
+        """The distribution of T."""
+
+    def _name(self, names: Sequence[str] | None) -> None:
+        """Keep the names of the causes, or make some."""
+        if isinstance(names, str):
+            raise InvalidTypeError(f"names must be a sequence of names, one per cause; got {names!r}.")
+        m = self.n_causes
+        self.names = (
+            tuple(str(n) for n in names) if names is not None else tuple(f"cause {j + 1}" for j in range(m))
+        )
+        if len(set(self.names)) != m or len(self.names) != m:
+            raise InvalidInputError(
+                f"names must be {m} different names, one per cause; got {list(self.names)}."
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, m): n subjects (1 stands for any number) and m causes."""
+        return (len(self), self.n_causes)
+
+    @property
+    def k(self) -> int:
+        """The number of causes: as a joint distribution it is that of T_1, ..., T_m."""
+        return self.n_causes
+
+    def cause(self, j: int | str) -> Univariate:
+        r"""The distribution of :math:`T_j`: T if the cause is j, else never.
+
+        Parameters
+        ----------
+        j : int or str
+            Number of the cause, from 1 to m, or its name.
+
+        Returns
+        -------
+        Univariate
+            With :math:`P(T_j\le t)=F_j(t)`, and the rest of the mass at infinity.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> F = cs.CumulativeIncidence([1.0, 2.0], [[[0.2, 0.5], [0.1, 0.3]]])
+        >>> F.cause(1).cdf(2.0), F.cause(1).mass_at_infinity()
+        (array([0.5]), array([0.5]))
+        """
+        return self._of_cause(cause_number(j, self.names))
+
+    def any_cause(self) -> Univariate:
+        """The distribution of T, the time of the first event of any cause."""
+        return self._of_any_cause()
+
+    def marginal(self, j: int) -> Univariate:
+        """The distribution of the time of cause ``j + 1``: coordinates are counted from zero."""
+        return self._of_cause(cause_number(j + 1 if j >= 0 else self.n_causes + j + 1, self.names))
+
+    def first(self) -> Univariate:
+        """The distribution of the first of the event times, as :meth:`any_cause`."""
+        return self.any_cause()
+
+    def cif(self, t: Array) -> Array:
+        r"""The cumulative incidences :math:`F_j(t)=P(T\le t,\,D=j)` of all causes.
+
+        Parameters
+        ----------
+        t : number or array, (q,) or (n, q)
+            Times; (q,) for the same times for every subject.
+
+        Returns
+        -------
+        array, (n, m, q), or (n, m) for a single number
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> F = cs.CumulativeIncidence([1.0, 2.0], [[[0.2, 0.5], [0.1, 0.3]]])
+        >>> F.cif([0.5, 1.0, 9.0])
+        array([[[0. , 0.2, 0.5],
+                [0. , 0.1, 0.3]]])
+        """
+        at, single = self._times(t)
+        n, m = max(len(self), at.shape[0]), self.n_causes
+
+        def part(rows: slice) -> Array:
+            some, times = self.take(rows), at if at.shape[0] == 1 else at[rows]
+            return self._xp.stack([some._of_cause(j).cdf(times) for j in range(1, m + 1)], axis=1)
+
+        values = chunked_rows(part, n, m * (at.shape[1] + 500), like=self._reference)
+        return values[:, :, 0] if single else values
+
+    def sf(self, t: Array) -> Array:
+        """P(T > t), one less the sum of the cumulative incidences: (n, q), or (n,) for a single number."""
+        at, single = self._times(t)
+        values = self.any_cause().sf(at)
+        return values[:, 0] if single else values
+
+    def _times(self, t: Array) -> tuple[Array, bool]:
+        """Times as (1 or n, q), and whether a number was given."""
+        at = as_float(t, "t", like=self._reference)
+        if at.ndim > 2:
+            raise InvalidInputError(f"t must be a number, (q,) or (n, q); got shape {tuple(at.shape)}.")
+        check_not_nan(at, "t")
+        return (at if at.ndim == 2 else at.reshape(1, -1)), at.ndim == 0
+
+    def log_likelihood(self, time: Array, event: Array) -> Array:
+        """Log density of the time and cause of an event, log survival where the cause is 0, (n,).
+
+        ``event`` holds the causes, 0 to m.
+        """
+        xp = self._xp
+        time = as_float(time, "time", like=self._reference)
+        cause = np.asarray(event) if is_neutral(event) else event
+        alive = convert(cause == 0, self._reference)
+        total = self.any_cause().logsf(xp.where(alive, time, xp.zeros_like(time)))
+        for j in range(1, self.n_causes + 1):
+            here = convert(cause == j, self._reference)
+            if possibly(here.any()):
+                density = self._of_cause(j).logpdf(xp.where(here, time, xp.ones_like(time)))
+                total = xp.where(here, density, total)
+        return total
+
+    @abstractmethod
+    def given_survival(self, a: Array) -> TimeAndCause:
+        r"""The distribution of time and cause given T > a: :math:`F_j(t\mid T>a)=\{F_j(t)-F_j(a)\}/P(T>a)`.
+
+        Parameters
+        ----------
+        a : number or array, (n,)
+            The time to which a subject is known to be free of any event; finite. A negative one says nothing.
+
+        Returns
+        -------
+        TimeAndCause
+            Not the same as ``cause(j).given_survival(a)``, which knows nothing of the other causes.
+
+        Raises
+        ------
+        ImpossibleForecastError
+            Where P(T > a) = 0.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> F = cs.CumulativeIncidence([1.0, 2.0], [[[0.2, 0.5], [0.3, 0.4]]])
+        >>> F.given_survival(1.0).cif(2.0).round(3)
+        array([[0.6, 0.2]])
+        """
+
+    def _alive(self, a: Array) -> tuple[Array, Array]:
+        """The times a, and P(T > a), as columns (1 or n, 1); an error where it is zero."""
+        any_cause, column = entry_column(self.any_cause(), a)
+        any_cause.given_survival(column[:, 0])
+        alive = any_cause.sf(column)
+        return column, alive
+
+    def censor_at(self, tau: Array) -> Distribution:
+        """Not available: where follow-up ends, pass ``horizon=tau`` to the score."""
+        raise UnsupportedOutcomeError(
+            "A forecast of time and cause has no version that is censored at tau. Pass horizon=tau to the "
+            "score, or take forecast.cause(j).censor_at(tau)."
+        )
+
+    def sample(self, m: int, seed: Seed = None) -> TimesAndCauses:
+        """Random draws of time and cause.
+
+        Parameters
+        ----------
+        m : int
+            Draws per subject.
+        seed : int, sequence of int, numpy.random.Generator or None
+            As in :func:`numpy.random.default_rng`.
+
+        Returns
+        -------
+        TimesAndCauses
+            ``time`` and ``cause``, both (n, m); infinity and 0 where the event never happens.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> F = cs.CumulativeIncidence([1.0, 2.0], [[[0.2, 0.5], [0.1, 0.3]]])
+        >>> F.sample(4, seed=0)
+        TimesAndCauses(time=array([[2., 2., 2., 2.]]), cause=array([[2, 1, 1, 1]]))
+        """
+        return super().sample(m, seed)
+
+    def _sample(self, m: int, rng: np.random.Generator) -> TimesAndCauses:
+        """The cause by its probability, then its time given that it happens."""
+        xp, n = self._xp, len(self)
+        parts = [self._of_cause(j) for j in range(1, self.n_causes + 1)]
+        finite = [1 - part.mass_at_infinity()[:, None] for part in parts]
+        u, level = self._uniforms((n, m), rng), self._uniforms((n, m), rng)
+        time, below = xp.full_like(u, np.inf), xp.zeros_like(u)
+        cause = xp.zeros_like(u, dtype=xp.int64)
+        for j, (part, share) in enumerate(zip(parts, finite, strict=True), start=1):
+            here = (u >= below) & (u < below + share)
+            time = xp.where(here, part._icdf(level * share), time)
+            cause = xp.where(here, xp.full_like(cause, j), cause)
+            below = below + share
+        return TimesAndCauses(time, cause)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, causes: {', '.join(self.names)})"

@@ -1,0 +1,197 @@
+"""Forecasts of competing risks by matrices of cumulative incidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from censcore._arrays import Array, detach, namespace, to_numpy
+from censcore._validation import check_positive, name_subjects
+from censcore.distributions.competing_risks import TimeAndCause
+from censcore.distributions.monotone import ROUNDING, Repair, monotone
+from censcore.distributions.piecewise_linear import PiecewiseLinear
+from censcore.distributions.step import Step
+from censcore.distributions.univariate import Univariate
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["CumulativeIncidence"]
+
+
+class CumulativeIncidence(TimeAndCause):
+    r"""Time and cause of an event by the cumulative incidences :math:`F_j(t)=P(T\le t,\,D=j)` on a grid.
+
+    Parameters
+    ----------
+    times : array, (q,)
+        Distinct, finite and non-negative; in any order, columns are sorted with them.
+    cif : array, (n or 1, m, q)
+        Cumulative incidence of every subject, cause and time; one matrix (1, m, q), or (m, q), serves all
+        subjects. Not decreasing with time, and with a sum over the causes of at most 1.
+    interpolation : {"step", "linear"}
+        Between the times. Step functions have no density and so no log score. Linear ones start at zero at
+        time zero. Beyond the last time nothing happens: the rest of the mass is at infinity.
+    names : sequence of str, optional
+        Names of the causes 1 to m.
+    repair : bool
+        Make impossible curves possible, instead of raising an error: a curve that decreases becomes the
+        nearest one that does not, and where the sum of the causes exceeds 1 all are divided by the largest
+        sum of the subject. :attr:`repaired` says what was changed, and by how much.
+
+    Attributes
+    ----------
+    repaired : Repair or None
+        What ``repair`` changed by more than rounding (1e-6).
+
+    See Also
+    --------
+    CauseSpecificHazards : From one hazard per cause.
+    censcore.AalenJohansen : The estimate without covariates.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> F = cs.CumulativeIncidence([1.0, 2.0, 4.0], [[[0.1, 0.3, 0.4], [0.2, 0.2, 0.5]]])
+    >>> F.sf([1.0, 4.0]).round(3), F.cause(2).icdf(0.3)
+    (array([[0.7, 0.1]]), array([4.]))
+    >>> bad = [[[0.3, 0.2], [0.5, 0.9]]]
+    >>> cs.CumulativeIncidence([1.0, 2.0], bad, repair=True).repaired.largest.__round__(3)
+    0.117
+    """
+
+    _arrays: ClassVar[tuple[str, ...]] = ("_grid", "_cif")
+    _grid: Array
+    _cif: Array
+
+    def __init__(
+        self,
+        times: Array,
+        cif: Array,
+        *,
+        interpolation: str = "step",
+        names: Sequence[str] | None = None,
+        repair: bool = False,
+    ) -> None:
+        if interpolation not in ("step", "linear"):
+            raise InvalidInputError(f"interpolation must be 'step' or 'linear'; got {interpolation!r}.")
+        self._store(grid=times, cif=cif)
+        self._linear = interpolation == "linear"
+        self._cif = self._cif[None] if self._cif.ndim == 2 else self._cif
+        _check_shapes(self._grid, self._cif)
+        check_positive(detach(self._grid), "times", zero=True)
+        self._sort()
+        self._cif, self.repaired = _possible(self._cif, to_numpy(self._grid), repair)
+        self._grid = self._grid[None, :]
+        if self._linear:
+            _check_start(self._grid, self._cif)
+        self._name(names)
+
+    def _sort(self) -> None:
+        xp = self._xp
+        if bool(xp.all(self._grid[1:] > self._grid[:-1])):
+            return
+        order = xp.argsort(self._grid, stable=True)
+        grid = self._grid[order]
+        tied = to_numpy(grid[1:] == grid[:-1])
+        if tied.any():
+            raise InvalidInputError(
+                f"times must be distinct; got {float(grid[1:][tied][0]):g} more than once. Keep the last "
+                "column of each time."
+            )
+        self._grid, self._cif = grid, self._cif[:, :, order]
+
+    @property
+    def n_causes(self) -> int:
+        """The number m of causes."""
+        return int(self._cif.shape[1])
+
+    @property
+    def times(self) -> Array:
+        """The times of the grid, (q,)."""
+        return self._grid[0]
+
+    @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        """Whether there are densities: for linear interpolation."""
+        return self._linear
+
+    def _curve(self, cdf: Array) -> Univariate:
+        if not self._linear:
+            return Step._trusted(self._grid, cdf, falls=False)
+        curve = PiecewiseLinear._trusted(self._grid, cdf, falls=False)
+        curve.tail = "infinity"
+        return curve
+
+    def _of_cause(self, number: int) -> Univariate:
+        return self._curve(self._cif[:, number - 1])
+
+    def _of_any_cause(self) -> Univariate:
+        total = self._xp.sum(self._cif, axis=1)
+        return self._curve(self._xp.where(total < 1, total, self._xp.ones_like(total)))
+
+    def given_survival(self, a: Array) -> CumulativeIncidence:
+        """Given T > a: what the curves rise by from a on, over P(T > a)."""
+        xp = self._xp
+        column, alive = self._alive(a)
+        other = self._map(lambda array: array)
+        grid, at_a = self._grid, self.cif(column)
+        if self._linear:  # the curves bend at a
+            n = max(self._grid.shape[0], column.shape[0])
+            knots = [xp.broadcast_to(part, (n, part.shape[1])) for part in (self._grid, column)]
+            grid = xp.sort(xp.clip(xp.concat(knots, axis=1), min=0.0), axis=1)
+        cif = self.cif(grid) if self._linear else self._cif
+        rise = cif - at_a
+        other._grid, other._cif = grid, xp.where(rise > 0, rise, xp.zeros_like(rise)) / alive[:, :, None]
+        return other
+
+    def __repr__(self) -> str:
+        n, m, q = self._cif.shape
+        kind = "linear" if self._linear else "step"
+        return f"CumulativeIncidence(shape=({n}, {m}), times={q}, {kind}, causes: {', '.join(self.names)})"
+
+
+def _check_shapes(times: Array, cif: Array) -> None:
+    if times.ndim != 1 or cif.ndim != 3 or 0 in cif.shape or cif.shape[2] != times.shape[0]:
+        hint = ""
+        if cif.ndim == 3 and times.ndim == 1 and times.shape[0] in cif.shape[:2]:
+            hint = " Move the axis of times to the end."
+        raise InvalidInputError(
+            "times must have shape (q,) and cif (n or 1, m, q), subjects, causes and times; got "
+            f"{tuple(times.shape)} and {tuple(cif.shape)}.{hint}"
+        )
+
+
+def _check_start(times: Array, cif: Array) -> None:
+    early = to_numpy((times[:, None, :1] == 0) & (cif[:, :, :1] > 0)).any(axis=(1, 2))
+    if early.any():
+        raise InvalidInputError(
+            "Linear cumulative incidences are zero at time 0; got events there in "
+            f"{name_subjects(np.nonzero(early)[0])}. Use interpolation='step'."
+        )
+
+
+def _possible(cif: Array, times: np.ndarray, repair: bool) -> tuple[Array, Repair | None]:
+    """Curves that do not decrease, in [0, 1], with a sum of at most 1; and what was changed."""
+    remedy = "Correct the forecast, or pass repair=True and look at .repaired."
+    rising, turned = monotone(cif, falls=False, name="cif", times=times, repair=repair, remedy=remedy)
+    xp = namespace(rising)
+    last = xp.sum(rising[:, :, -1], axis=1)  # the largest, since the curves rise
+    above = to_numpy(last) - 1
+    wrong = np.nonzero(above > ROUNDING)[0]
+    if wrong.size and not repair:
+        worst = wrong[above[wrong].argmax()]
+        sums = to_numpy(rising[worst]).sum(axis=0)
+        first = int(np.nonzero(sums > 1 + ROUNDING)[0][0])
+        raise InvalidInputError(
+            "The cumulative incidences of all causes must sum to at most 1; they sum to "
+            f"{sums[first]:.6g} at time {times[first]:g} and to {sums[-1]:.6g} at the end in subject "
+            f"{worst}, and exceed 1 in {name_subjects(wrong)}. Is the survival function among them? {remedy}"
+        )
+    if (above > 0).any():
+        rising = rising / xp.where(last > 1, last, xp.ones_like(last))[:, None, None]
+    if not wrong.size and turned is None:
+        return rising, None
+    moved = np.abs(to_numpy(rising) - to_numpy(cif)).reshape(len(above), -1).max(axis=1)
+    changed = np.nonzero(moved > ROUNDING)[0]
+    return rising, Repair(tuple(map(int, changed)), float(moved.max()), float(moved[changed].mean()))

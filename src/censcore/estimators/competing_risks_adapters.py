@@ -1,0 +1,131 @@
+"""Forecasts of competing risks by other libraries, as distributions of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, is_torch, to_numpy
+from censcore._validation import name_subjects
+from censcore.distributions import CumulativeIncidence, TimeAndCause
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = ["as_competing_forecast"]
+
+#: What the first of the curves of a matrix may be.
+_FIRST = ("cause", "survival", "any cause")
+
+
+def as_competing_forecast(
+    forecast: Any,
+    X: Any = None,
+    *,
+    times: Array = None,
+    first: str = "cause",
+    names: Sequence[str] | None = None,
+    interpolation: str = "step",
+    repair: bool = False,
+) -> TimeAndCause:
+    """Convert a forecast of competing risks of any common kind to a distribution of time and cause.
+
+    Parameters
+    ----------
+    forecast : object
+        One of
+
+        - a distribution of time and cause of this library: returned unchanged;
+        - a fitted model, which predicts for the subjects of ``X``: anything with ``predict_distribution``;
+          hazardous' ``SurvivalBoost`` and others with ``predict_cumulative_incidence(X)`` and ``time_grid_``,
+          whose curve 0 is the survival function; pycox' ``DeepHit`` and others with ``predict_cif(X)``, of
+          shape (m, q, n), and ``duration_index``;
+        - a matrix (n or 1, m, q), or (m, q), of cumulative incidences, with ``times``.
+    X : array or frame, optional
+        Covariates of the subjects to forecast, where ``forecast`` is a model.
+    times : array, (q,), optional
+        Times of a matrix; for a model that takes them, the times to predict at.
+    first : {"cause", "survival", "any cause"}
+        What the first curve of a matrix is: cause 1, the survival function (as hazardous has it), or the
+        cumulative incidence of any cause (as scikit-survival's ``cumulative_incidence_competing_risks`` has
+        it). The last two are left out, after a check that they fit the others.
+    names : sequence of str, optional
+        Names of the causes.
+    interpolation : {"step", "linear"}
+        Between the times.
+    repair : bool
+        Make impossible curves possible, see :class:`~censcore.CumulativeIncidence`. Models that predict each
+        time on its own, such as ``SurvivalBoost``, give curves that decrease here and there.
+
+    Returns
+    -------
+    TimeAndCause
+        With one entry per subject, or one for all subjects.
+
+    See Also
+    --------
+    as_forecast : The same for one event time.
+    censcore.CumulativeIncidence : Matrices without any convention to translate.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from sksurv.nonparametric import cumulative_incidence_competing_risks
+    >>> times, cif = cumulative_incidence_competing_risks([1, 0, 2, 1], np.array([1.0, 2.0, 3.0, 4.0]))
+    >>> cs.as_competing_forecast(cif, times=times, first="any cause").cif(3.0).round(3)
+    array([[0.25 , 0.375]])
+    """
+    if isinstance(forecast, TimeAndCause):
+        return forecast
+    options: dict[str, Any] = {"names": names, "interpolation": interpolation, "repair": repair}
+    if hasattr(forecast, "predict_distribution"):
+        predicted = forecast.predict_distribution(X)
+        if not isinstance(predicted, TimeAndCause):
+            raise InvalidTypeError(
+                f"{type(forecast).__name__} predicts {type(predicted).__name__}, the distribution of one "
+                "event time; expected one of time and cause, as AalenJohansen and CauseSpecific predict it."
+            )
+        return predicted
+    if hasattr(forecast, "predict_cumulative_incidence"):
+        at = forecast.time_grid_ if times is None else times
+        given = {} if times is None else {"times": times}
+        cif = np.asarray(forecast.predict_cumulative_incidence(X, **given))
+        return CumulativeIncidence(at, _causes(cif, "survival"), **options)
+    if hasattr(forecast, "predict_cif"):
+        cif = to_numpy(forecast.predict_cif(X))
+        at = np.asarray(forecast.duration_index, dtype=np.float64)
+        return CumulativeIncidence(at, np.moveaxis(cif, 2, 0).astype(np.float64), **options)
+    if isinstance(forecast, np.ndarray | list) or is_torch(forecast):
+        if times is None:
+            raise InvalidInputError("times=... is missing: the times of the matrix of cumulative incidences.")
+        matrix = forecast if is_torch(forecast) else np.asarray(forecast, dtype=np.float64)
+        return CumulativeIncidence(times, _causes(matrix, first), **options)
+    raise InvalidTypeError(
+        f"got {type(forecast).__name__}, expected a distribution of time and cause, a fitted model with "
+        "predict_distribution, predict_cumulative_incidence or predict_cif, or a matrix (n, m, q) with "
+        "times=..."
+    )
+
+
+def _causes(cif: Array, first: str) -> Array:
+    """The curves of the causes, (n, m, q), without one of all of them in front."""
+    if first not in _FIRST:
+        raise InvalidInputError(f"first must be one of {', '.join(map(repr, _FIRST))}; got {first!r}.")
+    cif = cif[None] if cif.ndim == 2 else cif
+    if cif.ndim != 3:
+        raise InvalidInputError(
+            f"Cumulative incidences must have shape (n, m, q) or (m, q); got {tuple(cif.shape)}."
+        )
+    if first == "cause":
+        return cif
+    front, causes = to_numpy(cif[:, 0]), cif[:, 1:]
+    total = to_numpy(causes).sum(axis=1)
+    expected = 1 - total if first == "survival" else total
+    wrong = np.nonzero((np.abs(front - expected) > 1e-3).any(axis=1))[0]
+    if wrong.size:
+        raise InvalidInputError(
+            f"The first curve is not the {first} curve of the others: it differs by up to "
+            f"{np.abs(front - expected).max():.3g}, in {name_subjects(wrong)}. Say what it is by first=..., "
+            f"one of {', '.join(map(repr, _FIRST))}."
+        )
+    return causes

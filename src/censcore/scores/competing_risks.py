@@ -1,0 +1,160 @@
+r"""Scores over all causes of competing risks, and what a score of one cause adds to that of one event time.
+
+With one cause :math:`T_j` is an event time with mass at infinity. A subject with an event of another cause at
+y has :math:`T_j=\infty` and is followed until C, of which :math:`C\ge y` is known; the scores of
+:math:`\min(T_j,C)` are averaged over such C. Over all causes, at a time t, what happened is one of m + 1
+classes: no event yet, or an event of cause j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, namespace, to_numpy
+from censcore._numerics import chunked_rows, xlogy
+from censcore.distributions import TimeAndCause
+from censcore.exceptions import InvalidInputError, InvalidTypeError, NoDensityError
+from censcore.outcomes import CompetingRisks
+from censcore.scores._squares import numbers_per_row, weighted_beyond
+from censcore.scores.inputs import (
+    ScoringInputs,
+    censoring_weights,
+    evaluation_times,
+    inverse_probability_weights,
+    known_to_exceed,
+    scoring_inputs,
+)
+
+__all__ = [
+    "check_causes",
+    "log_score_of_causes",
+    "log_survival_beyond",
+    "multinomial_log_score",
+    "over_causes",
+]
+
+
+def check_causes(y: CompetingRisks, forecast: Any) -> TimeAndCause:
+    """The forecast, if it is one of all causes of the outcome."""
+    if not isinstance(forecast, TimeAndCause):
+        raise InvalidTypeError(
+            f"forecast: got {type(forecast).__name__} for an outcome of competing risks, expected a "
+            "distribution of time and cause: CumulativeIncidence(times, cif), CauseSpecificHazards([...]), "
+            "CauseEnsemble(times, causes). One cause alone is scored by score(y.cause(j), F_j, ...)."
+        )
+    if forecast.n_causes < y.n_causes:
+        raise InvalidInputError(
+            f"The forecast has {forecast.n_causes} causes and the outcome {y.n_causes} "
+            f"({', '.join(y.names)}); expected a cumulative incidence for every cause of the outcome."
+        )
+    return forecast.given_survival(known_to_exceed(y.entry)) if y.any_cause().has_delayed_entry else forecast
+
+
+def over_causes(
+    score: Callable[..., Array], y: CompetingRisks, forecast: Any, censoring: Any, **options: Any
+) -> Array:
+    r"""Half of the sum of a quadratic score over the m + 1 classes: any event, and an event of each cause.
+
+    :math:`\tfrac12\sum_{k=0}^m(\mathbb 1\{\text{class }k\}-p_k)^2` is the score of Brier (1950) but for the
+    half, which makes it the ordinary Brier score where there is one cause.
+    """
+    F = check_causes(y, forecast)
+    total = score(y.any_cause(), F.any_cause(), censoring, **options)
+    for j in range(1, F.n_causes + 1):
+        total = total + score(y._event_of(j), F.cause(j), censoring, **options)
+    return total / 2
+
+
+def log_score_of_causes(y: CompetingRisks, forecast: Any, censoring: Any, horizon: Array) -> Array:
+    r""":math:`-\log f_D(y)` after an event of cause D, :math:`-\log\{1-\sum_jF_j(y)\}` if censored."""
+    F = check_causes(y, forecast)
+    if not F.has_density:
+        raise NoDensityError(
+            f"{type(F).__name__} has no density, so it has no log score. Score it by crps or brier_score, or "
+            "give it a density: CumulativeIncidence(..., interpolation='linear') or "
+            "CauseSpecificHazards([...])."
+        )
+    any_cause = F.any_cause()
+    inputs = scoring_inputs(y.any_cause(), any_cause, censoring, horizon, needs_censoring=False)
+    xp, time, event = inputs.xp, inputs.y.time, inputs.y.event
+    alive = xp.where(event, xp.zeros_like(time), time)
+    log_density = _of_its_cause(y, F, inputs, lambda F_j, rows: F_j.logpdf(time[rows])[:, None])[:, 0]
+    return -xp.where(event, log_density, inputs.F.logsf(alive))
+
+
+def multinomial_log_score(
+    y: CompetingRisks, forecast: Any, censoring: Any, times: Array, horizon: Array
+) -> Array:
+    r""":math:`-1\{y>t\}\log\{1-\sum_jF_j(t)\}-1\{y\le t\}\,\frac{\delta\,G(t)}{G(y-)}\log F_D(t)`, (n, q)."""
+    F = check_causes(y, forecast)
+    inputs = scoring_inputs(y.any_cause(), F.any_cause(), censoring, horizon)
+    t, single = evaluation_times(times, inputs.y, horizon)
+    xp = inputs.xp
+    alive, weight = censoring_weights(inputs, t)
+    zero = xp.zeros_like(weight)
+    log_survival = inputs.F.logsf(xp.where(alive, t + zero, zero))
+    at = t + zero
+    cif = _of_its_cause(y, F, inputs, lambda F_j, rows: F_j.cdf(at[rows]), q=at.shape[1])
+    dead = xlogy(xp.where(alive, zero, weight), cif)
+    loss = -xp.where(alive, log_survival, dead)
+    return loss[:, 0] if single else loss
+
+
+def _of_its_cause(
+    y: CompetingRisks, F: TimeAndCause, inputs: ScoringInputs, value: Callable[[Any, Any], Array], q: int = 1
+) -> Array:
+    """``value(F_j, subjects)`` of the subjects with an event of cause j, for all j, (n, q); one elsewhere."""
+    xp = inputs.xp
+    causes = np.where(to_numpy(inputs.y.event), np.broadcast_to(to_numpy(y.causes), (inputs.n,)), 0)
+    values = xp.broadcast_to(xp.ones_like(inputs.time), (inputs.n, q)) + 0.0
+    for j in np.unique(causes[causes > 0]).tolist():
+        rows = np.nonzero(causes == j)[0]
+        F_j = F.cause(j).like(inputs.y.time)
+        values[rows] = value(F_j if len(F_j) == 1 else F_j.take(rows), rows)
+    return values
+
+
+# ---- one cause ---------------------------------------------------------------------------------------
+
+
+def log_survival_beyond(inputs: ScoringInputs) -> Array:
+    r""":math:`\log P(T_j>y)-E[\log P(T_j>C)\mid C\ge y]` after an event of another cause, (n,); zero else.
+
+    The log score of :math:`\min(T_j,C)` is :math:`-\log P(T_j>c)` where the event never comes and C = c.
+    """
+
+    def part(rows: slice) -> Array:
+        return inputs.take(rows).of_never(_mean_fall)
+
+    numbers = 8 * numbers_per_row(inputs.F, inputs.C)
+    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
+
+
+def _mean_fall(inputs: ScoringInputs) -> Array:
+    """The fall of log P(T > t) from y to C, averaged over C given C >= y."""
+    F, C, y = inputs.F, inputs.C, inputs.time
+    if C._degree == 0:
+        return F._logsf(y)[:, 0] - _mean_log_survival(inputs)
+
+    def hazard(t: Array) -> Array:
+        return namespace(t).exp(F._logpdf(t) - F._logsf(t))
+
+    return inverse_probability_weights(inputs)[:, 0] * weighted_beyond(hazard, F, y, C)
+
+
+def _mean_log_survival(inputs: ScoringInputs) -> Array:
+    r""":math:`\sum_{c\ge y}P(C=c)\log P(T>c)/G(y-)` over the jumps of C, and infinity as one of them."""
+    F, C, y, xp = inputs.F, inputs.C, inputs.time, inputs.xp
+    times, G = C._steps()
+    finite = xp.isfinite(times)
+    before = xp.concat([xp.ones_like(G[:, :1]), G[:, :-1]], axis=1)
+    mass = xp.where(finite & (times >= y), before - G, xp.zeros_like(G))
+    counts = mass > 0
+    log_survival = F._logsf(xp.where(counts, times, y))
+    mean = xp.sum(xp.where(counts, mass * log_survival, xp.zeros_like(mass)), axis=1)
+    endless = C._mass_at_infinity() + xp.zeros_like(mean)
+    log_never = xlogy(endless, F._mass_at_infinity() + xp.zeros_like(mean))
+    return inverse_probability_weights(inputs)[:, 0] * (mean + log_never)
