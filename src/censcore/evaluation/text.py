@@ -116,7 +116,9 @@ def subgroup_grids(comparison: Comparison) -> list[Grid]:
     found = []
     for (by, group, outcome, proper), lines in groups.items():
         title = f"{_about(outcome)}{one_line(by)} = {one_line(group)}, {lines[0]['n']} subjects"
-        found.append(_grid(comparison, title + ("" if proper else ", discrimination"), _available(blocks(lines))))
+        found.append(
+            _grid(comparison, title + ("" if proper else ", discrimination"), _available(blocks(lines)))
+        )
     return found
 
 
