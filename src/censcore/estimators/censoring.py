@@ -153,8 +153,8 @@ class Censoring(SurvivalEstimator):
         check_instance(self.estimator, "estimator")
         if not hasattr(self.estimator, "fit"):
             raise InvalidInputError(
-                f"estimator: got {self.estimator!r}, expected an estimator such as KaplanMeier() or "
-                "CoxRegression()."
+                f"estimator: got {type(self.estimator).__name__}, expected an estimator such as KaplanMeier() "
+                "or CoxRegression(), or a distribution where one is known."
             )
         y = as_followed(y)
         check_rows(X, len(y))
