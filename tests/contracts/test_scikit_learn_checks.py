@@ -69,11 +69,7 @@ FAILS = {
     "WeibullRegression": NO_COLUMNS
     | {"check_fit2d_1sample": "one row is refused for what it lacks: events before the largest time"},
     "CoxRegression": NO_COLUMNS,
-    "CensoredEngression": NO_COLUMNS
-    | dict.fromkeys(
-        ["check_methods_sample_order_invariance", "check_methods_subset_invariance"],
-        "predictions are statistics of draws, and the draws of a row depend on its place",
-    ),
+    "CensoredEngression": NO_COLUMNS,
     "CopulaWeibull": NO_COLUMNS,
 }
 
