@@ -178,7 +178,7 @@ def read_inputs(
     """Read the files that the options name."""
     frame = read_table(predictions)
     X = covariates_of(frame, words(covariates), stratify)
-    training = training_subjects(train, time, event, covariates, stratify)
+    training = training_subjects(train, time, event, covariates, stratify, entry)
     estimator = censoring_of(censoring, stratify, censoring_time is not None)
     if censoring in NEED_COVARIATES and estimator is not None:
         if X is None:
