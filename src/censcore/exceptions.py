@@ -18,6 +18,7 @@ __all__ = [
     "InvalidTypeError",
     "MissingCensoringError",
     "MissingDependencyError",
+    "MissingVisitsError",
     "ModelFileError",
     "NoDensityError",
     "NotFittedError",
@@ -67,6 +68,10 @@ class ImpossibleForecastError(CenscoreError, ValueError):
 
 class MissingCensoringError(CenscoreError, ValueError):
     """A censoring distribution is needed and neither given nor known from the outcome."""
+
+
+class MissingVisitsError(CenscoreError, ValueError):
+    """Examination times are needed to score interval-censored data, and not all of them are known."""
 
 
 class PositivityError(CenscoreError, ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from censcore._arrays import (
 )
 from censcore._validation import check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+
+if TYPE_CHECKING:
+    from censcore.outcomes.interval_censored import IntervalCensored
 
 __all__ = ["OutcomeLike", "RightCensored", "as_outcome"]
 
@@ -482,7 +485,7 @@ class Frame(Protocol):
 
 
 #: What functions accept as an outcome, see :func:`as_outcome`.
-OutcomeLike: TypeAlias = RightCensored | np.ndarray | Frame
+OutcomeLike: TypeAlias = "RightCensored | IntervalCensored | np.ndarray | Frame"
 
 
 def as_outcome(y: OutcomeLike) -> RightCensored:
@@ -508,6 +511,13 @@ def as_outcome(y: OutcomeLike) -> RightCensored:
     given: Any = y
     if isinstance(y, RightCensored):
         return y
+    if hasattr(y, "detection"):
+        raise UnsupportedOutcomeError(
+            "got IntervalCensored where events are expected to be seen when they happen. Scores (log_score, "
+            "crps, brier_score, ...), Turnbull, WeibullRegression, LogNormalRegression, LogLogisticRegression "
+            "and PiecewiseExponentialRegression take intervals. y.detection() is the right-censored outcome "
+            "of the first visit at or after T; to call it the event time would give wrong numbers."
+        )
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return RightCensored.from_structured(y)
     if hasattr(y, "columns"):

@@ -8,6 +8,7 @@ from censcore.distributions import Distribution
 from censcore.outcomes import OutcomeLike
 from censcore.scores.brier import censoring_weights
 from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
+from censcore.scores.interval import through_visits
 
 __all__ = ["binomial_log_score"]
 
@@ -67,6 +68,7 @@ def binomial_log_score(
            [0.75  , 1.25  ],
            [0.75  , 0.    ]])
     """
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
     inputs = scoring_inputs(y, forecast, censoring, horizon)
     t, single = evaluation_times(times, inputs.y, horizon)
     loss = _binomial_log(inputs, t)

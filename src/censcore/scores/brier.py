@@ -15,6 +15,7 @@ from censcore.scores.inputs import (
     inverse_probability_weights,
     scoring_inputs,
 )
+from censcore.scores.interval import through_visits
 
 __all__ = ["brier_score", "censoring_weights"]
 
@@ -89,6 +90,7 @@ def brier_score(
            [0.2784, 0.    ]])
     """
     check_scale(scale)
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
     inputs = scoring_inputs(y, forecast, censoring, horizon)
     t, single = evaluation_times(times, inputs.y, horizon)
     if scale == "ipcw":

@@ -11,6 +11,7 @@ from censcore.distributions import Distribution, Grouped
 from censcore.outcomes import OutcomeLike
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
+from censcore.scores.interval import through_visits
 
 __all__ = ["crps", "crps_of"]
 
@@ -74,6 +75,7 @@ def crps(
     >>> cs.crps(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0)).round(4)
     array([0.3358, 0.871 , 0.3362])
     """
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
     return crps_of(scoring_inputs(y, forecast, censoring, horizon))
 
 

@@ -23,6 +23,7 @@ from censcore.scores.inputs import (
     inverse_probability_weights,
     scoring_inputs,
 )
+from censcore.scores.interval import through_visits
 
 __all__ = ["energy_score"]
 
@@ -126,6 +127,7 @@ def energy_score(
     array([0.75, 0.32, 0.43])
     """
     _check_options(beta, pairs, draws, seed, members)
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, members=True)
     if mask is not None:
         y, censoring, mask = leave_out(as_outcome(y), censoring, mask)
     inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True)

@@ -23,6 +23,7 @@ from censcore.scores.inputs import (
     inverse_probability_weights,
     scoring_inputs,
 )
+from censcore.scores.interval import through_visits
 
 __all__ = ["integrated_brier_score"]
 
@@ -97,6 +98,7 @@ def integrated_brier_score(
         raise InvalidInputError(
             "normalize=True divides by the horizon: pass horizon=..., the end of the integral."
         )
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
     inputs = scoring_inputs(y, forecast, censoring, horizon)
     end = PointMass(np.inf).like(inputs.y.time)
     if horizon is not None:

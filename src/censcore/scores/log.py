@@ -5,8 +5,9 @@ from __future__ import annotations
 from censcore._arrays import Array
 from censcore.distributions import Distribution
 from censcore.exceptions import NoDensityError
-from censcore.outcomes import OutcomeLike
+from censcore.outcomes import IntervalCensored, OutcomeLike
 from censcore.scores.inputs import scoring_inputs
+from censcore.scores.interval import interval_log_score
 
 __all__ = ["log_score"]
 
@@ -57,6 +58,8 @@ def log_score(
     >>> cs.log_score(y, cs.Exponential(0.5)).round(4)
     array([1.1931, 2.1931, 1.    ])
     """
+    if isinstance(y, IntervalCensored):
+        return interval_log_score(y, forecast, censoring, horizon=horizon)
     inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True, needs_censoring=False)
     F = inputs.F
     if not F.has_density:

@@ -16,6 +16,7 @@ from censcore.scores.inputs import (
     inverse_probability_weights,
     scoring_inputs,
 )
+from censcore.scores.interval import through_visits
 
 __all__ = ["pinball_score"]
 
@@ -80,6 +81,7 @@ def pinball_score(
         raise InvalidInputError(
             "levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1)."
         )
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
     inputs = scoring_inputs(y, forecast, censoring, horizon)
     alpha, single = as_columns(levels, "levels", inputs.y)
     check_levels(alpha)
