@@ -131,7 +131,7 @@ def test_log_score_of_intervals_exact_times_and_both_sides():
     assert cs.log_score(y, F, cs.Uniform(0, 9)).shape == (4,)
     with pytest.raises(NoDensityError, match="known exactly"):
         cs.log_score(y, cs.Ensemble([[1.0, 2.0]]))
-    np.testing.assert_allclose(cs.log_score(y[:3], cs.Ensemble([[0.5, 2.0, 2.0, INF]])), -np.log([0.25, 0.5, 0.75]))
+    np.testing.assert_allclose(cs.log_score(y[:3], cs.Ensemble([[0.5, 2.0, 2.0, INF]])), -np.log([0.25, 0.5, 0.25]))
 
 
 @pytest.mark.parametrize(
