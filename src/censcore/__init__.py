@@ -35,6 +35,10 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import Censoring as Censoring
     from censcore.estimators import CoxRegression as CoxRegression
     from censcore.estimators import KaplanMeier as KaplanMeier
+    from censcore.estimators import LogLogisticRegression as LogLogisticRegression
+    from censcore.estimators import LogNormalRegression as LogNormalRegression
+    from censcore.estimators import PiecewiseExponentialRegression as PiecewiseExponentialRegression
+    from censcore.estimators import Turnbull as Turnbull
     from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.estimators import as_forecast as as_forecast
     from censcore.estimators.copula import CopulaWeibull as CopulaWeibull
@@ -104,7 +108,11 @@ _EXPORTS = {
     "estimators": [
         "KaplanMeier",
         "WeibullRegression",
+        "LogNormalRegression",
+        "LogLogisticRegression",
         "CoxRegression",
+        "PiecewiseExponentialRegression",
+        "Turnbull",
         "Adapted",
         "Censoring",
         "as_forecast",

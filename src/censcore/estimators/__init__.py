@@ -11,6 +11,9 @@ from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_tim
 from censcore.estimators.censoring import Censoring
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.lognormal import LogLogisticRegression, LogNormalRegression
+from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
+from censcore.estimators.turnbull import Turnbull
 from censcore.estimators.weibull import WeibullRegression
 
 __all__ = [
@@ -18,8 +21,12 @@ __all__ = [
     "Censoring",
     "CoxRegression",
     "KaplanMeier",
+    "LogLogisticRegression",
+    "LogNormalRegression",
     "NotFitted",
+    "PiecewiseExponentialRegression",
     "SurvivalEstimator",
+    "Turnbull",
     "WeibullRegression",
     "as_forecast",
     "one_event_time",
