@@ -117,7 +117,9 @@ def test_fair_ensembles_keep_their_members():
     seen = np.where(np.isfinite(y.upper), y.upper, 7.0)
     pairs = np.abs(D[:, :, None] - D[:, None, :]).sum(axis=(1, 2)) / (8 * 7)
     expected = np.abs(D - seen[:, None]).mean(axis=1) - pairs / 2
-    np.testing.assert_allclose(cs.energy_score(y, cs.Ensemble(X), fair=True, horizon=7.0), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        cs.energy_score(y, cs.Ensemble(X), fair=True, horizon=7.0), expected, atol=1e-12
+    )
 
 
 # ---- the log score -------------------------------------------------------------------------------
@@ -131,7 +133,9 @@ def test_log_score_of_intervals_exact_times_and_both_sides():
     assert cs.log_score(y, F, cs.Uniform(0, 9)).shape == (4,)
     with pytest.raises(NoDensityError, match="known exactly"):
         cs.log_score(y, cs.Ensemble([[1.0, 2.0]]))
-    np.testing.assert_allclose(cs.log_score(y[:3], cs.Ensemble([[0.5, 2.0, 2.0, INF]])), -np.log([0.25, 0.5, 0.25]))
+    np.testing.assert_allclose(
+        cs.log_score(y[:3], cs.Ensemble([[0.5, 2.0, 2.0, INF]])), -np.log([0.25, 0.5, 0.25])
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,7 +187,9 @@ def test_delayed_entry_conditions_the_forecast_before_the_visits():
     late = cs.IntervalCensored(y.lower, y.upper, y.visits, entry=entry)
     given = F.given_survival(np.where(entry > 0, entry, -1.0))
     np.testing.assert_allclose(cs.crps(late, F), cs.crps(y, given), rtol=1e-9)
-    np.testing.assert_allclose(cs.brier_score(late, F, times=2.0), cs.brier_score(y, given, times=2.0), rtol=1e-9)
+    np.testing.assert_allclose(
+        cs.brier_score(late, F, times=2.0), cs.brier_score(y, given, times=2.0), rtol=1e-9
+    )
     low = np.maximum(y.lower, entry)
     expected = np.log(F.sf(low) - F.sf(y.upper)) - F.logsf(entry)
     np.testing.assert_allclose(cs.log_score(late, F), -expected, rtol=1e-9)
@@ -269,7 +275,9 @@ def test_torch_gives_the_same_numbers_and_gradients(dtype):
         h = 1e-5
         up, down = (score(y, cs.Weibull(1.5, F.parameters["scale"] + s)) for s in (h, -h))
         expected = (up - down) / (2 * h)
-        np.testing.assert_allclose(gradient.numpy(), expected, rtol=100 * rtol, atol=1e-2 if rtol > 1e-6 else 1e-6)
+        np.testing.assert_allclose(
+            gradient.numpy(), expected, rtol=100 * rtol, atol=1e-2 if rtol > 1e-6 else 1e-6
+        )
 
 
 def test_gradients_are_finite_where_intervals_are_open_or_start_at_zero():

@@ -41,6 +41,8 @@ def as_intervals(y: Any, estimator: str) -> IntervalCensored:
 def ends_of(y: IntervalCensored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lower and upper ends in double precision, and the entry, zero where there is none; each (n,).
 
+    T > entry is known, so that no interval starts before it.
+
     Examples
     --------
     >>> import censcore as cs
@@ -49,4 +51,4 @@ def ends_of(y: IntervalCensored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     lower, upper = (to_numpy(x).astype(np.float64) for x in (y.lower, y.upper))
     entry = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry).astype(np.float64)
-    return lower, upper, entry
+    return np.maximum(lower, entry), upper, entry

@@ -170,7 +170,10 @@ class LogLocationScale(CoefficientInference):
         spread = np.sqrt(np.average((times.typical - mean) ** 2, weights=weight)) or 1.0
         Z = np.column_stack([np.ones(len(X)), columns.Z])
         likelihood = _Likelihood(
-            times.standardised(mean, spread), Z, weight, np.append(0.0, self.alpha / columns.scale**2),
+            times.standardised(mean, spread),
+            Z,
+            weight,
+            np.append(0.0, self.alpha / columns.scale**2),
             self._baseline,
         )
         start = np.zeros(2 + X.shape[1])
@@ -257,7 +260,9 @@ class _LogTimes:
     def typical(self) -> np.ndarray:
         """A time for each subject, to choose the units by: the middle of the interval, or its finite end."""
         middle = (np.exp(np.where(np.isfinite(self.lower), self.lower, self.upper)) + np.exp(self.upper)) / 2
-        return np.where(np.isfinite(self.upper), np.log(np.where(np.isfinite(middle), middle, 1.0)), self.lower)
+        return np.where(
+            np.isfinite(self.upper), np.log(np.where(np.isfinite(middle), middle, 1.0)), self.lower
+        )
 
     def standardised(self, mean: float, spread: float) -> _LogTimes:
         return _LogTimes(*((x - mean) / spread for x in (self.lower, self.upper, self.entry)))

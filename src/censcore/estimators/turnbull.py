@@ -170,9 +170,7 @@ class Turnbull(SurvivalEstimator):
         return PiecewiseLinear(times[new], sf=levels[new][None, :])
 
 
-def _intersections(
-    lower: np.ndarray, upper: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _intersections(lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The maximal intersections (m, 2), and the first and the last of them in each interval, (n,).
 
     (l, u] starts just after l and is coded by 2 rank(l) + 1 and 2 rank(u); an exact time by 2 rank twice, and
@@ -275,8 +273,10 @@ class _Likelihood:
         inside = (support >= self.first[:, None]) & (support < self.after[:, None])
         A = np.where(inside, (root / self.probabilities(p))[:, None], 0.0)
         # max of the quadratic expansion is the least squares solution of A q = 2 sqrt(w), sum q = 1
-        q, _ = nnls(np.vstack([A, np.full(len(support), 1e3 * root.max() * len(root))]),
-                    np.append(2 * root, 1e3 * root.max() * len(root)))
+        q, _ = nnls(
+            np.vstack([A, np.full(len(support), 1e3 * root.max() * len(root))]),
+            np.append(2 * root, 1e3 * root.max() * len(root)),
+        )
         if not q.sum() > 0:
             return p
         target = np.zeros(self.m)
