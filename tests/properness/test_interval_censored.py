@@ -130,7 +130,7 @@ def test_dropout_with_the_distribution_of_the_last_visit():
 def test_delayed_entry():
     rng = np.random.default_rng(11)
     T, entry = TRUTH[1] * rng.weibull(TRUTH[0], 2 * N), rng.uniform(0, 3, 2 * N)
-    rows = np.nonzero(T > entry)[0][:N]
+    rows = np.nonzero(entry < T)[0][:N]
     T, entry = T[rows], entry[rows]
     visits = entry[:, None] + np.cumsum(rng.uniform(0.5, 2.5, (N, 6)), axis=1)
     plain = intervals(T, visits)

@@ -1,4 +1,4 @@
-"""Scores of interval-censored data: the definition, both tails, the error messages, and every kind of forecast."""
+"""Scores of interval-censored data: the definition, both tails, errors, and every kind of forecast."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_pinball_score_is_that_of_the_detection_time(level):
     cut = 7.0
     first = np.min(np.where(y.visits >= q[:, None], y.visits, cut), axis=1)
     D = np.where(np.isfinite(y.upper), y.upper, cut)
-    expected = np.where(D >= first, level * (D - first), (1 - level) * (first - D))
+    expected = np.where(first <= D, level * (D - first), (1 - level) * (first - D))
     np.testing.assert_allclose(cs.pinball_score(y, F, levels=level, horizon=cut), expected, rtol=1e-9)
 
 
@@ -106,7 +106,7 @@ def test_current_status_is_one_visit():
     np.testing.assert_allclose(cs.brier_score(y, F, times=4.0), square)
     np.testing.assert_allclose(cs.crps(y, F, horizon=5.0), (5 - v) * square)
     np.testing.assert_allclose(cs.log_score(y, F), -np.where(v >= T, np.log(F.cdf(v)), F.logsf(v)))
-    with pytest.raises(InvalidInputError, match="Every subject has one visit.*pass horizon="):
+    with pytest.raises(InvalidInputError, match=r"Every subject has one visit.*pass horizon="):
         cs.crps(y, F)
 
 

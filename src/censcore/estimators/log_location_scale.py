@@ -1,8 +1,8 @@
-"""Regressions of the logarithm of time: one likelihood for exact, censored and interval-censored times.
+r"""Regressions of the logarithm of time: one likelihood for exact, censored and interval-censored times.
 
-With :math:`u=a\\log t-\\gamma_0-x^\\top\\gamma` and a baseline density f of u (extreme value for Weibull, normal for
-log-normal, logistic for log-logistic) the log-likelihood is :math:`\\log a+\\log f(u)` of an exact time and
-:math:`\\log\\{S(u_L)-S(u_U)\\}` of an interval. It is concave in a and gamma, since f is log-concave.
+With :math:`u=a\log t-\gamma_0-x^\top\gamma` and a baseline density f of u (extreme value for Weibull, normal
+for log-normal, logistic for log-logistic) the log-likelihood is :math:`\log a+\log f(u)` of an exact time and
+:math:`\log\{S(u_L)-S(u_U)\}` of an interval. It is concave in a and gamma, since f is log-concave.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class LogLocationScale(CoefficientInference):
 
     See Also
     --------
-    censcore.WeibullRegression, censcore.LogNormalRegression, censcore.LogLogisticRegression : The regressions.
+    censcore.WeibullRegression, censcore.LogNormalRegression : Two of the regressions.
 
     Examples
     --------
@@ -300,7 +300,7 @@ class _Likelihood:
         return value, gradient, curvature + more[2] + np.diag(np.append(0.0, self.penalty))
 
     def _design(self, L: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """du / dtheta, zero where u is infinite and nothing depends on it."""
+        """Derivatives of u by theta, zero where u is infinite and nothing depends on it."""
         finite = np.isfinite(L)
         return np.column_stack([np.where(finite, L, 0.0), -self.Z[rows] * finite[:, None]])
 
@@ -317,7 +317,7 @@ class _Likelihood:
         return float(w.sum() * np.log(a) + w @ f), gradient, curvature
 
     def _interval_terms(self, theta: np.ndarray) -> tuple[np.ndarray, ...]:
-        r"""log P, :math:`r=f/P` at both ends, and :math:`r\,(\log f)'` at both."""
+        r"""The logarithm of P, :math:`r=f/P` at both ends, and :math:`r\,(\log f)'` at both."""
         low, high = (self._u(L, self.rows, theta) for L in (self.low, self.high))
         log_p = self.baseline.log_interval(low, high)
         ends = []

@@ -39,8 +39,8 @@ class LogNormalRegression(LogLocationScale):
 
     Notes
     -----
-    In :math:`1/\sigma` and :math:`\beta/\sigma` the log-likelihood is concave [1]_, so Newton's method finds the
-    maximum from any start; with delayed entry it is concave near its maximum only.
+    In :math:`1/\sigma` and :math:`\beta/\sigma` the log-likelihood is concave [1]_, so Newton's method finds
+    the maximum from any start; with delayed entry it is concave near its maximum only.
 
     See Also
     --------
@@ -114,7 +114,8 @@ class LogLogisticRegression(LogLocationScale):
 
     References
     ----------
-    .. [1] S. Bennett (1983). Log-logistic regression models for survival data. Applied Statistics 32, 165-171.
+    .. [1] S. Bennett (1983). Log-logistic regression models for survival data. Applied Statistics
+       32, 165-171.
 
     Examples
     --------

@@ -106,8 +106,10 @@ class PiecewiseExponentialRegression(CoefficientInference):
         if not self.alpha and p:
             columns.check_collinear(weight, "PiecewiseExponentialRegression")
         likelihood = _Likelihood(*ends, self.breaks_, columns.Z, weight, self.alpha / columns.scale**2)
+        self._check_pieces(likelihood.time_at_risk() > 0, "Nobody is followed")
         theta, information = maximise(likelihood, likelihood.start())
-        self._check_rates(np.diag(information)[: len(self.breaks_) + 1])
+        seen = np.diag(information)[: len(self.breaks_) + 1] > 1e-6
+        self._check_pieces(seen, "No event is known to lie")
         if not self.alpha and p:
             columns.check_separation(information, "PiecewiseExponentialRegression")
         slope = self._map_back(theta, columns)
@@ -129,13 +131,12 @@ class PiecewiseExponentialRegression(CoefficientInference):
         slope[p:, K:] = -columns.center / columns.scale
         return slope
 
-    def _check_rates(self, information: np.ndarray) -> None:
-        empty = np.nonzero(information < 1e-6)[0]
-        if empty.size:
+    def _check_pieces(self, good: np.ndarray, problem: str) -> None:
+        if not good.all():
             edges = np.concatenate([[0.0], self.breaks_, [np.inf]])
-            k = int(empty[0])
+            k = int(np.argmin(good))
             raise InvalidInputError(
-                f"No event is known to lie between {edges[k]:g} and {edges[k + 1]:g}, so that its rate is not "
+                f"{problem} between {edges[k]:g} and {edges[k + 1]:g}, so that the rate there is not "
                 f"determined. Choose other or fewer breaks; got {self.breaks_.tolist()}."
             )
 
@@ -173,8 +174,8 @@ def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
         if int(breaks) != breaks or breaks < 0:
             raise InvalidInputError(f"breaks must be a number of them or an array of times; got {breaks!r}.")
         levels = np.arange(1, int(breaks) + 1) / (int(breaks) + 1)
-        chosen = np.unique(np.quantile(times, levels)) if breaks else np.zeros(0)
-        return chosen[chosen > 0]
+        quantiles = np.unique(np.quantile(times, levels)) if breaks else np.zeros(0)
+        return _with_events_between(quantiles[quantiles > 0], np.sort(times))
     chosen = np.asarray(breaks, dtype=np.float64)
     check_positive(chosen, "breaks")
     if chosen.ndim != 1 or (np.diff(chosen) <= 0).any():
@@ -182,11 +183,17 @@ def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
     return chosen
 
 
+def _with_events_between(breaks: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The breaks that leave no interval without a time: among ties several quantiles may be one time."""
+    before = np.searchsorted(times, breaks, side="left")
+    return breaks[(np.diff(before, prepend=0) > 0) & (breaks < times[-1])]
+
+
 class _Likelihood:
     r"""Value, gradient and curvature in theta = (log rates, beta).
 
-    With the hazards :math:`H=e^{z\beta}\sum_k\lambda_kE_k` that a subject spends before L (after its entry) and
-    D between L and U: :math:`-H+\log(1-e^{-D})` of an interval, :math:`-H+\log h` of an exact time.
+    With the hazards :math:`H=e^{z\beta}\sum_k\lambda_kE_k` that a subject spends before L (after its entry)
+    and D between L and U: :math:`-H+\log(1-e^{-D})` of an interval, :math:`-H+\log h` of an exact time.
     """
 
     def __init__(
@@ -215,19 +222,23 @@ class _Likelihood:
 
     def start(self) -> np.ndarray:
         """One rate for all times: events by time at risk."""
-        rows, w = self.between, self.weight
-        events = w[self.exact].sum() + w[rows].sum()
-        time = w @ self.before.sum(axis=1) + w[rows] @ self.inside.sum(axis=1) / 2
-        return np.append(np.full(self.K, np.log(events / time)), np.zeros(self.Z.shape[1]))
+        events = self.weight[self.exact].sum() + self.weight[self.between].sum()
+        return np.append(
+            np.full(self.K, np.log(events / self.time_at_risk().sum())), np.zeros(self.Z.shape[1])
+        )
+
+    def time_at_risk(self) -> np.ndarray:
+        """Time spent in each piece, (K,); half of what lies inside intervals."""
+        return self.weight @ self.before + self.weight[self.between] @ self.inside / 2
 
     def _parts(self, theta: np.ndarray, exposure: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """dH / dtheta, (rows, K + p): the first K are the parts of H."""
+        """Derivatives of H by theta, (rows, K + p): the first K are the parts of H."""
         Q = np.exp(theta[: self.K] + (Z @ theta[self.K :])[:, None]) * exposure
         return np.column_stack([Q, Q.sum(axis=1)[:, None] * Z])
 
     def _second(self, J: np.ndarray, Z: np.ndarray, c: np.ndarray) -> np.ndarray:
         """The sum of c times the second derivatives of H."""
-        K, Q = self.K, J[:, : self.K] * c[:, None]
+        Q = J[:, : self.K] * c[:, None]
         cross = Q.T @ Z
         return np.block([[np.diag(Q.sum(axis=0)), cross], [cross.T, (Z * Q.sum(axis=1)[:, None]).T @ Z]])
 

@@ -499,10 +499,10 @@ class IntervalCensored:
 
 
 _REMEDY = (
-    "Pass IntervalCensored(..., visits=schedule) with all planned visits, (K,) for one schedule or (n, K), or "
-    "y.continue_visits(gaps, until) to draw those after the detection from a distribution of the gaps between "
-    "visits. The log score needs no visits. Visits or event times are never filled in by the forecast being "
-    "scored, under which the score would not be proper."
+    "Pass IntervalCensored(..., visits=schedule) with all planned visits, (K,) for one schedule or (n, K), "
+    "or y.continue_visits(gaps, until) to draw those after the detection from a distribution of the gaps "
+    "between visits. The log score needs no visits. Visits or event times are never filled in by the "
+    "forecast being scored, under which the score would not be proper."
 )
 
 

@@ -514,9 +514,10 @@ def as_outcome(y: OutcomeLike) -> RightCensored:
     if hasattr(y, "detection"):
         raise UnsupportedOutcomeError(
             "got IntervalCensored where events are expected to be seen when they happen. Scores (log_score, "
-            "crps, brier_score, ...), Turnbull, WeibullRegression, LogNormalRegression, LogLogisticRegression "
-            "and PiecewiseExponentialRegression take intervals. y.detection() is the right-censored outcome "
-            "of the first visit at or after T; to call it the event time would give wrong numbers."
+            "crps, brier_score, ...), Turnbull, WeibullRegression, LogNormalRegression, "
+            "LogLogisticRegression and PiecewiseExponentialRegression take intervals. y.detection() is the "
+            "right-censored outcome of the first visit at or after T; to call it the event time would give "
+            "wrong numbers."
         )
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return RightCensored.from_structured(y)
