@@ -48,6 +48,14 @@ class LandmarkComparison:
     --------
     compare_landmarks : Makes it.
     censcore.evaluation.Comparison : What each landmark has.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> T = np.random.default_rng(0).exponential(1.0, 200)
+    >>> y = cs.RightCensored(T, np.ones(200))
+    >>> cs.compare_landmarks({"exponential": cs.Exponential(1.0)}, y, landmarks=[0.5, 1.0], scores="crps")
+    Comparisons at landmarks 0.5 (139 at risk), 1 (83 at risk)
     """
 
     landmarks: np.ndarray
