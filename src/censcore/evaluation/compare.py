@@ -18,6 +18,7 @@ from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
+from censcore.evaluation.intervals import taking_intervals
 from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.resolved_censoring import check_joint, resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
@@ -32,6 +33,7 @@ TIME_LEVELS = np.array([0.25, 0.5, 0.75])
 KAPLAN_MEIER = "kaplan-meier"
 
 
+@taking_intervals
 def compare(
     forecasts: Mapping[str, Any],
     y: OutcomeLike,
