@@ -7,6 +7,7 @@ comparison of these is the comparison of the forecasts. The log score is that of
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar, ParamSpec
@@ -22,13 +23,14 @@ from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.comparison import Comparison
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import IntervalCensored, RightCensored
+from censcore.scores import SCORES
 from censcore.scores.interval import interval_log_score, through_visits
 
 __all__ = ["taking_intervals"]
 
 P = ParamSpec("P")
 TURNBULL = "turnbull"
-SCORES = ("log_score", "crps", "brier_score", "binomial_log_score", "pinball_score")
+NAMES = ("log_score", "crps", "brier_score", "binomial_log_score", "pinball_score")
 
 
 class Detection(Step):
@@ -126,14 +128,14 @@ _ANY = Step([1.0], sf=[0.0])  # a censoring distribution is given, and which one
 def _scores(scores: Any, y: IntervalCensored) -> dict[str, Any]:
     """The scores asked for, with the log score of intervals in place of that of right-censored data."""
     default = scores is DEFAULT_SCORES
-    names = SCORES if default else [scores] if isinstance(scores, str) else scores
+    names = NAMES if default else [scores] if isinstance(scores, str) else scores
     if y.visits is None:
         if not default and list(names) != ["log_score"]:
             y.detection()  # an error that says what the other scores need
         names = ["log_score"]
     chosen = dict(names) if hasattr(names, "items") else dict.fromkeys(names)
     if "log_score" in chosen:
-        chosen["log_score"] = log_score_of_intervals
+        chosen["log_score"] = replace(SCORES["log_score"], function=log_score_of_intervals)
     return chosen
 
 
@@ -166,6 +168,6 @@ def _note(y: IntervalCensored) -> str:
     if y.visits is None:
         return "Intervals without examination times: the log score of the intervals."
     return (
-        "Interval-censored data: forecasts of T are judged by the detection time, the first visit at or after "
-        "T, and by the log score of the intervals."
+        "Interval-censored data: forecasts of T are judged by the detection time, the first visit at or "
+        "after T, and by the log score of the intervals."
     )
