@@ -72,7 +72,9 @@ def compare(
         Name -> forecast: a distribution, or whatever :func:`as_forecast` takes (a fitted model, which is
         asked for the subjects of X).
     y : outcome
-        What happened to n subjects.
+        What happened to n subjects. :class:`~censcore.IntervalCensored` data with visits are compared by the
+        detection time and by the log score of the intervals; ``censoring`` is then needed only where
+        subjects drop out, and the reference is :class:`~censcore.Turnbull`.
     censoring : distribution or estimator, optional
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
         or on the scored subjects without it (``cv=5`` predicts every subject from the other folds; subjects

@@ -63,8 +63,8 @@ def energy_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
-        The outcome of n subjects, k times each.
+    y : RightCensored, IntervalCensored, structured array or frame
+        The outcome of n subjects, k times each. Of interval-censored data the detection time is scored.
     forecast : Distribution
         Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution
         ``members`` draws are scored as a fair sample (for k = 1 and beta = 1 the distribution itself is

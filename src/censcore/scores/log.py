@@ -25,8 +25,9 @@ def log_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
-        The outcome of n subjects, with one or several event times.
+    y : RightCensored, IntervalCensored, structured array or frame
+        The outcome of n subjects, with one or several event times. Of an interval (l, u] the score is
+        -log{F(u) - F(l)}.
     forecast : Distribution
         Distribution of T given the covariates, with a density. A distribution without one raises
         :class:`~censcore.exceptions.NoDensityError`.

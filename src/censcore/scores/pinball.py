@@ -42,8 +42,9 @@ def pinball_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
-        The outcome of n subjects.
+    y : RightCensored, IntervalCensored, structured array or frame
+        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
