@@ -8,6 +8,7 @@ maximum is bounded for both by the derivatives of the log-likelihood at their es
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from lifelines.fitters.npmle import npmle
@@ -30,6 +31,20 @@ def missing(lower: np.ndarray, upper: np.ndarray, found: dict[tuple[float, float
     return problem.gap(np.array([found.get(tuple(pair), 0.0) for pair in problem.intersections]))
 
 
+def show(n: int, visits: int, peer: bool) -> None:
+    lower, upper = intervals(n, visits)
+    y, model = cs.IntervalCensored(lower, upper), cs.Turnbull()
+    theirs: list[tuple[Any, Any]] = []
+    ours = min(cost(lambda: model.fit(None, y)).wall for _ in range(3))
+    title = f"{n:,}, {visits}"
+    print(f"{title:20s} {'censcore':10s} {1e3 * ours:10.1f} {1:11.0f} {model.gap_:17.1e}")
+    if peer:
+        wall = cost(lambda: theirs.append(npmle(lower, upper))).wall
+        masses, pairs = theirs[0]
+        gap = missing(lower, upper, {tuple(pair): p for pair, p in zip(pairs, masses, strict=True)})
+        print(f"{title:20s} {'lifelines':10s} {1e3 * wall:10.1f} {wall / ours:11.0f} {gap:17.1e}")
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     cs.Turnbull().fit(None, cs.IntervalCensored(*intervals(50, 5)))
@@ -41,18 +56,7 @@ def main() -> None:
         (5000, 5, False),
         (50_000, 5, False),
     ):
-        lower, upper = intervals(n, visits)
-        y, model = cs.IntervalCensored(lower, upper), cs.Turnbull()
-        ours = min(cost(lambda y=y, model=model: model.fit(None, y)).wall for _ in range(3))
-        title = f"{n:,}, {visits}"
-        print(f"{title:20s} {'censcore':10s} {1e3 * ours:10.1f} {1:11.0f} {model.gap_:17.1e}")
-        if peer:
-            results: list = []
-            theirs = cost(lambda a=lower, b=upper, r=results: r.append(npmle(a, b))).wall
-            masses, pairs = results[0]
-            found = {tuple(pair): p for pair, p in zip(pairs, masses, strict=True)}
-            gap = missing(lower, upper, found)
-            print(f"{title:20s} {'lifelines':10s} {1e3 * theirs:10.1f} {theirs / ours:11.0f} {gap:17.1e}")
+        show(n, visits, peer)
 
 
 if __name__ == "__main__":

@@ -266,8 +266,9 @@ class Custom(CaseScore):
     @classmethod
     def of(cls, name: str, function: Callable[..., Any]) -> Custom:
         """From its name and function, or what is known of it."""
-        known = isinstance(function, ScoreInfo)
-        return cls(function if known else ScoreInfo(name, function, name, formula="", reference=""))
+        if isinstance(function, ScoreInfo):
+            return cls(function)
+        return cls(ScoreInfo(name, function, name, formula="", reference=""))
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject, (n, 1)."""

@@ -6,7 +6,7 @@ comparison of these is the comparison of the forecasts. The log score is that of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
@@ -67,8 +67,8 @@ def taking_intervals(compare: Callable[P, Comparison]) -> Callable[P, Comparison
         y = bound.arguments.get("y")
         if not isinstance(y, IntervalCensored):
             return compare(*args, **options)
-        given = dict(bound.arguments)
-        comparison = compare(**_of_detection(given, y))  # type: ignore[arg-type]
+        of_detection: Callable[..., Comparison] = compare
+        comparison = of_detection(**_of_detection(dict(bound.arguments), y))
         comparison.notes.insert(0, _note(y))
         return comparison
 
@@ -133,7 +133,7 @@ def _scores(scores: Any, y: IntervalCensored) -> dict[str, Any]:
         if not default and list(names) != ["log_score"]:
             y.detection()  # an error that says what the other scores need
         names = ["log_score"]
-    chosen = dict(names) if hasattr(names, "items") else dict.fromkeys(names)
+    chosen: dict[str, Any] = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
     if "log_score" in chosen:
         chosen["log_score"] = replace(SCORES["log_score"], function=log_score_of_intervals)
     return chosen
