@@ -285,3 +285,21 @@ def test_gradients_are_finite_where_intervals_are_open_or_start_at_zero():
     a = torch.tensor(1.5, requires_grad=True)
     cs.log_score(y, cs.Weibull(a.reshape(1), torch.tensor([2.0]))).sum().backward()
     assert torch.isfinite(a.grad)
+
+
+def test_the_log_score_of_intervals_is_a_training_loss():
+    y, _ = data(n=300)
+    target = cs.WeibullRegression().fit(None, y)
+    theta = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    intervals_ = y.like(theta.detach())
+    optimiser = torch.optim.LBFGS([theta], max_iter=60, line_search_fn="strong_wolfe")
+
+    def step():
+        optimiser.zero_grad()
+        loss = cs.log_score(intervals_, cs.Weibull(theta[:1].exp(), theta[1:].exp())).mean()
+        loss.backward()
+        return loss
+
+    optimiser.step(step)
+    expected = [np.log(target.shape_), target.intercept_]
+    np.testing.assert_allclose(theta.detach().numpy(), expected, atol=1e-5)
