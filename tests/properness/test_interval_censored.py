@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,25 +159,35 @@ def gain_over_truth(loss, other):
     return gain.mean() / gain.std() * np.sqrt(len(gain))
 
 
-def test_midpoints_prefer_a_wrong_forecast_under_irregular_visits(followed_to_the_end):
-    T, y = followed_to_the_end
-    middle = cs.RightCensored((y.lower + y.upper) / 2, np.ones(len(T)))
-    narrow = (1.9, 3.2)
-    assert gain_over_truth(lambda F: cs.crps(middle, F), narrow) > 5
-    assert gain_over_truth(lambda F: cs.crps(y, F, horizon=12.0), narrow) < -3
-    assert gain_over_truth(lambda F: cs.crps(cs.RightCensored(T, np.ones(len(T))), F), narrow) < -3
+def scored_against(T, y):
+    """Losses of a forecast against a midpoint, a draw from itself given the interval, and what was seen."""
+    ones, u = np.ones(len(T)), np.random.default_rng(12).random(len(T))
 
-
-def test_imputation_by_the_scored_forecast_lets_a_forecast_confirm_itself(followed_to_the_end):
-    """Each forecast fills in T in (L, U] from itself and is scored against that."""
-    T, y = followed_to_the_end
-    u = np.random.default_rng(12).random(len(T))
-
-    def imputed(F):
+    def drawn(F):
         level = F.cdf(y.lower) + u * (F.cdf(y.upper) - F.cdf(y.lower))
-        return cs.crps(cs.RightCensored(F.icdf(np.clip(level, 1e-12, 1 - 1e-12)), np.ones(len(T))), F)
+        return F.icdf(np.clip(level, 1e-12, 1 - 1e-12))
 
-    narrow = (3.0, 2.8)
-    assert gain_over_truth(imputed, narrow) > 5
-    assert gain_over_truth(lambda F: cs.crps(y, F, horizon=12.0), narrow) < -5
-    assert gain_over_truth(lambda F: cs.log_score(y, F), narrow) < -5
+    return {
+        "the midpoint of the interval": lambda F: cs.crps(cs.RightCensored((y.lower + y.upper) / 2, ones), F),
+        "a draw from the scored forecast, given the interval": lambda F: cs.crps(
+            cs.RightCensored(drawn(F), ones), F
+        ),
+        "the detection time": lambda F: cs.crps(y, F, horizon=12.0),
+    }
+
+
+def test_imputation_prefers_wrong_forecasts_and_the_detection_time_the_truth(followed_to_the_end):
+    midpoint, draw, detection = scored_against(*followed_to_the_end).values()
+    narrow, narrower = (1.9, 3.2), (3.0, 2.8)
+    assert gain_over_truth(midpoint, narrow) > 5
+    assert gain_over_truth(draw, narrower) > 5  # a forecast that confirms itself
+    for wrong in (narrow, narrower):
+        assert gain_over_truth(detection, wrong) < -3
+        assert gain_over_truth(lambda F: cs.log_score(followed_to_the_end[1], F), wrong) < -3
+
+
+def test_the_table_of_the_documentation(followed_to_the_end):
+    page = (Path(__file__).parents[2] / "docs" / "interval_censoring.md").read_text(encoding="utf-8")
+    for name, loss in scored_against(*followed_to_the_end).items():
+        means = [f"{loss(cs.Weibull(*theta)).mean():.3f}" for theta in (TRUTH, (1.9, 3.2), (3.0, 2.8))]
+        assert f"| {name} | {' | '.join(means)} |" in page.replace("**", ""), means

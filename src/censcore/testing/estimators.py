@@ -403,7 +403,7 @@ def intervals(c: Candidate) -> None:
     except UnsupportedOutcomeError:
         return
     found = to_numpy(fitted.predict_distribution(c.X).sf(np.array([[width, 2 * width]]))).mean(axis=0)
-    off = np.abs(found - [np.mean(T > width), np.mean(T > 2 * width)]).max()
+    off = np.abs(found - [np.mean(width < T), np.mean(2 * width < T)]).max()
     assert off < 0.1, f"Of times between visits P(T > t) at the visits is off by {off:.3g}."
 
 
