@@ -160,6 +160,19 @@ def test_every_method_is_trained_and_scored(finished):
         assert found["joint"]["patients"] == len(np.unique(rows.subject_id[at_risk.any(axis=1)]))
 
 
+def test_no_method_beats_the_distribution_that_the_stays_were_drawn_from(finished):
+    _, out, text = finished
+    results = json.loads((out / "evaluation" / "results" / "results.json").read_text())
+    assert set(results["excess"]) == set(METHODS)
+    for name, found in results["excess"].items():
+        for what in ("joint", "creatinine", "urine", "brier_6", "brier_12", "brier_24", "brier_48"):
+            assert found[what]["mean"] > 0
+            less = results["methods"][name][what]["mean"] - results["truth"][what]["mean"]
+            assert found[what]["mean"] == pytest.approx(less)
+    assert text.count(">Truth<") == 5
+    assert "Losses less those of the true distribution" in text
+
+
 def test_a_second_run_trains_nothing(finished):
     _, out, _ = finished
     lines: list[str] = []
@@ -185,7 +198,8 @@ def test_results_of_another_kind_of_device_are_not_reused(finished, tmp_path, mo
     monkeypatch.setattr(evaluation, "device_kind", lambda device: "cuda")
     lines.clear()
     evaluate(again, device="cpu", say=lines.append)
-    assert len([line for line in lines if line.endswith("started")]) == len(METHODS) + 1
+    again = [line.removesuffix(": started") for line in lines if line.endswith("started")]
+    assert again == [*(f"evaluation/{name}" for name in METHODS), "evaluation/results"]
 
 
 def test_interrupted_training_is_not_taken_for_finished(finished, tmp_path, monkeypatch):
@@ -317,11 +331,13 @@ def test_tables_are_the_results_and_hold_back_what_rests_on_few(finished):
     results = json.loads((out / "evaluation" / "results" / "results.json").read_text())
     shown = {table.name: table for table in study_tables(out, reveal=True)}
     energy = shown["energy"].rows.set_index("method")
-    assert list(energy.index) == [method.label for method in METHODS.values()]
+    assert list(energy.index) == [*(method.label for method in METHODS.values()), "Truth"]
+    excess = shown["excess"].rows.set_index("method")
+    assert excess.loc["Censored", "joint"] == results["excess"]["censored"]["joint"]["mean"]
     assert energy.loc["Naive", "urine"] == results["methods"]["naive"]["urine"]["mean"]
     assert energy.loc["Censored", "joint_printed"] == 30.933
     utility = shown["utility"].rows.set_index(["horizon", "method"])
-    assert len(utility) == 4 * len(METHODS)
+    assert len(utility) == 4 * (len(METHODS) + 1)
     found = results["methods"]["clayton"]["sensitivity_12_10"]
     assert utility.loc[("12 h", "Clayton Weibull"), "sensitivity_10"] == found["mean"]
     differences = shown["differences"].rows.set_index("method")
@@ -330,11 +346,8 @@ def test_tables_are_the_results_and_hold_back_what_rests_on_few(finished):
         == (results["differences"]["naive"]["brier_48"]["standard_error"])
     )
     withheld = {table.name: table for table in study_tables(out)}["utility"].rows
-    few = [
-        results["methods"][name][f"ppv_{horizon}_5"]["patients"] < 10
-        for horizon in (6, 12, 24, 48)
-        for name in METHODS
-    ]
+    scored = [*results["methods"].values(), results["truth"]]
+    few = [found[f"ppv_{horizon}_5"]["patients"] < 10 for horizon in (6, 12, 24, 48) for found in scored]
     assert 0 < sum(few) < len(few)
     assert withheld["ppv_5"].isna().tolist() == few
 
