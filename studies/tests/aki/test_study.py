@@ -30,6 +30,7 @@ from censcore_studies.aki import (
 from censcore_studies.aki.evaluation import _top, score_rows
 from censcore_studies.aki.methods import _scaled
 from censcore_studies.aki.preprocessing import Preprocessing
+from censcore_studies.aki.report import _Page
 
 torch = pytest.importorskip("torch", reason="the study trains networks")
 
@@ -320,6 +321,41 @@ def test_the_page_shows_no_patient_and_no_small_count_unless_told(finished, tmp_
     assert "after admission, risk" not in text
 
 
+def test_a_legend_names_what_is_drawn_and_says_what_is_withheld():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from censcore_studies.aki.figures import _calibration, _risk
+
+    few, some = np.full(10, np.nan), np.r_[0.5, np.nan, 0.3, np.zeros(7)]
+    fig, axes = pyplot.subplots(1, 4)
+    _risk(np.r_[few[:2], np.zeros(8)], some, axes[0])
+    legend = axes[0].get_legend()
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == ["no AKI by then: 1 of 3 bars withheld", "AKI by then: all bars withheld"]
+    assert [handle.get_alpha() > 0 for handle in legend.legend_handles] == [True, False]
+    _risk(np.zeros(10), some / 2, axes[1])  # nobody had an event: no bar, nothing withheld
+    assert axes[1].get_legend().get_texts()[1].get_text() == "AKI by then: none"
+    one = np.r_[0.4, few[1:]]
+    curve = np.r_[np.linspace(0.1, 0.9, 8), np.nan, np.nan]
+    _calibration({"censored": (curve, curve), "naive": (one, one)}, {"censored": "C", "naive": "N"}, axes[2])
+    assert [text.get_text() for text in axes[2].get_legend().get_texts()] == ["C"]
+    assert axes[2].texts[0].get_text() == "C: 2 of 10 withheld\nN: withheld"
+    _calibration({"naive": (one, one)}, {"naive": "N"}, axes[3])  # one point is no curve
+    assert "withheld" in axes[3].texts[0].get_text()
+    pyplot.close(fig)
+
+
+def test_a_side_of_few_patients_shows_no_rates(finished, tmp_path):
+    _, out, text = finished
+    again = shutil.copytree(out, tmp_path / "again")
+    page = _Page(open_build(again), reveal=False)
+    assert re.search(r">validation</th>(<td>[^–<]+</td>){6}", page._endpoints())
+    page.build.summary["split"]["sides"]["validation"]["patients"] = 9
+    assert re.search(r">validation</th><td>[\d,]+</td>(<td>–</td>){5}", page._endpoints())
+    page.reveal = True
+    assert "–" not in page._endpoints()
+    assert "are the paper's, on MIMIC-IV" in text
+
+
 # Tables
 
 
@@ -346,7 +382,7 @@ def test_tables_are_the_results_and_hold_back_what_rests_on_few(finished):
         == (results["differences"]["naive"]["brier_48"]["standard_error"])
     )
     withheld = {table.name: table for table in study_tables(out)}["utility"].rows
-    scored = [*results["methods"].values(), results["truth"]]
+    scored = [*(results["methods"][name] for name in METHODS), results["truth"]]
     few = [found[f"ppv_{horizon}_5"]["patients"] < 10 for horizon in (6, 12, 24, 48) for found in scored]
     assert 0 < sum(few) < len(few)
     assert withheld["ppv_5"].isna().tolist() == few

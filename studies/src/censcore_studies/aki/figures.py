@@ -74,9 +74,9 @@ def _calibration(methods: Mapping[str, tuple[Values, Values]], labels: Mapping[s
     for name, (predicted, observed) in curves.items():
         ax.plot(predicted, observed, "o-", ms=4, lw=1.4, color=_COLOURS.get(name, GREY), label=labels[name])
     missing = [
-        f"{labels[name]}: {_how_many(np.isnan(observed))} withheld"
+        f"{labels[name]}: {_how_many(np.isnan(observed) | (name not in curves))}withheld"
         for name, (_, observed) in methods.items()
-        if np.isnan(observed).any()
+        if np.isnan(observed).any() or name not in curves
     ]
     ax.text(0.98, 0.03, "\n".join(missing), transform=ax.transAxes, ha="right", fontsize=7.5, color=GREY)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="predicted risk", ylabel="observed share")
@@ -86,7 +86,7 @@ def _calibration(methods: Mapping[str, tuple[Values, Values]], labels: Mapping[s
 
 
 def _how_many(withheld: Values) -> str:
-    return "all" if withheld.all() else f"{withheld.sum()} of {len(withheld)}"
+    return "" if withheld.all() else f"{withheld.sum()} of {len(withheld)} "
 
 
 def risks(groups: Mapping[int, tuple[Values, Values]]) -> str:
@@ -102,15 +102,27 @@ def _risk(with_event: Values, without: Values, ax: Axes) -> None:
         return
     edges = np.linspace(0, 1, 11)
     for values, colour, label in shown:
-        filled = values != 0  # NaN: some rows, of too few patients
-        note = f"{label}: {_how_many(np.isnan(values[filled]))} withheld" if np.isnan(values).any() else label
-        # What has no bar gets an entry without a colour.
+        drawn = (values > 0).any()  # what has no bar gets an entry without a colour
         ax.stairs(
-            np.nan_to_num(values), edges, fill=True, color=colour, alpha=0.55 * (values > 0).any(), label=note
+            np.nan_to_num(values),
+            edges,
+            fill=True,
+            color=colour,
+            alpha=0.55 if drawn else 0.0,
+            label=label + _what_is_missing(values),
         )
     ax.set(xlabel="predicted risk", ylabel="share of rows", xlim=(0, 1))
     ax.grid(axis="y")
     ax.legend(fontsize=7.5)
+
+
+def _what_is_missing(shares: Values) -> str:
+    """Bars that are NaN rest on too few patients; where all are zero there is no row."""
+    bars = shares[shares != 0]
+    if not len(bars):
+        return ": none"
+    withheld = np.isnan(bars)
+    return f": {_how_many(withheld) or 'all '}bars withheld" if withheld.any() else ""
 
 
 def joint_forecasts(
