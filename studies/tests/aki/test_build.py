@@ -46,8 +46,13 @@ def test_resources_do_not_change_the_result(database, tmp_path):
     small = Resources(memory_limit="200MB", threads=1, spill_directory=tmp_path / "spill")
     build(database, tmp_path / "b", resources=small)
     a, b = contents(tmp_path / "a"), contents(tmp_path / "b")
-    compared = [name for name in a if name.startswith(("rows/", "split/", "preprocessing/", "summary/"))]
-    assert len(compared) >= 8
+    compared = [
+        name
+        for name in a
+        if name.startswith(("rows/", "split/", "preprocessing/", "summary/"))
+        and not name.endswith("stage.json")  # holds the time it took
+    ]
+    assert len(compared) >= 4
     assert not (tmp_path / "spill").exists() or not list((tmp_path / "spill").iterdir())
     assert [name for name in compared if a[name] != b[name] and not name.endswith("stage.json")] == []
 
