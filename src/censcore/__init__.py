@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.outcomes import RightCensored as RightCensored
+    from censcore.outcomes import SemiCompetingRisks as SemiCompetingRisks
     from censcore.scores import augmented_binomial_log_score as augmented_binomial_log_score
     from censcore.scores import augmented_brier_score as augmented_brier_score
     from censcore.scores import augmented_integrated_brier_score as augmented_integrated_brier_score
@@ -69,7 +70,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     __version__: str
 
 _EXPORTS = {
-    "outcomes": ["RightCensored"],
+    "outcomes": ["RightCensored", "SemiCompetingRisks"],
     "distributions": [
         "Distribution",
         "Weibull",
