@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
+from censcore.estimators.engression.codings import check_order, warn_of_ties
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
-from censcore.estimators.engression.codings import check_order, warn_of_ties
 from censcore.estimators.engression.sampling import NoisePool
 from censcore.estimators.engression.structures import (
     Free,

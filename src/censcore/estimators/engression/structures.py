@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import torch
@@ -77,7 +77,7 @@ class Ordered(Structure):
 
     def scale(self, centre: tuple[float, ...]) -> list[float]:
         """Typical gaps; those that the typical times do not show are a tenth of the time."""
-        gaps = [centre[0], *(b - a for a, b in zip(centre, centre[1:], strict=False))]
+        gaps = [centre[0], *(b - a for a, b in pairwise(centre))]
         return [max(gap, 0.1 * time) for gap, time in zip(gaps, centre, strict=True)]
 
     def members(self, out: Tensor) -> tuple[Tensor, Tensor | None]:
