@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from censcore._validation import name_subjects
 from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["check_order", "warn_of_ties"]
+__all__ = ["check_mask", "check_order", "warn_of_ties"]
 
 # Times in days or months coincide by chance in about one subject in a hundred.
 _BY_CHANCE = 0.02
@@ -23,8 +24,10 @@ _SEMI_COMPETING = (
 )
 
 
-def warn_of_ties(y: RightCensored) -> None:
+def warn_of_ties(y: RightCensored, mask: np.ndarray | None = None) -> None:
     """Warn of a death coded as censoring of another event, and of "recurrence or death" beside death.
+
+    Times that do not count, where the mask is False, are no ties.
 
     >>> y = RightCensored([[2.0, 2.0], [1.0, 3.0]], [[0, 1], [1, 0]])
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -33,7 +36,7 @@ def warn_of_ties(y: RightCensored) -> None:
     >>> len(caught)
     1
     """
-    for i, j, tied in _tied_pairs(y):
+    for i, j, tied in _tied_pairs(y, mask):
         event = to_numpy(y.event)
         censored = tied & ~event[:, i] & event[:, j]
         both = tied & event[:, i] & event[:, j]
@@ -55,12 +58,13 @@ def warn_of_ties(y: RightCensored) -> None:
             )
 
 
-def _tied_pairs(y: RightCensored) -> Iterator[tuple[int, int, np.ndarray]]:
+def _tied_pairs(y: RightCensored, mask: np.ndarray | None) -> Iterator[tuple[int, int, np.ndarray]]:
     time = to_numpy(y.time).reshape(len(y), -1)
+    counts = np.ones(time.shape, dtype=bool) if mask is None else mask
     for i in range(y.k):
         for j in range(y.k):
             if i != j:
-                yield i, j, time[:, i] == time[:, j]
+                yield i, j, (time[:, i] == time[:, j]) & counts[:, i] & counts[:, j]
 
 
 def check_order(y: RightCensored) -> None:
@@ -76,3 +80,21 @@ def check_order(y: RightCensored) -> None:
             "ordered=True needs two or more event times in the order of the coordinates; got "
             f"{problem}. Sort the coordinates, or leave ordered out."
         )
+
+
+def check_mask(mask: Any, y: RightCensored) -> np.ndarray | None:
+    """A mask as booleans of shape (n, k).
+
+    >>> check_mask([[True, False]], RightCensored([[1.0, 3.0]], [[1, 0]]))
+    array([[ True, False]])
+    """
+    if mask is None:
+        return None
+    mask = to_numpy(mask)
+    mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
+    if mask.dtype != bool or mask.shape != (len(y), y.k):
+        raise InvalidInputError(
+            f"mask must be boolean, True where a time counts, of shape {(len(y), y.k)}; got "
+            f"dtype {mask.dtype} and shape {mask.shape}."
+        )
+    return mask

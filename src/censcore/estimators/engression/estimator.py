@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
-from censcore.estimators.engression.codings import check_order, warn_of_ties
+from censcore.estimators.engression.codings import check_mask, check_order, warn_of_ties
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
@@ -229,11 +229,13 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             The outcome, (n,) or (n, k).
         sample_weight : array, (n,), optional
             Weights of the subjects.
-        censoring : Distribution or estimator, optional
+        censoring : Distribution, estimator or "auto", optional
             The censoring distribution: given, or an estimator that is fitted to the flipped outcome, apart
             from the generator. Without it, it is what is known (no censoring, or ``y.censoring_time``), and
-            otherwise a pooled Kaplan-Meier estimate, with a warning where there are covariates that it
-            ignores; ``censoring_choice_`` says which.
+            otherwise a pooled Kaplan-Meier estimate. ``"auto"`` chooses between that and Cox regression by
+            the cross-validated log score of C. A pooled estimate warns where the covariates predict
+            censoring, by the test of :func:`~censcore.censoring_diagnostic`; ``censoring_choice_`` says what
+            was used.
         eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
             Validation data; otherwise ``validation_fraction`` of the subjects is held out.
         groups : array, (n,), optional
@@ -252,10 +254,14 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self._forget()
         outcome = self._check_outcome(y)
         matrix = self._check_X(X, len(outcome), reset=True)
-        self._training_censoring = TrainingCensoring.choose(self.objective, X, _followed(outcome), censoring)
+        groups = self._check_groups(groups, len(outcome))
+        if isinstance(outcome, RightCensored) and not self.ordered:
+            warn_of_ties(outcome, check_mask(mask, outcome))
+        self._training_censoring = TrainingCensoring.choose(
+            self.objective, X, _followed(outcome), censoring, groups
+        )
         assert self._training_censoring.distribution is not None
         outcome = self._as_seen(outcome)
-        groups = self._check_groups(groups, len(outcome))
         rows, held_out = self._split(len(outcome), groups, eval_set is not None)
         self._fit_scaling(matrix, rows)
         self._times = TimeScale.of(outcome.take(rows), self._transform)
@@ -301,7 +307,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         if not isinstance(y, SemiCompetingRisks):
             outcome = super()._check_outcome(y)
             self._structure: Structure = Ordered(self.k_) if self.ordered else Free(self.k_)
-            check_order(outcome) if self.ordered else warn_of_ties(outcome)
+            if self.ordered:
+                check_order(outcome)
             return outcome
         if self.objective == "naive" or self.ordered or self.time_transform not in ("auto", "bounded"):
             raise InvalidInputError(
