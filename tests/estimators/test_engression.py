@@ -270,11 +270,13 @@ def test_predictions_do_not_depend_on_the_chunks_being_held_together(model, monk
     monkeypatch.setitem(sampling._UNITS, "cpu", 7 * 64 * 16)  # seven subjects at a time
     z = model.sample(X)
     assert z.shape == (50, 64, 2)
-    np.testing.assert_allclose(model.predict(X), np.median(z, axis=1))
-    np.testing.assert_allclose(model.predict(X, "mean"), z.mean(axis=1), rtol=1e-6)
+    as_drawn = {"beyond": "extrapolate"}
+    np.testing.assert_allclose(model.predict(X, **as_drawn), np.median(z, axis=1))
+    np.testing.assert_allclose(model.predict(X, "mean", **as_drawn), z.mean(axis=1), rtol=1e-6)
     quantiles = np.quantile(z, [0.2, 0.6], axis=1, method="inverted_cdf")
-    np.testing.assert_allclose(model.predict_quantile(X, [0.2, 0.6]), np.moveaxis(quantiles, 0, 1))
-    np.testing.assert_allclose(model.predict_quantile(X, 0.6), quantiles[1])
+    several = model.predict_quantile(X, [0.2, 0.6], **as_drawn)
+    np.testing.assert_allclose(several, np.moveaxis(quantiles, 0, 1))
+    np.testing.assert_allclose(model.predict_quantile(X, 0.6, **as_drawn), quantiles[1])
     survival = model.predict_survival_function(X, [0.5, 1.0])
     np.testing.assert_allclose(survival[:, 1], (z > 1).mean(axis=1))
 

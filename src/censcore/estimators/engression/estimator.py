@@ -18,7 +18,7 @@ from censcore.estimators.engression.codings import check_mask, check_order, warn
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
-from censcore.estimators.engression.sampling import NoisePool
+from censcore.estimators.engression.sampling import NoisePool, shares
 from censcore.estimators.engression.structures import (
     Free,
     Ordered,
@@ -26,6 +26,7 @@ from censcore.estimators.engression.structures import (
     Structure,
     structure_of,
 )
+from censcore.estimators.engression.tails import end_of_follow_up
 from censcore.estimators.engression.time_scale import TRANSFORMS, TimeScale
 from censcore.estimators.engression.training_censoring import OBJECTIVES, TrainingCensoring
 from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
@@ -70,7 +71,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     samples : int
         Samples per subject in every training step.
     n_generators : int
-        Generators trained from different seeds, whose samples are pooled.
+        Generators trained from different seeds, whose samples are pooled; :meth:`by_generator` shows how far
+        they disagree.
     batch_size : int or "auto"
         Subjects per step; ``"auto"`` is 256, and an eighth of the subjects (at least 32) where they are few.
     epochs, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
@@ -101,6 +103,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         The censoring distribution that training used.
     censoring_choice_ : str
         Where that distribution came from, in words.
+    follow_up_ : float or array, (k,)
+        The end of follow-up: quantiles and means beyond it are returned as infinite, unless a tail is named.
     k_ : int
         Number of event times.
 
@@ -261,6 +265,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             self.objective, X, _followed(outcome), censoring, groups
         )
         assert self._training_censoring.distribution is not None
+        self._follow_up = end_of_follow_up(outcome, self._training_censoring.distribution)
         outcome = self._as_seen(outcome)
         rows, held_out = self._split(len(outcome), groups, eval_set is not None)
         self._fit_scaling(matrix, rows)
@@ -439,11 +444,10 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         if not isinstance(m, int | np.integer) or m < 1:
             raise InvalidInputError(f"m, the number of samples: got {m}, expected a positive integer.")
         device, seed = pick_device(self.device), self._seed if seed is None else int(seed)
-        shares = np.diff(np.linspace(0, m, len(self._generators) + 1).round().astype(int)).tolist()
         tasks = [self._task(network.to(device).eval(), device) for network in self._generators]
         pools = [
             NoisePool(task.network, share, mix_seed(seed, i), task.mixed)
-            for i, (task, share) in enumerate(zip(tasks, shares, strict=True))
+            for i, (task, share) in enumerate(zip(tasks, shares(int(m), len(tasks)), strict=True))
             if share
         ]
         for rows in max(pools, key=lambda pool: pool.m).chunks(len(x)):
@@ -501,6 +505,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             "unit": self._times.unit,
             "scale": list(self._times.centre),
             "structure": self._structure.settings,
+            "follow_up": [None if np.isinf(end) else float(end) for end in self._follow_up],
             "censoring_choice": self.censoring_choice_,
         }
 
@@ -509,6 +514,9 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self._structure = structure_of(self.k_, **settings.get("structure", {}))
         self._times = TimeScale(self._transform, settings["unit"], tuple(settings["scale"]))
         self._training_censoring = TrainingCensoring(settings["censoring_choice"])
+        # files written before the end of follow-up was kept have none
+        ends = settings.get("follow_up", [None] * self.k_)
+        self._follow_up = np.array([np.inf if end is None else end for end in ends])
 
 
 def _followed(y: Any) -> RightCensored:

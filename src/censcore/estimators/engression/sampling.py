@@ -10,7 +10,7 @@ from torch import Tensor
 
 from censcore.estimators.engression.generator import Generator
 
-__all__ = ["NoisePool", "places"]
+__all__ = ["NoisePool", "places", "shares"]
 
 _POOL = 2**14  # noise vectors that subjects share; each subject uses a window of them
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
@@ -85,6 +85,15 @@ class NoisePool:
         with self._precision():
             parts = [part.index_select(0, window.ravel()).unflatten(0, window.shape) for part in self._parts]
             return self.network.from_parts(x.to(self.device), parts).float()
+
+
+def shares(m: int, generators: int) -> list[int]:
+    """How many of m draws each generator makes.
+
+    >>> shares(10, 4)
+    [2, 3, 3, 2]
+    """
+    return [int(size) for size in np.diff(np.linspace(0, m, generators + 1).round())]
 
 
 def places(x: np.ndarray, size: int) -> np.ndarray:
