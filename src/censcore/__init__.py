@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators.copula import CopulaWeibull as CopulaWeibull
     from censcore.estimators.engression import CensoredEngression as CensoredEngression
     from censcore.estimators.grid import JointGridModel as JointGridModel
+    from censcore.estimators.loading import load as load
     from censcore.evaluation import Comparison as Comparison
     from censcore.evaluation import WithCensoring as WithCensoring
     from censcore.evaluation import at_landmark as at_landmark
@@ -117,6 +118,7 @@ _EXPORTS = {
     ],
     # these need torch, which the estimators above do not
     "estimators.engression": ["CensoredEngression"],
+    "estimators.loading": ["load"],
     "estimators.copula": ["CopulaWeibull"],
     "estimators.grid": ["JointGridModel"],
     "evaluation": [

@@ -31,9 +31,10 @@ from censcore.estimators.engression.time_scale import TRANSFORMS, TimeScale
 from censcore.estimators.engression.training_censoring import OBJECTIVES, TrainingCensoring
 from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
 from censcore.estimators.neural.history import History
+from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.standardised import Data, Standardised, blocks, rows_of
 from censcore.estimators.neural.training import Callback, mix_seed
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 from censcore.scores.energy import leave_out
 from censcore.scores.inputs import scoring_inputs
@@ -511,6 +512,11 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         self._count = settings["generators"]
+        check_number("unit", settings["unit"], positive=True)
+        if len(settings["scale"]) != self.k_:
+            raise ModelFileError(f"scale: got {len(settings['scale'])} values, expected {self.k_}.")
+        for value in settings["scale"]:
+            check_number("scale", value, positive=True)
         self._structure = structure_of(self.k_, **settings.get("structure", {}))
         self._times = TimeScale(self._transform, settings["unit"], tuple(settings["scale"]))
         self._training_censoring = TrainingCensoring(settings["censoring_choice"])

@@ -26,6 +26,7 @@ class SamplePredictions:
     _joint: bool
     _follow_up: np.ndarray
     _generators: list[Generator]
+    check_fitted: Callable[[], None]
 
     @abstractmethod
     def _tensor_chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[Tensor]:
@@ -101,10 +102,6 @@ class SamplePredictions:
         """The end of follow-up: the largest time, for each event time, about which the data say anything."""
         self.check_fitted()
         return self._follow_up if self._joint else float(self._follow_up[0])
-
-    @abstractmethod
-    def check_fitted(self) -> None:
-        """Raise a NotFittedError unless ``fit`` was completed."""
 
     def predict(self, X: Array | None, statistic: str = "median", *, beyond: str = "later") -> np.ndarray:
         r"""Predict median or mean event times.

@@ -15,11 +15,12 @@ from torch import nn
 from censcore._arrays import to_numpy
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.neural.history import History
+from censcore.estimators.neural.model_contents import check_contents
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.estimators.neural.recipe import Recipe
 from censcore.estimators.neural.standardised import Data, Standardised, moments
 from censcore.estimators.neural.training import Callback, Task, rank_and_processes, same_everywhere, train
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.outcomes import RightCensored, as_outcome
 
 __all__ = ["NeuralEstimator", "pick_device"]
@@ -328,8 +329,25 @@ class NeuralEstimator(SurvivalEstimator):
         estimator
             The fitted model.
         """
+        computes_on = pick_device(device)
         tensors, settings = read_model_file(path, cls._kind)
-        model = cls(**(settings["parameters"] | {"device": device}))
+        try:
+            check_contents(tensors, settings)
+            model = cls._restored(tensors, settings)
+        except (ModelFileError, MissingDependencyError):
+            raise
+        except Exception as error:
+            raise ModelFileError(
+                f"{path} holds no {cls._kind} that can be restored ({error}). Save the model again."
+            ) from error
+        for network in model._networks():
+            network.to(computes_on).eval()
+        return model.set_params(device=device)
+
+    @classmethod
+    def _restored(cls, tensors: dict[str, torch.Tensor], settings: dict[str, Any]) -> Self:
+        """The model that a file describes."""
+        model = cls(**settings["parameters"])
         model.n_features_in_, model.k_, model._joint = (
             settings["n_features"],
             settings["k"],
@@ -344,7 +362,6 @@ class NeuralEstimator(SurvivalEstimator):
             network.load_state_dict(
                 {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
             )
-            network.to(pick_device(device)).eval()
         # files written before histories were kept have none
         model.history_ = History.from_dict(settings["history"]) if "history" in settings else History()
         return model
