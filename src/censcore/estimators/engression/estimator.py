@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, is_torch, to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.engression.codings import check_mask, check_order, warn_of_ties
+from censcore.estimators.engression.exported import export_sampler
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
@@ -84,7 +85,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     n_samples : int
         Samples per subject in predictions, unless a method is given another number.
     random_state : int, RandomState or None
-        Everything random follows from it; the same seed gives the same model on a CPU.
+        Everything random follows from it; on a CPU the same seed gives the same model to the last bit, with
+        the same version of torch and the same number of threads.
     device : str
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ...
     precision : {"auto", "float32", "bfloat16"}
@@ -322,6 +324,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
                 "time_transform 'auto' or 'bounded', where an event that never happens is an ordinary point; "
                 f"got {self.objective!r}, {self.ordered} and {self.time_transform!r}."
             )
+        y = _in_numpy(y)
         super()._check_outcome(RightCensored(y.time, y.event))
         self._structure = Semicompeting(y.k, y.terminal)
         return y
@@ -371,7 +374,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         """An outcome of other subjects, of the kind that the model was fitted to."""
         semicompeting = isinstance(self._structure, Semicompeting)
         given = isinstance(y, SemiCompetingRisks)
-        outcome = y if given else as_outcome(y).require_no_entry(type(self).__name__)
+        outcome = _in_numpy(y if given else as_outcome(y).require_no_entry(type(self).__name__))
         if given != semicompeting or outcome.k != self.k_:
             expected = "SemiCompetingRisks" if semicompeting else "RightCensored"
             raise InvalidInputError(
@@ -491,6 +494,36 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         return -float(np.average(losses, weights=weight))
 
+    def export(self, path: str | os.PathLike[str], generator: int = 0) -> None:
+        """Write the sampler as a program that torch runs without this library (``torch.export``).
+
+        ``torch.export.load(path).module()(x, noise, uniform)`` gives event times (n, m, k) for covariates x
+        (n, d) as they were given to ``fit``, in float32; standard normal noise (n, m, ``noise_size``); and
+        uniform numbers (n, m), which decide which events happen in semi-competing risks and are ignored
+        otherwise. n and m are free.
+
+        Parameters
+        ----------
+        path : path
+            Where to write, usually with the ending ``.pt2``.
+        generator : int
+            Which of the ``n_generators``.
+        """
+        self.check_fitted()
+        if not 0 <= generator < len(self._generators):
+            raise InvalidInputError(
+                f"generator must be a number from 0 to {len(self._generators) - 1}; got {generator}."
+            )
+        export_sampler(
+            path, self._generators[generator], self._structure, self._times, self._center, self._spread
+        )
+
+    @property
+    def noise_size(self) -> int:
+        """Standard normal numbers that one draw of an exported sampler needs."""
+        self.check_fitted()
+        return self._generators[0].noise_size
+
     # ---- model files ---------------------------------------------------------------------------
 
     def _networks(self) -> list[nn.Module]:
@@ -523,6 +556,11 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         # files written before the end of follow-up was kept have none
         ends = settings.get("follow_up", [None] * self.k_)
         self._follow_up = np.array([np.inf if end is None else end for end in ends])
+
+
+def _in_numpy(y: Any) -> Any:
+    """An outcome of torch in NumPy."""
+    return y.like(to_numpy(y.time)) if is_torch(y.time) else y
 
 
 def _followed(y: Any) -> RightCensored:
