@@ -127,7 +127,7 @@ def _log_score(train: RightCensored, y: RightCensored, C: Univariate) -> np.ndar
     edges = np.unique(np.quantile(seen, np.arange(1, count) / count)) if len(seen) else np.empty(0)
     time, event = to_numpy(y.time), to_numpy(y.event)
     if time.ndim > 1:
-        time, event = time.max(axis=1), event.all(axis=1)
+        time, event = time.max(axis=1), np.logical_and.reduce(event, axis=1)
     # P(C > edge), between the edges 0 and infinity
     after = np.broadcast_to(to_numpy(C.sf(edges[None, :])), (len(y), len(edges)))
     after = np.column_stack([np.ones(len(y)), after, np.zeros(len(y))])

@@ -121,7 +121,7 @@ class SemiCompetingRisks:
 
     @property
     def never(self) -> Array:
-        """Whether an event is known never to happen, because the terminal one came first; (n, k)."""
+        """Whether an event is known never to happen, because the terminal event was first; (n, k)."""
         return ~self.event & self.event[:, self.terminal, None]
 
     @property

@@ -64,7 +64,7 @@ def energy_score(
     Parameters
     ----------
     y : RightCensored, SemiCompetingRisks, structured array or frame
-        The outcome of n subjects, k times each. An event that never happens, because a terminal one came
+        The outcome of n subjects, k times each. An event that never happens, because a terminal event was
         first, is seen as :math:`\min(\infty,C)=C`, and the outcome moves with the values of C.
     forecast : Distribution
         Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution
