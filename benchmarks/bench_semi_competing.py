@@ -1,9 +1,9 @@
 """Which comes first, recurrence or death? Censored engression under three codings of the same data.
 
 An illness-death process with gamma frailty and four covariates, of which two matter; C is uniform on
-[0.5, 8]; 2,000 subjects. Root mean square error and bias, over 500 new subjects, of the chance of a recurrence
-before death, ever and within 7 years (later ones are hardly observed), and the share of draws with a
-recurrence after death.
+[0.5, 8]; 2,000 subjects. Root mean square error and bias, over 500 new subjects, of the chance of a
+recurrence before death, ever and within 7 years (later ones are hardly observed), and the share of draws with
+a recurrence after death.
 """
 
 from __future__ import annotations
