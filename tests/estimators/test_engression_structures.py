@@ -79,6 +79,7 @@ def test_never_without_any_censoring():
     y = cs.SemiCompetingRisks(time, np.column_stack([recurs, np.ones(200)]))
     model = cs.CensoredEngression(**SMALL, epochs=3).fit(None, y)
     assert np.isfinite(model.history_.epochs[-1].train_loss)
+    assert np.isfinite(model.score(None, y[:1]))
 
 
 def test_the_loss_sums_over_patterns_and_leaves_out_pairs_of_one_draw():

@@ -479,7 +479,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             Weights of the subjects in the mean.
         censoring : Distribution, optional
             The censoring distribution of these subjects. If omitted: known censoring times, or else the
-            distribution that was used in training, up to the end of its follow-up.
+            distribution that was used in training, up to the end of its follow-up. Semi-competing risks
+            that nothing censors are scored up to their last time.
 
         Returns
         -------
@@ -490,7 +491,12 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
         self.check_fitted()
         outcome, distribution = self._within_follow_up(X, self._other_outcome(y), censoring)
-        losses = energy_score(outcome, self.predict_distribution(X), distribution, fair=True)
+        horizon = None
+        if isinstance(outcome, SemiCompetingRisks) and bool(
+            (distribution.marginal(0).mass_at_infinity() > 0).any()
+        ):
+            horizon = float(outcome.time.max())  # without an end, events that never happen are infinitely far
+        losses = energy_score(outcome, self.predict_distribution(X), distribution, fair=True, horizon=horizon)
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         return -float(np.average(losses, weights=weight))
 
