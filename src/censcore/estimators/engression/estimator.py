@@ -217,7 +217,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def fit(
         self,
         X: Array | None,
-        y: OutcomeLike,
+        y: OutcomeLike | SemiCompetingRisks,
         sample_weight: Array | None = None,
         *,
         censoring: Any = None,
@@ -232,7 +232,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         ----------
         X : array or frame, (n, d), or None
             Covariates.
-        y : RightCensored, structured array or frame
+        y : RightCensored, SemiCompetingRisks, structured array or frame
             The outcome, (n,) or (n, k).
         sample_weight : array, (n,), optional
             Weights of the subjects.
@@ -462,7 +462,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def score(
         self,
         X: Array | None,
-        y: OutcomeLike,
+        y: OutcomeLike | SemiCompetingRisks,
         sample_weight: Array | None = None,
         *,
         censoring: Distribution | None = None,
@@ -473,8 +473,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         ----------
         X : array or frame, (n, d), or None
             Covariates.
-        y : RightCensored, structured array or frame
-            The outcome.
+        y : RightCensored, SemiCompetingRisks, structured array or frame
+            The outcome, of the kind that the model was fitted to.
         sample_weight : array, (n,), optional
             Weights of the subjects in the mean.
         censoring : Distribution, optional
