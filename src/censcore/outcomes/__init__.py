@@ -3,6 +3,7 @@
 from censcore.outcomes.competing_risks import CompetingRisks, EventOfCause, as_competing_risks
 from censcore.outcomes.interval_censored import IntervalCensored
 from censcore.outcomes.right_censored import OutcomeLike, RightCensored, as_followed, as_outcome
+from censcore.outcomes.semi_competing import SemiCompetingRisks
 
 __all__ = [
     "CompetingRisks",
@@ -10,6 +11,7 @@ __all__ = [
     "IntervalCensored",
     "OutcomeLike",
     "RightCensored",
+    "SemiCompetingRisks",
     "as_competing_risks",
     "as_followed",
     "as_outcome",

@@ -104,6 +104,13 @@ class RightCensored:
             raise InvalidInputError(
                 f"An outcome needs at least one subject and coordinate; got shape {self.shape}."
             )
+        if self.time.ndim == 2 and bool(namespace(self.time).isnan(self.time).any()):
+            bad = np.unique(np.nonzero(np.isnan(to_numpy(self.time)))[0])
+            raise InvalidInputError(
+                f"time must be non-negative and finite; got NaN in {name_subjects(bad)}. A time that does "
+                "not count gets any number, such as 0 with event 1, and False in the mask of the function "
+                "that uses it (fit(..., mask=mask), energy_score(..., mask=mask))."
+            )
         check_positive(self.time, "time", zero=True)
         if self.censoring_time is not None:
             self._validate_censoring_time()
@@ -550,6 +557,12 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     if hasattr(y, "columns"):
         return RightCensored.from_frame(y, entry="entry" if "entry" in list(y.columns) else None)
     hint = "libraries disagree on which part of a pair is the time" if isinstance(given, tuple) else ""
+    if hasattr(y, "terminal_event"):
+        raise InvalidTypeError(
+            f"got {type(y).__name__}, where no event may prevent another; to call those that never happen "
+            "censored would give wrong numbers. energy_score, WithCensoring and CensoredEngression take it; "
+            "y.terminal_event() is the terminal event alone."
+        )
     raise InvalidTypeError(
         f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
         f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."

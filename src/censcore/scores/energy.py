@@ -12,7 +12,7 @@ from censcore._arrays import Array, convert, detach, is_torch, namespace, requir
 from censcore._numerics import chunked_rows
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 from censcore.scores.compatible_times import RandomNumbers, check_componentwise, compatible_times, known_rows
 from censcore.scores.competing_risks import check_causes
 from censcore.scores.crps import crps
@@ -25,6 +25,7 @@ from censcore.scores.inputs import (
     scoring_inputs,
 )
 from censcore.scores.interval import through_visits
+from censcore.scores.semi_competing import energy_of_semi_competing
 
 __all__ = ["energy_score"]
 
@@ -36,7 +37,7 @@ _SAMPLED_ROWS = 256
 
 
 def energy_score(
-    y: OutcomeLike,
+    y: OutcomeLike | SemiCompetingRisks,
     forecast: Distribution,
     censoring: Distribution | None = None,
     *,
@@ -64,8 +65,10 @@ def energy_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
-        The outcome of n subjects, k times each. Of interval-censored data the detection time is scored.
+    y : RightCensored, CompetingRisks, SemiCompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects, k times each. An event that never happens, because a terminal event was
+        first, is seen as :math:`\min(\infty,C)=C`, and the outcome moves with the values of C. Of
+        interval-censored data the detection time is scored.
     forecast : Distribution
         Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution
         ``members`` draws are scored as a fair sample (for k = 1 and beta = 1 the distribution itself is
@@ -133,6 +136,20 @@ def energy_score(
     """
     _check_options(beta, pairs, draws, seed, members)
     y, forecast, censoring = through_visits(y, forecast, censoring, horizon, members=True)
+    if isinstance(y, SemiCompetingRisks):
+        if mask is not None:
+            raise InvalidInputError("mask: not available for SemiCompetingRisks; leave it out.")
+        return energy_of_semi_competing(
+            y,
+            forecast,
+            censoring,
+            horizon,
+            RandomNumbers(np.random.SeedSequence(seed), int(draws)),
+            beta=float(beta),
+            fair=bool(fair),
+            lagged=None if pairs == "auto" else pairs == "lagged",
+            members=members,
+        )
     if mask is not None:
         y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
     if isinstance(y, CompetingRisks):
