@@ -135,7 +135,6 @@ def energy_score(
     array([0.75, 0.32, 0.43])
     """
     _check_options(beta, pairs, draws, seed, members)
-    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, members=True)
     if isinstance(y, SemiCompetingRisks):
         if mask is not None:
             raise InvalidInputError("mask: not available for SemiCompetingRisks; leave it out.")
@@ -150,6 +149,7 @@ def energy_score(
             lagged=None if pairs == "auto" else pairs == "lagged",
             members=members,
         )
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, members=True)
     if mask is not None:
         y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
     if isinstance(y, CompetingRisks):
