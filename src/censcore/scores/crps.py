@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from censcore._arrays import Array
+from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
 from censcore.outcomes import OutcomeLike
+from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import as_steps, is_shared, numbers_per_row, square_below, square_beyond
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 
@@ -89,6 +90,14 @@ def _finite_or_not(inputs: ScoringInputs) -> Array:
         return _crps(replace(inputs, F=as_steps(inputs.F)))
     if inputs.F._degree == 0:
         return _of_steps(inputs)
+    if are_smooth(inputs, inputs.C):
+        end = float(to_numpy(inputs.C._end())[0, 0])
+        return smooth_losses(inputs, Weight.of(None), Weight.of(inputs.C), end, _by_subject)
+    return _by_subject(inputs)
+
+
+def _by_subject(inputs: ScoringInputs) -> Array:
+    """Quadrature between quantiles and break points of each subject's distributions."""
 
     def part(rows: slice) -> Array:
         return _crps(inputs.take(rows))

@@ -12,6 +12,7 @@ from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
+from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond, weighted_time_of
 from censcore.scores.crps import crps_of
 from censcore.scores.inputs import (
@@ -126,6 +127,15 @@ def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
     if len(inputs.F) == len(inputs.C) == 1 and inputs.F._degree == inputs.C._degree == 0:
         losses = _ipcw_integral(replace(inputs, F=as_steps(inputs.F)), end)
         return check_infinite(losses, inputs)
+    if are_smooth(inputs, end):
+        until = float(to_numpy(end.location)[0])
+        weights = Weight.of(inputs.C).inverse(), Weight.of(None)
+        losses = smooth_losses(inputs, *weights, until, lambda some: _ipcw_by_subject(some, end))
+        return check_infinite(losses, inputs)
+    return check_infinite(_ipcw_by_subject(inputs, end), inputs)
+
+
+def _ipcw_by_subject(inputs: ScoringInputs, end: PointMass) -> Array:
     curves = 0 if len(inputs.C) == 1 else numbers_per_row(inputs.C, inputs.C)
     numbers = 2 * numbers_per_row(inputs.F, inputs.C) + curves
     kernel = None
@@ -146,4 +156,4 @@ def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
             (times, sf), weighted_time(times), y, inverse_probability_weights(some)[:, 0], last.location
         )
 
-    return check_infinite(chunked_rows(part, inputs.n, numbers, like=inputs.y.time), inputs)
+    return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
