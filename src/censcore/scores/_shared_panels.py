@@ -15,6 +15,7 @@ What is left out is as large as the last coefficients say, so that the error of 
 from __future__ import annotations
 
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -62,19 +63,21 @@ class Panels(NamedTuple):
 
 
 class StepWeights:
-    """Moments of K step functions on panels; ``values`` (K, J) hold after the ``times`` (J,), 1 before.
+    """Moments of K step functions on panels; ``values`` (K, J) hold after the ``times`` (J,), ``start`` before.
 
     ``beyond`` says whether integrals run from a time to the last edge or from zero to a time: sums start at
     the far end, where the weight may be smaller by many powers of ten.
     """
 
-    def __init__(self, panels: Panels, times: np.ndarray, values: np.ndarray, *, beyond: bool) -> None:
+    def __init__(
+        self, panels: Panels, times: np.ndarray, values: np.ndarray, *, beyond: bool, start: float = 1.0
+    ) -> None:
         self.panels, self.beyond = panels, beyond
         inner = times < panels.edges[-1]  # infinite ones are no jumps either
         times, values = times[inner].astype(np.float64), values[:, inner].astype(np.float64)
         self._start = np.unique(np.concatenate([panels.edges[:-1], times]))
         self._panel = np.searchsorted(panels.edges, self._start, side="right") - 1
-        before = np.concatenate([np.ones((len(values), 1)), values], axis=1)
+        before = np.concatenate([np.full((len(values), 1), start), values], axis=1)
         self._weight = before[:, np.searchsorted(times, self._start, side="right")]
         stop = np.append(self._start[1:], panels.edges[-1])
         self._Q_start, self._Q_stop = (
@@ -83,16 +86,16 @@ class StepWeights:
         self._sum_pieces(self._weight[:, :, None] * (self._Q_stop - self._Q_start))
 
     def _sum_pieces(self, gains: np.ndarray) -> None:
-        """``whole`` (K, P, D) of each panel, and of what lies on the far side of each piece within its own."""
+        """``whole`` (K, P, D) of each panel, and of what lies beside each piece in its panel."""
         first = np.searchsorted(self._panel, np.arange(len(self.panels.edges)))
         self.whole = np.empty((len(gains), len(first) - 1, gains.shape[2]))
-        self._aside = np.zeros_like(gains)
-        for p, (a, b) in enumerate(zip(first[:-1], first[1:], strict=True)):
+        self._aside = np.empty_like(gains)
+        for p, (a, b) in enumerate(pairwise(first)):
             some = gains[:, a:b][:, ::-1] if self.beyond else gains[:, a:b]
             sums = np.cumsum(some, axis=1)
             self.whole[:, p] = sums[:, -1]
             aside = self._aside[:, a:b][:, ::-1] if self.beyond else self._aside[:, a:b]
-            aside[:, 1:] = sums[:, :-1]
+            aside[:, 0], aside[:, 1:] = 0.0, sums[:, :-1]
 
     def at(self, t: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The moments between each time t, at x of its panel, and the far end of the panel, (K, n, D)."""
@@ -148,7 +151,7 @@ def _integral(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None, 
 
 
 def _mixed(at_nodes: np.ndarray, here: np.ndarray, f: Array, mix: Array | None) -> tuple[Array, Array]:
-    """Weights at the nodes, (1 or n, P, NODES), and moments of the panel of y, (n, NODES), of each subject."""
+    """Weights at the nodes, (P, NODES) or per subject, and moments of the panel of y, (n, NODES)."""
     if mix is None:
         return convert(at_nodes[0], f), convert(here[0], f)
     K, P, _ = at_nodes.shape

@@ -2,8 +2,8 @@ r"""Smooth forecasts under one step censoring distribution: product integration 
 
 .. math:: \int_0^yF^2w\,ds+\frac{\delta}{G(y-)}\int_y^eS^2v\,ds
 
-with step functions w and v, for all subjects at the same nodes. Panels that double serve nearly all forecasts;
-subjects whose error is not small get narrower ones, and those that need more the route of their own.
+with step functions w and v, for all subjects at the same nodes. Panels that double in width serve nearly all
+forecasts; subjects whose error is not small get narrower ones, and those that need more another route.
 """
 
 from __future__ import annotations

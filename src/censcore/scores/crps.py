@@ -9,6 +9,7 @@ from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
 from censcore.outcomes import OutcomeLike
+from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import as_steps, is_shared, numbers_per_row, square_below, square_beyond
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
@@ -88,6 +89,8 @@ def _finite_or_not(inputs: ScoringInputs) -> Array:
         return inputs.in_groups(_finite_or_not)
     if is_shared(inputs.F, inputs.C):
         return _crps(replace(inputs, F=as_steps(inputs.F)))
+    if has_risks(inputs, None, inputs.C):
+        return risk_losses(inputs, None, inputs.C, _of_steps)
     if inputs.F._degree == 0:
         return _of_steps(inputs)
     if are_smooth(inputs, inputs.C):

@@ -12,6 +12,7 @@ from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
+from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond, weighted_time_of
 from censcore.scores.crps import crps_of
@@ -126,6 +127,9 @@ def _ipcw(inputs: ScoringInputs, end: PointMass) -> Array:
 def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
     if len(inputs.F) == len(inputs.C) == 1 and inputs.F._degree == inputs.C._degree == 0:
         losses = _ipcw_integral(replace(inputs, F=as_steps(inputs.F)), end)
+        return check_infinite(losses, inputs)
+    if has_risks(inputs, inputs.C, end):
+        losses = risk_losses(inputs, inputs.C, end, lambda some: _ipcw_by_subject(some, end))
         return check_infinite(losses, inputs)
     if are_smooth(inputs, end):
         until = float(to_numpy(end.location)[0])
