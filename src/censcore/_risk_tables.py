@@ -1,7 +1,7 @@
 r"""Functions of a subject's risk under proportional hazards, from tables at a few risks.
 
-Whatever :math:`\exp\{-rH(t)\}` is integrated to is a smooth function of :math:`\log r`: on an interval of risks
-[2^k, 2^(k+1)) it is known to 1e-10 from its values at twelve Chebyshev nodes. So sums over thousands of jumps
+Whatever :math:`\exp\{-rH(t)\}` is integrated to is a smooth function of :math:`\log r`: on an interval of
+risks [2^k, 2^(k+1)) it is known to 1e-10 from its values at twelve Chebyshev nodes. So sums over thousands of jumps
 are made for a few dozen risks and not for every subject.
 """
 
@@ -31,12 +31,13 @@ class RiskGroup(NamedTuple):
 
     def read(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values (RISKS, m) at the nodes as values of the subjects, and the estimate of their error: (m,)."""
-        return np.einsum("mk,km->m", self.mix, values), interpolation_error(values)
+        return np.einsum("mk,km->m", self.mix, values), interpolation_error(values.T)
 
 
 def interpolation_error(values: np.ndarray) -> np.ndarray:
-    """The larger of the last two coefficients in Chebyshev polynomials, from values (RISKS, m) at nodes."""
-    return np.abs(_LAST @ values).max(axis=0)
+    """The larger of the last two coefficients in Chebyshev polynomials, from values (..., RISKS) at nodes."""
+    one, other = (np.abs(values @ weights) for weights in _LAST)
+    return np.maximum(one, other)
 
 
 def risk_groups(risk: np.ndarray) -> Iterator[RiskGroup]:

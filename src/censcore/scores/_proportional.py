@@ -2,9 +2,9 @@ r"""Forecasts with proportional hazards: their losses from tables at a few risks
 
 .. math:: \int_0^yF^2\,dw+\frac{\delta}{G(y-)}\int_y^eS^2\,dv,\qquad S=e^{-rH}
 
-with weights w and v that serve all subjects is the value at r of a function that is summed over the jumps for a
-few risks only (:mod:`censcore._risk_tables`). A weight that is a smooth function of its own for every subject,
-such as G of a parametric model, is integrated on shared panels under the moments of :math:`F^2` and
+with weights w and v that serve all subjects is the value at r of a function that is summed over the jumps for
+a few risks only (:mod:`censcore._risk_tables`). A weight that is a smooth function of its own for every
+subject, such as G of a parametric model, is integrated on shared panels under the moments of :math:`F^2` and
 :math:`S^2` at these risks (:mod:`censcore.scores._shared_panels`).
 """
 
@@ -135,12 +135,14 @@ def _on_panels(
     curves = _Curves.of(inputs.F)
     weights = StepWeights(panels, curves.since[1:], squares[:, 1:], beyond=beyond, start=float(beyond))
     integral = integral_beyond if beyond else integral_below
-    between_risks = panels.half * interpolation_error(weights.whole[..., 0])
+    between_risks = panels.half * interpolation_error(weights.whole[..., 0].T)
     parts = []
     for start in range(0, inputs.n, CHUNK):
         rows = slice(start, start + CHUNK)
         G = (C if len(C) == 1 else C.take(rows))._sf(panels.nodes()).reshape(-1, len(panels.half), NODES)
         f = G if beyond else 1 / np.where(G > 0, G, np.inf)
-        value, error = integral(f, weights, inputs.y.time[rows], group.mix[rows])
-        parts.append((value, error + f.mean(axis=2) @ between_risks))
+        y = inputs.y.time[rows]
+        value, error = integral(f, weights, y, group.mix[rows])
+        counted = panels.edges[1:] > y[:, None] if beyond else panels.edges[:-1] < y[:, None]
+        parts.append((value, error + (counted * f.mean(axis=2)) @ between_risks))
     return Integral(*(np.concatenate(part) for part in zip(*parts, strict=True)))

@@ -63,7 +63,7 @@ class Panels(NamedTuple):
 
 
 class StepWeights:
-    """Moments of K step functions on panels; ``values`` (K, J) hold after the ``times`` (J,), ``start`` before.
+    """Moments of K step functions on panels: ``start`` before the ``times`` (J,), then ``values`` (K, J).
 
     ``beyond`` says whether integrals run from a time to the last edge or from zero to a time: sums start at
     the far end, where the weight may be smaller by many powers of ten.

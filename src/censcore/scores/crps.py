@@ -12,6 +12,7 @@ from censcore.outcomes import OutcomeLike
 from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import as_steps, is_shared, numbers_per_row, square_below, square_beyond
+from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 
 __all__ = ["crps", "crps_of"]
@@ -91,6 +92,8 @@ def _finite_or_not(inputs: ScoringInputs) -> Array:
         return _crps(replace(inputs, F=as_steps(inputs.F)))
     if has_risks(inputs, None, inputs.C):
         return risk_losses(inputs, None, inputs.C, _of_steps)
+    if are_curves_under_risks(inputs):
+        return losses_under_risks(inputs, None, _of_steps)
     if inputs.F._degree == 0:
         return _of_steps(inputs)
     if are_smooth(inputs, inputs.C):

@@ -15,6 +15,7 @@ from censcore.outcomes import OutcomeLike
 from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import as_steps, numbers_per_row, square_below, square_beyond, weighted_time_of
+from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
 from censcore.scores.crps import crps_of
 from censcore.scores.inputs import (
     ScoringInputs,
@@ -130,6 +131,9 @@ def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
         return check_infinite(losses, inputs)
     if has_risks(inputs, inputs.C, end):
         losses = risk_losses(inputs, inputs.C, end, lambda some: _ipcw_by_subject(some, end))
+        return check_infinite(losses, inputs)
+    if are_curves_under_risks(inputs) and bool(np.isfinite(to_numpy(end.location)).all()) and len(end) == 1:
+        losses = losses_under_risks(inputs, end, lambda some: _ipcw_by_subject(some, end))
         return check_infinite(losses, inputs)
     if are_smooth(inputs, end):
         until = float(to_numpy(end.location)[0])
