@@ -1,8 +1,8 @@
 r"""Functions of a subject's risk under proportional hazards, from tables at a few risks.
 
-Whatever :math:`\exp\{-rH(t)\}` is integrated to is a smooth function of :math:`\log r`: on an interval of
-risks [2^k, 2^(k+1)) it is known to 1e-10 from its values at twelve Chebyshev nodes. So sums over thousands of jumps
-are made for a few dozen risks and not for every subject.
+Whatever :math:`\exp\{-rH(t)\}` is integrated to is a smooth function of :math:`\log r`: on an interval
+[2^k, 2^(k+1)) of risks it is known to 1e-10 from its values at twelve Chebyshev nodes. So sums over thousands
+of jumps are made for a few dozen risks and not for every subject.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ With :math:`A_r(t)=\int_0^te^{-r\Lambda(s)}\,ds` and the falls :math:`D_j=S_{j-1
 
 .. math:: \int_y^\infty S^2G\,ds=\sum_{t_j>y}D_j\{A_r(t_j)-A_r(y)\},
 
-a smooth function of :math:`\log r` (:mod:`censcore._risk_tables`): areas at a few risks times the falls of all
-subjects are one matrix product, and no subject needs a censoring curve. On the ipcw scale the rises of F² meet
-:math:`\int_0^te^{r\Lambda(s)}\,ds` in the same way.
+a smooth function of :math:`\log r` (:mod:`censcore._risk_tables`): areas at a few risks times the falls of
+all subjects are one matrix product, and no subject needs a censoring curve. On the ipcw scale the rises of F²
+meet :math:`\int_0^te^{r\Lambda(s)}\,ds` in the same way.
 """
 
 from __future__ import annotations
