@@ -61,12 +61,12 @@ def test_gradients_equal_differences():
     y = cs.RightCensored(rng.exponential(1.0, N), np.ones(N))
     like = torch.zeros(1, dtype=torch.float64)
     v = torch.tensor(values, requires_grad=True)
-    cs.crps(y.like(like), cs.Quantiles(LEVELS.tolist(), v), cs.PointMass(4.0).like(like)).sum().backward()
+    cs.crps(y.like(like), cs.Quantiles(LEVELS.tolist(), v), cs.PointMass(9.0).like(like)).sum().backward()
 
     def total(by, j):
         moved = values.copy()
         moved[:, j] += by
-        return cs.crps(y, cs.Quantiles(LEVELS, moved), cs.PointMass(4.0)).sum()
+        return cs.crps(y, cs.Quantiles(LEVELS, moved), cs.PointMass(9.0)).sum()
 
     for j in (0, 9, 18):
         numeric = (total(1e-7, j) - total(-1e-7, j)) / 2e-7

@@ -144,7 +144,7 @@ def _integral(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None, 
     coefficients = f[rows, panel] @ convert(_to_coefficients(), f)
     value = xp.sum(xp.where(counted, whole, zero), axis=1)
     value = value + half[panel] * xp.vecdot(coefficients, moments, axis=-1)
-    rough, share = _last_coefficients(detach(f))
+    rough, share = last_coefficients(detach(f))
     rough = half * rough
     error = xp.sum(xp.where(counted, rough * (convert(weights.left_out, f) + share), zero), axis=1)
     return Integral(value, error + rough[rows, panel] * (2 / NODES + share[rows, panel]))
@@ -159,7 +159,7 @@ def _mixed(at_nodes: np.ndarray, here: np.ndarray, f: Array, mix: Array | None) 
     return product.reshape(-1, P, NODES), namespace(f).sum(mix.T[:, :, None] * convert(here, f), axis=0)
 
 
-def _last_coefficients(f: Array) -> tuple[Array, Array]:
+def last_coefficients(f: Array) -> tuple[Array, Array]:
     """The larger of the last two coefficients of every panel, and its share in the mean of f: (n, P)."""
     xp, to_last = namespace(f), _to_coefficients()[:, -2:].T
     one, other = (xp.abs(f @ convert(np.ascontiguousarray(column), f)) for column in to_last)
@@ -171,6 +171,13 @@ def accurate(loss: Array, error: Array) -> np.ndarray:
     """Whether the error of each loss is small, (n,)."""
     eps = float(np.finfo(to_numpy(loss).dtype).eps)
     return to_numpy(error) < max(TOLERANCE, 32 * eps) * to_numpy(loss)
+
+
+def antiderivatives(f: np.ndarray, panels: Panels) -> tuple[np.ndarray, np.ndarray]:
+    r""":math:`\int f` before each panel, (n, P), and inside as coefficients of powers of x, (n, P, D)."""
+    values = f * panels.half[:, None]
+    whole = values @ (2 * legendre(NODES)[1])
+    return np.cumsum(whole, axis=1) - whole, values @ _to_powers()
 
 
 def _integrated_legendre(x: np.ndarray) -> np.ndarray:
@@ -186,3 +193,15 @@ def _to_coefficients() -> np.ndarray:
     u, w = legendre(NODES)
     vander = np.polynomial.legendre.legvander(2 * u - 1, NODES - 1)
     return w[:, None] * vander * (2 * np.arange(NODES) + 1)
+
+
+@cache
+def _to_powers() -> np.ndarray:
+    """Takes values at the nodes to the integral from -1 to x as coefficients of powers of x."""
+    legendre_to_powers = np.polynomial.legendre.leg2poly
+    integrals = [
+        np.polynomial.polynomial.polyint(legendre_to_powers(unit), lbnd=-1)[: NODES + 1]
+        for unit in np.eye(NODES)
+    ]
+    rows = [np.pad(integral, (0, NODES + 1 - len(integral))) for integral in integrals]
+    return _to_coefficients() @ np.array(rows)

@@ -6,8 +6,8 @@ Five routes, each exact where exactness exists:
   that serves all subjects makes it one antiderivative, read at each y;
 - a step censoring distribution makes it a finite sum of :math:`\int F^2` or :math:`\int S^2`, read from one
   antiderivative per subject, so that thousands of jumps need no more quadrature than one;
-- a piecewise-linear forecast has closed forms, also with an exponential tail, where C is known; on one grid it
-  needs three moments of a step censoring distribution per panel;
+- a piecewise-linear forecast has closed forms where C is known, also with an exponential tail; on one grid
+  it needs three moments of a step censoring distribution per panel;
 - all else is Gauss-Legendre quadrature between the quantiles and break points of both distributions, with as
   many nodes as the polynomials ask for where both are piecewise polynomials.
 

@@ -13,6 +13,7 @@ from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import as_steps, is_shared, numbers_per_row, square_below, square_beyond
 from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
+from censcore.scores._under_smooth import losses_under_smooth, panels_of_smooth
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 
 __all__ = ["crps", "crps_of"]
@@ -94,6 +95,8 @@ def _finite_or_not(inputs: ScoringInputs) -> Array:
         return risk_losses(inputs, None, inputs.C, _of_steps)
     if are_curves_under_risks(inputs):
         return losses_under_risks(inputs, None, _of_steps)
+    if (panels := panels_of_smooth(inputs)) is not None:
+        return losses_under_smooth(inputs, panels, _of_steps)
     if inputs.F._degree == 0:
         return _of_steps(inputs)
     if are_smooth(inputs, inputs.C):
