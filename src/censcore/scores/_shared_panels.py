@@ -79,10 +79,9 @@ class StepWeights:
         self._panel = np.searchsorted(panels.edges, self._start, side="right") - 1
         before = np.concatenate([np.full((len(values), 1), start), values], axis=1)
         self._weight = before[:, np.searchsorted(times, self._start, side="right")]
-        stop = np.append(self._start[1:], panels.edges[-1])
-        self._Q_start, self._Q_stop = (
-            _integrated_legendre(panels._position(t, self._panel)) for t in (self._start, stop)
-        )
+        self._Q_start = _integrated_legendre(panels._position(self._start, self._panel))
+        self._Q_stop = np.roll(self._Q_start, -1, axis=0)  # a piece ends where the next starts, or its panel
+        self._Q_stop[np.append(np.diff(self._panel) > 0, True)] = _integrated_legendre(np.ones(1))
         self._sum_pieces(self._weight[:, :, None] * (self._Q_stop - self._Q_start))
 
     def _sum_pieces(self, gains: np.ndarray) -> None:
@@ -92,7 +91,7 @@ class StepWeights:
         self._aside = np.empty_like(gains)
         for p, (a, b) in enumerate(pairwise(first)):
             some = gains[:, a:b][:, ::-1] if self.beyond else gains[:, a:b]
-            sums = np.cumsum(some, axis=1)
+            sums = _running_sums(some)
             self.whole[:, p] = sums[:, -1]
             aside = self._aside[:, a:b][:, ::-1] if self.beyond else self._aside[:, a:b]
             aside[:, 0], aside[:, 1:] = 0.0, sums[:, :-1]
@@ -171,6 +170,18 @@ def accurate(loss: Array, error: Array) -> np.ndarray:
     """Whether the error of each loss is small, (n,)."""
     eps = float(np.finfo(to_numpy(loss).dtype).eps)
     return to_numpy(error) < max(TOLERANCE, 32 * eps) * to_numpy(loss)
+
+
+def _running_sums(x: np.ndarray) -> np.ndarray:
+    """Cumulative sums of (K, L, D) along L: blocks side by side, so that additions need not wait in line."""
+    K, L, D = x.shape
+    size = int(np.sqrt(L))
+    blocks = np.zeros((K, -(-L // size), size, D))
+    blocks.reshape(K, -1, D)[:, :L] = x
+    for i in range(1, size):
+        blocks[:, :, i] += blocks[:, :, i - 1]
+    blocks[:, 1:] += np.cumsum(blocks[:, :-1, -1], axis=1)[:, :, None]
+    return blocks.reshape(K, -1, D)[:, :L]
 
 
 def antiderivatives(f: np.ndarray, panels: Panels) -> tuple[np.ndarray, np.ndarray]:

@@ -30,6 +30,7 @@ __all__ = ["Weight", "are_smooth", "smooth_losses"]
 
 RATIOS = (2.0, 2.0**0.5)  # of the edges of panels, tried in this order
 CACHED_NUMBERS = 200_000
+FEW_SUBJECTS = 32  # up to here the moments cost more than they save
 FEW_BREAKS = 64  # break points of all forecasts that become edges
 
 Loss = Callable[[ScoringInputs], Array]
@@ -58,7 +59,11 @@ class Weight(NamedTuple):
 def are_smooth(inputs: ScoringInputs, end: Univariate) -> bool:
     """Whether forecasts are smooth, but for few common break points, and weights end at a finite time."""
     F, C = inputs.F, inputs.C
-    if F._degree is not None or any(D._degree != 0 or len(D) != 1 for D in (C, end)):
+    if (
+        inputs.n <= FEW_SUBJECTS
+        or F._degree is not None
+        or any(D._degree != 0 or len(D) != 1 for D in (C, end))
+    ):
         return False
     if any(requires_grad(array) for array in (inputs.y.time, *C._steps())):
         return False
