@@ -1,8 +1,8 @@
 """How the cost of scores grows: ratios of CPU time within one run, with what they were and what they should be.
 
-One thread, and CPU seconds of the process alone, so that a busy machine does not change the ratios. "Old" is the
-ratio before the routes that share panels, risks and antiderivatives between subjects; rows that compare with the
-old route run it here, subject by subject. ``python -m benchmarks.bench_speed_table 3 6`` runs some rows only.
+One thread, and CPU seconds of the process alone, so that a busy machine does not change the ratios. "Old" is
+the ratio before panels, risks and antiderivatives were shared between subjects; rows that compare with the old
+route run it here, subject by subject. ``python -m benchmarks.bench_speed_table 3 6`` runs some rows only.
 """
 
 from __future__ import annotations
@@ -78,19 +78,23 @@ class Subjects:
 
     @property
     def cox(self) -> Any:
+        """Forecasts of a Cox model."""
         x, y, _ = self._others
         return cs.CoxRegression().fit(x[:, None], y).predict_distribution(self.x[:, None])
 
     @property
     def kaplan_meier(self) -> Any:
+        """One censoring distribution for all subjects."""
         return cs.Censoring(cs.KaplanMeier()).fit(None, self._others[1]).predict_distribution()
 
     @property
     def cox_censoring(self) -> Any:
+        """The censoring distribution of each subject by a Cox model."""
         x, y, _ = self._others
         return cs.Censoring(cs.CoxRegression()).fit(x[:, None], y).predict_distribution(self.x[:, None])
 
     def crps(self, F: Any, C: Any) -> Callable[[], Any]:
+        """What is timed."""
         return lambda: cs.crps(self.y, F, C, horizon=HORIZON)
 
     def one_by_one(self, F: Any, C: Any) -> Callable[[], Any]:
@@ -328,7 +332,8 @@ def row_15() -> Iterator[Line]:
 
 
 ROWS = [
-    row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8, row_9, row_10, row_11, row_12, row_13, row_14, row_15,
+    row_1, row_2, row_3, row_4, row_5, row_6, row_7, row_8, row_9, row_10, row_11, row_12, row_13, row_14,
+    row_15,
 ]  # fmt: skip
 
 

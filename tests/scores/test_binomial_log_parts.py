@@ -1,4 +1,4 @@
-"""The binomial log score of NumPy arrays, read at common times, equals its formula and needs little memory."""
+"""The binomial log score of NumPy arrays, at common times: equal to its formula, little memory."""
 
 import importlib
 import tracemalloc

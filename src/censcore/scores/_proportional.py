@@ -34,7 +34,7 @@ from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 __all__ = ["has_risks", "risk_losses"]
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are faster than sums
-FEW = 32  # subjects of a group whose own sums cost less than its tables
+FEW = 16  # subjects of a group whose own sums cost less than its tables
 CHUNK = 1_000  # subjects with smooth weights at a time
 RATIO = 2.0
 
@@ -133,7 +133,10 @@ def _on_panels(
     """Integrals of F²/G or S² G of each subject, G smooth."""
     panels = Panels.up_to(float(to_numpy(C._end())[0, 0]), RATIO)
     curves = _Curves.of(inputs.F)
-    weights = StepWeights(panels, curves.since[1:], squares[:, 1:], beyond=beyond, start=float(beyond))
+    y_all = inputs.y.time
+    weights = StepWeights(
+        panels, curves.since[1:], squares[:, 1:], beyond=beyond, start=float(beyond), reads=y_all
+    )
     integral = integral_beyond if beyond else integral_below
     between_risks = panels.half * interpolation_error(weights.whole[..., 0].T)
     parts = []
@@ -141,7 +144,7 @@ def _on_panels(
         rows = slice(start, start + CHUNK)
         G = (C if len(C) == 1 else C.take(rows))._sf(panels.nodes()).reshape(-1, len(panels.half), NODES)
         f = G if beyond else 1 / np.where(G > 0, G, np.inf)
-        y = inputs.y.time[rows]
+        y = y_all[rows]
         value, error = integral(f, weights, y, group.mix[rows])
         counted = panels.edges[1:] > y[:, None] if beyond else panels.edges[:-1] < y[:, None]
         parts.append((value, error + (counted * f.mean(axis=2)) @ between_risks))

@@ -66,11 +66,19 @@ class StepWeights:
     """Moments of K step functions on panels: ``start`` before the ``times`` (J,), then ``values`` (K, J).
 
     ``beyond`` says whether integrals run from a time to the last edge or from zero to a time: sums start at
-    the far end, where the weight may be smaller by many powers of ten.
+    the far end, where the weight may be smaller by many powers of ten. ``reads`` are the only times that
+    integrals will start from, if they are known.
     """
 
     def __init__(
-        self, panels: Panels, times: np.ndarray, values: np.ndarray, *, beyond: bool, start: float = 1.0
+        self,
+        panels: Panels,
+        times: np.ndarray,
+        values: np.ndarray,
+        *,
+        beyond: bool,
+        start: float = 1.0,
+        reads: np.ndarray | None = None,
     ) -> None:
         self.panels, self.beyond = panels, beyond
         inner = times < panels.edges[-1]  # infinite ones are no jumps either
@@ -82,26 +90,41 @@ class StepWeights:
         self._Q_start = _integrated_legendre(panels._position(self._start, self._panel))
         self._Q_stop = np.roll(self._Q_start, -1, axis=0)  # a piece ends where the next starts, or its panel
         self._Q_stop[np.append(np.diff(self._panel) > 0, True)] = _integrated_legendre(np.ones(1))
-        self._sum_pieces(self._weight[:, :, None] * (self._Q_stop - self._Q_start))
+        kept = np.arange(len(self._start)) if reads is None else np.unique(self._piece_of(reads))
+        self._slot = np.zeros(len(self._start), dtype=np.intp)
+        self._slot[kept] = np.arange(len(kept))
+        self._sum_pieces(kept)
 
-    def _sum_pieces(self, gains: np.ndarray) -> None:
-        """``whole`` (K, P, D) of each panel, and of what lies beside each piece in its panel."""
-        first = np.searchsorted(self._panel, np.arange(len(self.panels.edges)))
-        self.whole = np.empty((len(gains), len(first) - 1, gains.shape[2]))
-        self._aside = np.empty_like(gains)
-        for p, (a, b) in enumerate(pairwise(first)):
-            some = gains[:, a:b][:, ::-1] if self.beyond else gains[:, a:b]
-            sums = _running_sums(some)
-            self.whole[:, p] = sums[:, -1]
-            aside = self._aside[:, a:b][:, ::-1] if self.beyond else self._aside[:, a:b]
-            aside[:, 0], aside[:, 1:] = 0.0, sums[:, :-1]
+    def _piece_of(self, t: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self._start, t, side="right") - 1
+
+    def _sum_pieces(self, kept: np.ndarray) -> None:
+        """``whole`` (K, P, D) of each panel, and what lies on the far side of kept pieces in their panel."""
+        K, D = len(self._weight), self._Q_start.shape[1]
+        panels = np.arange(len(self.panels.edges))
+        first, first_kept = np.searchsorted(self._panel, panels), np.searchsorted(self._panel[kept], panels)
+        self.whole = np.empty((K, len(panels) - 1, D))
+        self._aside = np.empty((K, len(kept), D))
+        buffer = np.empty((K, int(np.diff(first).max()) + 1, D))
+        for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_kept), strict=True)):
+            gains, way = buffer[:, : b - a + 1], self._Q_stop[a:b] - self._Q_start[a:b]
+            inner, end = (slice(0, -1), -1) if self.beyond else (slice(1, None), 0)
+            np.multiply(self._weight[:, a:b, None], way, out=gains[:, inner])
+            gains[:, end] = 0.0  # nothing at the far end, so that no sum is over nothing
+            sums = np.add.reduceat(gains, np.append(0, kept[i:j] - a + 1), axis=1)
+            if self.beyond:
+                sums = np.cumsum(sums[:, ::-1], axis=1)[:, ::-1]
+                self.whole[:, p], self._aside[:, i:j] = sums[:, 0], sums[:, 1:]
+            else:
+                sums = np.cumsum(sums, axis=1)
+                self.whole[:, p], self._aside[:, i:j] = sums[:, -1], sums[:, :-1]
 
     def at(self, t: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The moments between each time t, at x of its panel, and the far end of the panel, (K, n, D)."""
-        piece = np.searchsorted(self._start, t, side="right") - 1
+        piece = self._piece_of(t)
         Q = _integrated_legendre(x)
         way = self._Q_stop[piece] - Q if self.beyond else Q - self._Q_start[piece]
-        return self._weight[:, piece, None] * way + self._aside[:, piece]
+        return self._weight[:, piece, None] * way + self._aside[:, self._slot[piece]]
 
     @cached_property
     def at_nodes(self) -> np.ndarray:
@@ -170,18 +193,6 @@ def accurate(loss: Array, error: Array) -> np.ndarray:
     """Whether the error of each loss is small, (n,)."""
     eps = float(np.finfo(to_numpy(loss).dtype).eps)
     return to_numpy(error) < max(TOLERANCE, 32 * eps) * to_numpy(loss)
-
-
-def _running_sums(x: np.ndarray) -> np.ndarray:
-    """Cumulative sums of (K, L, D) along L: blocks side by side, so that additions need not wait in line."""
-    K, L, D = x.shape
-    size = int(np.sqrt(L))
-    blocks = np.zeros((K, -(-L // size), size, D))
-    blocks.reshape(K, -1, D)[:, :L] = x
-    for i in range(1, size):
-        blocks[:, :, i] += blocks[:, :, i - 1]
-    blocks[:, 1:] += np.cumsum(blocks[:, :-1, -1], axis=1)[:, :, None]
-    return blocks.reshape(K, -1, D)[:, :L]
 
 
 def antiderivatives(f: np.ndarray, panels: Panels) -> tuple[np.ndarray, np.ndarray]:
