@@ -3,8 +3,8 @@
 Kernels live in modules beside their formulas: ``..._numba`` for NumPy arrays, ``..._triton`` for tensors on a
 graphics processor. They agree with the formulas up to rounding. They hold no lock and start no threads:
 callers run them on chunks of rows in a thread pool. The choice depends on the size of the work, on where the
-arrays are and on what is installed; nothing is measured. Loading a compiler takes as long as formulas need for
-millions of numbers: a process does it once that much work was asked for, and small scripts never do.
+arrays are and on what is installed; nothing is measured. Loading a compiler takes as long as the formulas do
+for millions of numbers: a process loads it once that much work was asked for, and small scripts never do.
 """
 
 from __future__ import annotations
