@@ -321,7 +321,7 @@ def row_14() -> Iterator[Line]:
 
 def row_15() -> Iterator[Line]:
     s = subjects(4_000, 6_700)
-    y, F = s.y[:1], s.weibull.take(slice(0, 1))
+    y, F = s.y[1:2], s.weibull.take(slice(1, 2))  # an event
     for name, C in (("Kaplan-Meier", s.kaplan_meier), ("exponential C", cs.Exponential(0.5))):
 
         def many(C: Any = C) -> None:

@@ -7,7 +7,7 @@ of jumps are made for a few dozen risks and not for every subject.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 __all__ = ["RISKS", "RiskGroup", "interpolation_error", "risk_groups"]
 
 RISKS = 12
+PART = 10_000  # subjects at a time
 _ANGLES = (2 * np.arange(RISKS) + 1) * np.pi / (2 * RISKS)
 _NODES = np.cos(_ANGLES)
 _BARYCENTRIC = (-1.0) ** np.arange(RISKS) * np.sin(_ANGLES)
@@ -32,6 +33,14 @@ class RiskGroup(NamedTuple):
     def read(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values (RISKS, m) at the nodes as values of the subjects, and the estimate of their error: (m,)."""
         return np.einsum("mk,km->m", self.mix, values), interpolation_error(values.T)
+
+    def read_in_parts(self, values: Callable[[slice], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The same from what gives values of some of the subjects: memory does not grow with the tables."""
+        starts = range(0, len(self.rows), PART)
+        rows = [slice(start, start + PART) for start in starts]
+        parts = [self._replace(mix=self.mix[some]).read(values(some)) for some in rows]
+        value, error = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return value, error
 
 
 def interpolation_error(values: np.ndarray) -> np.ndarray:

@@ -71,3 +71,23 @@ def test_pinball(monkeypatch):
     expected = cs.pinball_score(y, F, C, [0.1, 0.5, 0.9], horizon=1.6)
     monkeypatch.setattr(proportional_hazards, "WORTH_TABLES", 0)
     np.testing.assert_allclose(cs.pinball_score(y, F, C, [0.1, 0.5, 0.9], horizon=1.6), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["steps", "Cox", "one curve", "ensemble"])
+def test_delayed_entry(tables_for_few, kind):
+    y, F, C = scene(1.0, 2.0, 4)
+    rng = np.random.default_rng(5)
+    times = np.sort(rng.exponential(1.0, 30))
+    F = {
+        "steps": F,
+        "Cox": ProportionalHazards(times, np.linspace(0.01, 2.0, 30), rng.lognormal(size=N)),
+        "one curve": cs.Step([0.3, 0.9, 1.8], sf=[0.8, 0.5, 0.2]),
+        "ensemble": cs.Ensemble(rng.weibull(1.5, (N, 20))),
+    }[kind]
+    late = cs.RightCensored(y.time + 0.1, y.event, entry=rng.uniform(0, 0.1, N))
+    inputs = scoring_inputs(late, F, C, 1.5)
+    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._of_steps(inputs), rtol=1e-8)
+    loss = cs.integrated_brier_score(late, F, C, scale="ipcw", horizon=1.2)
+    inputs = scoring_inputs(late, F, C, 1.2)
+    expected = brier_module._ipcw_by_subject(inputs, cs.PointMass(1.2)) * inputs.followed_to_entry
+    np.testing.assert_allclose(loss, expected, rtol=1e-8)

@@ -115,4 +115,6 @@ def _chance(F: Univariate, t: np.ndarray, alive: np.ndarray) -> np.ndarray:
         chance = np.where(alive, S, 1 - S)
         with np.errstate(divide="ignore"):
             return np.log(chance, out=chance)
-    return np.where(alive, F._logsf(t), safe_log(F._cdf(t)))
+    log_survival: np.ndarray = F._logsf(t)
+    log_cdf: np.ndarray = safe_log(F._cdf(t))
+    return np.where(alive, log_survival, log_cdf)
