@@ -14,7 +14,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -254,7 +254,7 @@ def row_11() -> Iterator[Line]:
         c = np.full((40, 1, 1), np.inf, kind)
         terms = fastest_terms(z, None, 1e12)
         flat = np.ascontiguousarray(z.transpose(0, 2, 1))
-        new = ratio(lambda z=z, y=y, c=c, f=terms: f(z, None, y, c, 1.0), lambda flat=flat: roots(flat))
+        new = ratio(partial(terms, z, None, y, c, 1.0), partial(roots, flat))
         yield Line(
             f"all pairs of the energy score / bare square roots, {np.dtype(kind).name}", old, new, goal
         )

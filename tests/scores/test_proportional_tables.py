@@ -82,6 +82,18 @@ def test_ipcw_scale_equals_sums(name, kind):
     np.testing.assert_allclose(loss, brier_module._ipcw_by_subject(inputs, end), rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("error")
+def test_without_censoring_a_certain_end_is_needed():
+    rng, y = subjects(3)
+    y = cs.RightCensored(y.time, np.ones(N))
+    F = drawn(rng, "certain in the end")
+    inputs = scoring_inputs(y, F, cs.PointMass(np.inf), None)
+    assert _proportional.has_risks(inputs, None, inputs.C)
+    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._of_steps(inputs), rtol=1e-8)
+    with pytest.raises(cs.exceptions.PositivityError, match="infinite"):
+        cs.crps(y, drawn(rng, "usual"), cs.PointMass(np.inf))
+
+
 def test_a_loss_does_not_depend_on_the_other_subjects():
     rng, y = subjects(2)
     F, C = forecasts(rng), censorings(rng)["Kaplan-Meier"]

@@ -48,6 +48,8 @@ def has_risks(inputs: ScoringInputs, below: Univariate | None, beyond: Univariat
         return False
     if inputs.n * F._breaks().shape[1] < WORTH_TABLES:
         return False
+    if np.isfinite(F._padded()[0, -1]) and not np.isfinite(to_numpy(beyond._end())).all():
+        return False  # what is left at infinity may make the loss infinite
     one_of_steps = below is None or (below._degree == 0 and len(below) == 1)
     return (one_of_steps or _is_smooth(below)) and (len(beyond) == 1 or _is_smooth(beyond))
 
@@ -109,7 +111,8 @@ def _below(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup) -> Int
     passed = np.zeros_like(squares)
     np.cumsum(squares[:, :-1] * np.diff(at), axis=1, out=passed[:, 1:])
     k = np.searchsorted(curves.since[1:], inputs.y.time, side="left")
-    return Integral(*group.read(passed[:, k] + squares[:, k] * (y - at[k])))
+    way = y - at[k]
+    return Integral(*group.read_in_parts(lambda some: passed[:, k[some]] + squares[:, k[some]] * way[some]))
 
 
 def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup) -> Integral:
@@ -118,13 +121,19 @@ def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup) -> In
     squares = np.exp(-2 * group.risks[:, None] * curves.hazard)
     if len(C) > 1:
         return _on_panels(inputs, C, group, squares, beyond=True)
-    pieces = squares * area(C, curves.since[None], curves.until[None])[0]
+    pieces = _product(squares, area(C, curves.since[None], curves.until[None])[0])
     later = np.zeros_like(squares)
     later[:, :-1] = np.cumsum(pieces[:, :0:-1], axis=1)[:, ::-1]
     k = np.searchsorted(curves.since[1:], inputs.y.time, side="right")
+    way = area(C, inputs.time, curves.until[k, None])[:, 0]
     return Integral(
-        *group.read(later[:, k] + squares[:, k] * area(C, inputs.time, curves.until[k, None])[:, 0])
+        *group.read_in_parts(lambda some: later[:, k[some]] + _product(squares[:, k[some]], way[some]))
     )
+
+
+def _product(heights: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Their product, zero where the height is, however wide."""
+    return np.multiply(heights, widths, out=np.zeros_like(heights), where=heights > 0)
 
 
 def _on_panels(
