@@ -110,7 +110,8 @@ def _below(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup) -> Int
     at, y = weighted(curves.since[None])[0], weighted(inputs.time)[:, 0]
     passed = np.zeros_like(squares)
     np.cumsum(squares[:, :-1] * np.diff(at), axis=1, out=passed[:, 1:])
-    k = np.searchsorted(curves.since[1:], inputs.y.time, side="left")
+    observed: np.ndarray = inputs.y.time
+    k = np.searchsorted(curves.since[1:], observed, side="left")
     way = y - at[k]
     return Integral(*group.read_in_parts(lambda some: passed[:, k[some]] + squares[:, k[some]] * way[some]))
 
@@ -124,7 +125,8 @@ def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup) -> In
     pieces = _product(squares, area(C, curves.since[None], curves.until[None])[0])
     later = np.zeros_like(squares)
     later[:, :-1] = np.cumsum(pieces[:, :0:-1], axis=1)[:, ::-1]
-    k = np.searchsorted(curves.since[1:], inputs.y.time, side="right")
+    observed: np.ndarray = inputs.y.time
+    k = np.searchsorted(curves.since[1:], observed, side="right")
     way = area(C, inputs.time, curves.until[k, None])[:, 0]
     return Integral(
         *group.read_in_parts(lambda some: later[:, k[some]] + _product(squares[:, k[some]], way[some]))
