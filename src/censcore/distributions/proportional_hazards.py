@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, as_float, detach, is_neutral, requires_grad, searchsorted, take_along
-from censcore._numerics import CHUNK_NUMBERS, chunked_rows, log1p, safe_log
+from censcore._numerics import chunked_rows, log1p, safe_log
 from censcore._risk_tables import RISKS, interpolation_error, risk_groups
 from censcore._validation import check_positive
 from censcore.distributions.univariate import Univariate
@@ -18,6 +18,7 @@ __all__ = ["ProportionalHazards"]
 
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables of areas are faster than curves
+CACHED_NUMBERS = 50_000  # read at a time
 TOLERANCE = 1e-10  # of an area from tables, relative to it
 
 
@@ -195,7 +196,7 @@ class ProportionalHazards(Univariate):
         area = np.empty((rows, max(a.shape[1], b.shape[1])))
         for group in risk_groups(self._risk[:, 0]):
             table = _AreaTable(self._times[0], self._padded()[0], group.risks)
-            step = max(1, CHUNK_NUMBERS // (4 * RISKS * area.shape[1]))
+            step = max(1, CACHED_NUMBERS // (RISKS * area.shape[1]))
             for start in range(0, len(group.rows), step):
                 some, mix = group.rows[start : start + step], group.mix[start : start + step]
                 low, high = (t if t.shape[0] == 1 else t[some] for t in (a, b))
@@ -265,4 +266,8 @@ class _AreaTable:
         k = np.searchsorted(self._times, t, side="left")
         heights = self._heights[k]
         way = (t - self._starts[k])[..., None]
-        return self._passed[k] + heights * np.where(heights > 0, way, 0.0)
+        if np.isinf(t).any():
+            way = np.where(heights > 0, way, 0.0)
+        heights *= way
+        heights += self._passed[k]
+        return heights
