@@ -3,11 +3,13 @@
 Kernels live in modules beside their formulas: ``..._numba`` for NumPy arrays, ``..._triton`` for tensors on a
 graphics processor. They agree with the formulas up to rounding. They hold no lock and start no threads:
 callers run them on chunks of rows in a thread pool. The choice depends on the size of the work, on where the
-arrays are and on what is installed; nothing is measured.
+arrays are and on what is installed; nothing is measured. Loading a compiler takes as long as the formulas do
+for millions of numbers: a process loads it once that much work was asked for, and small scripts never do.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +17,10 @@ from censcore._arrays import Array, is_torch, requires_grad
 
 __all__ = ["WORTH_COMPILING", "on_cpu", "on_gpu"]
 
-WORTH_COMPILING = 500_000  # below this many numbers the formulas are faster than loading a compiler
+WORTH_COMPILING = 500_000  # below this many numbers the formulas are as fast
+CALLS_UNTIL_LOADED = 100  # so many times as much work has to be asked for before a kernel is loaded
+
+_asked: dict[str, float] = {}  # numbers that each module would have worked on so far
 
 
 def on_cpu(module: str, name: str, like: Array, numbers: float) -> Any:
@@ -23,9 +28,17 @@ def on_cpu(module: str, name: str, like: Array, numbers: float) -> Any:
 
     Tensors have none, nor has little work, nor an installation without numba.
     """
-    if is_torch(like) or numbers < WORTH_COMPILING:
+    if is_torch(like) or numbers < WORTH_COMPILING or not _pays(module, numbers):
         return None
     return _loaded(module, name)
+
+
+def _pays(module: str, numbers: float) -> bool:
+    """Whether a module of kernels is loaded, or has been asked for enough work to be."""
+    if module in sys.modules:
+        return True
+    _asked[module] = _asked.get(module, 0.0) + numbers
+    return _asked[module] >= CALLS_UNTIL_LOADED * WORTH_COMPILING
 
 
 def on_gpu(module: str, name: str, *arrays: Array) -> Any:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from censcore.cli import main
 from censcore.cli.app import app
-from censcore.cli.demo import HORIZON, SCORES, brier_curve, cross_fit, load_trial, score_table
+from censcore.cli.demo_scores import HORIZON, SCORES, brier_curve, cross_fit, load_trial, score_table
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,6 @@ from censcore.cli.options import (
     words,
 )
 from censcore.cli.predictions import COLUMNS_HELP, column
-from censcore.evaluation.case_scores import DEFAULT_SCORES
 
 __all__ = ["compare"]
 
@@ -86,6 +85,8 @@ def compare(
         stratify=stratify, censoring_time=censoring_time, entry=entry, interpolation=interpolation,
         tail=tail, repair=repair,
     )  # fmt: skip
+    from censcore.evaluation.case_scores import DEFAULT_SCORES  # --help needs none of what it imports
+
     found = cs.compare(
         inputs.forecasts,
         inputs.y,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from censcore.cli.predictions import forecasts_of, outcome_of, read_table
-from censcore.estimators.by_name import CENSORING_ESTIMATORS, censoring_estimator
 from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -43,7 +42,10 @@ __all__ = [
     "words",
 ]
 
-#: Estimators of the censoring distribution that are regressions.
+#: Names of estimators of the censoring distribution, known without importing them: --help is fast.
+CENSORING_ESTIMATORS = ("kaplan-meier", "cox", "weibull")
+
+#: Those that are regressions.
 NEED_COVARIATES = ("cox", "weibull")
 
 EXIT_CODES = (
@@ -122,7 +124,11 @@ def censoring_of(name: str, stratify: str | None, known: bool) -> Censoring | No
         raise InvalidInputError(f"--censoring must be one of {expected}; got {name!r}.")
     if stratify is not None and name != "kaplan-meier":
         raise InvalidInputError(f"--stratify belongs to --censoring kaplan-meier; got {name!r}.")
-    return None if name == "none" else censoring_estimator(name, stratify=stratify)
+    if name == "none":
+        return None
+    from censcore.estimators.by_name import censoring_estimator
+
+    return censoring_estimator(name, stratify=stratify)
 
 
 def covariates_of(frame: pd.DataFrame, names: list[str], stratify: str | None) -> pd.DataFrame | None:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import censcore as cs
-from censcore._arrays import as_float
 from censcore.exceptions import InvalidInputError, RepairWarning
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 __all__ = ["COLUMNS_HELP", "column", "forecasts_of", "outcome_of", "read_table"]
@@ -83,6 +81,8 @@ def outcome_of(
     """The outcome from its columns."""
 
     def numbers(name: str, option: str) -> np.ndarray:
+        from censcore._arrays import as_float
+
         return as_float(column(frame, name, option), f"{option} {name}")
 
     c = None if censoring_time is None else numbers(censoring_time, "--censoring-time")
@@ -137,6 +137,10 @@ def _distribution(
         )
     (kind,) = kinds
     columns = sorted(columns, key=lambda part: part.number)
+    import numpy as np
+
+    from censcore._arrays import as_float
+
     at = np.array([part.number for part in columns])
     values = np.column_stack(
         [as_float(frame[part.name].to_numpy(), f"column {part.name}") for part in columns]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 import censcore as cs
@@ -104,7 +104,7 @@ def _columns(found: cs.Comparison) -> dict[str, Any]:
     for (model, name), values in found.losses.values.items():
         kind = next(score for score in found.scores if score.name == name)
         for j, at in enumerate(kind.at(found.cases[model])):
-            place = "" if np.isnan(at) else f"@{at:.10g}"
+            place = "" if math.isnan(at) else f"@{at:.10g}"
             columns[f"{model}__{name}{place}"] = values[:, j]
     return columns
 

@@ -291,8 +291,11 @@ class Censoring(SurvivalEstimator):
                 "The test sets of cv must hold every subject exactly once; that is not so for "
                 f"{name_subjects(np.nonzero(times != 1)[0])}."
             )
+        trained = np.zeros(n, dtype=bool)
         for train, test in folds:
-            if np.intersect1d(train, test).size:
+            trained[:] = False
+            trained[train] = True
+            if trained[test].any():
                 raise InvalidInputError("The training and test sets of cv overlap; expected disjoint sets.")
         return folds
 

@@ -117,6 +117,10 @@ def _to_outcome(psi, weight, y, size, squared, half):  # type: ignore[no-untyped
 
 @_compile
 def _at_lag(psi, weight, lag, pairs, squared, half):  # type: ignore[no-untyped-def]
+    if half == 0.5 and psi.shape[0] == 2:
+        return _plane_at_lag(psi[0], psi[1], weight, lag, pairs)
+    if half == 0.5 and psi.shape[0] == 3:
+        return _space_at_lag(psi[0], psi[1], psi[2], weight, lag, pairs)
     for j in range(psi.shape[0]):
         p, q = psi[j], psi[j, lag:]
         for i in range(pairs):
@@ -129,4 +133,27 @@ def _at_lag(psi, weight, lag, pairs, squared, half):  # type: ignore[no-untyped-
     else:
         for i in range(pairs):
             total += weight[i] * weight[lag + i] * squared[i] ** half
+    return total
+
+
+# Two and three event times in one loop each: the squares stay in registers.
+
+
+@_compile
+def _plane_at_lag(p, q, weight, lag, pairs):  # type: ignore[no-untyped-def]
+    p_later, q_later, w_later = p[lag:], q[lag:], weight[lag:]
+    total = np.zeros_like(weight[:1])[0]
+    for i in range(pairs):
+        u, v = p[i] - p_later[i], q[i] - q_later[i]
+        total += weight[i] * w_later[i] * np.sqrt(u * u + v * v)
+    return total
+
+
+@_compile
+def _space_at_lag(p, q, r, weight, lag, pairs):  # type: ignore[no-untyped-def]
+    p_later, q_later, r_later, w_later = p[lag:], q[lag:], r[lag:], weight[lag:]
+    total = np.zeros_like(weight[:1])[0]
+    for i in range(pairs):
+        u, v, s = p[i] - p_later[i], q[i] - q_later[i], r[i] - r_later[i]
+        total += weight[i] * w_later[i] * np.sqrt(u * u + v * v + s * s)
     return total

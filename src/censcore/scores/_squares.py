@@ -1,12 +1,13 @@
 r"""Integrals of F² below y and of S² beyond it: what the CRPS and its relatives are made of.
 
-Four routes, each exact where exactness exists:
+Five routes, each exact where exactness exists:
 
 - a step forecast makes the integral a finite sum of :math:`\int G`, whatever the censoring distribution; one
   that serves all subjects makes it one antiderivative, read at each y;
 - a step censoring distribution makes it a finite sum of :math:`\int F^2` or :math:`\int S^2`, read from one
   antiderivative per subject, so that thousands of jumps need no more quadrature than one;
-- a piecewise-linear forecast on one grid needs three moments of a step censoring distribution per panel;
+- a piecewise-linear forecast has closed forms where C is known, also with an exponential tail; on one grid
+  it needs three moments of a step censoring distribution per panel;
 - all else is Gauss-Legendre quadrature between the quantiles and break points of both distributions, with as
   many nodes as the polynomials ask for where both are piecewise polynomials.
 
@@ -39,6 +40,7 @@ from censcore._quadrature import (
     tail,
 )
 from censcore.distributions import PointMass, Step, Univariate
+from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores._lines import are_lines, line_below, line_beyond
 
 __all__ = [
@@ -61,6 +63,8 @@ def square_below(F: Univariate, y: Array, C: Univariate | None = None) -> Array:
     r""":math:`\int_0^y F(s)^2/G(s)\,ds` for y (n, 1), with G = 1 where no C is given: (n,)."""
     if are_lines(F, C):
         return line_below(F, y, C)
+    if C is None and isinstance(F, Polyline):
+        return F._integrated_square(namespace(y).zeros_like(y), y, cdf=True)
     if C is None:
         if F._degree == 0:
             return _shared_below(F, y) if len(F) == 1 else _step_below(F, y)
@@ -81,6 +85,8 @@ def square_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
         return _shared_beyond(F, y, C) if is_shared(F, C) else _step_beyond(F, y, C)
     if are_lines(F, C):
         return line_beyond(F, y, C)
+    if isinstance(F, Polyline) and isinstance(C, PointMass):
+        return F._integrated_square(y, namespace(y).maximum(C.location[:, None], y))
     return weighted_beyond(lambda t: F._sf(t) ** 2, F, y, C, _nodes_for_square(F), _order(F, C))
 
 
@@ -113,7 +119,7 @@ def numbers_per_row(F: Univariate, C: Univariate) -> int:
     """How many numbers one subject needs at a time, for chunking."""
     if F._degree == 0:
         return 4 * _jumps(F)
-    if are_lines(F, C):
+    if are_lines(F, C) or (isinstance(F, Polyline) and isinstance(C, PointMass)):
         return 8 * _jumps(F)
     smooth = [distribution for distribution in (F, C) if distribution._degree is None]
     return (60 * len(smooth) + _jumps(F) + _jumps(C)) * (ORDER if smooth and not _is_long(C) else 4)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from censcore._arrays import Array
-from censcore._numerics import xlogy
-from censcore.distributions import Distribution
+import numpy as np
+
+from censcore._arrays import Array, is_torch
+from censcore._numerics import chunked_rows, safe_log, xlogy
+from censcore.distributions import Distribution, ProportionalHazards, Univariate
 from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores.brier import CACHED_NUMBERS
 from censcore.scores.competing_risks import multinomial_log_score
-from censcore.scores.inputs import ScoringInputs, censoring_weights, evaluation_times, scoring_inputs
+from censcore.scores.inputs import (
+    ScoringInputs,
+    censoring_weights,
+    evaluation_times,
+    inverse_probability_weights,
+    scoring_inputs,
+)
 from censcore.scores.interval import through_visits
 
 __all__ = ["binomial_log_score"]
@@ -81,7 +90,8 @@ def binomial_log_score(
     y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
     inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     t, single = evaluation_times(times, inputs.y, horizon)
-    loss = _binomial_log(inputs, t)
+    whole = is_torch(inputs.y.time) or inputs.has_never
+    loss = _binomial_log(inputs, t) if whole else _in_parts(inputs, t)
     return loss[:, 0] if single else loss
 
 
@@ -97,3 +107,33 @@ def _binomial_log(inputs: ScoringInputs, t: Array) -> Array:
         return loss
     without = ~alive & inputs.never & (weight > 0)  # the event never came, as those know who are followed
     return loss - xp.where(without, weight * F.logsf(xp.where(without, t + zero, zero)), zero)
+
+
+def _in_parts(inputs: ScoringInputs, t: np.ndarray) -> np.ndarray:
+    """The same for NumPy: curves are read at common times, a few subjects at a time and in place."""
+    reach = inverse_probability_weights(inputs)
+    G = inputs.C._sf(t) if len(inputs.C) == 1 and t.shape[0] == 1 else None
+
+    def part(rows: slice) -> np.ndarray:
+        some, at = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
+        alive = some.time > at
+        weight = reach[rows] * (some.C._sf(at) if G is None else G)
+        np.copyto(weight, 1.0, where=alive)
+        chance = _chance(some.F, at, alive)
+        np.copyto(chance, 0.0, where=weight == 0)
+        chance *= weight
+        return np.negative(chance, out=chance)
+
+    return chunked_rows(part, inputs.n, 2 * t.shape[1], like=inputs.y.time, budget=CACHED_NUMBERS)
+
+
+def _chance(F: Univariate, t: np.ndarray, alive: np.ndarray) -> np.ndarray:
+    """Log P(T > t) of the living, log F(t) of the others."""
+    if F._degree == 0 and not isinstance(F, ProportionalHazards):  # its levels are all there is to know
+        S = F._sf(t)
+        chance = np.where(alive, S, 1 - S)
+        with np.errstate(divide="ignore"):
+            return np.log(chance, out=chance)
+    log_survival: np.ndarray = F._logsf(t)
+    log_cdf: np.ndarray = safe_log(F._cdf(t))
+    return np.where(alive, log_survival, log_cdf)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from censcore._arrays import Array
+from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
 from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores._proportional import has_risks, risk_losses
+from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import (
     as_steps,
     is_shared,
@@ -17,6 +19,8 @@ from censcore.scores._squares import (
     square_beyond,
     square_of_cdf_beyond,
 )
+from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
+from censcore.scores._under_smooth import losses_under_smooth, panels_of_smooth
 from censcore.scores.competing_risks import over_causes
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 from censcore.scores.interval import through_visits
@@ -106,8 +110,24 @@ def _finite_or_not(inputs: ScoringInputs) -> Array:
         return inputs.in_groups(_finite_or_not)
     if is_shared(inputs.F, inputs.C):
         return _crps(replace(inputs, F=as_steps(inputs.F)))
+    if inputs.has_never:  # what follows is for events that come
+        return _of_steps(inputs) if inputs.F._degree == 0 else _by_subject(inputs)
+    if has_risks(inputs, None, inputs.C):
+        return risk_losses(inputs, None, inputs.C, _of_steps)
+    if are_curves_under_risks(inputs):
+        return losses_under_risks(inputs, None, _of_steps)
+    if (panels := panels_of_smooth(inputs)) is not None:
+        return losses_under_smooth(inputs, panels, _of_steps)
     if inputs.F._degree == 0:
         return _of_steps(inputs)
+    if are_smooth(inputs, inputs.C):
+        end = float(to_numpy(inputs.C._end())[0, 0])
+        return smooth_losses(inputs, Weight.of(None), Weight.of(inputs.C), end, _by_subject)
+    return _by_subject(inputs)
+
+
+def _by_subject(inputs: ScoringInputs) -> Array:
+    """Quadrature between quantiles and break points of each subject's distributions."""
 
     def part(rows: slice) -> Array:
         return _crps(inputs.take(rows))

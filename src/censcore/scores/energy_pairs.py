@@ -96,7 +96,7 @@ def fastest_terms(samples: Array, weights: Array, distances: float) -> Terms:
     arrays = (samples,) if weights is None else (samples, weights)
     return (
         on_gpu("censcore.scores._energy_pairs_triton", "energy_terms", *arrays)
-        or on_cpu("censcore.scores._energy_pairs_numba", "energy_terms", samples, distances / 2)
+        or on_cpu("censcore.scores._energy_pairs_numba", "energy_terms", samples, 4 * distances)
         or energy_terms
     )
 

@@ -1,0 +1,229 @@
+r"""Product integration on panels that all subjects share, under weights that are step functions.
+
+A smooth function f on the panel with the half-width h is :math:`\sum_dc_dP_d(x)`, x from -1 to 1, with its
+Legendre coefficients from values at Gauss nodes. Under a step function w,
+
+.. math:: \int fw\,ds=h\sum_dc_dM_d,\qquad M_d=\int P_d\,w\,dx,
+
+and the moments M belong to the panel and the weight alone: a censoring distribution with thousands of jumps
+costs no more than one with a few, and a forecast is evaluated at the same nodes for all subjects. A family of
+K weights, one per Chebyshev node of the risk of proportional hazards, has K sets of moments.
+
+What is left out is as large as the last coefficients say, so that the error of every subject is estimated.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from censcore._arrays import Array, convert, detach, namespace, to_numpy
+from censcore._quadrature import legendre
+
+__all__ = ["NODES", "Panels", "StepWeights", "accurate", "integral_beyond", "integral_below"]
+
+NODES = 14  # per panel
+LOWEST = 2.0**-16  # the first panel ends at this share of the last edge
+TOLERANCE = 1e-8  # of a loss, relative to it
+
+
+class Panels(NamedTuple):
+    """Panels between edges from 0 on, (P + 1,)."""
+
+    edges: np.ndarray
+
+    @classmethod
+    def up_to(cls, end: float, ratio: float, breaks: np.ndarray | None = None) -> Panels:
+        """Edges that grow by a ratio up to the end, and the break points below it."""
+        count = int(np.ceil(-np.log(LOWEST) / np.log(ratio)))
+        edges = end * np.geomspace(LOWEST, 1.0, count + 1)
+        edges[-1] = end
+        parts = [np.zeros(1), edges] if breaks is None else [np.zeros(1), edges, breaks[breaks < end]]
+        return cls(np.unique(np.concatenate(parts)))
+
+    @property
+    def half(self) -> np.ndarray:
+        """Half the width of each panel."""
+        return np.diff(self.edges) / 2
+
+    def nodes(self) -> np.ndarray:
+        """Gauss nodes, (1, P NODES)."""
+        return (self.edges[:-1, None] + 2 * self.half[:, None] * legendre(NODES)[0]).reshape(1, -1)
+
+    def place(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The panel of each time, and where in it the time lies, from -1 to 1."""
+        panel = np.clip(np.searchsorted(self.edges, t, side="right") - 1, 0, len(self.edges) - 2)
+        return panel, self._position(t, panel)
+
+    def _position(self, t: np.ndarray, panel: np.ndarray) -> np.ndarray:
+        return np.clip((t - self.edges[panel]) / self.half[panel] - 1, -1.0, 1.0)
+
+
+class StepWeights:
+    """Moments of K step functions on panels: ``start`` before the ``times`` (J,), then ``values`` (K, J).
+
+    ``beyond`` says whether integrals run from a time to the last edge or from zero to a time: sums start at
+    the far end, where the weight may be smaller by many powers of ten. ``reads`` are the only times that
+    integrals will start from, if they are known.
+    """
+
+    def __init__(
+        self,
+        panels: Panels,
+        times: np.ndarray,
+        values: np.ndarray,
+        *,
+        beyond: bool,
+        start: float = 1.0,
+        reads: np.ndarray | None = None,
+    ) -> None:
+        self.panels, self.beyond = panels, beyond
+        inner = times < panels.edges[-1]  # infinite ones are no jumps either
+        times, values = times[inner].astype(np.float64), values[:, inner].astype(np.float64)
+        self._start = np.unique(np.concatenate([panels.edges[:-1], times]))
+        self._panel = np.searchsorted(panels.edges, self._start, side="right") - 1
+        before = np.concatenate([np.full((len(values), 1), start), values], axis=1)
+        self._weight = before[:, np.searchsorted(times, self._start, side="right")]
+        self._Q_start = _integrated_legendre(panels._position(self._start, self._panel))
+        self._Q_stop = np.roll(self._Q_start, -1, axis=0)  # a piece ends where the next starts, or its panel
+        self._Q_stop[np.append(np.diff(self._panel) > 0, True)] = _integrated_legendre(np.ones(1))
+        kept = np.arange(len(self._start)) if reads is None else np.unique(self._piece_of(reads))
+        self._slot = np.zeros(len(self._start), dtype=np.intp)
+        self._slot[kept] = np.arange(len(kept))
+        self._sum_pieces(kept)
+
+    def _piece_of(self, t: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self._start, t, side="right") - 1
+
+    def _sum_pieces(self, kept: np.ndarray) -> None:
+        """``whole`` (K, P, D) of each panel, and what lies on the far side of kept pieces in their panel."""
+        K, D = len(self._weight), self._Q_start.shape[1]
+        panels = np.arange(len(self.panels.edges))
+        first, first_kept = np.searchsorted(self._panel, panels), np.searchsorted(self._panel[kept], panels)
+        self.whole = np.empty((K, len(panels) - 1, D))
+        self._aside = np.empty((K, len(kept), D))
+        buffer = np.empty((K, int(np.diff(first).max()) + 1, D))
+        for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_kept), strict=True)):
+            gains, way = buffer[:, : b - a + 1], self._Q_stop[a:b] - self._Q_start[a:b]
+            inner, end = (slice(0, -1), -1) if self.beyond else (slice(1, None), 0)
+            np.multiply(self._weight[:, a:b, None], way, out=gains[:, inner])
+            gains[:, end] = 0.0  # nothing at the far end, so that no sum is over nothing
+            sums = np.add.reduceat(gains, np.append(0, kept[i:j] - a + 1), axis=1)
+            if self.beyond:
+                sums = np.cumsum(sums[:, ::-1], axis=1)[:, ::-1]
+                self.whole[:, p], self._aside[:, i:j] = sums[:, 0], sums[:, 1:]
+            else:
+                sums = np.cumsum(sums, axis=1)
+                self.whole[:, p], self._aside[:, i:j] = sums[:, -1], sums[:, :-1]
+
+    def at(self, t: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The moments between each time t, at x of its panel, and the far end of the panel, (K, n, D)."""
+        piece = self._piece_of(t)
+        Q = _integrated_legendre(x)
+        way = self._Q_stop[piece] - Q if self.beyond else Q - self._Q_start[piece]
+        return self._weight[:, piece, None] * way + self._aside[:, self._slot[piece]]
+
+    @cached_property
+    def at_nodes(self) -> np.ndarray:
+        """Weights of the values at the nodes in the integral over each panel, (K, P, NODES)."""
+        return self.whole[..., :NODES] @ _to_coefficients().T * self.panels.half[:, None]
+
+    @cached_property
+    def left_out(self) -> np.ndarray:
+        """How much of the next coefficient each panel leaves out, (P,)."""
+        return np.abs(self.whole[..., NODES - 1 :]).max(axis=(0, 2))
+
+
+class Integral(NamedTuple):
+    """An integral per subject and the estimate of its error, both (n,)."""
+
+    value: Array
+    error: Array
+
+
+def integral_below(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None = None) -> Integral:
+    r""":math:`\int_0^yfw\,ds` from values f (1 or n, P, NODES); ``mix`` (n, K) weighs a family of weights."""
+    return _integral(f, weights, y, mix, beyond=False)
+
+
+def integral_beyond(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None = None) -> Integral:
+    r""":math:`\int_yfw\,ds` up to the last edge."""
+    return _integral(f, weights, y, mix, beyond=True)
+
+
+def _integral(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None, beyond: bool) -> Integral:
+    xp, half = namespace(f), convert(weights.panels.half, f)
+    panel, x = weights.panels.place(y)
+    rows = np.zeros_like(panel) if f.shape[0] == 1 else np.arange(len(panel))
+    product, moments = _mixed(weights.at_nodes, weights.at(y, x)[..., :NODES], f, mix)
+    whole = xp.vecdot(f, product, axis=-1)
+    number = np.arange(whole.shape[1])
+    counted = convert((number > panel[:, None]) if beyond else (number < panel[:, None]), f)
+    zero = xp.zeros_like(whole[:1, :1])
+    coefficients = f[rows, panel] @ convert(_to_coefficients(), f)
+    value = xp.sum(xp.where(counted, whole, zero), axis=1)
+    value = value + half[panel] * xp.vecdot(coefficients, moments, axis=-1)
+    rough, share = last_coefficients(detach(f))
+    rough = half * rough
+    error = xp.sum(xp.where(counted, rough * (convert(weights.left_out, f) + share), zero), axis=1)
+    return Integral(value, error + rough[rows, panel] * (2 / NODES + share[rows, panel]))
+
+
+def _mixed(at_nodes: np.ndarray, here: np.ndarray, f: Array, mix: Array | None) -> tuple[Array, Array]:
+    """Weights at the nodes, (P, NODES) or per subject, and moments of the panel of y, (n, NODES)."""
+    if mix is None:
+        return convert(at_nodes[0], f), convert(here[0], f)
+    K, P, _ = at_nodes.shape
+    product = mix @ convert(at_nodes.reshape(K, -1), f)
+    return product.reshape(-1, P, NODES), namespace(f).sum(mix.T[:, :, None] * convert(here, f), axis=0)
+
+
+def last_coefficients(f: Array) -> tuple[Array, Array]:
+    """The larger of the last two coefficients of every panel, and its share in the mean of f: (n, P)."""
+    xp, to_last = namespace(f), _to_coefficients()[:, -2:].T
+    one, other = (xp.abs(f @ convert(np.ascontiguousarray(column), f)) for column in to_last)
+    last, mean = xp.maximum(one, other), f @ convert(legendre(NODES)[1], f)
+    return last, last / xp.where(mean > 0, mean, xp.ones_like(mean))
+
+
+def accurate(loss: Array, error: Array) -> np.ndarray:
+    """Whether the error of each loss is small, (n,)."""
+    eps = float(np.finfo(to_numpy(loss).dtype).eps)
+    return to_numpy(error) < max(TOLERANCE, 32 * eps) * to_numpy(loss)
+
+
+def antiderivatives(f: np.ndarray, panels: Panels) -> tuple[np.ndarray, np.ndarray]:
+    r""":math:`\int f` before each panel, (n, P), and inside as coefficients of powers of x, (n, P, D)."""
+    values = f * panels.half[:, None]
+    whole = values @ (2 * legendre(NODES)[1])
+    return np.cumsum(whole, axis=1) - whole, values @ _to_powers()
+
+
+def _integrated_legendre(x: np.ndarray) -> np.ndarray:
+    r""":math:`\int_{-1}^xP_d` for d up to NODES + 1, (n, D)."""
+    P = np.polynomial.legendre.legvander(x, NODES + 2)
+    degree = np.arange(1, NODES + 2)
+    return np.concatenate([x[:, None] + 1, (P[:, 2:] - P[:, :-2]) / (2 * degree + 1)], axis=1)
+
+
+@cache
+def _to_coefficients() -> np.ndarray:
+    """Takes values at the nodes to Legendre coefficients, (NODES, NODES)."""
+    u, w = legendre(NODES)
+    vander = np.polynomial.legendre.legvander(2 * u - 1, NODES - 1)
+    return w[:, None] * vander * (2 * np.arange(NODES) + 1)
+
+
+@cache
+def _to_powers() -> np.ndarray:
+    """Takes values at the nodes to the integral from -1 to x as coefficients of powers of x."""
+    legendre_to_powers = np.polynomial.legendre.leg2poly
+    integrals = [
+        np.polynomial.polynomial.polyint(legendre_to_powers(unit), lbnd=-1)[: NODES + 1]
+        for unit in np.eye(NODES)
+    ]
+    rows = [np.pad(integral, (0, NODES + 1 - len(integral))) for integral in integrals]
+    return _to_coefficients() @ np.array(rows)

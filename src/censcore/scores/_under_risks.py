@@ -1,0 +1,136 @@
+r"""Step forecasts on common times under a censoring distribution with proportional hazards.
+
+With :math:`A_r(t)=\int_0^te^{-r\Lambda(s)}\,ds` and the falls :math:`D_j=S_{j-1}^2-S_j^2` of a forecast,
+
+.. math:: \int_y^\infty S^2G\,ds=\sum_{t_j>y}D_j\{A_r(t_j)-A_r(y)\},
+
+a smooth function of :math:`\log r` (:mod:`censcore._risk_tables`): areas at a few risks times the falls of
+all subjects are one matrix product, and no subject needs a censoring curve. On the ipcw scale the rises of F²
+meet :math:`\int_0^te^{r\Lambda(s)}\,ds` in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from censcore._arrays import Array, to_numpy
+from censcore._kernels import on_cpu
+from censcore._risk_tables import RiskGroup, risk_groups
+from censcore.distributions import PointMass, ProportionalHazards
+from censcore.scores._shared_panels import accurate
+from censcore.scores._squares import as_steps, square_below, square_beyond
+from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
+
+__all__ = ["are_curves_under_risks", "losses_under_risks"]
+
+WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are faster than curves
+FEW = 32  # subjects of a group whose own curves cost less than its tables
+CHUNK_NUMBERS = 200_000
+
+Loss = Callable[[ScoringInputs], Array]
+
+
+def are_curves_under_risks(inputs: ScoringInputs) -> bool:
+    """Whether C has proportional hazards and a finite end, and F is a step function of common times."""
+    F, C = inputs.F, inputs.C
+    if not isinstance(C, ProportionalHazards) or len(C) == 1 or F._degree != 0:
+        return False
+    if type(C._reference) is not np.ndarray or C._reference.dtype != np.float64:
+        return False
+    times, jumps = F._breaks().shape, C._breaks().shape[1]
+    worth = inputs.n * jumps >= WORTH_TABLES and 4 * times[1] <= jumps
+    return worth and times[0] == 1 and bool(np.isinf(C._padded()[0, -1]))
+
+
+def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: Loss) -> Array:
+    """The CRPS, or the integrated Brier score on the ipcw scale up to an ``end``: (n,).
+
+    ``otherwise`` is the loss of subjects whose error is not small.
+    """
+    loss = np.empty(inputs.n)
+    step = max(1, CHUNK_NUMBERS // int(inputs.F._breaks().shape[1] + 1))
+    for group in risk_groups(inputs.C.risk):
+        if len(group.rows) < FEW:
+            loss[group.rows] = otherwise(inputs.take(group.rows))
+            continue
+        areas = _Areas(inputs.C, group.risks, inverse=end is not None)
+        for start in range(0, len(group.rows), step):
+            part = RiskGroup(group.rows[start : start + step], group.risks, group.mix[start : start + step])
+            loss[part.rows] = _losses(inputs.take(part.rows), part, areas, end, otherwise)
+    return loss
+
+
+def _losses(
+    inputs: ScoringInputs, group: RiskGroup, areas: _Areas, end: PointMass | None, otherwise: Loss
+) -> np.ndarray:
+    F, weights = as_steps(inputs.F), inverse_probability_weights(inputs)[:, 0]
+    value, error = group.read(areas.weighted(F._steps(), inputs.y.time, beyond=end is None))
+    if end is None:
+        loss, error = _plain_below(inputs, F) + weights * value, weights * error
+    else:
+        loss = value + weights * _plain_beyond(inputs, F, end)
+    bad = np.nonzero(~accurate(loss, error))[0]
+    if bad.size:
+        loss[bad] = otherwise(inputs.take(bad))
+    return loss
+
+
+class _Areas:
+    """Integrals of exp(-r H), or of its inverse, from 0 on for a few risks r."""
+
+    def __init__(self, C: ProportionalHazards, risks: np.ndarray, *, inverse: bool) -> None:
+        hazard, self._times = C._padded()[0], C._breaks()[0]
+        self._since = np.append(0.0, self._times)
+        ended = np.isinf(hazard)
+        exponent = np.where(ended, 0.0, hazard) * risks[:, None] * (1.0 if inverse else -1.0)
+        self._heights = np.where(ended, 0.0, np.exp(np.minimum(exponent, 700.0)))
+        self._passed = np.zeros_like(self._heights)
+        np.cumsum(self._heights[:, :-1] * np.diff(self._since), axis=1, out=self._passed[:, 1:])
+
+    def up_to(self, t: np.ndarray) -> np.ndarray:
+        """(RISKS, q) for times (q,), which may be infinite: the last area ends with follow-up."""
+        k = np.searchsorted(self._times, t, side="left")
+        way = np.where(np.isfinite(t), t, 0.0) - np.where(np.isfinite(t), self._since[k], 0.0)
+        return self._passed[:, k] + self._heights[:, k] * way
+
+    def weighted(self, steps: tuple[Array, Array], y: np.ndarray, *, beyond: bool) -> np.ndarray:
+        """The sum over the jumps t > y (``beyond``) or t < y of falls of S² or rises of F² times areas."""
+        (t,), S = steps[0], steps[1]
+        before = np.concatenate([np.ones_like(S[:, :1]), S[:, :-1]], axis=1)
+        if beyond:  # what is left after the last jump falls at infinity
+            falls = np.where(t > y[:, None], (before - S) * (before + S), 0.0)
+            left = np.broadcast_to(S[:, -1:] ** 2, (len(y), 1))
+            falls, t = np.concatenate([falls, left], axis=1), np.append(t, np.inf)
+        else:
+            falls = np.where(t < y[:, None], (S - before) * (2 - before - S), 0.0)
+        return self.up_to(t) @ falls.T - self.up_to(y) * falls.sum(axis=1)
+
+
+def _plain_below(inputs: ScoringInputs, F: Array) -> np.ndarray:
+    """The integral of F² up to y, (n,)."""
+    kernel = _kernel("step_crps", inputs, F)
+    if kernel is None:
+        return square_below(F, inputs.time)
+    none = np.ones((1, 1))
+    return kernel(F._steps(), inputs.y.time, np.zeros(inputs.n, dtype=bool), (none, none, none))
+
+
+def _plain_beyond(inputs: ScoringInputs, F: Array, end: PointMass) -> np.ndarray:
+    """The integral of S² from y to the end, (n,); zero for censored subjects."""
+    kernel = _kernel("step_ipcw", inputs, F)
+    if kernel is None:
+        return inputs.of_events(lambda seen: square_beyond(as_steps(seen.F), seen.time, end))
+    times, sf = F._steps()
+    event = inputs.y.event.astype(np.float64)
+    nothing = np.zeros_like(inputs.y.time)
+    return kernel((times, sf), np.zeros_like(times), (inputs.y.time, nothing), event, to_numpy(end.location))
+
+
+def _kernel(name: str, inputs: ScoringInputs, F: Array) -> Callable[..., np.ndarray] | None:
+    numbers = inputs.n * F._breaks().shape[1]
+    found: Callable[..., np.ndarray] | None = on_cpu(
+        "censcore.scores._crps_numba", name, inputs.y.time, 10 * numbers
+    )
+    return found

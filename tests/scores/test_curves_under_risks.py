@@ -1,0 +1,93 @@
+"""Step forecasts and areas under proportional hazards of C from tables equal those from every curve."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+import censcore as cs
+from censcore.distributions import ProportionalHazards, proportional_hazards
+from censcore.scores import _under_risks
+from censcore.scores.inputs import scoring_inputs
+
+crps_module = importlib.import_module("censcore.scores.crps")
+brier_module = importlib.import_module("censcore.scores.integrated_brier")
+N = 300
+
+
+@pytest.fixture
+def tables_for_few(monkeypatch):
+    monkeypatch.setattr(_under_risks, "WORTH_TABLES", 0)
+    monkeypatch.setattr(_under_risks, "FEW", 1)
+    monkeypatch.setattr(proportional_hazards, "WORTH_TABLES", 0)
+
+
+def scene(spread, top, seed=0):
+    """An outcome, forecasts on common times with mass left at infinity, and a Cox model of C."""
+    rng = np.random.default_rng(seed)
+    T, c = rng.weibull(1.5, N), rng.exponential(1.5, N)
+    y = cs.RightCensored(np.minimum(T, c), c >= T)
+    grid = np.linspace(0.1, 3.0, 25)
+    F = cs.Step(grid, sf=cs.Weibull(1.4, np.exp(0.4 * rng.normal(size=N))).sf(grid[None, :]))
+    times = np.sort(rng.exponential(1.0, 400))
+    C = ProportionalHazards(times, np.linspace(0.001, top, 400), np.exp(spread * rng.normal(size=N)))
+    return y, F, C
+
+
+CASES = [(0.3, 1.0), (1.0, 3.0), (3.0, 0.02), (1.0, 1e-3)]
+
+
+@pytest.mark.parametrize(("spread", "top"), CASES)
+def test_crps(tables_for_few, spread, top):
+    y, F, C = scene(spread, top)
+    inputs = scoring_inputs(y, F, C, 1.6)
+    assert _under_risks.are_curves_under_risks(inputs)
+    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._of_steps(inputs), rtol=1e-8)
+
+
+@pytest.mark.parametrize(("spread", "top"), CASES)
+def test_ipcw_scale(tables_for_few, spread, top):
+    y, F, C = scene(spread, top, 1)
+    inputs = scoring_inputs(y, F, C, 1.2)
+    loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.2)
+    expected = brier_module._ipcw_by_subject(inputs, cs.PointMass(1.2))
+    np.testing.assert_allclose(loss, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("spread", "top"), CASES)
+def test_areas_of_any_times(monkeypatch, spread, top):
+    rng = np.random.default_rng(2)
+    _, _, C = scene(spread, top)
+    a = rng.uniform(0, 4, (N, 5))
+    b = a + rng.exponential(0.5, (N, 5)) * (rng.random((N, 5)) < 0.8)
+    expected = C.integrated_sf(a, b)
+    monkeypatch.setattr(proportional_hazards, "WORTH_TABLES", 0)
+    np.testing.assert_allclose(C.integrated_sf(a, b), expected, rtol=1e-8, atol=1e-14)
+
+
+def test_pinball(monkeypatch):
+    y, _, C = scene(1.0, 2.0, 3)
+    F = cs.Weibull(1.3, np.linspace(0.5, 2.0, N))
+    expected = cs.pinball_score(y, F, C, [0.1, 0.5, 0.9], horizon=1.6)
+    monkeypatch.setattr(proportional_hazards, "WORTH_TABLES", 0)
+    np.testing.assert_allclose(cs.pinball_score(y, F, C, [0.1, 0.5, 0.9], horizon=1.6), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["steps", "Cox", "one curve", "ensemble"])
+def test_delayed_entry(tables_for_few, kind):
+    y, F, C = scene(1.0, 2.0, 4)
+    rng = np.random.default_rng(5)
+    times = np.sort(rng.exponential(1.0, 30))
+    F = {
+        "steps": F,
+        "Cox": ProportionalHazards(times, np.linspace(0.01, 2.0, 30), rng.lognormal(size=N)),
+        "one curve": cs.Step([0.3, 0.9, 1.8], sf=[0.8, 0.5, 0.2]),
+        "ensemble": cs.Ensemble(rng.weibull(1.5, (N, 20))),
+    }[kind]
+    late = cs.RightCensored(y.time + 0.1, y.event, entry=rng.uniform(0, 0.1, N))
+    inputs = scoring_inputs(late, F, C, 1.5)
+    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._of_steps(inputs), rtol=1e-8)
+    loss = cs.integrated_brier_score(late, F, C, scale="ipcw", horizon=1.2)
+    inputs = scoring_inputs(late, F, C, 1.2)
+    expected = brier_module._ipcw_by_subject(inputs, cs.PointMass(1.2)) * inputs.followed_to_entry
+    np.testing.assert_allclose(loss, expected, rtol=1e-8)

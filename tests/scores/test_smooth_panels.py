@@ -1,0 +1,115 @@
+"""Product integration on shared panels equals quadrature subject by subject."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+import censcore as cs
+from censcore.scores.inputs import scoring_inputs
+
+crps_module = importlib.import_module("censcore.scores.crps")
+brier_module = importlib.import_module("censcore.scores.integrated_brier")
+
+N = 60
+
+
+def subjects(seed=0, n=N, jumps=300):
+    """Times of three decades, and a Kaplan-Meier curve with many jumps."""
+    rng = np.random.default_rng(seed)
+    T, c = rng.weibull(0.7, n) + 1e-6, rng.exponential(2.0, n)
+    other = rng.weibull(0.7, jumps), rng.exponential(2.0, jumps)
+    train = cs.RightCensored(np.minimum(*other), other[0] <= other[1])
+    C = cs.Censoring(cs.KaplanMeier()).fit(None, train).predict_distribution()
+    return rng, cs.RightCensored(np.minimum(T, c), c >= T), C
+
+
+def forecasts(rng, n=N):
+    """Smooth ones, among them narrow, heavy-tailed, tiny and huge ones, with mass at infinity and kinks."""
+    scale = np.exp(rng.normal(size=n))
+    weibull = cs.Weibull(rng.uniform(0.3, 3.0, n), scale)
+    return {
+        "Weibull": weibull,
+        "one for all": cs.Weibull(1.3, 0.8),
+        "narrow": cs.Weibull(rng.uniform(20.0, 200.0, n), scale),
+        "tiny": cs.Weibull(1.5, 1e-9 * scale),
+        "huge": cs.Weibull(1.5, 1e7 * scale),
+        "log-normal": cs.LogNormal(rng.normal(size=n), rng.uniform(0.05, 3.0, n)),
+        "log-logistic": cs.LogLogistic(rng.uniform(0.2, 8.0, n), scale),
+        "gamma": cs.Gamma(rng.uniform(0.1, 20.0, n), scale),
+        "cured": cs.Mixture([weibull, cs.PointMass(float("inf"))], [0.6, 0.4]),
+        "two humps": cs.Mixture([weibull, cs.Weibull(80.0, 0.9)], [0.7, 0.3]),
+        "hazard in pieces": cs.PiecewiseExponential([0.3, 1.1], rng.uniform(0.1, 3.0, (n, 3))),
+        "with an atom": cs.Mixture([weibull, cs.PointMass(0.5)], [0.7, 0.3]),
+    }
+
+
+NAMES = list(forecasts(np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_crps_equals_quadrature_of_each_subject(name):
+    rng, y, C = subjects()
+    inputs = scoring_inputs(y, forecasts(rng)[name], C, 3.0)
+    np.testing.assert_allclose(
+        crps_module.crps_of(inputs), crps_module._by_subject(inputs), rtol=1e-8, atol=1e-300
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ipcw_scale_equals_quadrature_of_each_subject(name):
+    rng, y, C = subjects(1)
+    F, end = forecasts(rng)[name], cs.PointMass(1.5)
+    inputs = scoring_inputs(y, F, C, 1.5)
+    expected = brier_module._ipcw_by_subject(inputs, end)
+    loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.5)
+    np.testing.assert_allclose(loss, expected, rtol=1e-8, atol=1e-300)
+
+
+def test_times_in_the_far_tails_of_the_forecast():
+    rng, _, C = subjects(2)
+    y = cs.RightCensored(3.0 * 10.0 ** -rng.uniform(0, 12, N), np.ones(N))
+    F = cs.Weibull(rng.uniform(0.5, 4.0, N), 10.0 ** rng.uniform(-3, 1, N))
+    inputs = scoring_inputs(y, F, C, 3.0)
+    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._by_subject(inputs), rtol=1e-8)
+
+
+def test_delayed_entry():
+    rng, y, C = subjects(3)
+    late = cs.RightCensored(y.time + 0.2, y.event, entry=rng.uniform(0, 0.2, N))
+    inputs = scoring_inputs(late, cs.Weibull(1.5, np.exp(rng.normal(size=N))), C, 3.0)
+    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._by_subject(inputs), rtol=1e-8)
+
+
+def test_single_precision():
+    rng, y, C = subjects(4)
+    F = cs.Weibull(rng.uniform(0.5, 3.0, N), np.exp(rng.normal(size=N)))
+    like = np.zeros(1, np.float32)
+    loss = cs.crps(y.like(like), F.like(like), C.like(like), horizon=3.0)
+    assert loss.dtype == np.float32
+    np.testing.assert_allclose(loss, cs.crps(y, F, C, horizon=3.0), rtol=2e-5)
+
+
+def test_gradients_equal_those_of_quadrature():
+    torch = pytest.importorskip("torch")
+    rng, y, C = subjects(5)
+    like = torch.zeros(1, dtype=torch.float64)
+    shape, scale = (
+        torch.tensor(a, requires_grad=True) for a in (rng.uniform(0.5, 3.0, N), np.exp(rng.normal(size=N)))
+    )
+    inputs = scoring_inputs(y.like(like), cs.Weibull(shape, scale), C.like(like), 3.0)
+    gradients = [
+        torch.autograd.grad(route(inputs).sum(), [shape, scale])
+        for route in (crps_module.crps_of, crps_module._by_subject)
+    ]
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-7, atol=1e-10)
+
+
+def test_most_subjects_need_no_quadrature_of_their_own(monkeypatch):
+    rng, y, C = subjects(6, n=500)
+    asked = []
+    route = crps_module._by_subject
+    monkeypatch.setattr(crps_module, "_by_subject", lambda some: asked.append(some.n) or route(some))
+    cs.crps(y, cs.Weibull(rng.uniform(0.7, 3.0, 500), np.exp(rng.normal(size=500))), C, horizon=3.0)
+    assert sum(asked) <= 25
