@@ -35,7 +35,7 @@ from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError, InvalidTypeError
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome, is_competing
 from censcore.scores.inputs import known_to_exceed
 
 __all__ = ["compare"]
@@ -227,9 +227,20 @@ def compare(
     0           cox  0.207           0.014  0.386
     1  kaplan-meier  0.337           0.019  0.000
     """
-    y = as_outcome(y)
     _check_confidence(confidence)
     of_joint = {"names": names, "events": events, "mask": mask, "train_mask": train_mask}
+    if is_competing(y):
+        from censcore.evaluation.competing_compare import compare_competing
+
+        check_one_time({name: value for name, value in of_joint.items() if name != "names"})
+        return compare_competing(
+            forecasts, y, censoring, X=X, train=train, scores=None if scores is DEFAULT_SCORES else scores,
+            times=times, levels=levels, reference=reference, horizon=horizon, by=by,
+            sample_weight=sample_weight, groups=groups, train_groups=train_groups, train_weight=train_weight,
+            names=names, confidence=confidence, discrimination=discrimination, refits=refits, seed=seed,
+            progress=progress, time_unit=str(time_unit or ""),
+        )  # fmt: skip
+    y = as_outcome(y)
     if y.time.ndim > 1:
         from censcore.evaluation.joint_compare import compare_joint
 
