@@ -75,7 +75,8 @@ class OfCause(CaseScore):
     @classmethod
     def of(cls, base: CaseScore, number: int | None, name: str) -> OfCause:
         """A score of the outcome with this number and name."""
-        info = replace(base.info, name=f"{base.info.name}[{name}]", title=f"{base.info.title}, {name}")
+        title = base.info.title if number is not None else base.info.title.replace("binomial", "multinomial")
+        info = replace(base.info, name=f"{base.info.name}[{name}]", title=f"{title}, {name}")
         return cls(info, base, number, name)
 
     @property
