@@ -412,3 +412,48 @@ def test_other_bad_input():
         cs.compare(MODELS, y, KM(), mask=np.ones((40, 2)))
     with pytest.raises(InvalidInputError, match="reference 'cox' is none of the forecasts"):
         cs.compare(MODELS, y, KM(), reference="cox")
+
+
+# ---- cross-validation ----------------------------------------------------------------------------------
+
+
+def test_cross_validation():
+    y, x = observed(90, 1), np.random.default_rng(0).normal(size=(90, 1))
+    models = {"cox": cs.CauseSpecific(cs.CoxRegression())}
+    found = cs.compare(models, x, y, cv=3, scores="crps", discrimination=False, horizon=3.0)
+    assert isinstance(found, CompetingRisksComparison)
+    assert found.models == ["cox", "aalen-johansen"]
+    fold = next(split for split in found.splits)
+    C = KM().fit(None, y[fold.train]).predict_distribution()
+    F = cs.AalenJohansen().fit(None, y[fold.train]).predict_distribution()
+    losses = cs.crps(y[fold.test].cause(2), F.cause(2), C, horizon=3.0)
+    found_losses = found.losses.values["aalen-johansen", "crps[death]"][fold.test, 0]
+    np.testing.assert_allclose(found_losses, losses)
+    assert found.folds().mean(numeric_only=True).notna().any()
+    assert found.of("death").frame()["standard_error"].notna().all()
+
+
+def test_cross_validation_of_a_model_of_another_library():
+    hazardous = pytest.importorskip("hazardous")
+    y, x = observed(120, 1), np.random.default_rng(0).normal(size=(120, 1))
+    models = {"boost": hazardous.SurvivalBoost(n_iter=3, show_progressbar=False, n_time_grid_steps=10)}
+    found = cs.compare(models, x, y, cv=2, scores="crps", discrimination=False, horizon=3.0)
+    assert found.frame()["mean"].notna().all()
+
+
+def test_grouped_distributions_of_causes():
+    from censcore.distributions import GroupedCauses
+
+    grid, group = [1.0, 2.0], np.array([1, 0, 1, 0])
+    cif = np.random.default_rng(0).uniform(0.0, 0.25, (2, 2, 2)).cumsum(axis=2)
+    one, each = cs.CumulativeIncidence(grid, cif[:1]), cs.CumulativeIncidence(grid, cif)
+    F = GroupedCauses([one, each], group)
+    expected = np.stack([cif[0], cif[0], cif[1], cif[0]])
+    np.testing.assert_allclose(F.cif(2.5), expected[:, :, 1])
+    np.testing.assert_allclose(F.take([1, 2]).cif(2.5), expected[1:3, :, 1])
+    given = F.given_survival(np.array([1.0, 1.0, -1.0, 1.5]))
+    alive = 1 - cif[:, :, 0].sum(axis=1)
+    np.testing.assert_allclose(given.cif(2.5)[0], (cif[0, :, 1] - cif[0, :, 0]) / alive[0])
+    np.testing.assert_allclose(given.cif(2.5)[2], cif[1, :, 1])
+    with pytest.raises(InvalidInputError, match="expected the same in all groups"):
+        GroupedCauses([one, cs.CumulativeIncidence(grid, cif[:1], names=NAMES)], group)

@@ -10,6 +10,7 @@ import numpy as np
 from censcore._arrays import is_torch
 from censcore.distributions import CumulativeIncidence, TimeAndCause
 from censcore.estimators import AalenJohansen, NotFitted, as_competing_forecast
+from censcore.estimators.competing_risks_adapters import predicts_times_apart
 from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
 from censcore.evaluation.checks import (
     check_reference_name,
@@ -214,7 +215,7 @@ def as_competing_distributions(
     for name, forecast in forecasts.items():
         model, covariates, _ = with_covariates(forecast, X, None)
         try:
-            F = as_competing_forecast(model, covariates, repair=_predicts_times_apart(model))
+            F = as_competing_forecast(model, covariates, repair=predicts_times_apart(model))
             if len(F) not in (1, n):
                 raise InvalidInputError(f"got forecasts of {len(F)} subjects, expected {n}, or one for all.")
         except (InvalidInputError, InvalidTypeError, NotFitted) as error:
@@ -228,11 +229,6 @@ def as_competing_distributions(
             )
         found[str(name)] = F.like(np.zeros(1)) if is_torch(F._reference) else F  # type: ignore[assignment]
     return found
-
-
-def _predicts_times_apart(model: Any) -> bool:
-    """Whether a model classifies each time on its own, so that its curves may decrease here and there."""
-    return hasattr(model, "predict_cumulative_incidence") and not hasattr(model, "predict_distribution")
 
 
 def _named(name: str, F: TimeAndCause, y: CompetingRisks) -> TimeAndCause:
