@@ -34,7 +34,7 @@ def parts_of_truth(x: np.ndarray) -> list[cs.Weibull]:
 def hazards(x: np.ndarray) -> dict[str, cs.CauseSpecificHazards]:
     """The truth, and two fixed forecasts, given the covariate."""
     one = np.ones_like(x)
-    parts = {
+    parts: dict[str, list[Any]] = {
         "truth": parts_of_truth(x),
         "sharp": [cs.Weibull(1.4, 1.4 * np.exp(-0.4 * x)), cs.Weibull(1.0, 2.2 * np.exp(0.2 * x))],
         "blunt": [cs.Weibull(1.2, 1.5 * one), cs.Exponential(0.6 * one)],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,7 +210,9 @@ def test_weights_are_copies():
     weight = np.random.default_rng(0).integers(1, 3, 60)
     copies = np.repeat(np.arange(60), weight)
     options = OPTIONS | {"train": (None, train), "scores": SCORES}
-    weighted = cs.compare({"true": MATRIX}, y, KM(), sample_weight=weight, train_weight=np.ones(50), **options)
+    weighted = cs.compare(
+        {"true": MATRIX}, y, KM(), sample_weight=weight, train_weight=np.ones(50), **options
+    )
     copied = cs.compare({"true": MATRIX}, y[copies], KM(), groups=copies, **options)
     np.testing.assert_allclose(weighted.frame()["mean"], copied.frame()["mean"], rtol=1e-10)
     np.testing.assert_allclose(weighted.frame().standard_error, copied.frame().standard_error, rtol=0.03)
@@ -374,8 +378,14 @@ def test_torch():
     [
         (cs.CumulativeIncidence([1.0], [[[0.2]]]), "got cumulative incidences of 1 cause, expected 2"),
         (cs.CauseSpecificHazards(HAZARDS, names=["death", "relapse"]), "The order differs"),
-        (cs.CauseSpecificHazards(HAZARDS, names=["relapse", "cure"]), "got the causes relapse, cure, expected"),
-        (cs.CauseSpecificHazards([*HAZARDS, HAZARDS[0]]), "got cumulative incidences of 3 causes, expected 2"),
+        (
+            cs.CauseSpecificHazards(HAZARDS, names=["relapse", "cure"]),
+            "got the causes relapse, cure, expected",
+        ),
+        (
+            cs.CauseSpecificHazards([*HAZARDS, HAZARDS[0]]),
+            "got cumulative incidences of 3 causes, expected 2",
+        ),
         (cs.CumulativeIncidence([1.0], np.full((3, 2, 1), 0.2)), "forecasts of 3 subjects, expected 40"),
     ],
 )
@@ -391,12 +401,16 @@ def test_forecasts_of_one_event_time():
 
 def test_training_outcomes_without_causes_or_with_others():
     y = observed(40)
-    with pytest.raises(InvalidTypeError, match="train: got RightCensored.*expected CompetingRisks"):
+    with pytest.raises(InvalidTypeError, match=r"train: got RightCensored.*expected CompetingRisks"):
         cs.compare(MODELS, y, KM(), train=(None, y.any_cause()))
-    with pytest.raises(InvalidInputError, match="train: got the causes relapse, cure, expected relapse, death"):
+    with pytest.raises(
+        InvalidInputError, match="train: got the causes relapse, cure, expected relapse, death"
+    ):
         cs.compare(MODELS, y, KM(), train=(None, y.with_names(["relapse", "cure"])))
     only = cs.CompetingRisks(y.time, np.minimum(y.causes, 1), names=NAMES)
-    with pytest.raises(InvalidInputError, match="AalenJohansen learns from the events of every cause; got none"):
+    with pytest.raises(
+        InvalidInputError, match="AalenJohansen learns from the events of every cause; got none"
+    ):
         cs.compare(MODELS, y, KM(), train=(None, only))
 
 
@@ -457,3 +471,37 @@ def test_grouped_distributions_of_causes():
     np.testing.assert_allclose(given.cif(2.5)[2], cif[1, :, 1])
     with pytest.raises(InvalidInputError, match="expected the same in all groups"):
         GroupedCauses([one, cs.CumulativeIncidence(grid, cif[:1], names=NAMES)], group)
+
+
+# ---- real data -----------------------------------------------------------------------------------------
+
+
+def test_progression_or_death():
+    """mgus2: age predicts death, and hardly progression."""
+    pd = pytest.importorskip("pandas")
+    path = Path(os.environ.get("CENSCORE_DATA", "")) / "survival" / "mgus2.csv"
+    if not path.exists():
+        pytest.skip("mgus2.csv is not below CENSCORE_DATA/survival")
+    table = pd.read_csv(path)
+    progressed = table["pstat"] == 1
+    y = cs.CompetingRisks(
+        np.where(progressed, table["ptime"], table["futime"]).astype(float),
+        np.where(progressed, 1, 2 * table["death"]),
+        names=["progression", "death"],
+    )
+    X = table[["age"]].to_numpy(dtype=float) / 10
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[:700], order[700:1000]
+    model = cs.CauseSpecific(cs.CoxRegression()).fit(X[train], y[train])
+    found = cs.compare(
+        {"cox": model},
+        y[test],
+        KM(),
+        X=X[test],
+        train=(X[train], y[train]),
+        scores="crps",
+        discrimination=False,
+    )
+    worse = {verdict.outcome: [gap["model"] for gap in verdict.worse] for verdict in found.verdicts}
+    assert worse["death"] == worse["all causes"] == ["aalen-johansen"]
+    assert worse["progression"] == []

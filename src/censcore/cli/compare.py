@@ -71,8 +71,10 @@ def compare(
     horizon: Annotated[str, typer.Option(help="End of the comparison, or auto.")] = "auto",
     reference: Annotated[
         str,
-        typer.Option(help="What skill is measured against: kaplan-meier (with --cause: aalen-johansen; needs --train), a "
-            "model, or none."),
+        typer.Option(
+            help="What skill is measured against: kaplan-meier (with --cause: aalen-johansen; needs --train), "
+            "a model, or none."
+        ),
     ] = "kaplan-meier",
     by: Annotated[str | None, typer.Option(help="Columns of subgroups, between commas.")] = None,
     groups: Annotated[

@@ -32,9 +32,7 @@ Each row is a subject. Columns of forecasts are named MODEL__KIND@NUMBER:
 One file may hold several models; without MODEL__ the model is called "forecast".
 """
 
-NAME = re.compile(
-    r"^(?:(?P<model>.+?)__)?(?P<kind>sf|cdf|q|sample|cif_(?P<cause>[^@]+))@(?P<number>[^@]+)$"
-)
+NAME = re.compile(r"^(?:(?P<model>.+?)__)?(?P<kind>sf|cdf|q|sample|cif_(?P<cause>[^@]+))@(?P<number>[^@]+)$")
 ALMOST = re.compile(r"^(?P<start>.+__(?:sf|cdf|q|sample|cif_[^@]+?))[_. ](?P<number>[0-9][0-9.]*)$")
 
 
@@ -194,8 +192,8 @@ def _incidence(
     if missing:
         j, t = missing[0]
         raise InvalidInputError(
-            f"Model {model!r}: there is no column {model}__cif_{risks.names[j]}@{t:g}; expected one for every "
-            f"cause ({', '.join(risks.names)}) at each of its {len(at)} times."
+            f"Model {model!r}: there is no column {model}__cif_{risks.names[j]}@{t:g}; expected one for "
+            f"every cause ({', '.join(risks.names)}) at each of its {len(at)} times."
         )
     cif = np.stack(
         [
@@ -227,8 +225,8 @@ def _distribution(
     kinds = {part.kind for part in columns}
     if "cif" in kinds:
         raise InvalidInputError(
-            f"Model {model!r}: got cumulative incidences of causes, {columns[0].name}, expected the outcome of "
-            "competing risks: --cause COLUMN in place of --event."
+            f"Model {model!r}: got cumulative incidences of causes, {columns[0].name}, expected the outcome "
+            "of competing risks: --cause COLUMN in place of --event."
         )
     if len(kinds) > 1:
         raise InvalidInputError(

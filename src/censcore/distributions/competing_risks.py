@@ -13,6 +13,7 @@ from censcore._numerics import chunked_rows
 from censcore._validation import check_not_nan
 from censcore.distributions.base import Distribution, Seed
 from censcore.distributions.given_survival import entry_column
+from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes.competing_risks import cause_number
@@ -265,7 +266,7 @@ class TimeAndCause(Distribution):
         """
         return super().sample(m, seed)
 
-    def _sample(self, m: int, rng: np.random.Generator) -> TimesAndCauses:
+    def _sample(self, m: int, rng: Draws) -> TimesAndCauses:
         """The cause by its probability, then its time given that it happens."""
         xp, n = self._xp, len(self)
         parts = [self._of_cause(j) for j in range(1, self.n_causes + 1)]

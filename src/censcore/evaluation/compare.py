@@ -96,8 +96,9 @@ def compare(
         model has risk scores only, a third entry gives those of the training subjects. ``notes`` say how
         survival matrices are read, and where the answer depends on it.
     y : outcome
-        What happened to n subjects: one event time each, (n,), or several, (n, k), of which the forecasts
-        are joint distributions.
+        What happened to n subjects: one event time each, (n,); several, (n, k), of which the forecasts are
+        joint distributions; or :class:`CompetingRisks`, of which they are distributions of time and cause
+        (whatever :func:`as_competing_forecast` takes).
     censoring : distribution or estimator, optional
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
         or on the scored subjects without it (``cv=5`` predicts every subject from the other folds; subjects
@@ -117,15 +118,18 @@ def compare(
         subject, lower is better, on any scale. For several event times: ``energy_score`` and
         ``log_score`` of all of them together, ``crps`` and all others of each of them, ``brier_score`` also
         of joint events; ``crps[death]`` is of one alone. The default is ``energy_score``, ``log_score``,
-        ``crps`` and ``brier_score``.
+        ``crps`` and ``brier_score``. For competing risks each score is of all causes together, of each cause
+        and of any; ``crps[death]``, ``crps[all causes]`` and ``crps[any cause]`` are of one of these.
     times, levels : array, optional
         Evaluation times below the horizon, by default the quartiles of the event times before it, of
         ``train`` where it is given (each the smallest event time that reaches the quartile; where forecasts
         are matrices that are interpolated, the nearest times that all of them have); quantile
-        levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
+        levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon (by the
+        cumulative incidence of every cause).
     reference : "kaplan-meier", name, distribution, estimator or None
         What skill is measured against. The default is fitted on ``train`` and joins the table (for several
-        event times, independent curves of each); without ``train`` there is no skill.
+        event times, independent curves of each; for competing risks the Aalen-Johansen estimate, called
+        "aalen-johansen"); without ``train`` there is no skill.
     horizon : "auto" or number
         End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for every subject and at
         least ten subjects at risk; where C is known, the last follow-up time. ``notes`` report it,
@@ -142,7 +146,7 @@ def compare(
         Labels of subjects that depend on each other, such as visits of one patient or patients of one
         hospital. A label that is in both marks the same group.
     names : sequence of str, optional
-        Names of several event times; by default those of the frame that ``y`` comes from, or numbers.
+        Names of several event times, or of causes; by default those of ``y``, or numbers.
     events : names, or dict of functions, optional
         Joint events whose Brier score is taken: by default "either" and "both" ("any" and "all" for more than
         two event times), and "death first" for each name. A dict may bring others: ``{"relapse, then death":
@@ -154,7 +158,8 @@ def compare(
     confidence : float
         Of intervals.
     discrimination : bool
-        Also report concordance and AUC, which are descriptive and not proper.
+        Also report concordance and AUC, which are descriptive and not proper; for competing risks those of
+        the first event of any cause.
     time_unit : str
         Of the times, such as "days": for tables, axes and the verdict. Nothing is converted.
     refits : int
@@ -185,7 +190,8 @@ def compare(
     -------
     Comparison
         ``frame()``, ``differences()``, ``plot()``, ``to_html()``, ``to_json()``. For several event times a
-        :class:`~censcore.evaluation.JointComparison`, whose ``of("death")`` is the comparison of one of them.
+        :class:`~censcore.evaluation.JointComparison`, whose ``of("death")`` is the comparison of one of them;
+        for competing risks a :class:`~censcore.evaluation.CompetingRisksComparison`, with one per cause.
 
     Notes
     -----

@@ -146,9 +146,7 @@ class Comparison:
     # ---- numbers -----------------------------------------------------------------------------------
 
     def events_of(self, score: CaseScore) -> tuple[np.ndarray, np.ndarray, Univariate]:
-        """Observed times, whether they are events of the kind that a score is about, and the distribution of
-        C that belongs to them.
-        """
+        """Observed times, which of them are events that a score is about, and the distribution of their C."""
         y, C = self._case.y, self.resolved_censoring.distribution
         return to_numpy(y.time), to_numpy(y.event), C.marginal(0)
 
@@ -212,9 +210,10 @@ class Comparison:
         r"""How many events the mean of a score rests on, for each of its times or levels, (q,).
 
         A score of a time t rests on the events by t and on the subjects followed beyond t (or with an event
-        of another cause), whichever are fewer; a pinball score on the events before the largest of the forecast quantiles; any other score on
-        the events before the horizon. They are counted by Kish's effective number :math:`(\sum w)^2/\sum
-        w^2`, over clusters by their total weights where there are ``groups``.
+        of another cause), whichever are fewer; a pinball score on the events before the largest of the
+        forecast quantiles; any other score on the events before the horizon. They are counted by Kish's
+        effective number :math:`(\sum w)^2/\sum w^2`, over clusters by their total weights where there are
+        ``groups``.
 
         Without events all forecasts of a small risk look alike and certain: the losses hardly vary, whatever
         the risk is. So below five effective events a comparison says "cannot tell".

@@ -92,7 +92,9 @@ def compare_competing(
     notes += check_reference_name(distributions, reference, AALEN_JOHANSEN, trained)
     learned = None if trained is None or causes_of_training is None else (trained, causes_of_training)
     added = _add_reference(distributions, reference, learned, X, risks, notes)
-    train_code = common_codes(groups, train_groups, resolved.n_train or (0 if trained is None else len(trained.y)))
+    train_code = common_codes(
+        groups, train_groups, resolved.n_train or (0 if trained is None else len(trained.y))
+    )
     scored = Subjects(X, any_cause, weight)
     end = find_horizon(horizon, resolved, scored, notes, code, train_code)
     notes += _notes_on_causes(risks, end, shares(weight, n), code)
@@ -227,7 +229,7 @@ def as_competing_distributions(
                 f"possible ones in {len(repaired.subjects)} subjects; the largest change is "
                 f"{repaired.largest:.2g}."
             )
-        found[str(name)] = F.like(np.zeros(1)) if is_torch(F._reference) else F  # type: ignore[assignment]
+        found[str(name)] = F.like(np.zeros(1)) if is_torch(F._reference) else F
     return found
 
 

@@ -37,11 +37,12 @@ class CompetingRisksComparison(SeveralOutcomes):
     Examples
     --------
     >>> import numpy as np, censcore as cs
-    >>> truth = cs.CauseSpecificHazards([cs.Exponential(0.4), cs.Exponential(0.2)], names=["relapse", "death"])
+    >>> names = ["relapse", "death"]
+    >>> truth = cs.CauseSpecificHazards([cs.Exponential(0.4), cs.Exponential(0.2)], names=names)
     >>> time, cause = (draws[0] for draws in truth.sample(400, seed=1))
     >>> c = np.random.default_rng(0).uniform(0, 6, 400)
-    >>> y = cs.CompetingRisks(np.minimum(time, c), np.where(time <= c, cause, 0), names=truth.names)
-    >>> swapped = cs.CauseSpecificHazards([cs.Exponential(0.2), cs.Exponential(0.4)], names=truth.names)
+    >>> y = cs.CompetingRisks(np.minimum(time, c), np.where(time <= c, cause, 0), names=names)
+    >>> swapped = cs.CauseSpecificHazards([cs.Exponential(0.2), cs.Exponential(0.4)], names=names)
     >>> comparison = cs.compare(
     ...     {"truth": truth, "swapped": swapped}, y, cs.Censoring(cs.KaplanMeier()), scores="crps",
     ...     discrimination=False,

@@ -54,9 +54,7 @@ class CompetingCase(Case):
             F: TimeAndCause = self.F  # type: ignore[assignment]
             y = self.risks.cause(number) if number else self.risks.any_cause()
             F_j = F.cause(number) if number else F.any_cause()
-            self._causes[number] = Case(
-                y, F_j, self.C, self.horizon, self.times, self.levels, seed=self.seed
-            )
+            self._causes[number] = Case(y, F_j, self.C, self.horizon, self.times, self.levels, seed=self.seed)
         return self._causes[number]
 
     @cached_property
@@ -86,7 +84,9 @@ class OfCause(CaseScore):
 
     def case_of(self, case: Case) -> Case:
         """The case of the outcome."""
-        return case.cause(self.number) if isinstance(case, CompetingCase) and self.number is not None else case
+        return (
+            case.cause(self.number) if isinstance(case, CompetingCase) and self.number is not None else case
+        )
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject and column, (n, q)."""
@@ -177,7 +177,11 @@ def _named(name: str, names: Sequence[str]) -> list[CaseScore]:
     outcome = outcome.removesuffix("]")
     if base in ENERGY and outcome in ("", ALL_CAUSES):
         return [EnergyOfCauses(registry.SCORES[base])]
-    numbers: dict[str, int | None] = {ALL_CAUSES: None, **{n: j for j, n in enumerate(names, 1)}, ANY_CAUSE: 0}
+    numbers: dict[str, int | None] = {
+        ALL_CAUSES: None,
+        **{n: j for j, n in enumerate(names, 1)},
+        ANY_CAUSE: 0,
+    }
     score = CASE_SCORES.get(base)
     if score is None or outcome not in ("", *numbers):
         raise InvalidInputError(_no_such_score(name, names))

@@ -17,7 +17,7 @@ from censcore.estimators.competing_risks_adapters import predicts_times_apart
 from censcore.estimators.covariates import check_rows, fit_weighted, take_rows
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import CompetingRisks
+from censcore.outcomes import is_competing
 
 __all__ = ["check_model", "forecast_fold"]
 
@@ -112,7 +112,7 @@ def _fitted(model: Any, fold: Subjects) -> Any:
     """A copy, fitted. Estimators of other libraries receive the outcome in the form they know."""
     last = _last_step(model)
     ours = hasattr(last, "predict_distribution")
-    if isinstance(fold.y, CompetingRisks) and not ours:
+    if is_competing(fold.y) and not ours:
         return clone(model).fit(fold.X, _event_and_duration(fold.y), **_weights(model, fold.weight))
     if last is model:
         estimator = clone(model) if ours and hasattr(model, "get_params") else None
@@ -129,7 +129,7 @@ def _structured(y: Any) -> np.ndarray:
     return outcome
 
 
-def _event_and_duration(y: CompetingRisks) -> Any:
+def _event_and_duration(y: Any) -> Any:
     """Competing risks as hazardous takes them."""
     import pandas as pd
 
@@ -138,7 +138,7 @@ def _event_and_duration(y: CompetingRisks) -> Any:
 
 def _as_forecast(model: Any, X: Any, n: int, y: Any) -> Distribution:
     """What a model forecasts for n subjects, of the kind of the outcome y."""
-    if not isinstance(y, CompetingRisks):
+    if not is_competing(y):
         return as_forecast(model, X, n=n)
     return as_competing_forecast(model, X, repair=predicts_times_apart(model))
 

@@ -35,7 +35,16 @@ from censcore.scores import energy_score, registry
 from censcore.scores.joint_brier import decided_outcome
 from censcore.scores.registry import ScoreInfo
 
-__all__ = ["JOINT", "MEMBERS", "Energy", "EventBrier", "JointNames", "OfCoordinate", "joint_scores", "lost_beyond"]
+__all__ = [
+    "JOINT",
+    "MEMBERS",
+    "Energy",
+    "EventBrier",
+    "JointNames",
+    "OfCoordinate",
+    "joint_scores",
+    "lost_beyond",
+]
 
 JOINT = "joint"
 DEFAULT_JOINT_SCORES = ("energy_score", "log_score", "crps", "brier_score")

@@ -228,7 +228,6 @@ class MeasureOf(Measure):
         return pairs
 
 
-
 def _plain(score: CaseScore) -> CaseScore:
     """A score of one outcome without its name; the Brier score of a joint event stays what it is."""
     base: CaseScore | None = getattr(score, "base", None)

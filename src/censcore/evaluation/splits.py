@@ -84,7 +84,7 @@ def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, s
 def _drawn(
     k: int, event: np.ndarray, groups: np.ndarray | None, repeats: int, seed: int
 ) -> list[tuple[Any, Any]]:
-    """Shuffled folds: by groups, with equal shares of events (of each cause), or plain where events are too few for that."""
+    """Shuffled folds: by groups, with equal shares of events (of each cause), or plain if these are few."""
     from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
     n = len(event) if groups is None else int(groups.max()) + 1
