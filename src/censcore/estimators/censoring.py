@@ -152,9 +152,9 @@ class Censoring(SurvivalEstimator):
         """
         check_instance(self.estimator, "estimator")
         if not hasattr(self.estimator, "fit"):
+            given = self.estimator if isinstance(self.estimator, str) else type(self.estimator).__name__
             raise InvalidInputError(
-                f"estimator: got {self.estimator!r}, expected an estimator such as KaplanMeier() or "
-                "CoxRegression()."
+                f"estimator: got {given!r}, expected an estimator such as KaplanMeier() or CoxRegression()."
             )
         y = as_followed(y)
         check_rows(X, len(y))

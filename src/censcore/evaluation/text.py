@@ -90,11 +90,17 @@ def grids_of(comparison: Comparison) -> list[Grid]:
     for outcome in dict.fromkeys(line["outcome"] for line in lines):
         of_outcome = [line for line in lines if line["outcome"] == outcome]
         for proper, title in ((True, SCORES), (False, DISCRIMINATION)):
-            kept = blocks(line for line in of_outcome if line["proper"] is proper)
+            kept = _available(blocks(line for line in of_outcome if line["proper"] is proper))
             if kept:
                 grid = _grid(comparison, _about(outcome) + title, kept)
                 found.append(with_ranks(comparison, grid) if proper else grid)
     return found
+
+
+def _available(found: dict[Key, list[Line]]) -> dict[Key, list[Line]]:
+    """The columns that say something: a note names scores that no forecast has."""
+    some = {key: block for key, block in found.items() if any(x["note"] != NOT_AVAILABLE for x in block)}
+    return some or found
 
 
 SCORES = "mean loss ± standard error, lower is better"
@@ -110,7 +116,9 @@ def subgroup_grids(comparison: Comparison) -> list[Grid]:
     found = []
     for (by, group, outcome, proper), lines in groups.items():
         title = f"{_about(outcome)}{one_line(by)} = {one_line(group)}, {lines[0]['n']} subjects"
-        found.append(_grid(comparison, title + ("" if proper else ", discrimination"), blocks(lines)))
+        found.append(
+            _grid(comparison, title + ("" if proper else ", discrimination"), _available(blocks(lines)))
+        )
     return found
 
 
