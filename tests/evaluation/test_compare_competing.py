@@ -14,6 +14,7 @@ import censcore as cs
 from censcore.evaluation import CompetingRisksComparison
 from censcore.evaluation.case_scores import Custom
 from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.testing import check_distribution
 
 NAMES = ["relapse", "death"]
 HAZARDS = [cs.Weibull(1.3, 3.0), cs.Exponential(0.25)]
@@ -469,6 +470,7 @@ def test_grouped_distributions_of_causes():
     alive = 1 - cif[:, :, 0].sum(axis=1)
     np.testing.assert_allclose(given.cif(2.5)[0], (cif[0, :, 1] - cif[0, :, 0]) / alive[0])
     np.testing.assert_allclose(given.cif(2.5)[2], cif[1, :, 1])
+    check_distribution(F)
     with pytest.raises(InvalidInputError, match="expected the same in all groups"):
         GroupedCauses([one, cs.CumulativeIncidence(grid, cif[:1], names=NAMES)], group)
 

@@ -72,7 +72,7 @@ def compare(
     reference: Annotated[
         str,
         typer.Option(
-            help="What skill is measured against: kaplan-meier (with --cause: aalen-johansen; needs --train), "
+            help="What skill is measured against: kaplan-meier (aalen-johansen with --cause; with --train), "
             "a model, or none."
         ),
     ] = "kaplan-meier",

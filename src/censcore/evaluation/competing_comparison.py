@@ -51,14 +51,14 @@ class CompetingRisksComparison(SeveralOutcomes):
     ['all causes', 'relapse', 'death', 'any cause']
     >>> comparison.frame()[["score", "outcome", "model", "mean"]].round(3)
       score     outcome    model   mean
-    0  crps  all causes    truth  0.926
-    1  crps  all causes  swapped  1.071
-    2  crps     relapse    truth  0.661
-    3  crps     relapse  swapped  0.761
-    4  crps       death    truth  0.497
-    5  crps       death  swapped  0.687
-    6  crps   any cause    truth  0.694
-    7  crps   any cause  swapped  0.694
+    0  crps  all causes    truth  0.756
+    1  crps  all causes  swapped  0.908
+    2  crps     relapse    truth  0.594
+    3  crps     relapse  swapped  0.731
+    4  crps       death    truth  0.390
+    5  crps       death  swapped  0.558
+    6  crps   any cause    truth  0.527
+    7  crps   any cause  swapped  0.527
     """
 
     names: tuple[str, ...] = field(kw_only=True)
