@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators.copula import CopulaWeibull as CopulaWeibull
     from censcore.estimators.engression import CensoredEngression as CensoredEngression
     from censcore.estimators.grid import JointGridModel as JointGridModel
+    from censcore.estimators.loading import load as load
     from censcore.evaluation import Comparison as Comparison
     from censcore.evaluation import WithCensoring as WithCensoring
     from censcore.evaluation import at_landmark as at_landmark
@@ -60,6 +61,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import RightCensored as RightCensored
+    from censcore.outcomes import SemiCompetingRisks as SemiCompetingRisks
     from censcore.scores import augmented_binomial_log_score as augmented_binomial_log_score
     from censcore.scores import augmented_brier_score as augmented_brier_score
     from censcore.scores import augmented_integrated_brier_score as augmented_integrated_brier_score
@@ -76,7 +78,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     __version__: str
 
 _EXPORTS = {
-    "outcomes": ["RightCensored", "CompetingRisks"],
+    "outcomes": ["RightCensored", "CompetingRisks", "SemiCompetingRisks"],
     "distributions": [
         "Distribution",
         "Weibull",
@@ -129,6 +131,7 @@ _EXPORTS = {
     ],
     # these need torch, which the estimators above do not
     "estimators.engression": ["CensoredEngression"],
+    "estimators.loading": ["load"],
     "estimators.copula": ["CopulaWeibull"],
     "estimators.grid": ["JointGridModel"],
     "evaluation": [

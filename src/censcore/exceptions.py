@@ -13,6 +13,7 @@ __all__ = [
     "CenscoreError",
     "CensoringWarning",
     "ContradictionError",
+    "ExtrapolationWarning",
     "FoldError",
     "ImpossibleForecastError",
     "InvalidInputError",
@@ -35,6 +36,10 @@ class CenscoreError(Exception):
 
 class CensoringWarning(UserWarning):
     """An assumption about the censoring distribution was made for the caller, and may not hold."""
+
+
+class ExtrapolationWarning(UserWarning):
+    """A forecast was asked for at times beyond follow-up, where the data say nothing."""
 
 
 class RepairWarning(UserWarning):

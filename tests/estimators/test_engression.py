@@ -1,5 +1,7 @@
 """Censored engression: the estimator's contract, and that it learns the distribution behind the censoring."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
 from censcore.distributions.joint_events import all_before, either_before, first_is, in_order
+from censcore.estimators.censoring_choice import _log_score, choose_censoring
 from censcore.estimators.engression import Generator, sampling
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.time_scale import TimeScale
@@ -108,8 +111,9 @@ def test_the_choice_of_the_censoring_distribution_is_reported():
         model = cs.CensoredEngression(**SMALL | {"epochs": 1} | settings)
         return model.fit(DATA.X, y, censoring=censoring)
 
-    with pytest.warns(CensoringWarning, match=r"pooled Kaplan-Meier.*Censoring\(CoxRegression\(\)\)"):
-        assert "KaplanMeier" in fit(DATA.y).censoring_choice_
+    assert "KaplanMeier" in fit(DATA.y).censoring_choice_
+    assert re.search(r"KaplanMeier.*cross-validated", fit(DATA.y, "auto").censoring_choice_)
+    assert "known" in fit(DATA.y_known, "auto").censoring_choice_
     assert "CoxRegression" in fit(DATA.y, cs.CoxRegression()).censoring_choice_
     assert "passed" in fit(DATA.y, DISTRIBUTION).censoring_choice_
     assert "known" in fit(DATA.y_known).censoring_choice_
@@ -117,6 +121,40 @@ def test_the_choice_of_the_censoring_distribution_is_reported():
     assert "latent" in fit(DATA.latent, objective="latent").censoring_choice_
     with pytest.raises(InvalidInputError, match="without censoring"):
         fit(DATA.y, objective="latent")
+    with pytest.raises(InvalidInputError, match="'auto'"):
+        fit(DATA.y, "cox")
+
+
+def test_covariates_that_predict_censoring_warn_and_name_the_remedy():
+    scenario = LogNormalScenario(k=2, censoring="conditional")
+    data = scenario.sample(2000, seed=0)
+    model = cs.CensoredEngression(**SMALL | {"epochs": 1})
+    for pooled in (None, cs.KaplanMeier()):
+        with pytest.warns(CensoringWarning, match=r"predict censoring: p < 0.001.*censoring='auto'"):
+            model.fit(data.X, data.y, censoring=pooled)
+    assert "CoxRegression" in model.fit(data.X, data.y, censoring="auto").censoring_choice_
+
+
+def test_the_censoring_distribution_is_chosen_by_its_cross_validated_log_score():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 2))
+    T = rng.exponential(size=(400, 2))
+    for effect, name in ((1.0, "CoxRegression"), (0.0, "KaplanMeier")):
+        C = rng.exponential(np.exp(effect * x[:, :1]))
+        for c in (C, np.column_stack([C, rng.permutation(C)])):  # shared, and one for each time
+            choice = choose_censoring(x, cs.RightCensored(np.minimum(T, c), c >= T))
+            assert name in repr(choice.censoring), choice.words
+    groups = np.arange(400) // 2
+    assert choose_censoring(x, cs.RightCensored(np.minimum(T, C), T <= C), groups=groups).scores
+
+
+def test_the_log_score_of_the_choice_prefers_the_truth():
+    """Held-out censoring times in intervals: the truth beats distributions that are too early or late."""
+    rng = np.random.default_rng(1)
+    T, C = rng.exponential(size=4000), rng.exponential(size=4000)
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    loss = {rate: _log_score(y.flip(), y, cs.Exponential(rate)).mean() for rate in (0.7, 1.0, 1.4)}
+    assert min(loss, key=loss.get) == 1.0
 
 
 def test_save_and_load(model, tmp_path):
@@ -232,11 +270,13 @@ def test_predictions_do_not_depend_on_the_chunks_being_held_together(model, monk
     monkeypatch.setitem(sampling._UNITS, "cpu", 7 * 64 * 16)  # seven subjects at a time
     z = model.sample(X)
     assert z.shape == (50, 64, 2)
-    np.testing.assert_allclose(model.predict(X), np.median(z, axis=1))
-    np.testing.assert_allclose(model.predict(X, "mean"), z.mean(axis=1), rtol=1e-6)
+    as_drawn = {"beyond": "extrapolate"}
+    np.testing.assert_allclose(model.predict(X, **as_drawn), np.median(z, axis=1))
+    np.testing.assert_allclose(model.predict(X, "mean", **as_drawn), z.mean(axis=1), rtol=1e-6)
     quantiles = np.quantile(z, [0.2, 0.6], axis=1, method="inverted_cdf")
-    np.testing.assert_allclose(model.predict_quantile(X, [0.2, 0.6]), np.moveaxis(quantiles, 0, 1))
-    np.testing.assert_allclose(model.predict_quantile(X, 0.6), quantiles[1])
+    several = model.predict_quantile(X, [0.2, 0.6], **as_drawn)
+    np.testing.assert_allclose(several, np.moveaxis(quantiles, 0, 1))
+    np.testing.assert_allclose(model.predict_quantile(X, 0.6, **as_drawn), quantiles[1])
     survival = model.predict_survival_function(X, [0.5, 1.0])
     np.testing.assert_allclose(survival[:, 1], (z > 1).mean(axis=1))
 
@@ -440,7 +480,7 @@ def test_wrong_data_are_refused():
         model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, mask=np.zeros((600, 2), dtype=bool))
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((600, 4), np.nan), DATA.y, censoring=DISTRIBUTION)
-    with pytest.raises(InvalidInputError, match=r"got 'km', expected an estimator such as"):
+    with pytest.raises(InvalidInputError, match=r"got 'km', expected 'auto', a distribution or an est"):
         model.fit(DATA.X, DATA.y, censoring="km")
     for eval_set, got in ((DATA.X, "ndarray"), ((DATA.X,), "1 entries")):
         with pytest.raises(InvalidInputError, match=f"eval_set must be a tuple.*; got {got}"):
@@ -453,7 +493,8 @@ def test_event_times_that_nobody_saw(model):
         cs.CensoredEngression(**SMALL).fit(DATA.X, nothing)
     time = np.column_stack([DATA.y.time[:, 0], DATA.y.time.max(axis=1)])
     one = cs.RightCensored(time, DATA.y.event & np.array([True, False]))
-    with pytest.warns(UserWarning, match=r"coordinates \[1\]"):
+    unseen = pytest.warns(UserWarning, match=r"coordinates \[1\]")
+    with unseen, pytest.warns(CensoringWarning, match="coded as censoring"):
         cs.CensoredEngression(**SMALL).fit(DATA.X, one, censoring=DISTRIBUTION)
 
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import censcore as cs
-from censcore.evaluation import covariate_test
-from censcore.evaluation.covariate_columns import read_columns
-from censcore.evaluation.covariate_test import CensoringTest, covariates_predict
+from censcore.estimators import covariate_test
+from censcore.estimators.covariate_columns import read_columns
+from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 
 
 def outcome(T: np.ndarray, C: np.ndarray) -> cs.RightCensored:

@@ -9,8 +9,8 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore.distributions import Distribution, PointMass
+from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
-from censcore.evaluation.covariate_test import CensoringTest, covariates_predict
 from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import OutcomeLike, as_outcome

@@ -11,12 +11,16 @@ import numpy as np
 from censcore._arrays import Array
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
-from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, named_scores
+from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, Custom, named_scores
+from censcore.evaluation.joint_scores import JOINT, Energy
 from censcore.evaluation.with_censoring import WithCensoring
-from censcore.exceptions import InvalidTypeError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike
+from censcore.scores import registry
 
 __all__ = ["scorer", "scorers"]
+
+_JOINT_NAMES = ("energy_score", "energy_score:fair")
 
 
 def scorer(
@@ -30,7 +34,8 @@ def scorer(
     Parameters
     ----------
     score : str, or dict of one function
-        A name as in :func:`compare`, such as "crps", "brier_score" or "log_score".
+        A name as in :func:`compare`, such as "crps", "brier_score" or "log_score"; "energy_score" for several
+        event times, joint.
     times, levels : array, optional
         For scores of single times or levels, over which the mean is taken; times are by default the
         quartiles of the training event times before the horizon.
@@ -59,7 +64,7 @@ def scorer(
     >>> search.fit(x, y).best_params_
     {'model__alpha': 0.1}
     """
-    found = named_scores(score)
+    found = _named(score)
     if len(found) != 1:
         raise InvalidTypeError(f"scorer() makes one scorer; got {len(found)} scores. Use scorers([...]).")
     return Scorer(found[0], times, levels)
@@ -101,9 +106,22 @@ def scorers(
     >>> found["test_crps"].round(3), found["test_horizon"].round(1)
     (array([-0.437, -0.407, -0.469]), array([2.8, 3.3, 2.9]))
     """
-    return {score.name: Scorer(score, times, levels) for score in named_scores(scores)} | {
-        "horizon": horizon_of
-    }
+    return {score.name: Scorer(score, times, levels) for score in _named(scores)} | {"horizon": horizon_of}
+
+
+def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:
+    """Scores by name, in the order asked for: of one event time, custom, and of several."""
+    names = [scores] if isinstance(scores, str) else list(scores)
+    joint = {name: Energy(registry.SCORES[name]) for name in names if name in _JOINT_NAMES}
+    if not joint:
+        return named_scores(scores)
+    functions = dict(scores) if isinstance(scores, Mapping) else {}
+    return [
+        joint[name]
+        if name in joint
+        else named_scores({name: functions[name]} if name in functions else name)[0]
+        for name in names
+    ]
 
 
 def horizon_of(
@@ -128,6 +146,11 @@ class Scorer:
         """Minus the mean loss of the subjects (X, y), weighted where weights are given."""
         model, X = _checked(estimator, X)
         case = model.case(X, y, self.times, self.levels)
+        if case.y.k > 1 and self.score.outcome != JOINT and not isinstance(self.score, Custom):
+            raise InvalidInputError(
+                f"{self.score.name} scores one event time; got an outcome with {case.y.k}. Use "
+                "scorer('energy_score'), or fit and score y.marginal(j)."
+            )
         weight = check_weights(sample_weight, len(case.y))
         losses = self.score.losses(case)[weight > 0]  # an infinite loss of weight zero does not count
         return -float(np.mean(weight[weight > 0] @ losses) / weight.sum())

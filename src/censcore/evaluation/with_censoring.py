@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -18,7 +18,7 @@ from censcore.evaluation.case_scores import Case
 from censcore.evaluation.compare import default_times
 from censcore.evaluation.horizon import follow_up_end, given_horizon
 from censcore.evaluation.readings import on_grid
-from censcore.outcomes import OutcomeLike, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["WithCensoring"]
 
@@ -62,6 +62,14 @@ class WithCensoring(BaseEstimator):
     >>> model = cs.WithCensoring(cs.CoxRegression())
     >>> cross_val_score(model, x, y, cv=3, scoring=cs.scorer("crps")).round(3)
     array([-0.196, -0.213, -0.221])
+
+    Several event times are scored by their energy score:
+
+    >>> T = rng.exponential(np.exp(x), size=(200, 2))
+    >>> y = cs.RightCensored(np.minimum(T, C[:, None]), T <= C[:, None])
+    >>> joint = cs.WithCensoring(cs.CopulaWeibull())
+    >>> cross_val_score(joint, x, y, cv=3, scoring=cs.scorer("energy_score")).shape
+    (3,)
     """
 
     def __init__(
@@ -74,22 +82,30 @@ class WithCensoring(BaseEstimator):
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Fit the model and the censoring distribution to the same subjects, with the same weights."""
         check_instance(self.censoring, "censoring")
-        outcome, given = as_outcome(y), given_horizon(self.horizon)
+        outcome, given = _checked(y), given_horizon(self.horizon)
+        followed = outcome.terminal_event() if isinstance(outcome, SemiCompetingRisks) else outcome
         censoring = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
         censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
-        self.censoring_ = censoring.set_params(cv=None).fit(X, outcome, weight)
+        self.censoring_ = censoring.set_params(cv=None).fit(X, followed, weight)
         self.model_ = fit_weighted(as_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
-        time = to_numpy(outcome.time)
-        self._train_time = time if weight is None else time[weight > 0]
+        self._train_times = _times_of(followed, weight)
         if given is None:
-            self.horizon_ = follow_up_end(self.censoring_.predict_distribution(X), self._train_time)
+            self.horizon_ = self._supported(self.censoring_.predict_distribution(X))
         else:
             self.horizon_ = given
-        self.times_ = default_times(outcome, self.horizon_, weight)
-        self._train_events = time[to_numpy(outcome.event)]
+        each = RightCensored(outcome.time.reshape(-1), outcome.event.reshape(-1))  # of all event times
+        self.times_ = default_times(each, self.horizon_, None if weight is None else weight.repeat(outcome.k))
+        self._train_events = to_numpy(each.time)[to_numpy(each.event)]
         return self
+
+    def _supported(self, C: Distribution) -> float:
+        """The horizon that follow-up supports, for every C where each event time has one."""
+        return min(
+            follow_up_end(C.marginal(j), *(self._train_times if C.k == 1 else self._train_times[j : j + 1]))
+            for j in range(C.k)
+        )
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """The forecast of the model."""
@@ -108,20 +124,32 @@ class WithCensoring(BaseEstimator):
         C = self.predict_censoring(X)
         horizon = self.horizon_
         if given_horizon(self.horizon) is None:
-            horizon = min(horizon, follow_up_end(C, self._train_time))
+            horizon = min(horizon, self._supported(C))
         F = up_to(self.predict_distribution(X), horizon)
         at = self.times_[self.times_ < horizon] if times is None else np.atleast_1d(times).astype(float)
         at = at if len(at) else np.array([horizon / 2])
         at = on_grid(at, {"": F}, horizon) if times is None else at
         levels = np.atleast_1d(levels).astype(float)
-        return Case(as_outcome(y), F, C, horizon, at, levels)
+        return Case(cast(RightCensored, _checked(y)), F, C, horizon, at, levels)
 
     def score(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> float:
-        """Minus the (weighted) mean CRPS, so that more is better."""
+        """Minus the (weighted) mean CRPS, or energy score of several event times, so that more is better."""
         from censcore.evaluation.scorers import scorer
 
-        return scorer("crps")(self, X, y, sample_weight)
+        one = _checked(y).time.ndim == 1
+        return scorer("crps" if one else "energy_score")(self, X, y, sample_weight)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFitted("This WithCensoring is not fitted yet. Call fit(X, y) first.")
+
+
+def _checked(y: Any) -> RightCensored | SemiCompetingRisks:
+    return y if isinstance(y, SemiCompetingRisks) else as_outcome(y)
+
+
+def _times_of(y: RightCensored, weight: np.ndarray | None) -> list[np.ndarray]:
+    """How long subjects that count were followed: one array for each C of a subject."""
+    time = to_numpy(y.time).reshape(len(y), -1)
+    time = time if weight is None else time[weight > 0]
+    return [time.max(axis=1)] if y.shares_censoring else list(time.T)

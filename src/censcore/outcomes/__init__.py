@@ -2,12 +2,14 @@
 
 from censcore.outcomes.competing_risks import CompetingRisks, EventOfCause, as_competing_risks, is_competing
 from censcore.outcomes.right_censored import OutcomeLike, RightCensored, as_followed, as_outcome
+from censcore.outcomes.semi_competing import SemiCompetingRisks
 
 __all__ = [
     "CompetingRisks",
     "EventOfCause",
     "OutcomeLike",
     "RightCensored",
+    "SemiCompetingRisks",
     "as_competing_risks",
     "as_followed",
     "as_outcome",

@@ -103,6 +103,13 @@ class RightCensored:
             raise InvalidInputError(
                 f"An outcome needs at least one subject and coordinate; got shape {self.shape}."
             )
+        if self.time.ndim == 2 and bool(namespace(self.time).isnan(self.time).any()):
+            bad = np.unique(np.nonzero(np.isnan(to_numpy(self.time)))[0])
+            raise InvalidInputError(
+                f"time must be non-negative and finite; got NaN in {name_subjects(bad)}. A time that does "
+                "not count gets any number, such as 0 with event 1, and False in the mask of the function "
+                "that uses it (fit(..., mask=mask), energy_score(..., mask=mask))."
+            )
         check_positive(self.time, "time", zero=True)
         if self.censoring_time is not None:
             self._validate_censoring_time()

@@ -12,7 +12,13 @@ from censcore._arrays import Array, convert, detach, is_torch, namespace, requir
 from censcore._numerics import chunked_rows
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import (
+    CompetingRisks,
+    OutcomeLike,
+    RightCensored,
+    SemiCompetingRisks,
+    as_outcome,
+)
 from censcore.scores.compatible_times import RandomNumbers, check_componentwise, compatible_times, known_rows
 from censcore.scores.competing_risks import check_causes
 from censcore.scores.crps import crps
@@ -24,6 +30,7 @@ from censcore.scores.inputs import (
     inverse_probability_weights,
     scoring_inputs,
 )
+from censcore.scores.semi_competing import energy_of_semi_competing
 
 __all__ = ["energy_score"]
 
@@ -35,7 +42,7 @@ _SAMPLED_ROWS = 256
 
 
 def energy_score(
-    y: OutcomeLike,
+    y: OutcomeLike | SemiCompetingRisks,
     forecast: Distribution,
     censoring: Distribution | None = None,
     *,
@@ -63,8 +70,9 @@ def energy_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, structured array or frame
-        The outcome of n subjects, k times each.
+    y : RightCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
+        The outcome of n subjects, k times each. An event that never happens, because a terminal event was
+        first, is seen as :math:`\min(\infty,C)=C`, and the outcome moves with the values of C.
     forecast : Distribution
         Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution
         ``members`` draws are scored as a fair sample (for k = 1 and beta = 1 the distribution itself is
@@ -131,6 +139,20 @@ def energy_score(
     array([0.75, 0.32, 0.43])
     """
     _check_options(beta, pairs, draws, seed, members)
+    if isinstance(y, SemiCompetingRisks):
+        if mask is not None:
+            raise InvalidInputError("mask: not available for SemiCompetingRisks; leave it out.")
+        return energy_of_semi_competing(
+            y,
+            forecast,
+            censoring,
+            horizon,
+            RandomNumbers(np.random.SeedSequence(seed), int(draws)),
+            beta=float(beta),
+            fair=bool(fair),
+            lagged=None if pairs == "auto" else pairs == "lagged",
+            members=members,
+        )
     if mask is not None:
         y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
     if isinstance(y, CompetingRisks):

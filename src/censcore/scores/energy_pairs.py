@@ -30,6 +30,7 @@ def energy_loss(
     fair: bool = True,
     lags: Array = None,
     terms: Terms | None = None,
+    branches: int = 1,
 ) -> Array:
     r"""Energy score of ensembles censored at given times, averaged over those times.
 
@@ -64,6 +65,10 @@ def energy_loss(
         several lags for one censoring time (D = 1). All pairs by default.
     terms : callable, optional
         What computes the two sums, see :func:`fastest_terms`.
+    branches : int
+        With B > 1 the members are B blocks of m/B draws each: member i of every block is a possible value of
+        draw i, whose probabilities are the weights. Values of one draw are no pair. Then ``y`` may lie
+        beyond c, for an event that never happens: what is seen of it is c.
 
     Returns
     -------
@@ -75,6 +80,10 @@ def energy_loss(
         y = xp.where(mask, y, xp.zeros_like(y))
     if c is None:
         c = xp.full_like(y[:1, :1], xp.inf)[None]
+    if branches > 1:
+        draws = samples.shape[1] // branches
+        distance, spread = energy_terms(samples, weights, y, c, beta, draws=draws)
+        return distance - 0.5 * spread * draws / (draws - 1)
     distance, spread = (terms or energy_terms)(samples, weights, y, c, beta, lags)
     if fair:
         same = 1 / samples.shape[1] if weights is None else xp.sum(weights**2, axis=1)
@@ -93,9 +102,12 @@ def fastest_terms(samples: Array, weights: Array, distances: float) -> Terms:
 
 
 def energy_terms(
-    z: Array, w: Array, y: Array, c: Array, beta: float, lags: Array = None
+    z: Array, w: Array, y: Array, c: Array, beta: float, lags: Array = None, draws: int | None = None
 ) -> tuple[Array, Array]:
-    """The two sums of the energy score, averaged over the D censoring times: (n,) and (n,)."""
+    """The two sums of the energy score, averaged over the D censoring times: (n,) and (n,).
+
+    Where members are the possible values of so many ``draws``, values of one draw are no pair.
+    """
     xp = namespace(z)
     m, k = z.shape[1:]
     w = None if w is None else w[:, None, :]
@@ -103,7 +115,9 @@ def energy_terms(
     limits = [c[..., j if c.shape[-1] > 1 else 0] for j in range(k)]
     limits = limits if c.ndim == 4 else [limit[:, :, None] for limit in limits]
     psi = _censor(members, limits)
-    accuracy = _mean(_distance(psi, [y[:, None, None, j] for j in range(k)], beta), w)
+    seen = [y[:, None, None, j] for j in range(k)]
+    seen = seen if draws is None else _censor(seen, limits)
+    accuracy = _mean(_distance(psi, seen, beta), w)
 
     def spread(partner: Callable[[Array], Array]) -> Array:
         """The sum over the m pairs of a member and its partner, (n, D)."""
@@ -117,7 +131,7 @@ def energy_terms(
     if m == 1:
         between = xp.zeros_like(accuracy)
     elif lags is None:
-        between = _all_pairs(spread, m)
+        between = _all_pairs(spread, m, draws)
     else:
         index = (xp.arange(m, device=lags.device) + lags[:, :, None]) % m
         between = (m - 1) * spread(lambda a: _take(a, index))
@@ -130,9 +144,9 @@ def _mean(values: Array, w: Array) -> Array:
     return xp.mean(values, axis=2) if w is None else xp.sum(w * values, axis=2)
 
 
-def _all_pairs(spread: Callable[[Callable[[Array], Array]], Array], m: int) -> Any:
+def _all_pairs(spread: Callable[[Callable[[Array], Array]], Array], m: int, draws: int | None = None) -> Any:
     """Sum over all ordered pairs: every lag up to m/2 stands for its mirror image too."""
-    lags = range(1, m // 2 + 1)
+    lags = [lag for lag in range(1, m // 2 + 1) if draws is None or lag % draws]
     return sum((1 if 2 * lag == m else 2) * spread(partial(_roll, lag=lag)) for lag in lags)
 
 

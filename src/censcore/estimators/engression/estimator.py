@@ -11,21 +11,32 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, is_torch, to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
+from censcore.estimators.engression.codings import check_mask, check_order, warn_of_ties
+from censcore.estimators.engression.exported import export_sampler
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
-from censcore.estimators.engression.sampling import NoisePool
+from censcore.estimators.engression.sampling import NoisePool, shares
+from censcore.estimators.engression.structures import (
+    Free,
+    Ordered,
+    Semicompeting,
+    Structure,
+    structure_of,
+)
+from censcore.estimators.engression.tails import end_of_follow_up
 from censcore.estimators.engression.time_scale import TRANSFORMS, TimeScale
 from censcore.estimators.engression.training_censoring import OBJECTIVES, TrainingCensoring
 from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
 from censcore.estimators.neural.history import History
+from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.standardised import Data, Standardised, blocks, rows_of
 from censcore.estimators.neural.training import Callback, mix_seed
-from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.exceptions import InvalidInputError, ModelFileError
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 from censcore.scores.energy import leave_out
 from censcore.scores.inputs import scoring_inputs
 
@@ -48,15 +59,22 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         ``"latent"`` expects uncensored data.
     width, depth, noise_dim, noise_everywhere, activation, residual, layer_norm, skip, dropout, output
         The generator, see :class:`~censcore.estimators.engression.Generator`.
-    time_transform : {"scale", "log1p"}
-        Unit of the loss: times relative to their mean, or :math:`\log(1+t)/\log(1+q_{0.95})`, which weights
-        early times more. Either keeps the score proper, since censoring commutes with increasing maps.
+    ordered : bool
+        The event times of a subject come in the order of the coordinates, :math:`T_1\le\dots\le T_k` (first
+        and second infection); every draw fulfils it. Events that a terminal one prevents (recurrence and
+        death) need no setting: pass the outcome as :class:`~censcore.SemiCompetingRisks`.
+    time_transform : {"auto", "scale", "log1p", "bounded"}
+        Unit of the loss: times relative to their mean; :math:`\log(1+t)/\log(1+q_{0.95})`, which weights
+        early times more; or :math:`t/(t+u)` with the mean time u, where an event that never happens is the
+        point 1. Each keeps the score proper, since censoring commutes with increasing maps. ``"auto"`` is
+        ``"bounded"`` for semi-competing risks and ``"scale"`` otherwise.
     beta : float
         Exponent of the energy score [2]_.
     samples : int
         Samples per subject in every training step.
     n_generators : int
-        Generators trained from different seeds, whose samples are pooled.
+        Generators trained from different seeds, whose samples are pooled; :meth:`by_generator` shows how far
+        they disagree.
     batch_size : int or "auto"
         Subjects per step; ``"auto"`` is 256, and an eighth of the subjects (at least 32) where they are few.
     epochs, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
@@ -67,7 +85,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     n_samples : int
         Samples per subject in predictions, unless a method is given another number.
     random_state : int, RandomState or None
-        Everything random follows from it; the same seed gives the same model on a CPU.
+        Everything random follows from it; on a CPU the same seed gives the same model to the last bit, with
+        the same version of torch and the same number of threads.
     device : str
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ...
     precision : {"auto", "float32", "bfloat16"}
@@ -87,6 +106,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         The censoring distribution that training used.
     censoring_choice_ : str
         Where that distribution came from, in words.
+    follow_up_ : float or array, (k,)
+        The end of follow-up: quantiles and means beyond it are returned as infinite, unless a tail is named.
     k_ : int
         Number of event times.
 
@@ -130,7 +151,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         skip: bool = True,
         dropout: float = 0.0,
         output: str = "exp",
-        time_transform: str = "scale",
+        ordered: bool = False,
+        time_transform: str = "auto",
         beta: float = 1.0,
         samples: int = 8,
         n_generators: int = 1,
@@ -165,6 +187,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self.skip = skip
         self.dropout = dropout
         self.output = output
+        self.ordered = ordered
         self.time_transform = time_transform
         self.beta = beta
         self.samples = samples
@@ -213,11 +236,13 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             The outcome, (n,) or (n, k).
         sample_weight : array, (n,), optional
             Weights of the subjects.
-        censoring : Distribution or estimator, optional
+        censoring : Distribution, estimator or "auto", optional
             The censoring distribution: given, or an estimator that is fitted to the flipped outcome, apart
             from the generator. Without it, it is what is known (no censoring, or ``y.censoring_time``), and
-            otherwise a pooled Kaplan-Meier estimate, with a warning where there are covariates that it
-            ignores; ``censoring_choice_`` says which.
+            otherwise a pooled Kaplan-Meier estimate. ``"auto"`` chooses between that and Cox regression by
+            the cross-validated log score of C. A pooled estimate warns where the covariates predict
+            censoring, by the test of :func:`~censcore.censoring_diagnostic`; ``censoring_choice_`` says what
+            was used.
         eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
             Validation data; otherwise ``validation_fraction`` of the subjects is held out.
         groups : array, (n,), optional
@@ -236,13 +261,18 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self._forget()
         outcome = self._check_outcome(y)
         matrix = self._check_X(X, len(outcome), reset=True)
-        self._training_censoring = TrainingCensoring.choose(self.objective, X, outcome, censoring)
-        assert self._training_censoring.distribution is not None
-        outcome = self._as_seen(outcome)
         groups = self._check_groups(groups, len(outcome))
+        if isinstance(outcome, RightCensored) and not self.ordered:
+            warn_of_ties(outcome, check_mask(mask, outcome))
+        self._training_censoring = TrainingCensoring.choose(
+            self.objective, X, _followed(outcome), censoring, groups
+        )
+        assert self._training_censoring.distribution is not None
+        self._follow_up = end_of_follow_up(outcome, self._training_censoring.distribution)
+        outcome = self._as_seen(outcome)
         rows, held_out = self._split(len(outcome), groups, eval_set is not None)
         self._fit_scaling(matrix, rows)
-        self._times = TimeScale.of(outcome.take(rows), self.time_transform)
+        self._times = TimeScale.of(outcome.take(rows), self._transform)
         everything = self._tensors(
             matrix, outcome, self._training_censoring.distribution, mask, sample_weight
         )
@@ -280,22 +310,53 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         """Where that distribution came from, in words."""
         return self._training_censoring.words
 
-    def _as_seen(self, y: RightCensored) -> RightCensored:
+    def _check_outcome(self, y: Any) -> Any:
+        """Check the outcome, and which constraints its event times fulfil."""
+        if not isinstance(y, SemiCompetingRisks):
+            outcome = super()._check_outcome(y)
+            self._structure: Structure = Ordered(self.k_) if self.ordered else Free(self.k_)
+            if self.ordered:
+                check_order(outcome)
+            return outcome
+        if self.objective == "naive" or self.ordered or self.time_transform not in ("auto", "bounded"):
+            raise InvalidInputError(
+                "SemiCompetingRisks needs objective 'censored' or 'latent', ordered=False and "
+                "time_transform 'auto' or 'bounded', where an event that never happens is an ordinary point; "
+                f"got {self.objective!r}, {self.ordered} and {self.time_transform!r}."
+            )
+        y = _in_numpy(y)
+        super()._check_outcome(RightCensored(y.time, y.event))
+        self._structure = Semicompeting(y.k, y.terminal)
+        return y
+
+    @property
+    def _transform(self) -> str:
+        """The unit of the loss."""
+        if self.time_transform != "auto":
+            return self.time_transform
+        return "bounded" if isinstance(self._structure, Semicompeting) else "scale"
+
+    def _as_seen(self, y: Any) -> Any:
         """The outcome as the objective treats it."""
         return RightCensored(y.time, np.ones(y.shape, dtype=bool)) if self.objective == "naive" else y
 
     def _tensors(
-        self, X: np.ndarray, y: RightCensored, C: Distribution, mask: Any = None, weight: Any = None
+        self, X: np.ndarray, y: Any, C: Distribution, mask: Any = None, weight: Any = None
     ) -> dict[str, Tensor | Standardised]:
         n, k = len(y), y.k
+        time = y.known_time if isinstance(y, SemiCompetingRisks) else y.time
+        y = _followed(y)
         if mask is not None:
+            if y.k != k:
+                raise InvalidInputError("mask: not available for SemiCompetingRisks; leave it out.")
             y, C, mask = leave_out(y, C, mask)
+            time = y.time
             if not mask.any():
                 raise InvalidInputError("mask is False everywhere: no event time counts.")
         inputs = scoring_inputs(y, _anything(y), C, joint=True)
         rows: dict[str, Tensor | Standardised] = {
             "x": self._standardised(X),
-            "y": _tensor(self._times.forward, to_numpy(y.time).reshape(n, k)),
+            "y": _tensor(self._times.forward, to_numpy(time).reshape(n, k)),
             "c": torch.from_numpy(censoring_table(inputs.y, inputs.C, self._times.forward)),
         }
         if mask is not None:
@@ -305,9 +366,29 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         return rows
 
     def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data:
-        outcome = self._as_seen(as_outcome(y).require_no_entry(type(self).__name__))
+        outcome = self._as_seen(self._other_outcome(y))
         matrix = self._check_X(X, len(outcome), reset=False)
-        return self._tensors(matrix, *self._training_censoring.followed(X, outcome, censoring), mask)
+        return self._tensors(matrix, *self._within_follow_up(X, outcome, censoring), mask)
+
+    def _other_outcome(self, y: Any) -> Any:
+        """An outcome of other subjects, of the kind that the model was fitted to."""
+        semicompeting = isinstance(self._structure, Semicompeting)
+        given = isinstance(y, SemiCompetingRisks)
+        outcome = _in_numpy(y if given else as_outcome(y).require_no_entry(type(self).__name__))
+        if given != semicompeting or outcome.k != self.k_:
+            expected = "SemiCompetingRisks" if semicompeting else "RightCensored"
+            raise InvalidInputError(
+                f"y: got {type(y).__name__} with {outcome.k} event times, expected {expected} with "
+                f"{self.k_}, as in fit."
+            )
+        return outcome
+
+    def _within_follow_up(self, X: Any, y: Any, censoring: Any) -> tuple[Any, Distribution]:
+        """Other subjects up to the end of follow-up of the censoring distribution, and that distribution."""
+        followed, C = self._training_censoring.followed(X, _followed(y), censoring)
+        if not isinstance(y, SemiCompetingRisks):
+            return followed, C
+        return y.censor_at(np.where(followed.event, np.inf, followed.time)), C
 
     def _fit_generators(
         self,
@@ -336,7 +417,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             torch.manual_seed(seed)
             return Generator(
                 self._n_inputs,
-                self.k_,
+                self._structure.outputs,
                 width=self.width,
                 depth=self.depth,
                 noise_dim=self.noise_dim,
@@ -347,12 +428,15 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
                 skip=self.skip,
                 dropout=self.dropout,
                 output=self.output,
+                logits=self._structure.logits,
             )
 
     def _task(self, network: Generator, device: torch.device) -> EngressionTask:
         mixed = self.precision == "bfloat16" or (self.precision == "auto" and device.type == "cuda")
-        centre = torch.tensor(self._times.centre, device=device)
-        return EngressionTask(network, centre, self.samples, self.beta, mixed)
+        scale = torch.tensor(self._structure.scale(self._times.centre), device=device)
+        return EngressionTask(
+            network, scale, self.samples, self.beta, mixed, self._structure, self._times.bounded
+        )
 
     # ---- predicting ----------------------------------------------------------------------------
 
@@ -364,16 +448,16 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         if not isinstance(m, int | np.integer) or m < 1:
             raise InvalidInputError(f"m, the number of samples: got {m}, expected a positive integer.")
         device, seed = pick_device(self.device), self._seed if seed is None else int(seed)
-        shares = np.diff(np.linspace(0, m, len(self._generators) + 1).round().astype(int)).tolist()
         tasks = [self._task(network.to(device).eval(), device) for network in self._generators]
         pools = [
             NoisePool(task.network, share, mix_seed(seed, i), task.mixed)
-            for i, (task, share) in enumerate(zip(tasks, shares, strict=True))
+            for i, (task, share) in enumerate(zip(tasks, shares(int(m), len(tasks)), strict=True))
             if share
         ]
         for rows in max(pools, key=lambda pool: pool.m).chunks(len(x)):
-            z = torch.cat([pool.draw(x[rows]) for pool in pools], dim=1)
-            yield self._times.inverse(z * tasks[0].scale)
+            some = x[rows]
+            z = [self._structure.draw(tasks[0].scaled(pool.draw(some)), pool.uniform(some)) for pool in pools]
+            yield self._times.inverse(torch.cat(z, dim=1))
 
     def score(
         self,
@@ -405,10 +489,40 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         from censcore.scores import energy_score
 
         self.check_fitted()
-        outcome, distribution = self._training_censoring.followed(X, as_outcome(y), censoring)
+        outcome, distribution = self._within_follow_up(X, self._other_outcome(y), censoring)
         losses = energy_score(outcome, self.predict_distribution(X), distribution, fair=True)
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         return -float(np.average(losses, weights=weight))
+
+    def export(self, path: str | os.PathLike[str], generator: int = 0) -> None:
+        """Write the sampler as a program that torch runs without this library (``torch.export``).
+
+        ``torch.export.load(path).module()(x, noise, uniform)`` gives event times (n, m, k) for covariates x
+        (n, d) as they were given to ``fit``, in float32; standard normal noise (n, m, ``noise_size``); and
+        uniform numbers (n, m), which decide which events happen in semi-competing risks and are ignored
+        otherwise. n and m are free.
+
+        Parameters
+        ----------
+        path : path
+            Where to write, usually with the ending ``.pt2``.
+        generator : int
+            Which of the ``n_generators``.
+        """
+        self.check_fitted()
+        if not 0 <= generator < len(self._generators):
+            raise InvalidInputError(
+                f"generator must be a number from 0 to {len(self._generators) - 1}; got {generator}."
+            )
+        export_sampler(
+            path, self._generators[generator], self._structure, self._times, self._center, self._spread
+        )
+
+    @property
+    def noise_size(self) -> int:
+        """Standard normal numbers that one draw of an exported sampler needs."""
+        self.check_fitted()
+        return self._generators[0].noise_size
 
     # ---- model files ---------------------------------------------------------------------------
 
@@ -424,13 +538,34 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             "generators": len(self._generators),
             "unit": self._times.unit,
             "scale": list(self._times.centre),
+            "structure": self._structure.settings,
+            "follow_up": [None if np.isinf(end) else float(end) for end in self._follow_up],
             "censoring_choice": self.censoring_choice_,
         }
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         self._count = settings["generators"]
-        self._times = TimeScale(self.time_transform, settings["unit"], tuple(settings["scale"]))
+        check_number("unit", settings["unit"], positive=True)
+        if len(settings["scale"]) != self.k_:
+            raise ModelFileError(f"scale: got {len(settings['scale'])} values, expected {self.k_}.")
+        for value in settings["scale"]:
+            check_number("scale", value, positive=True)
+        self._structure = structure_of(self.k_, **settings.get("structure", {}))
+        self._times = TimeScale(self._transform, settings["unit"], tuple(settings["scale"]))
         self._training_censoring = TrainingCensoring(settings["censoring_choice"])
+        # files written before the end of follow-up was kept have none
+        ends = settings.get("follow_up", [None] * self.k_)
+        self._follow_up = np.array([np.inf if end is None else end for end in ends])
+
+
+def _in_numpy(y: Any) -> Any:
+    """An outcome of torch in NumPy."""
+    return y.like(to_numpy(y.time)) if is_torch(y.time) else y
+
+
+def _followed(y: Any) -> RightCensored:
+    """The outcome that tells how long subjects were followed."""
+    return y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
 
 
 def _anything(y: RightCensored) -> Distribution:

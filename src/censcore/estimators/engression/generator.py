@@ -44,7 +44,7 @@ class Generator(nn.Module):
     Parameters
     ----------
     n_features, k : int
-        Covariates and event times.
+        Covariates, and times among the outputs.
     width, depth : int
         Units per hidden layer and number of hidden layers.
     noise_dim : int
@@ -63,6 +63,8 @@ class Generator(nn.Module):
         Share of hidden units left out at random in training.
     output : str
         A key of ``OUTPUTS``: the map that makes the times positive.
+    logits : int
+        Outputs after the times that may have any sign.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Generator(nn.Module):
         skip: bool = True,
         dropout: float = 0.0,
         output: str = "exp",
+        logits: int = 0,
     ) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
@@ -99,7 +102,7 @@ class Generator(nn.Module):
             )
         if not 0 <= dropout < 1:
             raise InvalidInputError(f"dropout must lie in [0, 1); got {dropout}.")
-        self.width, self.k, self.noise_dim = width, k, noise_dim
+        self.width, self.k, self.noise_dim, self.logits = width, k, noise_dim, logits
         self.noise_layers = depth if noise_everywhere else 1
         self.residual = residual
         self.from_x = nn.Linear(n_features, width)
@@ -112,8 +115,8 @@ class Generator(nn.Module):
         )
         self.activation = ACTIVATIONS[activation]()
         self.dropout = nn.Dropout(dropout)
-        self.last = nn.Linear(width, k)
-        self.skip = nn.Linear(n_features, k, bias=False) if skip else None
+        self.last = nn.Linear(width, k + logits)
+        self.skip = nn.Linear(n_features, k + logits, bias=False) if skip else None
         self.positive = OUTPUTS[output]
         self._initialise(n_features + noise_dim)
 
@@ -156,10 +159,13 @@ class Generator(nn.Module):
             if not isinstance(norm, nn.Identity):
                 inner = _padded(norm(inner[..., : self.width]), 1)
             h = h + inner if self.residual else inner
-        out = _linear(self.last, self.dropout(self.activation(h)))[..., : self.k]
+        out = _linear(self.last, self.dropout(self.activation(h)))[..., : self.k + self.logits]
         if self.skip is not None:
             out = out + self.skip(x)[:, None]
-        return self.positive(out.float())
+        out = out.float()
+        if not self.logits:
+            return self.positive(out)
+        return torch.cat([self.positive(out[..., : self.k]), out[..., self.k :]], dim=-1)
 
 
 def _linear(layer: nn.Module, h: Tensor) -> Tensor:

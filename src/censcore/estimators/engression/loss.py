@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from censcore._arrays import to_numpy
 from censcore.estimators.engression.generator import Generator
+from censcore.estimators.engression.structures import Free, Structure
 from censcore.estimators.neural.standardised import blocks
 from censcore.estimators.neural.training import Rows
 from censcore.outcomes import RightCensored
@@ -70,20 +71,33 @@ class EngressionTask:
     ----------
     network : Generator
         Gives samples in units of ``scale``.
-    scale : tensor, (k,)
-        Unit of the generator's output per coordinate, relative to the unit of the times.
+    scale : tensor, (outputs,)
+        Unit of every positive output of the generator, relative to the unit of the times.
     samples : int
         m, the samples per subject and step.
     beta : float
         Exponent of the energy score.
     mixed : bool
         Let the network compute in bfloat16.
+    structure : Structure, optional
+        How the outputs make event times.
+    bounded : bool
+        Measure the loss on z/(1+z), where events that never happen are the point 1.
     """
 
     def __init__(
-        self, network: Generator, scale: Tensor, samples: int, beta: float, mixed: bool = False
+        self,
+        network: Generator,
+        scale: Tensor,
+        samples: int,
+        beta: float,
+        mixed: bool = False,
+        structure: Structure | None = None,
+        bounded: bool = False,
     ) -> None:
         self.network, self.scale, self.samples, self.beta, self.mixed = network, scale, samples, beta, mixed
+        self.structure = Free(len(scale)) if structure is None else structure
+        self.bounded = bounded
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -96,6 +110,8 @@ class EngressionTask:
             "scale": self.scale.tolist(),
             "output": positive,
             "residual": getattr(self.network, "residual", None),
+            "structure": self.structure.settings,
+            "bounded": self.bounded,
         }
 
     def draw(
@@ -103,7 +119,7 @@ class EngressionTask:
     ) -> dict[str, Tensor]:
         """Noise, and the offsets and orders of the levels of C; more samples where losses are compared."""
         m = max(self.samples, _VALIDATION_SAMPLES) if validating else self.samples
-        k = len(self.scale)
+        k = self.structure.k
         return {
             "noise": torch.randn(n, m, self.network.noise_size, generator=generator, device=device),
             "offset": torch.rand(n, k, generator=generator, device=device),
@@ -112,15 +128,28 @@ class EngressionTask:
 
     def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
         """Energy score of the censored samples against the censored outcome."""
-        z = self.generate(network, rows["x"], random["noise"])
-        c = self._censoring_times(rows["c"], random)
-        return energy_loss(z, rows["y"], c[:, None], mask=rows.get("mask"), beta=self.beta)
+        z, weights = self.structure.members(self.generate(network, rows["x"], random["noise"]))
+        y, c, branches = rows["y"], self._censoring_times(rows["c"], random), self.structure.branches
+        if branches > 1 and c.shape[1] > 1:  # the values of a draw share its censoring time
+            c = c.repeat(1, branches, 1)
+        if self.bounded:
+            z, y, c = _bounded(z), _bounded(y), _bounded(c)
+        return energy_loss(
+            z, y, c[:, None], weights=weights, mask=rows.get("mask"), beta=self.beta, branches=branches
+        )
 
     def generate(self, network: nn.Module, x: Tensor, noise: Tensor) -> Tensor:
-        """Samples in the unit of the times, (n, m, k), in float32 whatever the network computes in."""
+        """Outputs in the unit of the times, (n, m, outputs), in float32 whatever the network computes in."""
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.mixed):
             z = network(x, noise)
-        return z.float() * self.scale
+        return self.scaled(z.float())
+
+    def scaled(self, out: Tensor) -> Tensor:
+        """Positive outputs in the unit of the times; logits as they are."""
+        size = len(self.scale)
+        if out.shape[-1] == size:
+            return out * self.scale
+        return torch.cat([out[..., :size] * self.scale, out[..., size:]], dim=-1)
 
     def _censoring_times(self, table: Tensor, random: Rows) -> Tensor:
         """(n, m, 1 or k): one draw for every sample."""
@@ -134,3 +163,8 @@ class EngressionTask:
             stratum = random["order"][:, :, :k].argsort(dim=1)
         level = (stratum / m + random["offset"][:, None, :k]) % 1.0
         return table.gather(1, (level * q).long().clamp(max=q - 1))
+
+
+def _bounded(z: Tensor) -> Tensor:
+    """z/(1+z), also for an infinite z."""
+    return 1 - 1 / (1 + z)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 
@@ -11,7 +12,10 @@ from torch import Tensor
 from censcore._arrays import Array
 from censcore.distributions import Ensemble
 from censcore.distributions.joint_events import JointEvent
-from censcore.exceptions import InvalidInputError
+from censcore.estimators.engression.generator import Generator
+from censcore.estimators.engression.sampling import shares
+from censcore.estimators.engression.tails import with_tail
+from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 
 __all__ = ["SamplePredictions"]
 
@@ -20,6 +24,9 @@ class SamplePredictions:
     """Predictions from samples, computed for a chunk of subjects at a time to save memory."""
 
     _joint: bool
+    _follow_up: np.ndarray
+    _generators: list[Generator]
+    check_fitted: Callable[[], None]
 
     @abstractmethod
     def _tensor_chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[Tensor]:
@@ -90,26 +97,42 @@ class SamplePredictions:
         """
         return Ensemble(self.sample(X, n_samples, seed))
 
-    def predict(self, X: Array | None, statistic: str = "median") -> np.ndarray:
-        """Predict median or mean event times.
+    @property
+    def follow_up_(self) -> np.ndarray | float:
+        """The end of follow-up: the largest time, for each event time, about which the data say anything."""
+        self.check_fitted()
+        return self._follow_up if self._joint else float(self._follow_up[0])
+
+    def predict(self, X: Array | None, statistic: str = "median", *, beyond: str = "later") -> np.ndarray:
+        r"""Predict median or mean event times.
 
         Parameters
         ----------
         X : array or frame, (n, d), or None
             Covariates.
-        statistic : {"median", "mean"}
-            A mean depends on times beyond follow-up, where the model extrapolates.
+        statistic : {"median", "mean", "restricted mean"}
+            A mean is infinite wherever the event may come after follow-up, unless a tail is named. The
+            restricted mean is that of :math:`\min(T,\tau)` with the end of follow-up :math:`\tau`.
+        beyond : {"later", "exponential", "extrapolate"}
+            What is said of times beyond ``follow_up_``. ``"later"``: infinity, to be read as "later than
+            ``follow_up_``, or never". ``"exponential"``: a tail with the constant hazard that the subject has
+            on average over the second half of follow-up. ``"extrapolate"``: what the generator draws.
 
         Returns
         -------
         array, (n,) or (n, k)
             Event times.
         """
-        if statistic not in ("median", "mean"):
-            raise InvalidInputError(f"statistic must be 'median' or 'mean'; got {statistic!r}.")
-        return self._by_coordinate(X, lambda z: (np.median if statistic == "median" else np.mean)(z, axis=1))
+        if statistic not in ("median", "mean", "restricted mean"):
+            raise InvalidInputError(
+                f"statistic must be 'median', 'mean' or 'restricted mean'; got {statistic!r}."
+            )
+        if statistic == "restricted mean":
+            return self._by_coordinate(X, lambda z: np.minimum(z, self._follow_up).mean(axis=1))
+        of = np.median if statistic == "median" else np.mean
+        return self._by_coordinate(X, lambda z: of(with_tail(z, self._follow_up, beyond), axis=1))
 
-    def predict_quantile(self, X: Array | None, levels: Array) -> np.ndarray:
+    def predict_quantile(self, X: Array | None, levels: Array, *, beyond: str = "later") -> np.ndarray:
         """Predict quantiles of each event time.
 
         Parameters
@@ -118,6 +141,8 @@ class SamplePredictions:
             Covariates.
         levels : float or array, (q,)
             Strictly between 0 and 1.
+        beyond : {"later", "exponential", "extrapolate"}
+            What is said of times beyond ``follow_up_``, see :meth:`predict`; by default they are infinite.
 
         Returns
         -------
@@ -129,7 +154,10 @@ class SamplePredictions:
             raise InvalidInputError(f"levels must be numbers strictly between 0 and 1; got {levels}.")
         many = np.atleast_1d(levels)
         values = self._by_coordinate(
-            X, lambda z: np.moveaxis(np.quantile(z, many, axis=1, method="inverted_cdf"), 0, 1)
+            X,
+            lambda z: np.moveaxis(
+                np.quantile(with_tail(z, self._follow_up, beyond), many, axis=1, method="inverted_cdf"), 0, 1
+            ),
         )
         return values if levels.ndim else values[:, 0]
 
@@ -141,7 +169,7 @@ class SamplePredictions:
         X : array or frame, (n, d), or None
             Covariates.
         times : array, (q,)
-            Times, the same for all subjects.
+            Times, the same for all subjects; later than ``follow_up_`` with an ExtrapolationWarning.
 
         Returns
         -------
@@ -151,6 +179,15 @@ class SamplePredictions:
         times = np.asarray(times, dtype=float).reshape(-1)
         if np.isnan(times).any():
             raise InvalidInputError("times must be numbers; got NaN.")
+        self.check_fitted()
+        end = float(self._follow_up.min())
+        if (times > end).any():
+            warnings.warn(
+                f"Survival probabilities were asked for at times up to {times.max():g}, and follow-up ends "
+                f"at {end:g}. Later ones are extrapolated; all that the data say is P(T > {end:g}).",
+                ExtrapolationWarning,
+                stacklevel=2,
+            )
         return self._by_coordinate(X, lambda z: np.stack([(z > t).mean(axis=1) for t in times], axis=1))
 
     def probability(self, X: Array | None, event: JointEvent) -> np.ndarray:
@@ -184,6 +221,37 @@ class SamplePredictions:
             return happened.mean(axis=1)
 
         return np.concatenate([share(z) for z in self._chunks(X, None, None)])
+
+    def by_generator(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Compute a statistic for the draws of each generator, to see how far they disagree.
+
+        Generators differ by their seeds alone. Where their answers differ the data do not settle the
+        question, within follow-up because there are few of them, and beyond it because there are none.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        statistic : callable
+            Maps draws (subjects, m, k) to values with the subjects as first axis, for instance
+            ``lambda z: (z <= 5.0).mean(axis=1)``.
+
+        Returns
+        -------
+        array, (n_generators, n, ...)
+            One statistic for each; their standard deviation, ``.std(axis=0, ddof=1)``, is the spread.
+        """
+        self.check_fitted()
+        if len(self._generators) < 2:
+            raise InvalidInputError(
+                "by_generator needs two or more generators to compare; got one. Fit with n_generators=4."
+            )
+        parts: list[list[np.ndarray]] = [[] for _ in self._generators]
+        for z in self._chunks(X, None, None):
+            ends = np.cumsum(shares(z.shape[1], len(parts)))[:-1]
+            for part, draws in zip(parts, np.split(z, ends, axis=1), strict=True):
+                part.append(np.asarray(statistic(draws)))
+        return np.stack([np.concatenate(part) for part in parts])
 
     def _by_coordinate(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """A statistic of samples (subjects, m, k) for all subjects; without the last axis if y was (n,)."""

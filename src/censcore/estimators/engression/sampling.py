@@ -10,7 +10,7 @@ from torch import Tensor
 
 from censcore.estimators.engression.generator import Generator
 
-__all__ = ["NoisePool", "places"]
+__all__ = ["NoisePool", "places", "shares"]
 
 _POOL = 2**14  # noise vectors that subjects share; each subject uses a window of them
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
@@ -50,7 +50,9 @@ class NoisePool:
         self.size = max(_POOL, 4 << (m - 1).bit_length())
         self.device = network.last.weight.device
         # the same numbers on every device, so that a model answers alike wherever it runs
-        noise = torch.randn(self.size, network.noise_size, generator=torch.Generator().manual_seed(seed))
+        source = torch.Generator().manual_seed(seed)
+        noise = torch.randn(self.size, network.noise_size, generator=source)
+        self._uniform = torch.rand(self.size, generator=source).to(self.device) if network.logits else None
         with torch.no_grad(), self._precision():
             self._parts = network.behind_first_layers(noise.to(self.device))
 
@@ -68,14 +70,30 @@ class NoisePool:
             return _UNITS["cpu"]
         return int(torch.cuda.mem_get_info(self.device)[0] // _BYTES_PER_UNIT)
 
+    def _window(self, x: Tensor) -> Tensor:
+        start = torch.from_numpy(places(x.cpu().numpy(), self.size)).to(self.device)
+        return (start[:, None] + torch.arange(self.m, device=self.device)) % self.size
+
+    def uniform(self, x: Tensor) -> Tensor | None:
+        """Uniform numbers (n, m) that belong to the draws, for generators that make choices."""
+        return None if self._uniform is None else self._uniform[self._window(x)]
+
     @torch.no_grad()
     def draw(self, x: Tensor) -> Tensor:
-        """Draws (n, m, k) for covariates (n, d), in float32."""
-        start = torch.from_numpy(places(x.cpu().numpy(), self.size)).to(self.device)
-        window = (start[:, None] + torch.arange(self.m, device=self.device)) % self.size
+        """Outputs (n, m, outputs) for covariates (n, d), in float32."""
+        window = self._window(x)
         with self._precision():
             parts = [part.index_select(0, window.ravel()).unflatten(0, window.shape) for part in self._parts]
             return self.network.from_parts(x.to(self.device), parts).float()
+
+
+def shares(m: int, generators: int) -> list[int]:
+    """How many of m draws each generator makes.
+
+    >>> shares(10, 4)
+    [2, 3, 3, 2]
+    """
+    return [int(size) for size in np.diff(np.linspace(0, m, generators + 1).round())]
 
 
 def places(x: np.ndarray, size: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from censcore.outcomes import RightCensored
 
 __all__ = ["TRANSFORMS", "TimeScale"]
 
-TRANSFORMS = ("scale", "log1p")
+TRANSFORMS = ("auto", "scale", "log1p", "bounded")
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,9 @@ class TimeScale:
 
     Attributes
     ----------
-    transform : {"scale", "log1p"}
-        :math:`t/u`, or :math:`\log(1+t)/u`.
+    transform : {"scale", "log1p", "bounded"}
+        :math:`t/u`, or :math:`\log(1+t)/u`; ``"bounded"`` is t/u for the generator and
+        :math:`t/(t+u)` in the loss, where infinity is the point 1.
     unit : float
         u: the mean time, or the logarithm of one plus the 95 % quantile of the ends of follow-up.
     centre : tuple of float
@@ -59,6 +60,11 @@ class TimeScale:
     def forward(self, time: np.ndarray) -> np.ndarray:
         """Times to the scale of the loss."""
         return (np.log1p(time) if self.transform == "log1p" else time) / self.unit
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the loss maps z to z/(1+z)."""
+        return self.transform == "bounded"
 
     def inverse(self, z: Array) -> Array:
         """The scale of the loss to times, in place of z; beyond the largest float lies infinity."""

@@ -11,6 +11,9 @@ import numpy as np
 
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators.censoring import Censoring
+from censcore.estimators.censoring_choice import choose_censoring
+from censcore.estimators.covariate_test import covariates_predict
+from censcore.estimators.covariates import take_rows
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored
@@ -20,11 +23,8 @@ __all__ = ["OBJECTIVES", "TrainingCensoring"]
 
 OBJECTIVES = ("censored", "naive", "latent")
 
-POOLED = (
-    "CensoredEngression.fit got covariates and no censoring distribution, so it trains with a pooled "
-    "Kaplan-Meier estimate, which is right only if censoring does not depend on the covariates. Pass "
-    "censoring=Censoring(CoxRegression()) if it may, or censoring=Censoring(KaplanMeier()) if it does not."
-)
+ALARM = 0.01  # p-value of the test of covariates below which there is a warning
+_TESTED = 20_000  # subjects, at most, that the test looks at
 
 _log = logging.getLogger("censcore")
 
@@ -48,14 +48,18 @@ class TrainingCensoring:
     estimator: Censoring | None = None
 
     @classmethod
-    def choose(cls, objective: str, X: Any, y: RightCensored, censoring: Any) -> Self:
+    def choose(
+        cls, objective: str, X: Any, y: RightCensored, censoring: Any, groups: np.ndarray | None = None
+    ) -> Self:
         """Choose it: as given; else what is known; else a Kaplan-Meier estimate."""
-        chosen = cls._choose(objective, X, y, censoring)
+        chosen = cls._choose(objective, X, y, censoring, groups)
         _log.info("censoring distribution for censored engression: %s", chosen.words)
         return chosen
 
     @classmethod
-    def _choose(cls, objective: str, X: Any, y: RightCensored, censoring: Any) -> Self:
+    def _choose(
+        cls, objective: str, X: Any, y: RightCensored, censoring: Any, groups: np.ndarray | None
+    ) -> Self:
         never = PointMass(np.array([np.inf]))
         if objective == "naive":
             return cls("ignored: objective='naive' treats censored times as event times", never)
@@ -67,14 +71,25 @@ class TrainingCensoring:
             return cls("none: objective='latent' expects uncensored times", never)
         if isinstance(censoring, Distribution):
             return cls("the distribution passed to fit", censoring)
-        if censoring is None and (known := known_censoring(y)) is not None:
+        automatic = isinstance(censoring, str)
+        if automatic and censoring != "auto":
+            raise InvalidInputError(
+                f"censoring: got {censoring!r}, expected 'auto', a distribution or an estimator such as "
+                "CoxRegression()."
+            )
+        if (censoring is None or automatic) and (known := known_censoring(y)) is not None:
             return cls("known: the outcome has all censoring times, or nothing is censored", known)
-        if censoring is None and _has_covariates(X):
-            warnings.warn(POOLED, CensoringWarning, stacklevel=4)
-        estimator = KaplanMeier() if censoring is None else censoring
-        estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
+        why = ""
+        if automatic and _has_covariates(X):
+            choice = choose_censoring(X, y, groups=groups)
+            estimator, why = choice.censoring, f", chosen {choice.words}"
+        else:
+            estimator = KaplanMeier() if censoring is None or automatic else censoring
+            estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
         distribution = estimator.fit(X, y).predict_distribution(X)
-        return cls(f"estimated from the training subjects by {estimator!r}", distribution, estimator)
+        if not automatic and len(distribution) == 1 and _has_covariates(X):
+            _warn_if_covariates_predict(X, y, groups)
+        return cls(f"estimated from the training subjects by {estimator!r}{why}", distribution, estimator)
 
     def followed(self, X: Any, y: RightCensored, given: Any = None) -> tuple[RightCensored, Distribution]:
         """Other subjects and their censoring distribution, up to the end of follow-up of an estimate."""
@@ -106,6 +121,28 @@ class TrainingCensoring:
             "training subject, or the model comes from a file. Pass it: score(X, y, censoring=...), or "
             "eval_set=(X, y, censoring)."
         )
+
+
+def _warn_if_covariates_predict(X: Any, y: RightCensored, groups: np.ndarray | None) -> None:
+    """Warn where the covariates predict C, which a pooled curve ignores."""
+    rows = np.arange(len(y))
+    if len(y) > _TESTED:
+        rows = np.sort(np.random.default_rng(0).choice(len(y), _TESTED, replace=False))
+        X, groups = take_rows(X, rows), None if groups is None else groups[rows]
+    some = y.take(rows)
+    parts = [some] if some.shares_censoring else [some.marginal(j) for j in range(y.k)]
+    for part in parts:
+        test = covariates_predict(X, part, groups=groups)
+        if isinstance(test, str) or test.p_value >= ALARM:
+            continue
+        warnings.warn(
+            f"The covariates predict censoring: {test.told}. CensoredEngression.fit trains with a pooled "
+            "Kaplan-Meier estimate, which is biased then. Pass censoring='auto', which chooses between "
+            "Kaplan-Meier and Cox regression, or censoring=Censoring(CoxRegression()).",
+            CensoringWarning,
+            stacklevel=6,
+        )
+        return
 
 
 def _has_covariates(X: Any) -> bool:

@@ -12,14 +12,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from censcore._arrays import to_numpy
+from censcore._arrays import is_torch, to_numpy
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.neural.history import History
+from censcore.estimators.neural.model_contents import check_contents
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.estimators.neural.recipe import Recipe
 from censcore.estimators.neural.standardised import Data, Standardised, moments
 from censcore.estimators.neural.training import Callback, Task, rank_and_processes, same_everywhere, train
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.outcomes import RightCensored, as_outcome
 
 __all__ = ["NeuralEstimator", "pick_device"]
@@ -117,6 +118,7 @@ class NeuralEstimator(SurvivalEstimator):
             elif self.n_features_in_ != 0:
                 raise InvalidInputError(f"X: got no covariates, expected {self.n_features_in_}, as in fit.")
             return X.astype(np.float32)
+        _check_no_categories(X)
         X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
         if n is not None and len(X) != n:
             raise InvalidInputError(f"X: got {len(X)} rows, expected {n}, one per subject of y.")
@@ -137,6 +139,7 @@ class NeuralEstimator(SurvivalEstimator):
     def _check_outcome(self, y: Any) -> RightCensored:
         """Check the outcome, and note whether it is (n,) or (n, k)."""
         outcome = as_outcome(y).require_no_entry(type(self).__name__)
+        outcome = outcome.like(to_numpy(outcome.time)) if is_torch(outcome.time) else outcome
         self.k_ = outcome.k
         self._joint = outcome.time.ndim == 2
         seen = to_numpy(outcome.event).reshape(len(outcome), -1).any(axis=0)
@@ -328,8 +331,25 @@ class NeuralEstimator(SurvivalEstimator):
         estimator
             The fitted model.
         """
+        computes_on = pick_device(device)
         tensors, settings = read_model_file(path, cls._kind)
-        model = cls(**(settings["parameters"] | {"device": device}))
+        try:
+            check_contents(tensors, settings)
+            model = cls._restored(tensors, settings)
+        except (ModelFileError, MissingDependencyError):
+            raise
+        except Exception as error:
+            raise ModelFileError(
+                f"{path} holds no {cls._kind} that can be restored ({error}). Save the model again."
+            ) from error
+        for network in model._networks():
+            network.to(computes_on).eval()
+        return model.set_params(device=device)
+
+    @classmethod
+    def _restored(cls, tensors: dict[str, torch.Tensor], settings: dict[str, Any]) -> Self:
+        """The model that a file describes."""
+        model = cls(**settings["parameters"])
         model.n_features_in_, model.k_, model._joint = (
             settings["n_features"],
             settings["k"],
@@ -344,10 +364,44 @@ class NeuralEstimator(SurvivalEstimator):
             network.load_state_dict(
                 {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
             )
-            network.to(pick_device(device)).eval()
         # files written before histories were kept have none
         model.history_ = History.from_dict(settings["history"]) if "history" in settings else History()
         return model
+
+
+def _check_no_categories(X: Any) -> None:
+    """Say which columns hold no numbers, before they are converted."""
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        words = [
+            str(name) for name, column in zip(X.columns, _columns(X), strict=True) if not _numeric(column)
+        ]
+    else:
+        array = np.asarray(X) if not is_torch(X) else np.empty((0, 0))
+        words = [] if array.ndim != 2 or _numeric(array) else _columns_without_numbers(array)
+    if words:
+        raise InvalidInputError(
+            f"X: got columns that hold categories or text ({', '.join(words[:5])}), expected numbers. Encode "
+            "them first, for instance with sklearn.preprocessing.OneHotEncoder in a Pipeline."
+        )
+
+
+def _columns(X: Any) -> Iterator[Any]:
+    return (np.asarray(X[name]) for name in X.columns)
+
+
+def _columns_without_numbers(array: np.ndarray) -> list[str]:
+    return [f"column {j}" for j in range(array.shape[1]) if not _numeric(array[:, j])]
+
+
+def _numeric(values: np.ndarray) -> bool:
+    """Whether values are numbers, or objects that stand for them."""
+    if values.dtype.kind in "biuf":
+        return True
+    try:
+        values.astype(np.float32)
+    except (ValueError, TypeError):
+        return False
+    return values.dtype.kind == "O"
 
 
 def _as_json(value: Any) -> Any:

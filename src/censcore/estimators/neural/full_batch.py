@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import Tensor
 from censcore.estimators.neural.cuda_graphs import fits_on_device
 from censcore.estimators.neural.history import Epoch, History
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
-from censcore.estimators.neural.standardised import Data, blocks
+from censcore.estimators.neural.standardised import Data, blocks, digest
 from censcore.estimators.neural.training import Callback, Task, rank_and_processes
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.progress import ProgressBar
@@ -314,12 +315,19 @@ class _Search:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Keep the best point."""
         assert self.best is not None
-        write_model_file(path, _CHECKPOINT, {"phi": torch.from_numpy(self.best.phi)}, {"total": self.total})
+        settings = {"total": self.total, "data": self._data}
+        write_model_file(path, _CHECKPOINT, {"phi": torch.from_numpy(self.best.phi)}, settings)
+
+    @cached_property
+    def _data(self) -> dict[str, str]:
+        """Hashes of the training data."""
+        return {name: digest(value) for name, value in self.rows.items()}
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Begin where an earlier search was."""
         tensors, settings = read_model_file(path, _CHECKPOINT)
-        if settings["total"] != self.total or len(tensors["phi"]) != len(self.start()):
+        same = settings.get("total") == self.total and settings.get("data") == self._data
+        if not same or len(tensors["phi"]) != len(self.start()):
             raise ModelFileError(
                 f"The checkpoint {path} belongs to a run with other data or settings. Use another path, or "
                 "delete it."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any
 from censcore.exceptions import MissingDependencyError, ModelFileError
 from censcore.files import write_atomically
 
-__all__ = ["read_model_file", "write_model_file"]
+__all__ = ["kind_of_file", "read_model_file", "write_model_file"]
 
 FORMAT = "censcore-model"
-VERSION = 1
+VERSION = 2  # from which on files have a checksum
 
 
 def write_model_file(
@@ -41,11 +42,10 @@ def write_model_file(
     ({'w': tensor([1., 1.])}, {'seed': 1})
     """
     save = _safetensors("save")
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = {"format": FORMAT, "version": str(VERSION), "kind": kind, "settings": json.dumps(settings)}
-    data = save(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata=header
-    )
-    write_atomically(path, data)
+    header["checksum"] = _checksum(header, plain)
+    write_atomically(path, save(plain, metadata=header))
 
 
 def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -70,22 +70,68 @@ def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, 
         censcore.
     """
     path = Path(path)
+    data, header = _checked_header(path)
+    if header["kind"] != kind:
+        raise ModelFileError(f"{path}: got a {header['kind']}, expected a {kind}.")
+    try:
+        tensors, settings = _safetensors("load")(data), json.loads(header["settings"])
+        checksum = _checksum(header, tensors) if "checksum" in header else None
+    except Exception as error:
+        raise ModelFileError(f"{path} is corrupted or truncated ({error}). Save the model again.") from error
+    if header.get("checksum") != checksum or not isinstance(settings, dict):
+        raise ModelFileError(
+            f"{path} was altered or damaged: its contents do not fit its checksum. Save the model again."
+        )
+    return tensors, settings
+
+
+def kind_of_file(path: str | os.PathLike[str]) -> str:
+    """What a model file holds, by its header.
+
+    Parameters
+    ----------
+    path : path
+        Where to read.
+
+    Returns
+    -------
+    str
+        As it was given to :func:`write_model_file`.
+    """
+    return _checked_header(Path(path))[1]["kind"]
+
+
+def _checked_header(path: Path) -> tuple[bytes, dict[str, str]]:
+    """The bytes of a model file, and its header with format, version, kind and settings."""
     if not path.is_file():
         raise ModelFileError(f"There is no model file at {path}.")
     data = path.read_bytes()
     header = _header(data, path)
     if header.get("format") != FORMAT:
         raise ModelFileError(f"{path} is a safetensors file, but not a model of censcore.")
-    if int(header["version"]) > VERSION:
+    version = header.get("version", "")
+    if version.isdecimal() and int(version) > VERSION:
         raise ModelFileError(
-            f"{path}: got format version {header['version']}, expected {VERSION} or less. Update censcore."
+            f"{path}: got format version {version}, expected {VERSION} or less. Update censcore."
         )
-    if header["kind"] != kind:
-        raise ModelFileError(f"{path}: got a {header['kind']}, expected a {kind}.")
-    try:
-        return _safetensors("load")(data), json.loads(header["settings"])
-    except Exception as error:
-        raise ModelFileError(f"{path} is corrupted or truncated ({error}). Save the model again.") from error
+    needed = {"kind", "settings"} | ({"checksum"} if version != "1" else set())
+    if version not in ("1", "2") or needed - set(header):
+        raise ModelFileError(
+            f"{path} was altered or damaged: its header is incomplete. Save the model again."
+        )
+    return data, header
+
+
+def _checksum(header: dict[str, str], tensors: dict[str, Any]) -> str:
+    """SHA-256 of the header and of names, types, shapes and contents of the tensors."""
+    digest = hashlib.sha256()
+    for name in ("format", "version", "kind", "settings"):
+        digest.update(f"{name}={header[name]}\0".encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}\0".encode())
+        digest.update(tensor.numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _header(data: bytes, path: Path) -> dict[str, str]:
@@ -95,8 +141,8 @@ def _header(data: bytes, path: Path) -> dict[str, str]:
         if not 0 < length <= len(data) - 8:
             raise ValueError("the header is cut off")
         header = json.loads(data[8 : 8 + length])
-        return dict(header.get("__metadata__", {}))
-    except (ValueError, AttributeError) as error:
+        return {str(name): str(value) for name, value in header.get("__metadata__", {}).items()}
+    except (ValueError, AttributeError, RecursionError) as error:
         raise ModelFileError(
             f"{path} is not a model file, or it is corrupted or truncated ({error}). Save the model again."
         ) from error

@@ -20,7 +20,7 @@ from censcore.estimators.neural.cuda_graphs import GraphedEpochs, fits_on_device
 from censcore.estimators.neural.history import Epoch, History
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.estimators.neural.recipe import Recipe
-from censcore.estimators.neural.standardised import Data, Standardised, blocks
+from censcore.estimators.neural.standardised import Data, Standardised, blocks, digest
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.progress import ProgressBar
 
@@ -356,12 +356,12 @@ class _Run:
     def _identity(self) -> dict[str, Any]:
         """What must be equal for a checkpoint to be continued; patience may change."""
         parts = {"training": self.rows, "validation": self.validation or {}}
-        sums = {name: {n: _total(value) for n, value in rows.items()} for name, rows in parts.items()}
+        data = {name: {n: digest(value) for n, value in rows.items()} for name, rows in parts.items()}
         return {
             "seed": self.seed,
             "rows": self.batches.n_rows,
             "batches": len(self.batches),
-            "sums": sums,
+            "data": data,
             "recipe": asdict(replace(self.recipe, patience=None)),
             "network": str(self.network),
             "task": getattr(self.task, "identity", {}),

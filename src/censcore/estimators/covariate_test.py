@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.estimators.covariate_columns import Columns, read_columns
 from censcore.estimators.covariates import take_rows
-from censcore.evaluation.covariate_columns import Columns, read_columns
 from censcore.outcomes import RightCensored
 
 __all__ = ["CensoringTest", "covariates_predict"]

@@ -1,0 +1,100 @@
+"""Whether several event times are coded so that their joint distribution can be learned."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore._validation import name_subjects
+from censcore.exceptions import CensoringWarning, InvalidInputError
+from censcore.outcomes import RightCensored
+
+__all__ = ["check_mask", "check_order", "warn_of_ties"]
+
+# Times in days or months coincide by chance in about one subject in a hundred.
+_BY_CHANCE = 0.02
+
+_SEMI_COMPETING = (
+    "If one event prevents the other (death and recurrence), pass SemiCompetingRisks(time, event, "
+    "terminal=...) instead of RightCensored."
+)
+
+
+def warn_of_ties(y: RightCensored, mask: np.ndarray | None = None) -> None:
+    """Warn of a death coded as censoring of another event, and of "recurrence or death" beside death.
+
+    Times that do not count, where the mask is False, are no ties.
+
+    >>> y = RightCensored([[2.0, 2.0], [1.0, 3.0]], [[0, 1], [1, 0]])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_ties(y)
+    >>> len(caught)
+    1
+    """
+    for i, j, tied in _tied_pairs(y, mask):
+        event = to_numpy(y.event)
+        censored = tied & ~event[:, i] & event[:, j]
+        both = tied & event[:, i] & event[:, j]
+        if censored.mean() > _BY_CHANCE:
+            warnings.warn(
+                f"Event time {i} is censored at exactly event {j} in {name_subjects(np.nonzero(censored)[0])}"
+                f": it looks as if event {j} was coded as censoring of event {i}, which biases everything "
+                f"that concerns both. {_SEMI_COMPETING}",
+                CensoringWarning,
+                stacklevel=4,
+            )
+        elif i < j and both.mean() > _BY_CHANCE:
+            warnings.warn(
+                f"Events {i} and {j} happen at the same time in {name_subjects(np.nonzero(both)[0])}. The "
+                "model has no ties, so which of them comes first will be wrong. If event "
+                f'{i} is "something or event {j}", use SemiCompetingRisks.from_first_event(y).',
+                CensoringWarning,
+                stacklevel=4,
+            )
+
+
+def _tied_pairs(y: RightCensored, mask: np.ndarray | None) -> Iterator[tuple[int, int, np.ndarray]]:
+    time = to_numpy(y.time).reshape(len(y), -1)
+    counts = np.ones(time.shape, dtype=bool) if mask is None else mask
+    for i in range(y.k):
+        for j in range(y.k):
+            if i != j:
+                yield i, j, (time[:, i] == time[:, j]) & counts[:, i] & counts[:, j]
+
+
+def check_order(y: RightCensored) -> None:
+    """Check that the times of every subject come in the order of the coordinates.
+
+    >>> check_order(RightCensored([[1.0, 3.0]], [[1, 0]]))
+    """
+    time = to_numpy(y.time).reshape(len(y), -1)
+    late = (time[:, :-1] > time[:, 1:]).any(axis=1)
+    if y.k < 2 or late.any():
+        problem = "one event time" if y.k < 2 else f"another order in {name_subjects(np.nonzero(late)[0])}"
+        raise InvalidInputError(
+            "ordered=True needs two or more event times in the order of the coordinates; got "
+            f"{problem}. Sort the coordinates, or leave ordered out."
+        )
+
+
+def check_mask(mask: Any, y: RightCensored) -> np.ndarray | None:
+    """A mask as booleans of shape (n, k).
+
+    >>> check_mask([[True, False]], RightCensored([[1.0, 3.0]], [[1, 0]]))
+    array([[ True, False]])
+    """
+    if mask is None:
+        return None
+    mask = to_numpy(mask)
+    mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
+    if mask.dtype != bool or mask.shape != (len(y), y.k):
+        raise InvalidInputError(
+            f"mask must be boolean, True where a time counts, of shape {(len(y), y.k)}; got "
+            f"dtype {mask.dtype} and shape {mask.shape}."
+        )
+    return mask

@@ -1,0 +1,68 @@
+"""What a model file may hold: finite weights, and sizes that its tensors have."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+from censcore.exceptions import ModelFileError
+
+__all__ = ["check_contents", "check_number"]
+
+_SIZES = ("width", "noise_dim", "n_features", "k")
+
+
+def check_contents(tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
+    """Check weights and sizes before a network is built, so that no file asks for one that it does not hold.
+
+    Parameters
+    ----------
+    tensors : dict of tensors
+        Weights, ``center`` and ``spread``.
+    settings : dict
+        ``parameters``, ``n_features``, ``k`` and ``fitted``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> good = {"parameters": {"depth": 1}, "n_features": 2, "k": 1, "fitted": {}}
+    >>> check_contents({"0.w": torch.ones(1, 2), "spread": torch.ones(2)}, good)
+    >>> check_contents({"0.w": torch.full((1, 2), torch.nan), "spread": torch.ones(2)}, good)
+    Traceback (most recent call last):
+        ...
+    censcore.exceptions.ModelFileError: 0.w: got NaN or infinite weights.
+    """
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise ModelFileError(f"{name}: got NaN or infinite weights.")
+    if not bool((tensors["spread"] > 0).all()):
+        raise ModelFileError("spread: got values that are not positive.")
+    largest = max((size for tensor in tensors.values() for size in tensor.shape), default=0)
+    sizes = settings["parameters"] | {name: settings[name] for name in ("n_features", "k")}
+    for name in _SIZES:
+        if name in sizes:
+            _check_size(name, sizes[name], largest, least=0 if name == "n_features" else 1)
+    if "depth" in sizes:  # every layer has a tensor
+        _check_size("depth", sizes["depth"], len(tensors))
+    if "generators" in settings["fitted"]:
+        _check_size("generators", settings["fitted"]["generators"], len(tensors))
+
+
+def _check_size(name: str, value: Any, most: int, least: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ModelFileError(f"{name}: got {value!r}, expected a whole number from {least} to {most}.")
+
+
+def check_number(name: str, value: Any, positive: bool = False) -> None:
+    """Check a number of a model file.
+
+    >>> check_number("unit", -1, positive=True)
+    Traceback (most recent call last):
+        ...
+    censcore.exceptions.ModelFileError: unit: got -1, expected a positive number.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or (positive and not value > 0):
+        raise ModelFileError(f"{name}: got {value!r}, expected a {'positive ' if positive else ''}number.")

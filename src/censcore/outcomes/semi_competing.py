@@ -1,0 +1,192 @@
+"""Semi-competing risks: events that a terminal event prevents, and the terminal event itself."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, as_rows, namespace, to_numpy
+from censcore._validation import name_subjects
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes.right_censored import RightCensored
+
+__all__ = ["SemiCompetingRisks"]
+
+
+class SemiCompetingRisks:
+    r"""Right-censored event times, one of which is terminal: after it none of the others can happen.
+
+    Recurrence and death: :math:`T_j\le T_D` for a recurrence that happens, and :math:`T_j=\infty` for one
+    that never does because death came first. With C shared by all times the data are
+    :math:`Y_j=\min(T_j,T_D,C)` and :math:`\Delta_j=\mathbb 1\{T_j\le\min(T_D,C)\}`: the usual coding, where a
+    subject without recurrence has the end of follow-up in both places.
+
+    Parameters
+    ----------
+    time : array, (n, k)
+        Observed times; that of the terminal event is the largest of a subject.
+    event : array, (n, k)
+        1 or True where the event was seen. Other times without an event equal the terminal one.
+    terminal : int
+        The coordinate of the terminal event; the last one by default.
+    censoring_time : array or number, optional
+        C where it is known for every subject, also for those with a terminal event.
+
+    Notes
+    -----
+    A subject with the terminal event at y and without event j is *not* censored for event j:
+    :math:`T_j=\infty` is known, and C is known to be at least y. Scores compare it with the forecast at every
+    such C.
+
+    See Also
+    --------
+    RightCensored : Event times of which none prevents another.
+    censcore.CensoredEngression : Learns the joint distribution of such times.
+
+    References
+    ----------
+    .. [1] J. P. Fine, H. Jiang and R. Chappell (2001). On semi-competing risks data. Biometrika 88, 907-919.
+
+    Examples
+    --------
+    Recurrence at 2 and death at 5; death at 4 without recurrence; alive without recurrence at 6:
+
+    >>> import censcore as cs
+    >>> y = cs.SemiCompetingRisks([[2.0, 5.0], [4.0, 4.0], [6.0, 6.0]], [[1, 1], [0, 1], [0, 0]])
+    >>> y
+    SemiCompetingRisks(n=3, k=2, events=[1, 2], never=[1, 0], time 2 to 6)
+    >>> y.never[:, 0]
+    array([False,  True, False])
+    """
+
+    def __init__(self, time: Array, event: Array, terminal: int = -1, censoring_time: Array = None) -> None:
+        seen = RightCensored(time, event)
+        if seen.time.ndim != 2 or seen.k < 2:
+            raise InvalidInputError(
+                f"time must have shape (n, k) with k of at least 2, one of them terminal; got {seen.shape}."
+            )
+        if isinstance(terminal, bool) or not isinstance(terminal, int) or not -seen.k <= terminal < seen.k:
+            raise InvalidInputError(f"terminal must be a coordinate, 0 to {seen.k - 1}; got {terminal!r}.")
+        self.time: Array = seen.time
+        self.event: Array = seen.event
+        self.terminal = terminal % seen.k
+        self._check_order()
+        last = self.terminal
+        self._end = RightCensored(self.time[:, last], self.event[:, last], censoring_time)
+
+    def _check_order(self) -> None:
+        last = self.time[:, self.terminal, None]
+        for bad, what in (
+            (self.time > last, "A time exceeds that of the terminal event"),
+            (~self.event & (self.time < last), "A time without event is earlier than the terminal time"),
+        ):
+            rows = np.unique(np.nonzero(to_numpy(bad))[0])
+            if rows.size:
+                raise InvalidInputError(
+                    f"{what} in {name_subjects(rows)}. Expected an event at or before the end of follow-up, "
+                    "or else that end itself in both places. Is the terminal event coordinate "
+                    f"{self.terminal}?"
+                )
+
+    @classmethod
+    def from_first_event(cls, y: RightCensored) -> SemiCompetingRisks:
+        """From the times to "the event or death" and to death, in this order.
+
+        Equal times with both events are a death without the event before it.
+
+        Parameters
+        ----------
+        y : RightCensored, (n, 2)
+            The composite time and the terminal one.
+
+        Returns
+        -------
+        SemiCompetingRisks
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.RightCensored([[2.0, 5.0], [4.0, 4.0]], [[1, 1], [1, 1]])
+        >>> cs.SemiCompetingRisks.from_first_event(y).event[:, 0]
+        array([ True, False])
+        """
+        if y.shape[1:] != (2,):
+            raise InvalidInputError(f"Expected two times, the composite and the terminal one; got {y.shape}.")
+        xp = namespace(y.time)
+        alone = (y.time[:, 0] == y.time[:, 1]) & y.event[:, 1]
+        event = xp.stack([y.event[:, 0] & ~alone, y.event[:, 1]], axis=1)
+        return cls(y.time, event, 1, y._shared_censoring_time())
+
+    @property
+    def never(self) -> Array:
+        """Whether an event is known never to happen, because the terminal event was first; (n, k)."""
+        return ~self.event & self.event[:, self.terminal, None]
+
+    @property
+    def known_time(self) -> Array:
+        """The observed times, infinite for events that never happen; (n, k)."""
+        xp = namespace(self.time)
+        return xp.where(self.never, xp.full_like(self.time, np.inf), self.time)
+
+    @property
+    def censoring_time(self) -> Array:
+        """C where it is known for every subject, else None."""
+        return self._end.censoring_time
+
+    def terminal_event(self) -> RightCensored:
+        """The terminal event alone, (n,): all that the data say of the censoring distribution."""
+        return self._end
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, k)."""
+        return tuple(self.time.shape)
+
+    @property
+    def k(self) -> int:
+        """Number of event times per subject, the terminal one among them."""
+        return int(self.time.shape[1])
+
+    def __len__(self) -> int:
+        return int(self.time.shape[0])
+
+    def __getitem__(self, rows: Any) -> SemiCompetingRisks:
+        return self.take(rows)
+
+    def take(self, rows: Any) -> SemiCompetingRisks:
+        """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
+        rows = as_rows(rows)
+        return self._with(self.time[rows], self.event[rows], self._end.take(rows))
+
+    def _with(self, time: Array, event: Array, end: RightCensored) -> SemiCompetingRisks:
+        other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
+        other.time, other.event, other._end = time, event, end
+        return other
+
+    def censor_at(self, tau: Array) -> SemiCompetingRisks:
+        """Follow-up cut at ``tau``: an event at exactly ``tau`` stays, anything later is censored there.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.SemiCompetingRisks([[2.0, 5.0], [4.0, 4.0]], [[1, 1], [0, 1]]).censor_at(3.0)
+        >>> y.never.any(), y.event[:, 0]
+        (np.False_, array([ True, False]))
+        """
+        cut = RightCensored(self.time, self.event).censor_at(tau)
+        return self._with(cut.time, cut.event, self._end.censor_at(tau))
+
+    def like(self, array: Array) -> SemiCompetingRisks:
+        """The same outcome in the library, on the device and in the dtype of ``array``."""
+        seen = RightCensored(self.time, self.event).like(array)
+        return self._with(seen.time, seen.event, self._end.like(array))
+
+    def __repr__(self) -> str:
+        time, event, never = to_numpy(self.time), to_numpy(self.event), to_numpy(self.never)
+        known = "" if self.censoring_time is None else ", C known"
+        return (
+            f"SemiCompetingRisks(n={len(self)}, k={self.k}, events={event.sum(axis=0).tolist()}, "
+            f"never={never.sum(axis=0).tolist()}, time {time.min():g} to {time.max():g}{known})"
+        )
