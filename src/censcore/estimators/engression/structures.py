@@ -1,4 +1,4 @@
-"""How the outputs of a generator make event times: freely, in order, before a terminal event, or as causes."""
+"""How the outputs of a generator make event times: freely, in order, before a terminal event, or by cause."""
 
 from __future__ import annotations
 
