@@ -507,3 +507,10 @@ def test_progression_or_death():
     worse = {verdict.outcome: [gap["model"] for gap in verdict.worse] for verdict in found.verdicts}
     assert worse["death"] == worse["all causes"] == ["aalen-johansen"]
     assert worse["progression"] == []
+
+
+def test_the_censoring_diagnostic_looks_at_the_first_event_of_any_cause():
+    y = observed(50)
+    C = cs.Uniform(0.0, 5.0)
+    assert cs.censoring_diagnostic(y, C) == cs.censoring_diagnostic(y.any_cause(), C)
+    assert cs.censoring_diagnostic(y.cause(1), C).events == (y.causes > 0).sum()
