@@ -169,7 +169,8 @@ def mgus2(path: Path, n_train: int = 900, horizon: float = 300.0) -> None:
     )
     print(compared)
     for kind, options in GALLERY.items():
-        compared.plot(**options).savefig(PICTURES.parent / "gallery" / f"mgus2_{kind}.png", dpi=110)
+        picture = PICTURES.parent / "gallery" / f"mgus2_{kind}.png"
+        compared.plot(**options).savefig(picture, dpi=110, bbox_inches="tight")
 
 
 GALLERY: dict[str, dict[str, Any]] = {
