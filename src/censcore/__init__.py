@@ -40,6 +40,10 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import Censoring as Censoring
     from censcore.estimators import CoxRegression as CoxRegression
     from censcore.estimators import KaplanMeier as KaplanMeier
+    from censcore.estimators import LogLogisticRegression as LogLogisticRegression
+    from censcore.estimators import LogNormalRegression as LogNormalRegression
+    from censcore.estimators import PiecewiseExponentialRegression as PiecewiseExponentialRegression
+    from censcore.estimators import Turnbull as Turnbull
     from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.estimators import as_competing_forecast as as_competing_forecast
     from censcore.estimators import as_forecast as as_forecast
@@ -59,6 +63,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.outcomes import CompetingRisks as CompetingRisks
+    from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
     from censcore.scores import augmented_binomial_log_score as augmented_binomial_log_score
     from censcore.scores import augmented_brier_score as augmented_brier_score
@@ -76,7 +81,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     __version__: str
 
 _EXPORTS = {
-    "outcomes": ["RightCensored", "CompetingRisks"],
+    "outcomes": ["RightCensored", "CompetingRisks", "IntervalCensored"],
     "distributions": [
         "Distribution",
         "Weibull",
@@ -117,7 +122,11 @@ _EXPORTS = {
     "estimators": [
         "KaplanMeier",
         "WeibullRegression",
+        "LogNormalRegression",
+        "LogLogisticRegression",
         "CoxRegression",
+        "PiecewiseExponentialRegression",
+        "Turnbull",
         "Adapted",
         "Censoring",
         "as_forecast",

@@ -24,6 +24,7 @@ from censcore.scores.inputs import (
     inverse_probability_weights,
     scoring_inputs,
 )
+from censcore.scores.interval import through_visits
 
 __all__ = ["energy_score"]
 
@@ -63,8 +64,8 @@ def energy_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, structured array or frame
-        The outcome of n subjects, k times each.
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects, k times each. Of interval-censored data the detection time is scored.
     forecast : Distribution
         Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution
         ``members`` draws are scored as a fair sample (for k = 1 and beta = 1 the distribution itself is
@@ -131,6 +132,7 @@ def energy_score(
     array([0.75, 0.32, 0.43])
     """
     _check_options(beta, pairs, draws, seed, members)
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, members=True)
     if mask is not None:
         y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
     if isinstance(y, CompetingRisks):

@@ -83,6 +83,7 @@ def minimise(
 
     Examples
     --------
+    >>> from torch import nn
     >>> class Squares:
     ...     network = nn.Linear(2, 1)
     ...
