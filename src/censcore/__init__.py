@@ -40,6 +40,10 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators import Censoring as Censoring
     from censcore.estimators import CoxRegression as CoxRegression
     from censcore.estimators import KaplanMeier as KaplanMeier
+    from censcore.estimators import LogLogisticRegression as LogLogisticRegression
+    from censcore.estimators import LogNormalRegression as LogNormalRegression
+    from censcore.estimators import PiecewiseExponentialRegression as PiecewiseExponentialRegression
+    from censcore.estimators import Turnbull as Turnbull
     from censcore.estimators import WeibullRegression as WeibullRegression
     from censcore.estimators import as_competing_forecast as as_competing_forecast
     from censcore.estimators import as_forecast as as_forecast
@@ -60,6 +64,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.outcomes import CompetingRisks as CompetingRisks
+    from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
     from censcore.outcomes import SemiCompetingRisks as SemiCompetingRisks
     from censcore.scores import augmented_binomial_log_score as augmented_binomial_log_score
@@ -78,7 +83,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     __version__: str
 
 _EXPORTS = {
-    "outcomes": ["RightCensored", "CompetingRisks", "SemiCompetingRisks"],
+    "outcomes": ["RightCensored", "CompetingRisks", "IntervalCensored", "SemiCompetingRisks"],
     "distributions": [
         "Distribution",
         "Weibull",
@@ -119,7 +124,11 @@ _EXPORTS = {
     "estimators": [
         "KaplanMeier",
         "WeibullRegression",
+        "LogNormalRegression",
+        "LogLogisticRegression",
         "CoxRegression",
+        "PiecewiseExponentialRegression",
+        "Turnbull",
         "Adapted",
         "Censoring",
         "as_forecast",

@@ -20,6 +20,7 @@ __all__ = [
     "InvalidTypeError",
     "MissingCensoringError",
     "MissingDependencyError",
+    "MissingVisitsError",
     "ModelFileError",
     "NoDensityError",
     "NotFittedError",
@@ -78,6 +79,10 @@ class ImpossibleForecastError(CenscoreError, ValueError):
 
 class MissingCensoringError(CenscoreError, ValueError):
     """A censoring distribution is needed and neither given nor known from the outcome."""
+
+
+class MissingVisitsError(CenscoreError, ValueError):
+    """Examination times are needed to score interval-censored data, and not all of them are known."""
 
 
 class PositivityError(CenscoreError, ValueError):

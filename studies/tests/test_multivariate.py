@@ -15,7 +15,7 @@ from censcore_studies.multivariate.calibration import JOINT_EVENTS
 from censcore_studies.multivariate.extensions import report_extension
 from censcore_studies.multivariate.printed import PRINTED
 from censcore_studies.multivariate.reliability import report_calibration
-from censcore_studies.multivariate.study import DEFAULTS, EARLIER_NAMES, STUDY, as_frame
+from censcore_studies.multivariate.study import DEFAULTS, EARLIER_NAMES, STUDY, as_frame, tag_of
 from censcore_studies.multivariate.tables import report_tables
 
 SMALL = {"n_train": 120, "n_valid": 40, "n_test": 60, "members": 40}
@@ -162,8 +162,8 @@ def test_paired_differences_by_hand():
 
 
 def write_cells(folder, results) -> None:
-    fixed = {"study": STUDY, **DEFAULTS}
     for i, result in enumerate(results):
+        fixed = {"study": tag_of(result["settings"]["method"]), **DEFAULTS}
         write_record(folder / "cells" / f"{i}.json", str(i), {"fixed": fixed, **result})
 
 
@@ -215,6 +215,29 @@ def test_results_of_an_earlier_version_are_not_shown(tmp_path):
     write_record(tmp_path / "cells" / "old.json", "old", old)
     as_frame([old]).to_csv(tmp_path / "cells.csv")
     assert list(study.read_cells(tmp_path)["censored"]) == [1.0]
+
+
+def test_linear_models_that_had_not_converged_are_not_shown(tmp_path):
+    """Their cells have a newer tag than those of the other methods, in files and in the table."""
+    write_cells(tmp_path, [made_up("Clayton-Weibull", 0, 1.0), made_up("DGP", 0, 0.5)])
+    first = {"study": STUDY, **DEFAULTS}
+    old = [{"fixed": first, **made_up(name, 1, 5.0)} for name in ("Clayton-Weibull", "DGP")]
+    for i, result in enumerate(old):
+        write_record(tmp_path / "cells" / f"old-{i}.json", f"old-{i}", result)
+    as_frame([made_up("Independent Weibull", 2, 6.0), made_up("DGP", 2, 6.0)]).to_csv(tmp_path / "cells.csv")
+    found = study.read_cells(tmp_path)
+    assert sorted(zip(found["method"], found["censored"], strict=True)) == [
+        ("Clayton-Weibull", 1.0),
+        ("DGP", 0.5),
+        ("DGP", 5.0),
+        ("DGP", 6.0),
+    ]
+    tags = {cell.settings["method"]: cell.fixed["study"] for cell in study.multivariate_cells([2])}
+    assert {name for name, tag in tags.items() if tag != STUDY} == {
+        "Independent Weibull",
+        "Clayton-Weibull",
+        "Gumbel-Weibull",
+    }
 
 
 def test_a_result_goes_before_a_row_of_the_table(tmp_path):

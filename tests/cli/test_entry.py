@@ -26,8 +26,8 @@ def test_scores_are_given_survival_to_the_entry(tmp_path):
     test, train = sample(80, 0), sample(100, 1)
     for name, frame in (("test", test), ("train", train)):
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
-    files = (tmp_path / "test.csv", "--train", tmp_path / "train.csv", "--time", "days", "--event", "died",
-             "--interpolation", "step")  # fmt: skip
+    files = (tmp_path / "test.csv", "--train", tmp_path / "train.csv", "--time", "days", "--event", "died")
+    files = (*files, "--interpolation", "step", "--tail", "infinity")
     text = run("score", *files, "--entry", "start", "--horizon", "1.5", "--out", tmp_path / "losses.csv")
     assert "Delayed entry in" in text
     C = cs.Censoring(cs.KaplanMeier()).fit(None, outcome(train)).predict_distribution()

@@ -126,3 +126,14 @@ def test_what_is_wrong_is_named(wrong, what):
 def test_a_class_without_the_methods_is_refused():
     with pytest.raises(AssertionError, match="has no fit"):
         check_estimator(BaseEstimator())
+
+
+def test_estimators_that_take_upper_ends_for_event_times_are_found():
+    class Late(cs.WeibullRegression):
+        def fit(self, X, y, sample_weight=None):
+            if isinstance(y, cs.IntervalCensored):
+                y = cs.RightCensored(y.upper, np.ones(len(y)))
+            return super().fit(X, y, sample_weight)
+
+    with pytest.raises(AssertionError, match="Of times between visits"):
+        check_estimator(Late())

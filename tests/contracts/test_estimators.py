@@ -20,6 +20,10 @@ ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 8, "n_samples": 20
 CASES = {
     "KaplanMeier": (cs.KaplanMeier(), 1),
     "WeibullRegression": (cs.WeibullRegression(), 1),
+    "LogNormalRegression": (cs.LogNormalRegression(), 1),
+    "LogLogisticRegression": (cs.LogLogisticRegression(), 1),
+    "PiecewiseExponentialRegression": (cs.PiecewiseExponentialRegression(), 1),
+    "Turnbull": (cs.Turnbull(), 1),
     "CoxRegression": (cs.CoxRegression(), 1),
     "CoxRegression, Efron": (cs.CoxRegression(ties="efron"), 1),
     "Adapted": (cs.Adapted(CoxPHSurvivalAnalysis(alpha=1e-3)), 1),

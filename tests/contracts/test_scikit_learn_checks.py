@@ -35,6 +35,18 @@ class WeibullRegression(_Numbers, cs.WeibullRegression):
     pass
 
 
+class LogNormalRegression(_Numbers, cs.LogNormalRegression):
+    pass
+
+
+class PiecewiseExponentialRegression(_Numbers, cs.PiecewiseExponentialRegression):
+    pass
+
+
+class Turnbull(_Numbers, cs.Turnbull):
+    pass
+
+
 class CoxRegression(_Numbers, cs.CoxRegression):
     pass
 
@@ -52,34 +64,38 @@ NO_COLUMNS = {
     "check_estimators_empty_data_messages": "no columns are no covariates, which is legal: fit(None, y)"
 }
 NOT_LOOKED_AT = "without strata X is not looked at, whatever it holds"
+WITHOUT_X = NO_COLUMNS | dict.fromkeys(
+    [
+        "check_complex_data",
+        "check_dtype_object",
+        "check_estimators_nan_inf",
+        "check_estimator_sparse_tag",
+        "check_fit1d",
+        "check_n_features_in",
+        "check_n_features_in_after_fitting",
+    ],
+    NOT_LOOKED_AT,
+)
+ONE_SUBJECT = NO_COLUMNS | {
+    "check_fit2d_1sample": "one row is refused for what it lacks: events before the largest time"
+}
 FAILS = {
-    "KaplanMeier": NO_COLUMNS
-    | dict.fromkeys(
-        [
-            "check_complex_data",
-            "check_dtype_object",
-            "check_estimators_nan_inf",
-            "check_estimator_sparse_tag",
-            "check_fit1d",
-            "check_n_features_in",
-            "check_n_features_in_after_fitting",
-        ],
-        NOT_LOOKED_AT,
-    ),
-    "WeibullRegression": NO_COLUMNS
-    | {"check_fit2d_1sample": "one row is refused for what it lacks: events before the largest time"},
+    "KaplanMeier": WITHOUT_X,
+    "Turnbull": WITHOUT_X,
+    "WeibullRegression": ONE_SUBJECT,
+    "LogNormalRegression": ONE_SUBJECT,
+    "PiecewiseExponentialRegression": NO_COLUMNS,
     "CoxRegression": NO_COLUMNS,
-    "CensoredEngression": NO_COLUMNS
-    | dict.fromkeys(
-        ["check_methods_sample_order_invariance", "check_methods_subset_invariance"],
-        "predictions are statistics of draws, and the draws of a row depend on its place",
-    ),
+    "CensoredEngression": NO_COLUMNS,
     "CopulaWeibull": NO_COLUMNS,
 }
 
 ESTIMATORS = [
     KaplanMeier(),
     WeibullRegression(alpha=1.0),
+    LogNormalRegression(alpha=1.0),
+    PiecewiseExponentialRegression(breaks=1, alpha=1.0),
+    Turnbull(),
     CoxRegression(alpha=1.0),
     CensoredEngression(epochs=1, width=8, depth=2, noise_dim=4, n_samples=20, device="cpu"),
     CopulaWeibull(epochs=1),

@@ -68,7 +68,7 @@ def test_a_captured_step_is_the_eager_one(monkeypatch):
 @pytest.mark.parametrize("rows", [100, 700, 10_000])
 def test_data_too_large_for_the_device_come_in_blocks(monkeypatch, rows):
     resident = fitted()
-    monkeypatch.setattr(training, "fits_on_device", lambda rows, device: False)
+    monkeypatch.setattr(training, "fits_on_device", lambda *_: False)
     monkeypatch.setattr(cuda_graphs, "_STREAMED_ROWS", rows)
     np.testing.assert_array_equal(losses(fitted()), losses(resident))
     assert len(losses(fitted(batch_size=5000, epochs=1))) == 1
@@ -107,6 +107,19 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
         model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, callbacks=[stop])
     resumed = fitted(checkpoint=tmp_path / "state")
     np.testing.assert_allclose(losses(resumed), losses(whole), rtol=1e-3)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_step_in_two_graphs_with_an_exchange_is_the_step_in_one(compiled):
+    """The path of several processes, with a process group of one."""
+    alone = fitted(compile=compiled, precision="float32")
+    dist = torch.distributed
+    dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        together = fitted(compile=compiled, precision="float32")
+    finally:
+        dist.destroy_process_group()
+    np.testing.assert_allclose(losses(together), losses(alone), rtol=2e-3)
 
 
 LIKELIHOOD = {"epochs": 3, "random_state": 0, "device": "cuda", "solver": "adam"}

@@ -1,5 +1,6 @@
 """The training loop: what it minimises, keeps, resumes and refuses."""
 
+import copy
 import json
 import math
 import os
@@ -14,7 +15,10 @@ import pytest
 import torch
 from torch import nn
 
-from censcore.estimators.neural.cuda_graphs import fits_on_device
+from censcore.estimators.neural.batches import Batches
+from censcore.estimators.neural.cuda_graphs import GraphedEpochs, fits_on_device
+from censcore.estimators.neural.exchange import SharedGradient, share_of
+from censcore.estimators.neural.standardised import rows_of
 from censcore.estimators.neural.training import Recipe, mix_seed, train
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 
@@ -156,36 +160,56 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-def test_two_processes_follow_the_loss_curve_of_one(tmp_path):
-    script = tmp_path / "distributed.py"
-    script.write_text(
-        textwrap.dedent(
-            """
-            import json, os, sys, torch
-            import torch.distributed as dist
-            from censcore.estimators.neural.training import Recipe, same_everywhere, train
-            from tests.estimators.test_training import Regression
-            torch.set_num_threads(1)
-            if "RANK" in os.environ:
-                dist.init_process_group("gloo")
-            rank = os.environ.get("RANK", "0")
-            seed = same_everywhere(5 + int(rank))
-            g = torch.Generator().manual_seed(1)
-            x = torch.randn(200, 3, generator=g)
-            rows = {"x": x, "y": x.sum(1), "weight": torch.rand(200, generator=g)}
-            history = train(Regression(), rows, rows, Recipe(epochs=4, batch_size=32), seed=3,
-                            device=torch.device("cpu"))
-            losses = [[e.train_loss, e.validation_loss] for e in history.epochs]
-            with open(os.path.join(sys.argv[1], rank), "w") as file:
-                json.dump({"seed": seed, "losses": losses}, file)
-            if dist.is_initialized():
-                dist.destroy_process_group()
-            """
-        )
-    )
+DISTRIBUTED = """
+    import json, os, sys, torch
+    import numpy as np
+    import torch.distributed as dist
+    from censcore.estimators.neural import training
+    from censcore.estimators.neural.training import Recipe, same_everywhere, train
+    from tests.estimators.test_training import Regression
+    torch.set_num_threads(1)
+    if "RANK" in os.environ:
+        dist.init_process_group("gloo")
+    rank = os.environ.get("RANK", "0")
+    g = torch.Generator().manual_seed(1)
+    x = torch.randn(200, 3, generator=g)
+    y = x.sum(1) + 0.1 * torch.randn(200, generator=g)
+    rows = {"x": x, "y": y, "weight": torch.rand(200, generator=g)}
+    groups = np.arange(200) // 5
+    visited, gather = [], training._gather
+    def watched(data, index, device):
+        visited.append(index.tolist())
+        return gather(data, index, device)
+    found = {"seed": same_everywhere(5 + int(rank))}
+    for name, size, own in (("whole", 200, None), ("batches", 20, groups), ("again", 20, groups)):
+        task = Regression(seed=int(rank))  # weights of the first process count
+        if name == "whole":  # every process has other noise, so none here
+            task.draw = lambda n, generator, device: {"noise": torch.zeros(n, 3)}
+        training._gather = watched
+        recipe = Recipe(epochs=6, batch_size=size, clip=1.0, learning_rate=0.02)
+        visited.clear()
+        history = train(task, rows, None, recipe, seed=3, device=torch.device("cpu"), groups=own)
+        found[name] = {
+            "losses": [e.train_loss for e in history.epochs],
+            "weights": [p.tolist() for p in task.network.parameters()],
+            "visited": visited.copy(),
+        }
+    with open(os.path.join(sys.argv[1], rank), "w") as file:
+        json.dump(found, file)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    """
+
+
+@pytest.fixture(scope="module")
+def one_and_two_processes(tmp_path_factory):
+    """One process, and two."""
+    folder = tmp_path_factory.mktemp("distributed")
+    script = folder / "distributed.py"
+    script.write_text(textwrap.dedent(DISTRIBUTED))
 
     def processes(name, *command):
-        out = tmp_path / name
+        out = folder / name
         out.mkdir()
         done = subprocess.run(
             [sys.executable, *command, str(script), str(out)],
@@ -197,13 +221,93 @@ def test_two_processes_follow_the_loss_curve_of_one(tmp_path):
         assert done.returncode == 0, done.stderr
         return [json.loads(path.read_text()) for path in sorted(out.iterdir())]
 
-    (one,) = processes("one")
-    two = processes(
-        "two", "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={free_port()}"
-    )
+    launcher = ("-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={free_port()}")
+    return processes("one")[0], processes("two", *launcher)
+
+
+def test_two_processes_take_the_step_of_one(one_and_two_processes):
+    """A batch of all subjects has the same gradient, weights and clipping, however it is shared."""
+    one, two = one_and_two_processes
     assert [process["seed"] for process in two] == [5, 5]
     for process in two:
-        np.testing.assert_allclose(process["losses"], one["losses"], rtol=1e-5)
+        np.testing.assert_allclose(process["whole"]["losses"], one["whole"]["losses"], rtol=1e-5)
+        for found, expected in zip(process["whole"]["weights"], one["whole"]["weights"], strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_every_process_has_its_share_of_the_subjects(one_and_two_processes):
+    one, two = one_and_two_processes
+    assert all(process["batches"] == process["again"] for process in two)  # deterministic
+    shares = [{i for batch in process["batches"]["visited"] for i in batch} for process in two]
+    assert not shares[0] & shares[1]
+    assert shares[0] | shares[1] == set(range(200))
+    assert [len(share) for share in shares] == [100, 100]
+    assert not {i // 5 for i in shares[0]} & {i // 5 for i in shares[1]}  # whole groups
+    epochs = len(one["batches"]["losses"])
+    for process in two:
+        steps = process["batches"]["visited"]
+        assert len(steps) == len(one["batches"]["visited"]) == 10 * epochs
+        assert all(len({i // 5 for i in batch}) == len(batch) for batch in steps)
+        assert process["batches"]["weights"] == two[0]["batches"]["weights"]
+        # other batches, the same behaviour
+        np.testing.assert_allclose(process["batches"]["losses"], one["batches"]["losses"], rtol=0.3)
+
+
+@pytest.fixture
+def group_of_one():
+    """A process group with a single process."""
+    dist = torch.distributed
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def test_the_two_parts_of_a_captured_step_are_the_whole_step(group_of_one):
+    """On a GPU each part is a captured graph; here they run as they are."""
+    x = torch.randn(30, 3, generator=torch.Generator().manual_seed(1))
+    rows = {"x": x, "y": x.sum(1), "weight": torch.linspace(0.1, 1, 30)}
+    subjects = np.arange(0, 30, 2)
+    found = []
+    for shared in (False, True):
+        torch.manual_seed(0)
+        task = Regression()
+        network, averaged = task.network, copy.deepcopy(task.network)
+        optimizer = torch.optim.SGD(network.parameters(), lr=torch.tensor(0.0), foreach=False)
+        epochs = GraphedEpochs(
+            rows_of(rows, subjects) if not shared else rows, True, network, averaged, optimizer, task.draw,
+            task.loss, Batches(15, 4), np.full(8, 0.05), 1.0, 0.9, False,
+            subjects if shared else None, SharedGradient(network) if shared else None,
+        )  # fmt: skip
+        assert len(epochs.rows["x"]) == 15  # a process holds its share
+        epochs._load(*epochs._arrange(0, 0), {})
+        for _ in range(4):
+            for part in epochs._parts():
+                part()
+        found.append([*network.parameters(), *averaged.parameters(), epochs.total, epochs.weight])
+    for whole, parts in zip(*found, strict=True):
+        torch.testing.assert_close(parts, whole)
+    assert float(found[0][-1]) == pytest.approx(float(rows["weight"][subjects].sum()))
+
+
+def test_a_batch_without_subjects_here_still_takes_part(group_of_one):
+    task = Regression()
+    shared = SharedGradient(task.network)
+    shared.add(torch.ones(0), torch.ones(0))
+    shared.exchange()
+    total, weight = shared.finish()
+    assert total == weight == 0
+    assert all((p.grad == 0).all() for p in task.network.parameters())
+
+
+def test_shares_are_whole_groups_of_about_equal_size():
+    groups = np.repeat(np.arange(40), np.random.default_rng(0).integers(1, 30, 40))
+    shares = [share_of(len(groups), groups, rank, 3) for rank in range(3)]
+    assert sorted(np.concatenate(shares).tolist()) == list(range(len(groups)))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 30
+    owners = [set(groups[share].tolist()) for share in shares]
+    assert sum(map(len, owners)) == 40  # no group has two owners
+    with pytest.raises(InvalidInputError, match="2 groups for 3 processes"):
+        share_of(5, np.array([1, 1, 1, 2, 2]), 0, 3)
 
 
 def test_bad_settings_and_a_diverging_loss_are_refused(data):

@@ -15,7 +15,10 @@ from censcore.estimators.competing_risks_adapters import as_competing_forecast
 from censcore.estimators.cox import CoxRegression
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.libraries.draws import from_draws
+from censcore.estimators.lognormal import LogLogisticRegression, LogNormalRegression
+from censcore.estimators.piecewise_exponential import PiecewiseExponentialRegression
 from censcore.estimators.risk import from_risk
+from censcore.estimators.turnbull import Turnbull
 from censcore.estimators.weibull import WeibullRegression
 
 __all__ = [
@@ -25,8 +28,12 @@ __all__ = [
     "Censoring",
     "CoxRegression",
     "KaplanMeier",
+    "LogLogisticRegression",
+    "LogNormalRegression",
     "NotFitted",
+    "PiecewiseExponentialRegression",
     "SurvivalEstimator",
+    "Turnbull",
     "WeibullRegression",
     "as_competing_forecast",
     "as_forecast",

@@ -343,7 +343,9 @@ class Custom(CaseScore):
 
     @classmethod
     def of(cls, name: str, function: Callable[..., Any]) -> Custom:
-        """From its name and function."""
+        """From its name and function, or what is known of it."""
+        if isinstance(function, ScoreInfo):
+            return cls(function)
         return cls(ScoreInfo(name, function, name, formula="", reference=""))
 
     def losses(self, case: Case) -> np.ndarray:

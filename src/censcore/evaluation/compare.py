@@ -30,6 +30,7 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validation import Folds, cross_validating
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
+from censcore.evaluation.intervals import taking_intervals
 from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import resolve_censoring
@@ -46,6 +47,7 @@ KAPLAN_MEIER = "kaplan-meier"
 
 
 @cross_validating
+@taking_intervals
 def compare(
     forecasts: Mapping[str, Any],
     y: OutcomeLike,
@@ -98,7 +100,9 @@ def compare(
     y : outcome
         What happened to n subjects: one event time each, (n,); several, (n, k), of which the forecasts are
         joint distributions; or :class:`CompetingRisks`, of which they are distributions of time and cause
-        (whatever :func:`as_competing_forecast` takes).
+        (whatever :func:`as_competing_forecast` takes). :class:`~censcore.IntervalCensored` data with visits
+        are compared by the detection time and by the log score of the intervals; ``censoring`` is then
+        needed only where subjects drop out, and the reference is :class:`~censcore.Turnbull`.
     censoring : distribution or estimator, optional
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
         or on the scored subjects without it (``cv=5`` predicts every subject from the other folds; subjects

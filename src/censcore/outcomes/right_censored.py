@@ -22,6 +22,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, Unsupported
 
 if TYPE_CHECKING:
     from censcore.outcomes.competing_risks import CompetingRisks
+    from censcore.outcomes.interval_censored import IntervalCensored
 
 __all__ = ["OutcomeLike", "RightCensored", "as_followed", "as_outcome"]
 
@@ -426,7 +427,7 @@ class RightCensored:
         >>> late.time, late.entry
         (array([5., 6.]), array([3., 3.]))
         >>> cs.crps(late, cs.Exponential(0.5), cs.Uniform(0.0, 9.0)).round(4)
-        array([0.4386, 1.0998])
+        array([0.3362, 0.8768])
         """
         kept = np.nonzero(to_numpy(self.at_risk(s)))[0]
         if not kept.size:
@@ -507,7 +508,7 @@ class Frame(Protocol):
 
 
 #: What functions accept as an outcome, see :func:`as_outcome`.
-OutcomeLike: TypeAlias = "RightCensored | CompetingRisks | np.ndarray | Frame"
+OutcomeLike: TypeAlias = "RightCensored | CompetingRisks | IntervalCensored | np.ndarray | Frame"
 
 
 def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
@@ -543,6 +544,14 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
         )
     if isinstance(y, RightCensored):
         return y
+    if hasattr(y, "detection"):
+        raise UnsupportedOutcomeError(
+            "got IntervalCensored where events are expected to be seen when they happen. Scores (log_score, "
+            "crps, brier_score, ...), Turnbull, WeibullRegression, LogNormalRegression, "
+            "LogLogisticRegression and PiecewiseExponentialRegression take intervals. y.detection() is the "
+            "right-censored outcome of the first visit at or after T; to call it the event time would give "
+            "wrong numbers."
+        )
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return RightCensored.from_structured(y)
     if hasattr(y, "columns"):

@@ -8,6 +8,7 @@ from censcore.distributions import Distribution
 from censcore.outcomes import CompetingRisks, OutcomeLike
 from censcore.scores.competing_risks import multinomial_log_score
 from censcore.scores.inputs import ScoringInputs, censoring_weights, evaluation_times, scoring_inputs
+from censcore.scores.interval import through_visits
 
 __all__ = ["binomial_log_score"]
 
@@ -31,8 +32,9 @@ def binomial_log_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, structured array or frame
-        The outcome of n subjects.
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
@@ -76,6 +78,7 @@ def binomial_log_score(
     """
     if isinstance(y, CompetingRisks):
         return multinomial_log_score(y, forecast, censoring, times, horizon)
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
     inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     t, single = evaluation_times(times, inputs.y, horizon)
     loss = _binomial_log(inputs, t)

@@ -15,6 +15,7 @@ from censcore.scores.inputs import (
     inverse_probability_weights,
     scoring_inputs,
 )
+from censcore.scores.interval import through_visits
 
 __all__ = ["brier_score"]
 
@@ -43,8 +44,9 @@ def brier_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, structured array or frame
-        The outcome of n subjects.
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
@@ -98,6 +100,7 @@ def brier_score(
     check_scale(scale)
     if isinstance(y, CompetingRisks):
         return over_causes(brier_score, y, forecast, censoring, times=times, scale=scale, horizon=horizon)
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
     inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     t, single = evaluation_times(times, inputs.y, horizon)
     if scale == "ipcw":

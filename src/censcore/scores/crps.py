@@ -19,6 +19,7 @@ from censcore.scores._squares import (
 )
 from censcore.scores.competing_risks import over_causes
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
+from censcore.scores.interval import through_visits
 
 __all__ = ["crps", "crps_of"]
 
@@ -41,8 +42,9 @@ def crps(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, structured array or frame
-        The outcome of n subjects.
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
@@ -90,6 +92,7 @@ def crps(
     """
     if isinstance(y, CompetingRisks):
         return over_causes(crps, y, forecast, censoring, horizon=horizon)
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
     return crps_of(scoring_inputs(y, forecast, censoring, horizon, one_cause=True))
 
 

@@ -30,6 +30,7 @@ from censcore.scores.inputs import (
     inverse_probability_weights,
     scoring_inputs,
 )
+from censcore.scores.interval import through_visits
 from censcore.scores.semi_competing import energy_of_semi_competing
 
 __all__ = ["energy_score"]
@@ -70,9 +71,10 @@ def energy_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
-        The outcome of n subjects, k times each. An event that never happens, because a terminal event was
-        first, is seen as :math:`\min(\infty,C)=C`, and the outcome moves with the values of C.
+    y : RightCensored, CompetingRisks, IntervalCensored, SemiCompetingRisks, structured array or frame
+        The outcome of n subjects, k times each. Of interval-censored data the detection time is scored. An
+        event that never happens, because a terminal event was first, is seen as
+        :math:`\min(\infty,C)=C`, and the outcome moves with the values of C.
     forecast : Distribution
         Joint distribution of T; usually ``Ensemble(samples)`` with samples (n, m, k). Of another distribution
         ``members`` draws are scored as a fair sample (for k = 1 and beta = 1 the distribution itself is
@@ -153,6 +155,7 @@ def energy_score(
             lagged=None if pairs == "auto" else pairs == "lagged",
             members=members,
         )
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, members=True)
     if mask is not None:
         y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
     if isinstance(y, CompetingRisks):

@@ -31,6 +31,7 @@ from censcore.scores.inputs import (
     inverse_probability_weights,
     scoring_inputs,
 )
+from censcore.scores.interval import through_visits
 
 __all__ = ["integrated_brier_score"]
 
@@ -58,8 +59,9 @@ def integrated_brier_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, structured array or frame
-        The outcome of n subjects.
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
@@ -114,6 +116,7 @@ def integrated_brier_score(
     if isinstance(y, CompetingRisks):
         options = {"scale": scale, "normalize": normalize, "horizon": horizon}
         return over_causes(integrated_brier_score, y, forecast, censoring, **options)
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
     inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     end = PointMass(np.inf).like(inputs.y.time)
     if horizon is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from censcore._arrays import Array
 from censcore.distributions import Distribution
 from censcore.exceptions import NoDensityError
-from censcore.outcomes import CompetingRisks, EventOfCause, OutcomeLike
+from censcore.outcomes import CompetingRisks, EventOfCause, IntervalCensored, OutcomeLike
 from censcore.scores.competing_risks import log_score_of_causes, log_survival_beyond
 from censcore.scores.inputs import scoring_inputs
+from censcore.scores.interval import interval_log_score
 
 __all__ = ["log_score"]
 
@@ -25,8 +26,9 @@ def log_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, structured array or frame
-        The outcome of n subjects, with one or several event times.
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome of n subjects, with one or several event times. Of an interval (l, u] the score is
+        -log{F(u) - F(l)}.
     forecast : Distribution
         Distribution of T given the covariates, with a density. A distribution without one raises
         :class:`~censcore.exceptions.NoDensityError`.
@@ -65,6 +67,8 @@ def log_score(
     >>> cs.log_score(y, cs.Exponential(0.5)).round(4)
     array([1.1931, 2.1931, 1.    ])
     """
+    if isinstance(y, IntervalCensored):
+        return interval_log_score(y, forecast, censoring, horizon=horizon)
     if isinstance(y, CompetingRisks):
         return log_score_of_causes(y, forecast, censoring, horizon)
     averages = isinstance(y, EventOfCause) and bool(y.never.any())

@@ -18,6 +18,7 @@ from censcore.scores.inputs import (
     inverse_probability_weights,
     scoring_inputs,
 )
+from censcore.scores.interval import through_visits
 
 __all__ = ["pinball_score"]
 
@@ -43,8 +44,9 @@ def pinball_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
-        The outcome of n subjects.
+    y : RightCensored, IntervalCensored, structured array or frame
+        The outcome of n subjects. Of interval-censored data the detection time is scored, the first visit at
+        or after T, with the forecast sent through the same visits.
     forecast : Distribution
         Distribution of T given the covariates, one per subject or one for all.
     censoring : Distribution, optional
@@ -88,6 +90,7 @@ def pinball_score(
         raise InvalidInputError(
             "levels=... is missing: the quantile levels, (q,) or (n, q), strictly in (0, 1)."
         )
+    y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
     inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     alpha, single = as_columns(levels, "levels", inputs.y)
     check_levels(alpha)

@@ -20,7 +20,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble, PointMass
 from censcore.estimators import Censoring
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
-from censcore.outcomes import RightCensored
+from censcore.outcomes import IntervalCensored, RightCensored
 from censcore.scores import energy_score
 from censcore.simulation import LogNormalScenario, WeibullScenario
 from censcore.testing.contract import expect_kept
@@ -40,6 +40,7 @@ def check_estimator(estimator: Any, *, k: int = 1, seed: int = 0) -> None:
     - Frames and structured outcomes are accepted; inconsistent data raise an error.
     - Copies, pickles and model files predict the same.
     - It learns: predictions score better than the same with half or twice the times.
+    - Delayed entry and intervals are taken into account, or raise an UnsupportedOutcomeError.
     - It can estimate a censoring distribution, also where C has atoms: a common end of follow-up is the end
       of C, and other atoms are represented or raise an error.
 
@@ -390,6 +391,22 @@ def delayed_entry(c: Candidate) -> None:
     c.expect_same(none, ignored, "entries of zero")
 
 
+def intervals(c: Candidate) -> None:
+    """Interval-censored data are taken into account, or raise an UnsupportedOutcomeError."""
+    if c.k > 1 or c.of_censoring:
+        return
+    T = c.latent.time
+    width = float(np.median(T))
+    lower = width * np.floor(T / width)
+    try:
+        fitted = c.new().fit(c.X, IntervalCensored(lower, lower + width))
+    except UnsupportedOutcomeError:
+        return
+    found = to_numpy(fitted.predict_distribution(c.X).sf(np.array([[width, 2 * width]]))).mean(axis=0)
+    off = np.abs(found - [np.mean(width < T), np.mean(2 * width < T)]).max()
+    assert off < 0.1, f"Of times between visits P(T > t) at the visits is off by {off:.3g}."
+
+
 RULES: tuple[EstimatorRule, ...] = (
     parameters,
     unfitted,
@@ -406,4 +423,5 @@ RULES: tuple[EstimatorRule, ...] = (
     censoring_distribution,
     atoms_of_c,
     delayed_entry,
+    intervals,
 )

@@ -46,10 +46,15 @@ def test_resources_do_not_change_the_result(database, tmp_path):
     small = Resources(memory_limit="200MB", threads=1, spill_directory=tmp_path / "spill")
     build(database, tmp_path / "b", resources=small)
     a, b = contents(tmp_path / "a"), contents(tmp_path / "b")
-    compared = [name for name in a if name.startswith(("rows/", "split/", "preprocessing/", "summary/"))]
-    assert len(compared) >= 8
+    compared = [
+        name
+        for name in a
+        if name.startswith(("rows/", "split/", "preprocessing/", "summary/"))
+        and not name.endswith("stage.json")  # holds the time it took
+    ]
+    assert len(compared) >= 4
     assert not (tmp_path / "spill").exists() or not list((tmp_path / "spill").iterdir())
-    assert [name for name in compared if a[name] != b[name]] == []
+    assert [name for name in compared if a[name] != b[name] and not name.endswith("stage.json")] == []
 
 
 def test_a_setting_reruns_only_what_depends_on_it(database, tmp_path):
@@ -125,7 +130,7 @@ def test_parts_hold_every_row_once(database, tmp_path, query):
 def test_progress_is_told_and_holds_no_patient(database, tmp_path):
     lines: list[str] = []
     build(database, tmp_path, say=lines.append)
-    assert "cohort: done" in lines
+    assert any(line.startswith("cohort: done in ") for line in lines)
     assert not [line for line in lines if any(key in line for key in ("1000", "2000", "3000"))]
 
 

@@ -30,6 +30,7 @@ from censcore_studies.aki import (
 from censcore_studies.aki.evaluation import _mean, _top, score_rows
 from censcore_studies.aki.methods import _scaled
 from censcore_studies.aki.preprocessing import Preprocessing
+from censcore_studies.aki.report import _Page
 
 torch = pytest.importorskip("torch", reason="the study trains networks")
 
@@ -188,6 +189,19 @@ def test_every_method_is_trained_and_scored(finished):
         assert found["joint"]["patients"] == len(np.unique(rows.subject_id[at_risk.any(axis=1)]))
 
 
+def test_no_method_beats_the_distribution_that_the_stays_were_drawn_from(finished):
+    _, out, text = finished
+    results = json.loads((out / "evaluation" / "results" / "results.json").read_text())
+    assert set(results["excess"]) == set(METHODS)
+    for name, found in results["excess"].items():
+        for what in ("joint", "creatinine", "urine", "brier_6", "brier_12", "brier_24", "brier_48"):
+            assert found[what]["mean"] > 0
+            less = results["methods"][name][what]["mean"] - results["truth"][what]["mean"]
+            assert found[what]["mean"] == pytest.approx(less)
+    assert text.count(">Truth<") == 5
+    assert "Losses less those of the true distribution" in text
+
+
 def test_a_second_run_trains_nothing(finished):
     _, out, _ = finished
     lines: list[str] = []
@@ -213,7 +227,8 @@ def test_results_of_another_kind_of_device_are_not_reused(finished, tmp_path, mo
     monkeypatch.setattr(evaluation, "device_kind", lambda device: "cuda")
     lines.clear()
     evaluate(again, device="cpu", say=lines.append)
-    assert len([line for line in lines if line.endswith("started")]) == len(METHODS) + 1
+    again = [line.removesuffix(": started") for line in lines if line.endswith("started")]
+    assert again == [*(f"evaluation/{name}" for name in METHODS), "evaluation/results"]
 
 
 def test_interrupted_training_is_not_taken_for_finished(finished, tmp_path, monkeypatch):
@@ -334,6 +349,41 @@ def test_the_page_shows_no_patient_and_no_small_count_unless_told(finished, tmp_
     assert "after admission, risk" not in text
 
 
+def test_a_legend_names_what_is_drawn_and_says_what_is_withheld():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from censcore_studies.aki.figures import _calibration, _risk
+
+    few, some = np.full(10, np.nan), np.r_[0.5, np.nan, 0.3, np.zeros(7)]
+    fig, axes = pyplot.subplots(1, 4)
+    _risk(np.r_[few[:2], np.zeros(8)], some, axes[0])
+    legend = axes[0].get_legend()
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == ["no AKI by then: 1 of 3 bars withheld", "AKI by then: all bars withheld"]
+    assert [handle.get_alpha() > 0 for handle in legend.legend_handles] == [True, False]
+    _risk(np.zeros(10), some / 2, axes[1])  # nobody had an event: no bar, nothing withheld
+    assert axes[1].get_legend().get_texts()[1].get_text() == "AKI by then: none"
+    one = np.r_[0.4, few[1:]]
+    curve = np.r_[np.linspace(0.1, 0.9, 8), np.nan, np.nan]
+    _calibration({"censored": (curve, curve), "naive": (one, one)}, {"censored": "C", "naive": "N"}, axes[2])
+    assert [text.get_text() for text in axes[2].get_legend().get_texts()] == ["C"]
+    assert axes[2].texts[0].get_text() == "C: 2 of 10 withheld\nN: withheld"
+    _calibration({"naive": (one, one)}, {"naive": "N"}, axes[3])  # one point is no curve
+    assert "withheld" in axes[3].texts[0].get_text()
+    pyplot.close(fig)
+
+
+def test_a_side_of_few_patients_shows_no_rates(finished, tmp_path):
+    _, out, text = finished
+    again = shutil.copytree(out, tmp_path / "again")
+    page = _Page(open_build(again), reveal=False)
+    assert re.search(r">validation</th>(<td>[^–<]+</td>){6}", page._endpoints())
+    page.build.summary["split"]["sides"]["validation"]["patients"] = 9
+    assert re.search(r">validation</th><td>[\d,]+</td>(<td>–</td>){5}", page._endpoints())
+    page.reveal = True
+    assert "–" not in page._endpoints()
+    assert "are the paper's, on MIMIC-IV" in text
+
+
 # Tables
 
 
@@ -345,11 +395,13 @@ def test_tables_are_the_results_and_hold_back_what_rests_on_few(finished):
     results = json.loads((out / "evaluation" / "results" / "results.json").read_text())
     shown = {table.name: table for table in study_tables(out, reveal=True)}
     energy = shown["energy"].rows.set_index("method")
-    assert list(energy.index) == [method.label for method in METHODS.values()]
+    assert list(energy.index) == [*(method.label for method in METHODS.values()), "Truth"]
+    excess = shown["excess"].rows.set_index("method")
+    assert excess.loc["Censored", "joint"] == results["excess"]["censored"]["joint"]["mean"]
     assert energy.loc["Naive", "urine"] == results["methods"]["naive"]["urine"]["mean"]
     assert energy.loc["Censored", "joint_printed"] == 30.933
     utility = shown["utility"].rows.set_index(["horizon", "method"])
-    assert len(utility) == 4 * len(METHODS)
+    assert len(utility) == 4 * (len(METHODS) + 1)
     found = results["methods"]["clayton"]["sensitivity_12_10"]
     assert utility.loc[("12 h", "Clayton Weibull"), "sensitivity_10"] == found["mean"]
     differences = shown["differences"].rows.set_index("method")
@@ -358,11 +410,8 @@ def test_tables_are_the_results_and_hold_back_what_rests_on_few(finished):
         == (results["differences"]["naive"]["brier_48"]["standard_error"])
     )
     withheld = {table.name: table for table in study_tables(out)}["utility"].rows
-    few = [
-        results["methods"][name][f"ppv_{horizon}_5"]["patients"] < 10
-        for horizon in (6, 12, 24, 48)
-        for name in METHODS
-    ]
+    scored = [*(results["methods"][name] for name in METHODS), results["truth"]]
+    few = [found[f"ppv_{horizon}_5"]["patients"] < 10 for horizon in (6, 12, 24, 48) for found in scored]
     assert 0 < sum(few) < len(few)
     assert withheld["ppv_5"].isna().tolist() == few
 

@@ -23,6 +23,8 @@ class Batches:
     groups : array, (n_rows,), optional
         No two subjects of one group share a batch; those of a group are spread over the epoch. Batch sizes
         then vary a little; groups larger than the number of batches raise that number.
+    count : int, optional
+        The number of batches of an epoch instead; that of all processes, where these subjects are a share.
 
     Notes
     -----
@@ -35,7 +37,9 @@ class Batches:
     [[1, 2, 0], [1, 0], [2]]
     """
 
-    def __init__(self, n_rows: int, batch_size: int, groups: np.ndarray | None = None) -> None:
+    def __init__(
+        self, n_rows: int, batch_size: int, groups: np.ndarray | None = None, count: int | None = None
+    ) -> None:
         if batch_size < 1:
             raise InvalidInputError(f"batch_size must be at least 1; got {batch_size}.")
         self.n_rows = n_rows
@@ -50,6 +54,7 @@ class Batches:
             number, self._sizes = np.unique(groups, return_inverse=True, return_counts=True)[1:]
             self._groups = number.astype(self._whole)
             self.count = max(self.count, int(self._sizes.max()))
+        self.count = self.count if count is None else count
 
     def __len__(self) -> int:
         return self.count

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from censcore.estimators.neural.batches import Batches
-from censcore.estimators.neural.standardised import Data
+from censcore.estimators.neural.exchange import SharedGradient
+from censcore.estimators.neural.standardised import Data, rows_of
 
 __all__ = ["GraphedEpochs", "fits_on_device"]
 
@@ -24,11 +25,11 @@ _ROOM = 6.0
 _STREAMED_ROWS = 2**16
 
 
-def fits_on_device(rows: Data, device: torch.device) -> bool:
-    """Whether the data take at most half of the free memory of the device."""
+def fits_on_device(rows: Data, device: torch.device, processes: int = 1) -> bool:
+    """Whether the data, or a process's share of them, take at most half of the free memory of the device."""
     if device.type != "cuda":
         return False
-    size = sum(value.nbytes for value in rows.values())
+    size = sum(value.nbytes for value in rows.values()) / processes
     return size < torch.cuda.mem_get_info(device)[0] / 2
 
 
@@ -47,6 +48,9 @@ def _no_garbage_collection() -> Iterator[None]:
 
 class GraphedEpochs:
     """One training step captured as a CUDA graph: gathering, loss, gradient, clipping, update and average.
+
+    With several processes there are two graphs, up to the gradient and from there on, and between them the
+    gradients are summed over the processes.
 
     The batches of an epoch are arranged beforehand, padded to one size with subjects of weight zero; the next
     epoch is arranged while the present one runs. Data that are not ``resident`` are copied to the device in
@@ -72,6 +76,10 @@ class GraphedEpochs:
         As in the recipe.
     compiled : bool
         Compile the loss, and what follows its gradient.
+    subjects : array, optional
+        The subjects of this process, which ``batches`` numbers; only these are copied to the device.
+    shared : SharedGradient, optional
+        What several processes exchange.
     """
 
     def __init__(
@@ -88,11 +96,14 @@ class GraphedEpochs:
         clip: float | None,
         averaging: float | None,
         compiled: bool,
+        subjects: np.ndarray | None = None,
+        shared: SharedGradient | None = None,
     ) -> None:
         self.source, self.resident, self.network, self.optimizer = rows, resident, network, optimizer
         self.live = list(network.parameters())
         self.mean: list[Tensor] = list(averaged.parameters())
         self.draw, self.batches = draw, batches
+        self.subjects, self.shared = subjects, shared
         self.loss = torch.compile(loss, dynamic=False) if compiled else loss
         self.update = torch.compile(self._update) if compiled else self._update
         self.clip, self.averaging = clip, averaging
@@ -111,7 +122,7 @@ class GraphedEpochs:
         self.total, self.weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
         self._pool = ThreadPoolExecutor(2)
         self._ahead: tuple[tuple[int, int], Future[tuple[np.ndarray, np.ndarray]]] | None = None
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._graphs: list[torch.cuda.CUDAGraph] = []
 
     def run(self, seed: int, epoch: int, noise_seed: int, steps_done: int) -> tuple[Tensor, Tensor]:
         """One epoch; sums of losses and of weights."""
@@ -119,9 +130,8 @@ class GraphedEpochs:
         self._ahead = ((seed, epoch + 1), self._pool.submit(self._arrange, seed, epoch + 1))
         blocks = [slice(start, start + self.block) for start in range(0, len(index), self.block)]
         self._load(index[blocks[0]], share[blocks[0]], self._gathered(index[blocks[0]]))
-        if self._graph is None:
+        if not self._graphs:
             self._capture()
-        assert self._graph is not None
         self.generator.manual_seed(noise_seed)
         self.counters["step"].fill_(steps_done)
         self.total.zero_()
@@ -130,7 +140,7 @@ class GraphedEpochs:
             gathered = following and self._pool.submit(self._gathered, index[following])
             self.counters["batch"].zero_()
             for _ in range(len(share[block])):
-                self._graph.replay()
+                self._replay()
             if following and gathered:
                 self._load(index[following], share[following], gathered.result())
         return self.total, self.weight
@@ -138,7 +148,8 @@ class GraphedEpochs:
     def _space(self) -> dict[str, Tensor]:
         """The data on the device, or room for a block of them."""
         if self.resident:
-            return {name: value.to(self.device) for name, value in self.source.items()}
+            mine = self.source if self.subjects is None else rows_of(self.source, self.subjects)
+            return {name: value.to(self.device) for name, value in mine.items()}
         one = torch.zeros(1, dtype=torch.int64)
         return {
             name: value[one].to(self.device).expand(self.block * self.room, *value.shape[1:]).contiguous()
@@ -147,7 +158,7 @@ class GraphedEpochs:
 
     def _gathered(self, index: np.ndarray) -> dict[str, Tensor]:
         """The data of a block in the order of its batches, unless all data are on the device."""
-        flat = torch.from_numpy(index.ravel())
+        flat = torch.from_numpy(index.ravel() if self.subjects is None else self.subjects[index.ravel()])
         return {} if self.resident else {name: value[flat] for name, value in self.source.items()}
 
     def _load(self, index: np.ndarray, share: np.ndarray, gathered: dict[str, Tensor]) -> None:
@@ -188,7 +199,8 @@ class GraphedEpochs:
             for _ in range(3):
                 for counter in self.counters.values():
                     counter.zero_()
-                self._step()
+                for part in self._parts():
+                    part()
         torch.cuda.current_stream(self.device).wait_stream(stream)
         known = {id(tensor) for tensor in state}
         with torch.no_grad():
@@ -197,34 +209,76 @@ class GraphedEpochs:
             for tensor in self._state():
                 if id(tensor) not in known:  # moments that the warm-up created start at zero
                     tensor.zero_()
-        self._graph = torch.cuda.CUDAGraph()
-        self._graph.register_generator_state(self.generator)
-        with _no_garbage_collection(), torch.cuda.graph(self._graph, stream=stream):
-            self._step()
+        # the thread that watches over an exchange may call the device during a recording
+        mode = "global" if self.shared is None else "thread_local"
+        for part in self._captured_parts():
+            graph = torch.cuda.CUDAGraph()
+            graph.register_generator_state(self.generator)
+            with (
+                _no_garbage_collection(),
+                torch.cuda.graph(graph, stream=stream, capture_error_mode=mode),
+            ):
+                part()
+            self._graphs.append(graph)
+
+    def _captured_parts(self) -> list[Callable[[], None]]:
+        return [self._step] if self.shared is None else [self._gradient, self._follow]
+
+    def _parts(self) -> list[Callable[[], None]]:
+        """A step: in one piece, or in two with an exchange between them."""
+        if self.shared is None:
+            return [self._step]
+        return [self._gradient, self.shared.exchange, self._follow]
+
+    def _replay(self) -> None:
+        self._graphs[0].replay()
+        if self.shared is not None:
+            self.shared.exchange()
+            self._graphs[1].replay()
 
     def _state(self) -> list[Tensor]:
         moments: list[Any] = [v for s in self.optimizer.state.values() for v in s.values()]
         return [*self.live, *self.mean, *[v for v in moments if isinstance(v, Tensor)]]
 
     def _step(self) -> None:
-        batch, step = self.counters["batch"], self.counters["step"]
+        losses, weight = self._losses()
+        size = weight.sum()
+        loss = (losses * weight).sum() / size
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self._finish(loss.detach() * size, size)
+
+    def _gradient(self) -> None:
+        """The first part of a step of several processes: the gradient of the subjects of this one."""
+        assert self.shared is not None
+        self.shared.add(*self._losses())
+
+    def _follow(self) -> None:
+        """The second part: the update, when the gradients have been summed."""
+        assert self.shared is not None
+        self._finish(*self.shared.finish())
+
+    def _losses(self) -> tuple[Tensor, Tensor]:
+        """Losses and weights of the subjects of the present batch."""
+        batch = self.counters["batch"]
         index = self.index.index_select(0, batch)[0]
         rows = {name: value.index_select(0, index) for name, value in self.rows.items()}
         weight = self.share.index_select(0, batch)[0]
         if "weight" in rows:
             weight = weight * rows["weight"]
         random = self.draw(self.room, self.generator, self.device)
-        size = weight.sum()
-        loss = (self.loss(self.network, rows, random) * weight).sum() / size
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        return self.loss(self.network, rows, random), weight
+
+    def _finish(self, total: Tensor, size: Tensor) -> None:
+        """Count, and update the weights and their average."""
+        step = self.counters["step"]
         for group in self.optimizer.param_groups:
             group["lr"].copy_(self.rates.index_select(0, step)[0])
         with torch.no_grad():
-            self.total.add_(loss.detach() * size)
+            self.total.add_(total)
             self.weight.add_(size)
             step.add_(1)
-            batch.add_(1)
+            self.counters["batch"].add_(1)
         self.update(step)
 
     def _update(self, step: Tensor) -> None:

@@ -84,6 +84,7 @@ def minimise(
 
     Examples
     --------
+    >>> from torch import nn
     >>> class Squares:
     ...     network = nn.Linear(2, 1)
     ...

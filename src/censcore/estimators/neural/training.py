@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 
 from censcore.estimators.neural.batches import Batches
 from censcore.estimators.neural.cuda_graphs import GraphedEpochs, fits_on_device
+from censcore.estimators.neural.exchange import SharedGradient, share_of
 from censcore.estimators.neural.history import Epoch, History
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.estimators.neural.recipe import Recipe
@@ -139,7 +139,6 @@ def train(
         except KeyboardInterrupt:
             run.history.interrupted = True
     run.keep_best()
-    run.leave_the_others()
     return run.history
 
 
@@ -163,10 +162,14 @@ class _Run:
         n = len(next(iter(rows.values())))
         self.batches = Batches(n, recipe.batch_size, groups)
         self.network = task.network.to(device)
-        self.parallel = (
-            nn.parallel.DistributedDataParallel(self.network) if self.processes > 1 else self.network
-        )
-        captured = captured and self.processes == 1 and device.type == "cuda"
+        self.subjects: np.ndarray | None = None
+        self.shared: SharedGradient | None = None
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            self.subjects = share_of(n, groups, self.rank, self.processes)
+            own = None if groups is None else np.asarray(groups)[self.subjects]
+            self.batches = Batches(len(self.subjects), recipe.batch_size, own, count=len(self.batches))
+            self.shared = SharedGradient(self.network)
+        captured = captured and device.type == "cuda"
         self.optimizer = _optimizer(self.network, recipe, device if captured else None)
         self.averaged = _clone(self.network)
         self.best = _clone(self.network)
@@ -176,11 +179,11 @@ class _Run:
         self.graphed = self._graphed() if captured else None
 
     def _graphed(self) -> GraphedEpochs:
-        """Epochs on one GPU are replays of one captured step."""
+        """Epochs on a GPU are replays of one captured step."""
         total = self.recipe.epochs * len(self.batches)
         return GraphedEpochs(
             self.rows,
-            fits_on_device(self.rows, self.device),
+            fits_on_device(self.rows, self.device, self.processes),
             self.network,
             self.averaged,
             self.optimizer,
@@ -191,6 +194,8 @@ class _Run:
             self.recipe.clip,
             self.recipe.averaging,
             self.recipe.compile,
+            self.subjects,
+            self.shared,
         )
 
     @property
@@ -224,17 +229,22 @@ class _Run:
         return epoch
 
     def _eager_steps(self, number: int) -> tuple[Tensor, Tensor]:
-        generator = torch.Generator(self.device).manual_seed(mix_seed(self.seed, number))
+        generator = torch.Generator(self.device).manual_seed(self._noise_seed(number))
         total, weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
         for index in self.batches.epoch(self.seed, number):
-            if len(index):
+            if len(index) or self.shared is not None:  # every process takes part in every exchange
                 loss, size = self.step(index, generator)
-                total, weight = total + loss.detach() * size, weight + size
+                total, weight = total + loss, weight + size
         return total, weight
+
+    def _noise_seed(self, number: int) -> int:
+        """The seed of an epoch's noise, another one in every process."""
+        seed = mix_seed(self.seed, number)
+        return mix_seed(seed, self.rank) if self.processes > 1 else seed
 
     def _graph_steps(self, number: int) -> tuple[Tensor, Tensor]:
         assert self.graphed is not None
-        sums = self.graphed.run(self.seed, number, mix_seed(self.seed, number), self.steps)
+        sums = self.graphed.run(self.seed, number, self._noise_seed(number), self.steps)
         self.steps += len(self.batches)
         return sums
 
@@ -262,27 +272,29 @@ class _Run:
         self.history.kept_epoch = number
 
     def step(self, index: np.ndarray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """One update; every process draws for the whole batch and computes its share of the subjects."""
+        """One update; the sums of losses and of weights, over all processes."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.rate(self.steps, self.recipe.epochs * len(self.batches))
-        batch = _gather(self.rows, index, self.device)
+        batch = _gather(self.rows, index if self.subjects is None else self.subjects[index], self.device)
         random = self.task.draw(len(index), generator, self.device)
         weight = batch.get("weight", torch.ones(len(index), device=self.device))
-        size = weight.sum()
-        share = slice(self.rank, None, self.processes)
-        losses = self.task.loss(
-            self.parallel, {n: v[share] for n, v in batch.items()}, {n: v[share] for n, v in random.items()}
-        )
-        loss = (losses * weight[share]).sum() / size
-        self.optimizer.zero_grad(set_to_none=True)
-        # DistributedDataParallel averages gradients over processes; the loss of the whole batch is their sum
-        (loss * self.processes).backward()
+        if self.shared is None:
+            size = weight.sum()
+            loss = (self.task.loss(self.network, batch, random) * weight).sum() / size
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            total = loss.detach() * size
+        else:
+            losses = self.task.loss(self.network, batch, random) if len(index) else weight
+            self.shared.add(losses, weight)
+            self.shared.exchange()
+            total, size = self.shared.finish()
         if self.recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         self.optimizer.step()
         self.steps += 1
         _average(self.averaged, self.network, self.recipe.averaging, self.steps)
-        return _sum_over_processes(loss.detach(), self.processes), size
+        return total, size
 
     @torch.no_grad()
     def validate(self) -> Tensor:
@@ -305,12 +317,6 @@ class _Run:
     def keep_best(self) -> None:
         _copy(self.best, self.network)
         self.network.eval()
-
-    def leave_the_others(self) -> None:
-        """Free the link between processes now: it must not outlive the process group, or torch aborts."""
-        if self.processes > 1:
-            self.parallel = self.network
-            gc.collect()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         tensors = {f"network.{n}": v for n, v in self.network.state_dict().items()}
@@ -359,7 +365,7 @@ class _Run:
         data = {name: {n: digest(value) for n, value in rows.items()} for name, rows in parts.items()}
         return {
             "seed": self.seed,
-            "rows": self.batches.n_rows,
+            "rows": len(next(iter(self.rows.values()))),
             "batches": len(self.batches),
             "data": data,
             "recipe": asdict(replace(self.recipe, patience=None)),
@@ -451,9 +457,3 @@ def same_everywhere(number: int) -> int:
     shared = [number]
     torch.distributed.broadcast_object_list(shared)
     return shared[0]
-
-
-def _sum_over_processes(value: Tensor, processes: int) -> Tensor:
-    if processes > 1:
-        torch.distributed.all_reduce(value)
-    return value

@@ -15,6 +15,7 @@ from censcore_studies.aki.preprocessing import fit_preprocessing
 from censcore_studies.aki.rows import write_rows
 from censcore_studies.aki.settings import AkiSettings
 from censcore_studies.aki.source import open_source
+from censcore_studies.aki.truth import keep_truth
 from censcore_studies.kit.store import Stage, content_key, locked, run_stage, write_json
 
 __all__ = ["BuildResult", "build"]
@@ -61,7 +62,7 @@ def build(
         The folder with ``hosp/`` and ``icu/``; read in place, never copied.
     out : path
         Receives ``extract/``, ``cohort/``, ``endpoints/``, ``split/``, ``rows/``, ``preprocessing/``,
-        ``summary/`` and ``settings.json``.
+        ``summary/`` and ``settings.json``; from a synthetic database also ``truth/``.
     settings : AkiSettings, optional
         Every choice of the study; the default is :class:`AkiSettings()`.
     resources : Resources, optional
@@ -98,6 +99,7 @@ def build(
                 stages["summary"] = _summarize(engine, stages, out, tell)
         finally:
             shutil.rmtree(spill, ignore_errors=True)
+        keep_truth(data_dir, out, tell)
         write_json(out / "settings.json", chosen.to_dict())
     return BuildResult(
         out,

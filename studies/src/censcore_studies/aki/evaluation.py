@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,17 +21,19 @@ from censcore_studies.aki.engine import Say, quoted
 from censcore_studies.aki.features import ENDPOINTS
 from censcore_studies.aki.methods import METHODS, Method, Preset
 from censcore_studies.aki.training import device_kind, training_key
+from censcore_studies.aki.truth import Truth, open_truth
 from censcore_studies.kit.store import Stage, content_key, locked, read_stage, run_stage, write_json
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["HORIZONS", "LOSSES", "SHARES", "evaluate"]
+__all__ = ["HORIZONS", "LOSSES", "REFERENCE", "SHARES", "TRUTH", "evaluate", "read_preset", "read_scores"]
 
 HORIZONS = (6, 12, 24, 48)
 SHARES = (5, 10)
 LOSSES = ("joint", *ENDPOINTS, *(f"brier_{horizon}" for horizon in HORIZONS))
 REFERENCE = "censored"
+TRUTH = "truth"
 _FORMAT = 4  # raise it when the same model gives other numbers
 
 Columns = dict[str, NDArray[Any]]
@@ -47,7 +49,8 @@ def evaluate(
     ones on rows where that endpoint is at risk, and for "either AKI" on rows without any: the localized Brier
     score at 6, 12, 24 and 48 h, and positive predictive value and sensitivity of the highest 5 and 10 % of
     predicted risks among rows whose outcome at the horizon is known. Differences to censored engression are
-    paired by row.
+    paired by row. In a synthetic database the distribution that the endpoints were drawn from is scored too,
+    and what every method loses against it is its excess.
 
     Parameters
     ----------
@@ -76,6 +79,11 @@ def evaluate(
             key = content_key(_FORMAT, model.key, HORIZONS, kind)
             make = partial(_score_method, test, build, method, model, preset, device, progress)
             scored[method.name] = run_stage(out, f"evaluation/{method.name}", key, make, tell)
+        if (truth := open_truth(build, tell)) is not None:
+            drawn = [preset.test_rows, preset.members, preset.seed]
+            make = partial(_score_truth, test, truth, preset, kind, progress)
+            key = content_key(_FORMAT, truth.key, HORIZONS, drawn)
+            scored[TRUTH] = run_stage(out, f"evaluation/{TRUTH}", key, make, tell)
         key = content_key(_FORMAT, SHARES, [[name, stage.key] for name, stage in scored.items()])
         results = run_stage(out, "evaluation/results", key, partial(_summarize, scored), tell)
     return dict(json.loads((results.folder / "results.json").read_text("utf-8")))
@@ -117,9 +125,22 @@ def _score_method(
 ) -> dict[str, Any]:
     model = method.load(stage.folder / "model.safetensors", device)
     rows = test()
+    draws = method.sample(model, rows.X, preset.members, preset.seed, build.preprocessing)
+    return _score(method.name, rows, draws, progress, folder)
+
+
+def _score_truth(
+    test: Callable[[], AkiRows], truth: Truth, preset: Preset, device: str, progress: bool, folder: Path
+) -> dict[str, Any]:
+    rows = test()
+    draws = (part.float().to(device) for part in truth.sample(rows, preset.members, preset.seed))
+    return _score(TRUTH, rows, draws, progress, folder)
+
+
+def _score(name: str, rows: AkiRows, draws: Iterable[Tensor], progress: bool, folder: Path) -> dict[str, Any]:
     parts, start = [], 0
-    with ProgressBar(f"evaluation/{method.name}", len(rows), show=progress) as bar:
-        for samples in method.sample(model, rows.X, preset.members, preset.seed, build.preprocessing):
+    with ProgressBar(f"evaluation/{name}", len(rows), show=progress) as bar:
+        for samples in draws:
             part = rows.take(slice(start, start + len(samples)))
             parts.append(score_rows(part, samples))
             start += len(part)
@@ -214,16 +235,26 @@ def read_scores(stage: Stage) -> Columns:
 
 
 def _summarize(scored: dict[str, Stage], folder: Path) -> dict[str, Any]:
-    reference = read_scores(scored[REFERENCE]) if REFERENCE in scored else None
-    methods, differences, rows = {}, {}, {}
-    for name, stage in scored.items():  # at most two tables of scores in memory
+    reference, truth = (read_scores(scored[name]) if name in scored else None for name in (REFERENCE, TRUTH))
+    methods, differences, excess, rows = {}, {}, {}, {}
+    for name, stage in scored.items():  # at most three tables of scores in memory
         columns = read_scores(stage)
         methods[name] = _method_results(columns)
         rows = {what: int(np.isfinite(columns[what]).sum()) for what in LOSSES}
-        if reference is not None and name != REFERENCE:
-            differences[name] = {what: _mean(columns, columns[what] - reference[what]) for what in LOSSES}
-    write_json(folder / "results.json", {"rows": rows, "methods": methods, "differences": differences})
+        if reference is not None and name not in (REFERENCE, TRUTH):
+            differences[name] = _less(columns, reference)
+        if truth is not None and name != TRUTH:
+            excess[name] = _less(columns, truth)
+    results: dict[str, Any] = {"rows": rows, "methods": methods, "differences": differences}
+    if truth is not None:
+        results |= {"truth": methods.pop(TRUTH), "excess": excess}
+    write_json(folder / "results.json", results)
     return {"methods": list(methods), "rows": rows}
+
+
+def _less(columns: Columns, other: Columns) -> dict[str, Any]:
+    """Mean paired differences of all losses."""
+    return {what: _mean(columns, columns[what] - other[what]) for what in LOSSES}
 
 
 def _method_results(columns: Columns) -> dict[str, Any]:

@@ -65,16 +65,28 @@ def calibration(curves: Mapping[int, Mapping[str, tuple[Values, Values]]], label
 
 
 def _calibration(methods: Mapping[str, tuple[Values, Values]], labels: Mapping[str, str], ax: Axes) -> None:
-    if not any(len(observed) for _, observed in methods.values()):
+    # One point is no curve.
+    curves = {name: curve for name, curve in methods.items() if np.isfinite(curve[1]).sum() > 1}
+    if not curves:
         _withheld(ax)
         return
     ax.plot([0, 1], [0, 1], color=GREY, lw=1, ls="--")
-    for name, (predicted, observed) in methods.items():
+    for name, (predicted, observed) in curves.items():
         ax.plot(predicted, observed, "o-", ms=4, lw=1.4, color=_COLOURS.get(name, GREY), label=labels[name])
+    missing = [
+        f"{labels[name]}: {_how_many(np.isnan(observed) | (name not in curves))}withheld"
+        for name, (_, observed) in methods.items()
+        if np.isnan(observed).any() or name not in curves
+    ]
+    ax.text(0.98, 0.03, "\n".join(missing), transform=ax.transAxes, ha="right", fontsize=7.5, color=GREY)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="predicted risk", ylabel="observed share")
     ax.set_aspect("equal")
     ax.grid()
     ax.legend(fontsize=8.5, loc="upper left")
+
+
+def _how_many(withheld: Values) -> str:
+    return "" if withheld.all() else f"{withheld.sum()} of {len(withheld)} "
 
 
 def risks(groups: Mapping[int, tuple[Values, Values]]) -> str:
@@ -84,15 +96,33 @@ def risks(groups: Mapping[int, tuple[Values, Values]]) -> str:
 
 
 def _risk(with_event: Values, without: Values, ax: Axes) -> None:
-    if not with_event.any() and not without.any():
+    shown = ((without, GREY, "no AKI by then"), (with_event, RED, "AKI by then"))
+    if not any((values > 0).any() for values, _, _ in shown):
         _withheld(ax)
         return
     edges = np.linspace(0, 1, 11)
-    for values, colour, label in ((without, GREY, "no AKI by then"), (with_event, RED, "AKI by then")):
-        ax.stairs(values, edges, fill=True, color=colour, alpha=0.55, label=label)
+    for values, colour, label in shown:
+        drawn = (values > 0).any()  # what has no bar gets an entry without a colour
+        ax.stairs(
+            np.nan_to_num(values),
+            edges,
+            fill=True,
+            color=colour,
+            alpha=0.55 if drawn else 0.0,
+            label=label + _what_is_missing(values),
+        )
     ax.set(xlabel="predicted risk", ylabel="share of rows", xlim=(0, 1))
     ax.grid(axis="y")
-    ax.legend(fontsize=8.5)
+    ax.legend(fontsize=7.5)
+
+
+def _what_is_missing(shares: Values) -> str:
+    """Bars that are NaN rest on too few patients; where all are zero there is no row."""
+    bars = shares[shares != 0]
+    if not len(bars):
+        return ": none"
+    withheld = np.isnan(bars)
+    return f": {_how_many(withheld) or 'all '}bars withheld" if withheld.any() else ""
 
 
 def joint_forecasts(

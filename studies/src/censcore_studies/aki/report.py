@@ -15,7 +15,15 @@ from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore_studies.aki import figures, printed
 from censcore_studies.aki.data import AkiRows, Build, open_build
-from censcore_studies.aki.evaluation import HORIZONS, REFERENCE, SHARES, read_preset, read_scores
+from censcore_studies.aki.evaluation import (
+    HORIZONS,
+    LOSSES,
+    REFERENCE,
+    SHARES,
+    TRUTH,
+    read_preset,
+    read_scores,
+)
 from censcore_studies.aki.methods import METHODS
 from censcore_studies.kit.pages import note, soft, table, whole_page
 from censcore_studies.kit.store import read_stage
@@ -81,6 +89,7 @@ class _Page:
             self._energy(),
             self._utility(),
             self._differences(),
+            self._excess(),
             self._calibration(),
             self._forecasts(),
             self._training(),
@@ -109,14 +118,16 @@ class _Page:
             "Counts are exact and single test rows are shown: this page is for private use."
             if self.reveal
             else f"Counts are rounded to tens; counts, numbers and bins that rest on fewer than {FEWEST} "
-            "patients or rows are withheld. Nothing here concerns a single patient."
+            "patients or rows are withheld (–). Nothing here concerns a single patient."
         )
         release, preset = html.escape(self.build.summary["release"]), html.escape(self.preset.name)
         few = self.build.summary["split"]["sides"]["test"]["patients"] < _ENOUGH_TO_CONCLUDE
         shown += " <strong>The test side is far too small for conclusions.</strong>" if few else ""
         return note(
             f"MIMIC-IV layout, release {release}; preset “{preset}”. Joint forecasts of the remaining hours "
-            f"to KDIGO stage-2 injury by creatinine and by urine output, censored at ICU exit. {shown}"
+            "to KDIGO stage-2 injury by creatinine and by urine output, censored at ICU exit. Numbers called "
+            "“printed” are the paper's, on MIMIC-IV 3.x at its choices: compare ranks with them, not levels. "
+            f"{shown}"
         )
 
     def _cohort(self) -> str:
@@ -158,19 +169,23 @@ class _Page:
             "median_censoring_hours": "median hours to exit",
         }
 
-        def cell(name: str, value: Any) -> str:
+        def cell(name: str, value: Any, patients: int = FEWEST) -> str:
             if value is None:
                 return "–"
-            return (
-                self.count(value) if name == "rows" else f"{value:.1%}" if "rate" in name else f"{value:.1f}"
-            )
+            if name == "rows":
+                return self.count(value)
+            if patients < FEWEST and not self.reveal:
+                return "–"
+            return f"{value:.1%}" if "rate" in name else f"{value:.1f}"
 
         lines = []
         for side, label in _SIDES.items():
             rates, paper = self.build.summary["rows"][side], printed.ROWS[side]
-            lines.append((label, *(cell(name, rates.get(name)) for name in names)))
+            patients = self.build.summary["split"]["sides"][side]["patients"]
+            lines.append((label, *(cell(name, rates.get(name), patients) for name in names)))
             shown = (
-                cell(name, paper.get(name)) if name != "rows" else f"{paper['rows']:,}" for name in names
+                f"{paper['rows']:,}" if name == "rows" else cell(name, paper[name]) if name in paper else ""
+                for name in names
             )
             lines.append((soft(f"{label}, printed"), *(soft(text) for text in shown)))
         return (
@@ -193,6 +208,8 @@ class _Page:
             )
             for name in self.methods
         ]
+        if (truth := self.results.get(TRUTH)) is not None:
+            lines.append(("Truth", *(self.value(truth[w], 3) for w in columns), *[""] * len(columns)))
         rows = ", ".join(f"{label} {self.count(self.results['rows'][w])}" for w, label in columns.items())
         return (
             "<h2>Localized energy score in hours</h2>"
@@ -209,15 +226,15 @@ class _Page:
         for horizon in HORIZONS:
             best = self._best(f"brier_{horizon}")
             lines.append((f"<strong>{horizon} h</strong>", *[""] * 10))
-            for name in self.methods:
-                found = self.results["methods"][name]
-                tops = [f"{what}_{horizon}_{share}" for share in SHARES for what in ("ppv", "sensitivity")]
-                paper = printed.UTILITY[horizon][name]
+            tops = [f"{what}_{horizon}_{share}" for share in SHARES for what in ("ppv", "sensitivity")]
+            truth = {TRUTH: self.results[TRUTH]} if TRUTH in self.results else {}
+            for name, found in ({n: self.results["methods"][n] for n in self.methods} | truth).items():
+                paper = printed.UTILITY[horizon].get(name)
                 lines.append((
-                    _LABELS[name],
+                    _LABELS.get(name, "Truth"),
                     self.value(found[f"brier_{horizon}"], 4, best == name),
                     *(self.value(found[top], 3) for top in tops),
-                    *(soft(f"{value:.3f}") for value in paper),
+                    *([""] * 5 if paper is None else (soft(f"{value:.3f}") for value in paper)),
                 ))  # fmt: skip
         short = ("Brier", "PPV 5 %", "sens. 5 %", "PPV 10 %", "sens. 10 %")
         return (
@@ -241,14 +258,14 @@ class _Page:
         panels = {"joint": "joint energy score", "creatinine": "creatinine", "urine": "urine"}
         briers = {f"brier_{h}": f"Brier, {h} h" for h in HORIZONS}
         patients = [value[what]["patients"] for value in found.values() for what in (*panels, *briers)]
-        if not found or (min(patients) < FEWEST and not self.reveal):
+        title = "Losses less those of censored engression"
+        if not found:
             return ""
-        lines = [
-            (_LABELS[name], *(self.value(value[w], 3 if w in panels else 4) for w in (*panels, *briers)))
-            for name, value in found.items()
-        ]
+        if min(patients) < FEWEST and not self.reveal:
+            return self._withheld(title)
+        lines = self._losses(found)
         return (
-            "<h2>Losses less those of censored engression</h2>"
+            f"<h2>{title}</h2>"
             + note("Paired by row, 95 % intervals clustered by patient; right of the line is worse.")
             + figures.differences(found, _LABELS, panels)
             + figures.differences(found, _LABELS, briers)
@@ -257,13 +274,38 @@ class _Page:
             + "</details>"
         )
 
+    def _losses(self, found: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, ...]]:
+        """One line per method with all differences of losses."""
+        return [
+            (_LABELS[name], *(self.value(value[w], 4 if "brier" in w else 3) for w in LOSSES))
+            for name, value in found.items()
+        ]
+
+    def _excess(self) -> str:
+        """What every method loses against the distribution that a synthetic database was drawn from."""
+        if TRUTH not in self.results:
+            return ""
+        found = {name: self.results["excess"][name] for name in self.methods}
+        heads = [w.replace("brier_", "Brier, ") + (" h" if "brier" in w else "") for w in LOSSES]
+        return (
+            "<h2>Losses less those of the true distribution</h2>"
+            + table(("excess", *heads), self._losses(found))
+            + note(
+                "The database is synthetic. “Truth” is the distribution that the endpoints of a stay were "
+                "drawn from, given the hazard, creatinine level, weight and pace of charting that the stay "
+                "was drawn from and all that was charted until the row. It knows more than the features say: "
+                "no method can reach it."
+            )
+        )
+
     def _calibration(self) -> str:
         shown = list(self.scores)
         curves = {
             horizon: {name: self._calibration_curve(self.scores[name], horizon) for name in shown}
             for horizon in HORIZONS
         }
-        if not any(len(observed) for methods in curves.values() for _, observed in methods.values()):
+        seen = [observed for methods in curves.values() for _, observed in methods.values()]
+        if not any(np.isfinite(observed).any() for observed in seen):
             return self._withheld("Calibration and risks")
         main = self.scores[shown[0]]
         return (
@@ -280,23 +322,33 @@ class _Page:
     def _calibration_curve(
         self, scores: Mapping[str, NDArray[Any]], horizon: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Mean risk and share of events by tenths of the risk; NaN where a tenth is withheld."""
         rows = np.flatnonzero(scores[f"observed_{horizon}"] == 1)
         rows = rows[np.argsort(scores[f"risk_{horizon}"][rows], kind="stable")]
-        bins = [part for part in np.array_split(rows, 10) if self._enough(scores["subject_id"][part])]
-        predicted = np.array([scores[f"risk_{horizon}"][part].mean() for part in bins])
-        return predicted, np.array([scores[f"happened_{horizon}"][part].mean() for part in bins])
+        bins = [
+            part if self._enough(scores["subject_id"][part]) else None for part in np.array_split(rows, 10)
+        ]
+        predicted, observed = (
+            np.array([np.nan if part is None else scores[f"{what}_{horizon}"][part].mean() for part in bins])
+            for what in ("risk", "happened")
+        )
+        return predicted, observed
 
     def _risk_shares(
         self, scores: Mapping[str, NDArray[Any]], horizon: int
     ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Shares of rows by tenths of the scale, with and without event; NaN where a bar is withheld."""
         happened, risk = scores[f"happened_{horizon}"], scores[f"risk_{horizon}"]
         shares = []
         for outcome in (1, 0):
             rows = np.flatnonzero(happened == outcome)
             place = np.minimum((risk[rows] * 10).astype(int), 9)
             parts = [rows[place == b] for b in range(10)]
-            counts = np.array([len(p) if self._enough(scores["subject_id"][p]) else 0 for p in parts])
-            shares.append(counts / max(1, len(rows)))
+            counts = [
+                len(part) if not len(part) or self._enough(scores["subject_id"][part]) else np.nan
+                for part in parts
+            ]
+            shares.append(np.array(counts) / max(1, len(rows)))
         return shares[0], shares[1]
 
     def _enough(self, subjects: NDArray[Any]) -> bool:

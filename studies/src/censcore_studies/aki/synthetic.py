@@ -17,7 +17,7 @@ from censcore_studies.aki.source import ANCHOR_YEAR_GROUPS
 from censcore_studies.aki.synthetic_stays import Patient, Stay, draw_patient
 from censcore_studies.kit.store import write_json
 
-__all__ = ["write_synthetic_database"]
+__all__ = ["TRUTH_COLUMNS", "write_synthetic_database"]
 
 _HEADERS = {
     "hosp/patients": "subject_id,gender,anchor_age,anchor_year,anchor_year_group,dod",
@@ -28,10 +28,10 @@ _HEADERS = {
     "icu/outputevents": "subject_id,hadm_id,stay_id,charttime,storetime,itemid,value,valueuom",
     "icu/chartevents": "subject_id,hadm_id,stay_id,charttime,storetime,itemid,value,valuenum,valueuom",
 }
-_TRUTH_HEADER = (
-    "subject_id,stay_id,exit_hours,creatinine_onset_hours,urine_onset_hours,"
-    "creatinine_seen,urine_seen,has_weight"
-)
+TRUTH_COLUMNS = (
+    "subject_id", "stay_id", "exit_hours", "creatinine_onset_hours", "urine_onset_hours", "creatinine_seen",
+    "urine_seen", "has_weight", "hazard", "creatinine_level", "kilograms", "pace_hours", "first_urine_hours",
+)  # fmt: skip
 _EPOCH = np.datetime64("2120-01-01T00:00:00")
 _PATIENTS_PER_BLOCK = 128
 _POUNDS = 1 / 0.45359237
@@ -50,8 +50,9 @@ def write_synthetic_database(
 
     Patients are drawn until there are enough stays; the same ``seed`` gives the same bytes, and a larger
     database begins with the patients of a smaller one. ``truth.csv`` holds, per stay, the latent times of
-    both endpoints (hours since ICU admission) and whether they fall before the exit; ``truth.json`` counts
-    the flaws put in.
+    both endpoints (hours since ICU admission), whether they fall before the exit, and what they and the
+    charted values were drawn from, which gives the score of the true distribution; ``truth.json`` counts the
+    flaws put in.
 
     Parameters
     ----------
@@ -155,10 +156,9 @@ def _write_stay(
     writer.add("hosp/diagnoses_icd", [subject, admission, [2], ["4019"], [9]])
     seen = [int(onset <= stay.exit_hours) for onset in (stay.creatinine_onset, stay.urine_onset)]
     numbers = [f"{value:.9f}" for value in (stay.exit_hours, stay.creatinine_onset, stay.urine_onset)]
-    writer.add(
-        "truth",
-        [[v] for v in (identity.subject, identity.stay, *numbers, *seen, int(len(stay.weight_times) > 0))],
-    )
+    latent = [stay.hazard, stay.level, stay.weight, stay.pace.hours, stay.first_urine]
+    known = [identity.subject, identity.stay, *numbers, *seen, int(len(stay.weight_times) > 0)]
+    writer.add("truth", [[value] for value in (*known, *map(repr, latent))])
 
 
 def _write_labs(
@@ -291,7 +291,7 @@ class _Writer:
             self._files[name] = self._stack.enter_context(zipped)
             self._files[name].write(f"{header}\n".encode())
         self._files["truth"] = self._stack.enter_context((self._folder / "truth.csv").open("wb"))
-        self._files["truth"].write(f"{_TRUTH_HEADER}\n".encode())
+        self._files["truth"].write(f"{','.join(TRUTH_COLUMNS)}\n".encode())
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -15,15 +15,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Patient", "Stay", "draw_patient"]
+__all__ = [
+    "AT_ONCE", "CREATININE_NOISE", "DRIFT_RECORDS", "GAP_HOURS", "LEAST_ABOVE", "LEAST_RATE", "PACES",
+    "PLATEAU_RECORDS", "RISE_HOURS", "SKIPPED", "SPREAD", "URINE_FACTOR", "URINE_NOISE", "Pace", "Patient",
+    "Stay", "creatinine_median", "draw_patient", "peak", "rise", "urine_median", "usual_rate",
+]  # fmt: skip
 
 Values = NDArray[np.float64]
 
-_NOISE = 0.04  # bound on the relative noise of plateau and fall; the margins of _PACES allow for it
+SPREAD = {"creatinine": 0.7, "urine": 0.6}  # standard deviations of the logarithms of the latent times
+AT_ONCE = (0.03, 0.5)  # this share has the creatinine event within so many hours of admission
+CREATININE_NOISE = 0.06  # bound on the relative noise
+LEAST_ABOVE = 0.98  # the noise of values after the onset is cut below
+RISE_HOURS = 36.0
+GAP_HOURS = (5.0, 24.0)  # between two draws of creatinine
+URINE_NOISE = 0.04  # bound on the relative noise of plateau and fall; the margins of PACES allow for it
+URINE_FACTOR = (0.25, 0.8, 3.0)  # log-normal factor before the plateau: its spread, and where it is cut
+PLATEAU_RECORDS, DRIFT_RECORDS = 14, 24  # records on the plateau before the fall, and on the way to it
+LEAST_RATE = 0.6  # mL/kg/h before the fall
+SKIPPED = 0.08  # share of odd records left out before the plateau
 
 
 @dataclass(frozen=True)
-class _Pace:
+class Pace:
     """Charting every ``hours``: the plateau and the fall in mL/kg/h, and when the criterion is met.
 
     ``delay`` records after the first low one the 12-hour rate is below 0.5 for the first time. With 13
@@ -39,13 +53,22 @@ class _Pace:
     earliest: int
 
 
-_PACES = (_Pace(1, 1.05, 0.10, 7, 6), _Pace(2, 1.20, 0.10, 4, 4))
+PACES = (Pace(1, 1.05, 0.10, 7, 6), Pace(2, 1.20, 0.10, 4, 4))
 
 
 @dataclass(frozen=True)
 class Stay:
-    """One ICU stay; all times are hours since its admission, exact to the minute (the exit to the second)."""
+    """One ICU stay; all times are hours since its admission, exact to the minute (the exit to the second).
 
+    ``hazard``, ``level``, ``weight``, ``pace`` and ``first_urine`` are what both latent times and the charted
+    values are drawn from.
+    """
+
+    hazard: float
+    level: float
+    weight: float
+    pace: Pace
+    first_urine: float
     exit_hours: float
     hospital_hours: float
     dies: bool
@@ -86,6 +109,31 @@ def draw_patient(rng: np.random.Generator, year_groups: int) -> Patient:
     )
 
 
+def creatinine_median(hazard: float) -> float:
+    """Median hours to the creatinine event, for those who do not have it at once."""
+    return float(400 * np.exp(-0.9 * hazard))
+
+
+def urine_median(hazard: float, weight: float) -> float:
+    """Median hours to the urine event, before it is moved to a record."""
+    return float(130 * np.exp(-0.7 * hazard - 0.2 * (weight - 80) / 15))
+
+
+def usual_rate(hazard: float) -> float:
+    """Urine in mL/kg/h long before the event."""
+    return float(np.clip(1.7 * np.exp(-0.25 * hazard), 0.75, 4))
+
+
+def rise(hours_before: Values) -> Values:
+    """Creatinine in multiples of the level, so many hours before the onset."""
+    return np.asarray(1 + 0.4 * np.clip(1 - hours_before / RISE_HOURS, 0, 1))
+
+
+def peak(hours_after: Values) -> Values:
+    """Creatinine in multiples of the level, so many hours after the onset."""
+    return np.asarray(2.3 + 0.9 * np.exp(-((hours_after - 40) ** 2) / 900))
+
+
 def _draw_stay(rng: np.random.Generator, risk: float, level: float, weight: float) -> Stay:
     severity, frailty = rng.normal(size=2)
     hazard = risk + 0.8 * severity + 0.4 * frailty
@@ -94,17 +142,26 @@ def _draw_stay(rng: np.random.Generator, risk: float, level: float, weight: floa
     )
     dies = bool(rng.random() < 0.12 / (1 + np.exp(-severity)))
     hospital_hours = exit_hours + (0.0 if dies else float(rng.uniform(1, 96)))
-    at_once = rng.random() < 0.03
+    at_once = rng.random() < AT_ONCE[0]
     creatinine_onset = _minute(
-        rng.uniform(0, 0.5) if at_once else 400 * np.exp(-0.9 * hazard + 0.7 * rng.normal())
+        rng.uniform(0, AT_ONCE[1])
+        if at_once
+        else creatinine_median(hazard) * np.exp(SPREAD["creatinine"] * rng.normal())
     )
-    pace = _PACES[int(rng.random() < 0.2)]
-    wanted = 130 * np.exp(-0.7 * hazard - 0.2 * (weight - 80) / 15 + 0.6 * rng.normal())
-    usual = float(np.clip(1.7 * np.exp(-0.25 * hazard), 0.75, 4))
-    urine_times, urine_rates, urine_hours, urine_onset = _urine(rng, pace, wanted, exit_hours, usual)
+    pace = PACES[int(rng.random() < 0.2)]
+    wanted = urine_median(hazard, weight) * np.exp(SPREAD["urine"] * rng.normal())
+    first_urine = _minute(rng.uniform(0.2, 1.2))
+    urine_times, urine_rates, urine_hours, urine_onset = _urine(
+        rng, pace, wanted, first_urine, exit_hours, usual_rate(hazard)
+    )
     creatinine_times, creatinine_values = _creatinine(rng, level, creatinine_onset, hospital_hours)
     weight_times, weight_values = _weights(rng, weight, exit_hours)
     return Stay(
+        hazard=float(hazard),
+        level=level,
+        weight=weight,
+        pace=pace,
+        first_urine=first_urine,
         exit_hours=exit_hours,
         hospital_hours=hospital_hours,
         dies=dies,
@@ -127,36 +184,36 @@ def _minute(hours: float) -> float:
 def _creatinine(rng: np.random.Generator, level: float, onset: float, end: float) -> tuple[Values, Values]:
     """The level with 6 % noise, rising to 1.4 times in the 36 h before the onset, 2.2 times or more after."""
     ward = [-rng.uniform(48, 72), -rng.uniform(12, 36), -rng.uniform(1, 8)]
-    gaps = rng.uniform(5, 24, size=int(end / 5) + 2)
+    gaps = rng.uniform(*GAP_HOURS, size=int(end / GAP_HOURS[0]) + 2)
     draws = rng.uniform(0.3, 3) + np.concatenate([[0.0], np.cumsum(gaps)])
     times = np.concatenate([ward, draws[draws <= end], [onset] if onset <= end else []])
     times = np.unique(np.round(times * 60)) / 60
-    rise = 1 + 0.4 * np.clip(1 - (onset - times) / 36, 0, 1)
-    peak = 2.3 + 0.9 * np.exp(-(((times - onset) - 40) ** 2) / 900)
-    noise = rng.uniform(0.94, 1.06, size=len(times))
-    above = peak * np.clip(noise, 0.98, None)
-    return times, np.round(level * np.where(times < onset, rise * noise, above), 2)
+    noise = rng.uniform(1 - CREATININE_NOISE, 1 + CREATININE_NOISE, size=len(times))
+    above = peak(times - onset) * np.clip(noise, LEAST_ABOVE, None)
+    return times, np.round(level * np.where(times < onset, rise(onset - times) * noise, above), 2)
 
 
 def _urine(
-    rng: np.random.Generator, pace: _Pace, wanted: float, exit_hours: float, usual: float
+    rng: np.random.Generator, pace: Pace, wanted: float, first: float, exit_hours: float, usual: float
 ) -> tuple[Values, Values, Values, float]:
     """Times, rates and hours covered of the charted records, and the onset on the charting grid."""
-    first = _minute(rng.uniform(0.2, 1.2))
     fall = max(round((wanted - first) / pace.hours) - pace.delay, pace.earliest)
     onset = first + (fall + pace.delay) * pace.hours
     index = np.arange(int((exit_hours - first) / pace.hours) + 1 if exit_hours >= first else 0)
-    noise = rng.uniform(1 - _NOISE, 1 + _NOISE, size=len(index))
-    drift = np.clip((fall - 14 - index) / 24, 0, 1)  # from the usual rate to the plateau over a day
+    noise = rng.uniform(1 - URINE_NOISE, 1 + URINE_NOISE, size=len(index))
+    until = fall - PLATEAU_RECORDS
+    drift = np.clip((until - index) / DRIFT_RECORDS, 0, 1)  # from the usual rate to the plateau
     before = (pace.plateau + (usual - pace.plateau) * drift) * noise
-    before *= np.where(index < fall - 14, np.clip(rng.lognormal(0, 0.25, size=len(index)), 0.8, 3), 1)
+    spread, lowest, highest = URINE_FACTOR
+    factor = np.clip(rng.lognormal(0, spread, size=len(index)), lowest, highest)
+    before *= np.where(index < until, factor, 1)
     recovered = index >= fall + pace.delay + rng.integers(6, 60)
-    rates = np.where(index < fall, np.maximum(before, 0.6), pace.low * noise)
+    rates = np.where(index < fall, np.maximum(before, LEAST_RATE), pace.low * noise)
     rates = np.where(recovered, rng.uniform(0.8, 1.6, size=len(index)), rates)
     hours = np.full(len(index), float(pace.hours))
     hours[:1] = 1.0
     times, rates, hours = _merge_some(
-        rng, (first + index * pace.hours).astype(np.float64), rates, hours, until=fall - 14
+        rng, (first + index * pace.hours).astype(np.float64), rates, hours, until
     )
     return times, rates, hours, onset
 
@@ -167,7 +224,7 @@ def _merge_some(
     """Leave out some records, never two in a row; the next one stands for both times and both volumes."""
     index = np.arange(len(times))
     skipped = (
-        (rng.random(len(times)) < 0.08) & (index % 2 == 1) & (index < until - 1) & (index + 1 < len(times))
+        (rng.random(len(times)) < SKIPPED) & (index % 2 == 1) & (index < until - 1) & (index + 1 < len(times))
     )
     volume = rates * hours
     after = np.roll(skipped, 1)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from censcore.exceptions import InvalidInputError
 from censcore_studies.aki import printed
-from censcore_studies.aki.evaluation import HORIZONS, LOSSES, SHARES
+from censcore_studies.aki.evaluation import HORIZONS, LOSSES, SHARES, TRUTH
 from censcore_studies.aki.features import ENDPOINTS
 from censcore_studies.aki.methods import METHODS
 from censcore_studies.aki.report import FEWEST
@@ -23,6 +23,15 @@ __all__ = ["study_tables"]
 
 Found = Mapping[str, Any]
 
+_PRINTED = "Printed: the paper's number, on MIMIC-IV."
+_DIFFERENCES = (
+    "Losses less those of censored engression on the same rows ± one standard error by patient; positive is "
+    "worse than censored engression, and beyond 1.96 standard errors it is no noise."
+)
+_EXCESS = (
+    "Losses less those of the true distribution given what the stay was drawn from and all that was charted, "
+    "on the same rows ± one standard error by patient."
+)
 _ENERGY = ("joint", *ENDPOINTS)
 _TOPS = tuple(f"{what}_{share}" for share in SHARES for what in ("ppv", "sensitivity"))
 _HEADINGS = {
@@ -38,11 +47,12 @@ _HEADINGS = {
 
 
 def study_tables(out: str | Path, *, reveal: bool = False) -> list[StudyTable]:
-    """Three tables of an evaluated study.
+    """The tables of an evaluated study.
 
     ``energy`` are the localized energy scores, ``utility`` the results for either AKI at fixed horizons, and
-    ``differences`` the losses of every method less those of censored engression, paired by row. Numbers that
-    rest on fewer than ten patients are left out.
+    ``differences`` the losses of every method less those of censored engression, paired by row. A synthetic
+    database adds the true distribution to the first two, and ``excess``, the losses less those of the truth.
+    Numbers that rest on fewer than ten patients are withheld.
 
     Parameters
     ----------
@@ -58,15 +68,25 @@ def study_tables(out: str | Path, *, reveal: bool = False) -> list[StudyTable]:
     fewest = 0 if reveal else FEWEST
     methods = [name for name in METHODS if name in results["methods"]]
     made = [_energy(results, methods, fewest), _utility(results, methods, fewest)]
-    return made + ([_differences(results, methods, fewest)] if results["differences"] else [])
+    for name, caption in (("differences", _DIFFERENCES), ("excess", _EXCESS)):
+        if results.get(name):
+            made.append(_compared(name, caption, results[name], methods, fewest))
+    return made
+
+
+def _with_truth(results: Found, methods: list[str]) -> dict[str, Found]:
+    """The results of the methods, and of the true distribution where it is known."""
+    found = {name: results["methods"][name] for name in methods}
+    return found | ({TRUTH: results[TRUTH]} if TRUTH in results else {})
 
 
 def _energy(results: Found, methods: list[str], fewest: int) -> StudyTable:
     lines = [
-        _line({}, name, results["methods"][name], {w: w for w in _ENERGY}, printed.ENERGY[name], fewest)
-        for name in methods
+        _line({}, name, found, {w: w for w in _ENERGY}, printed.ENERGY.get(name), fewest)
+        for name, found in _with_truth(results, methods).items()
     ]
-    return _table("energy", lines, "Localized energy score in hours ± one standard error by patient.")
+    caption = f"Localized energy score in hours ± one standard error by patient. {_PRINTED}"
+    return _table("energy", lines, caption)
 
 
 def _utility(results: Found, methods: list[str], fewest: int) -> StudyTable:
@@ -74,39 +94,32 @@ def _utility(results: Found, methods: list[str], fewest: int) -> StudyTable:
         _line(
             {"horizon": f"{horizon} h"},
             name,
-            results["methods"][name],
+            found,
             {"brier": f"brier_{horizon}", **{top: top.replace("_", f"_{horizon}_") for top in _TOPS}},
-            printed.UTILITY[horizon][name],
+            printed.UTILITY[horizon].get(name),
             fewest,
         )
         for horizon in HORIZONS
-        for name in methods
+        for name, found in _with_truth(results, methods).items()
     ]
     caption = (
         "Either AKI at fixed horizons ± one standard error by patient: localized Brier score, and predictive "
-        "value and sensitivity of the highest risks among rows whose outcome is known."
+        f"value and sensitivity of the highest risks among rows whose outcome is known. {_PRINTED}"
     )
     return _table("utility", lines, caption)
 
 
-def _differences(results: Found, methods: list[str], fewest: int) -> StudyTable:
-    lines = [
-        _line({}, name, results["differences"][name], {w: w for w in LOSSES}, None, fewest)
-        for name in methods
-        if name in results["differences"]
-    ]
-    caption = (
-        "Losses less those of censored engression on the same rows ± one standard error by patient; positive "
-        "is worse than censored engression, and beyond 1.96 standard errors it is no noise."
-    )
-    return _table("differences", lines, caption)
+def _compared(name: str, caption: str, found: Found, methods: list[str], fewest: int) -> StudyTable:
+    shown = {w: w for w in LOSSES}
+    lines = [_line({}, method, found[method], shown, None, fewest) for method in methods if method in found]
+    return _table(name, lines, caption)
 
 
 def _line(
     keys: dict[str, Any], name: str, found: Found, columns: Mapping[str, str], paper: Any, fewest: int
 ) -> dict[str, Any]:
     """Mean, standard error and printed number of every column."""
-    line = {**keys, "method": METHODS[name].label}
+    line = {**keys, "method": "Truth" if name == TRUTH else METHODS[name].label}
     for place, (column, what) in enumerate(columns.items()):
         value = found[what]
         known = value["mean"] is not None and value["patients"] >= fewest
@@ -128,7 +141,8 @@ def _table(name: str, lines: list[dict[str, Any]], caption: str) -> StudyTable:
         errors, decimals = rows[f"{column}_error"], 3 if column in _ENERGY else 4
         view[heading] = [_shown(*pair, decimals) for pair in zip(rows[column], errors, strict=True)]
         if f"{column}_printed" in rows:
-            view[f"{heading}, printed"] = [f"{value:.3f}" for value in rows[f"{column}_printed"]]
+            numbers = rows[f"{column}_printed"]
+            view[f"{heading}, printed"] = ["" if pd.isna(value) else f"{value:.3f}" for value in numbers]
     return StudyTable(name, rows, view, caption)
 
 

@@ -17,8 +17,9 @@ from censcore_studies.multivariate.study import (
     DEFAULTS,
     EARLIER_NAMES,
     SCENARIOS,
-    STUDY,
+    TAGS,
     as_frame,
+    tag_of,
 )
 
 __all__ = ["BLOCK", "SETTINGS", "gathered", "read_cells", "usual", "where_the_time_went", "with_defaults"]
@@ -40,15 +41,16 @@ def read_cells(out: str | Path) -> pd.DataFrame:
     ``out/cells`` is taken before that in the table.
     """
     out = Path(out)
-    results = list(finished_cells(out, STUDY))
+    results = [result for tag in TAGS for result in finished_cells(out, tag)]
     frames = [as_frame(results)] if results else []
     table = out / "cells.csv"
     if table.exists():
         names = list(pd.read_csv(table, nrows=0).rename(columns=EARLIER_NAMES))
         # "true" names a censoring distribution here and is no truth value
         rows = pd.read_csv(table, header=0, names=names, dtype={"censoring_distribution": str})
-        rows = rows if "study" in rows else rows.assign(study="multivariate 1")
-        frames.append(rows[rows["study"] == STUDY])
+        frames.append(rows if "study" in rows else rows.assign(study="multivariate 1"))
+    # an earlier version of the study gave other numbers
+    frames = [frame[frame["study"] == frame["method"].map(tag_of)] for frame in frames]
     if not any(map(len, frames)):
         return pd.DataFrame()
     cells = pd.concat([frame for frame in frames if len(frame)], ignore_index=True)

@@ -14,7 +14,7 @@ from censcore.estimators.grid import JointGridModel
 from censcore.exceptions import InvalidInputError
 from censcore.simulation import LogNormalScenario, Sample
 
-__all__ = ["FEASIBLE", "METHODS", "OTHER_METHODS", "Fitted", "fit_method", "methods_for"]
+__all__ = ["FEASIBLE", "LINEAR", "METHODS", "OTHER_METHODS", "Fitted", "fit_method", "methods_for"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,9 @@ OTHER_METHODS: dict[str, Callable[..., Fitted]] = {
         lambda seed: CopulaWeibull("clayton", margins_first=True, random_state=seed)
     )
 }
+
+#: Methods without hidden layers, which are fitted to the maximum of their likelihood by L-BFGS.
+LINEAR = ("Independent Weibull", "Clayton-Weibull", "Gumbel-Weibull", *OTHER_METHODS)
 
 #: Methods that need nothing but censored data.
 FEASIBLE = [name for name in METHODS if name not in ("DGP", "Latent engression")]

@@ -20,7 +20,7 @@ from censcore.scores import energy_score, log_score, mean_loss
 from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.cells import Cell, run_cells
 from censcore_studies.multivariate.calibration import joint_calibration
-from censcore_studies.multivariate.methods import METHODS, OTHER_METHODS, fit_method, methods_for
+from censcore_studies.multivariate.methods import LINEAR, METHODS, OTHER_METHODS, fit_method, methods_for
 
 __all__ = [
     "CENSORINGS",
@@ -28,15 +28,19 @@ __all__ = [
     "EARLIER_NAMES",
     "STUDY",
     "SCENARIOS",
+    "TAGS",
     "as_frame",
     "made_with",
     "multivariate_cells",
     "run_multivariate",
     "score_cell",
+    "tag_of",
 ]
 
-#: Raise the number when the same settings give other scores.
+#: The tag of a cell; raised when the same settings give other scores, for the methods that it concerns.
 STUDY = "multivariate 1"
+_LATER = dict.fromkeys(LINEAR, "multivariate 2")  # since they are fitted to convergence
+TAGS = (STUDY, *dict.fromkeys(_LATER.values()))
 SCENARIOS = ("mixture", "lognormal")
 CENSORINGS = ("administrative", "uniform", "conditional", "componentwise")
 SIZES = {"n_train": 4000, "n_valid": 1000, "n_test": 1000, "members": 1024, "draws": 32, "clip": 50.0}
@@ -45,6 +49,18 @@ DEFAULTS: dict[str, Any] = SIZES | {"severity": 1.0, "censoring_distribution": "
 EARLIER_NAMES: dict[str, str] = json.loads(
     (Path(__file__).parent / "earlier_names.json").read_text(encoding="utf-8")
 )
+
+
+def tag_of(method: str) -> str:
+    """The tag of the present cells of a method.
+
+    Examples
+    --------
+    >>> from censcore_studies.multivariate.study import tag_of
+    >>> tag_of("Censored engression"), tag_of("Clayton-Weibull")
+    ('multivariate 1', 'multivariate 2')
+    """
+    return _LATER.get(method, STUDY)
 
 
 def score_cell(settings: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +184,6 @@ def multivariate_cells(
     ):
         if unknown := [name for name in asked if name not in known]:
             raise InvalidInputError(f"The {what} must be one of {list(known)}; got {unknown}.")
-    fixed = {"study": STUDY, **DEFAULTS}
     cells = []
     for scenario in scenarios:
         for size in k:
@@ -178,6 +193,7 @@ def multivariate_cells(
                 for method in methods or methods_for(size):
                     if method not in [*methods_for(size), *OTHER_METHODS]:
                         continue
+                    fixed = {"study": tag_of(method), **DEFAULTS}
                     for r in range(repetitions):
                         name = f"{scenario}-k{size}-{censoring}-{method.replace(' ', '_')}-{r}"
                         settings = {"scenario": scenario, "k": size, "censoring": censoring, "method": method}

@@ -1,0 +1,54 @@
+"""Outcomes as intervals, for estimators whose likelihood is made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.estimators.base import one_event_time
+from censcore.outcomes import IntervalCensored
+
+__all__ = ["as_intervals", "ends_of"]
+
+
+def as_intervals(y: Any, estimator: str) -> IntervalCensored:
+    """Convert an outcome of one event time to intervals; entries are kept.
+
+    Parameters
+    ----------
+    y : IntervalCensored, RightCensored, structured array or frame
+        The outcome.
+    estimator : str
+        Name of the estimator, for the message.
+
+    Returns
+    -------
+    IntervalCensored
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> as_intervals(cs.RightCensored([1.0, 2.0], [1, 0]), "MyEstimator").upper
+    array([ 1., inf])
+    """
+    if isinstance(y, IntervalCensored):
+        return y
+    return IntervalCensored.from_right_censored(one_event_time(y, estimator, entry=True))
+
+
+def ends_of(y: IntervalCensored) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lower and upper ends in double precision, and the entry, zero where there is none; each (n,).
+
+    T > entry is known, so that no interval starts before it.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> ends_of(cs.IntervalCensored([1.0], [2.0]))
+    (array([1.]), array([2.]), array([0.]))
+    """
+    lower, upper = (to_numpy(x).astype(np.float64) for x in (y.lower, y.upper))
+    entry = np.zeros(len(y)) if y.entry is None else to_numpy(y.entry).astype(np.float64)
+    return np.maximum(lower, entry), upper, entry

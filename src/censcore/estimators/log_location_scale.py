@@ -1,0 +1,377 @@
+r"""Regressions of the logarithm of time: one likelihood for exact, censored and interval-censored times.
+
+With :math:`u=a\log t-\gamma_0-x^\top\gamma` and a baseline density f of u (extreme value for Weibull, normal
+for log-normal, logistic for log-logistic) the log-likelihood is :math:`\log a+\log f(u)` of an exact time and
+:math:`\log\{S(u_L)-S(u_U)\}` of an interval. It is concave in a and gamma, since f is log-concave.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from censcore._arrays import Array
+from censcore._validation import name_subjects
+from censcore.distributions import Univariate
+from censcore.estimators.covariates import as_matrix
+from censcore.estimators.intervals import as_intervals, ends_of
+from censcore.estimators.newton import Derivatives, maximise
+from censcore.estimators.regression import CoefficientInference, StandardisedColumns
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike, RightCensored
+
+__all__ = ["Baseline", "ExtremeValue", "LogLocationScale", "Logistic", "Normal"]
+
+
+class Baseline:
+    """The distribution of u: log density with two derivatives, and log survival."""
+
+    symmetric = True
+
+    def log_density(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log f and its first and second derivative."""
+        raise NotImplementedError
+
+    def log_sf(self, u: np.ndarray) -> np.ndarray:
+        """Log S."""
+        raise NotImplementedError
+
+    def log_interval(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Log of S(low) - S(high), from the tail in which it has its digits."""
+        if self.symmetric:
+            with np.errstate(invalid="ignore"):
+                flip = low + high < 0
+            low, high = np.where(flip, -high, low), np.where(flip, -low, high)
+        start, end = self.log_sf(low), self.log_sf(high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return start + np.log(-np.expm1(end - start))
+
+
+class ExtremeValue(Baseline):
+    """S(u) = exp(-e^u), of Weibull times."""
+
+    symmetric = False
+
+    def log_density(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log f = u - e^u."""
+        e = np.exp(u)
+        return u - e, 1 - e, -e
+
+    def log_sf(self, u: np.ndarray) -> np.ndarray:
+        """Log S = -e^u."""
+        return -np.exp(u)
+
+
+class Normal(Baseline):
+    """The standard normal distribution, of log-normal times."""
+
+    def log_density(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log f = -u²/2 - log(2 pi)/2."""
+        return -0.5 * u**2 - 0.5 * np.log(2 * np.pi), -u, -np.ones_like(u)
+
+    def log_sf(self, u: np.ndarray) -> np.ndarray:
+        """Log Phi(-u)."""
+        from scipy.special import log_ndtr
+
+        return log_ndtr(-u)
+
+
+class Logistic(Baseline):
+    """S(u) = 1/(1 + e^u), of log-logistic times."""
+
+    def log_density(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log f = u - 2 log(1 + e^u)."""
+        from scipy.special import expit
+
+        p = expit(u)
+        return u - 2 * np.logaddexp(0.0, u), 1 - 2 * p, -2 * p * (1 - p)
+
+    def log_sf(self, u: np.ndarray) -> np.ndarray:
+        """Log S = -log(1 + e^u)."""
+        return -np.logaddexp(0.0, u)
+
+
+class LogLocationScale(CoefficientInference):
+    """Base class of regressions of log T with a baseline distribution.
+
+    A subclass names its baseline, and says by :meth:`_set_scale`, ``_scale_name`` and :meth:`_distribution`
+    how a is reported and which distribution it predicts.
+
+    See Also
+    --------
+    censcore.WeibullRegression, censcore.LogNormalRegression : Two of the regressions.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.estimators.log_location_scale import LogLocationScale
+    >>> isinstance(cs.LogNormalRegression(), LogLocationScale)
+    True
+    """
+
+    _baseline: ClassVar[Baseline]
+    #: What a is reported as, and the sign of log a in it.
+    _scale_name: ClassVar[str] = "log shape"
+    _scale_sign: ClassVar[int] = 1
+    intercept_: float
+
+    def __init__(self, alpha: float = 0.0) -> None:
+        self.alpha = alpha
+
+    @abstractmethod
+    def _set_scale(self, a: float) -> None: ...
+
+    @abstractmethod
+    def _distribution(self, location: np.ndarray) -> Univariate: ...
+
+    @property
+    @abstractmethod
+    def _log_a(self) -> float: ...
+
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Maximise the (penalised) likelihood.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : IntervalCensored, RightCensored, structured array or frame
+            The outcome, one event time per subject.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
+        outcome = as_intervals(y, type(self).__name__)
+        followed = RightCensored(outcome.lower, outcome.found & False)  # one subject each is all that counts
+        covariates, _, weight = self._check_inputs(X, followed, sample_weight)
+        lower, upper, entry = ends_of(outcome)
+        _check_events(lower, upper, weight, type(self).__name__)
+        used = ((lower > 0) | np.isfinite(upper)) & (weight > 0)
+        times = _LogTimes.of(lower[used], upper[used], entry[used])
+        parts = self._maximise(covariates[used], times, weight[used])
+        self._parts = np.zeros((len(outcome), parts.shape[1]))
+        self._parts[used] = parts
+        self._reference = outcome.lower[:0]
+        return self
+
+    def _maximise(self, X: np.ndarray, times: _LogTimes, weight: np.ndarray) -> np.ndarray:
+        """Set the estimates and their covariance; give each subject's influence on them."""
+        name = type(self).__name__
+        columns = StandardisedColumns.of(X, weight, self)
+        if not self.alpha and X.shape[1]:
+            columns.check_collinear(weight, name)
+        mean = np.average(times.typical, weights=weight)
+        spread = np.sqrt(np.average((times.typical - mean) ** 2, weights=weight)) or 1.0
+        Z = np.column_stack([np.ones(len(X)), columns.Z])
+        likelihood = _Likelihood(
+            times.standardised(mean, spread),
+            Z,
+            weight,
+            np.append(0.0, self.alpha / columns.scale**2),
+            self._baseline,
+        )
+        start = np.zeros(2 + X.shape[1])
+        start[0] = 1.0
+        theta, information = maximise(likelihood, start)
+        if theta[0] < 1e-6:
+            raise InvalidInputError(
+                "The likelihood grows as the spread of log T grows without bound: no event is found later "
+                f"where it is looked for later, so that {name} does not fit the data. Use Turnbull."
+            )
+        if not self.alpha and X.shape[1]:
+            columns.check_separation(information[1:, 1:], name)
+        self._map_back(theta, columns, mean, spread)
+        slope = self._slope(theta, columns, theta[0] / spread)
+        by_theta = slope @ np.linalg.pinv(information, hermitian=True)
+        self.covariance_ = by_theta @ slope.T
+        self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
+        return weight[:, None] * likelihood.scores(theta) @ by_theta.T
+
+    def _map_back(self, theta: np.ndarray, columns: StandardisedColumns, mean: float, spread: float) -> None:
+        a, gamma0, gamma = theta[0] / spread, theta[1], theta[2:] / columns.scale
+        self._set_scale(float(a))
+        self.coef_ = gamma / a
+        self.intercept_ = float(mean + gamma0 / a - columns.center @ self.coef_)
+
+    def _slope(self, theta: np.ndarray, columns: StandardisedColumns, a: float) -> np.ndarray:
+        """Derivative of (coef_, intercept_, log a or its negative) by theta, as :meth:`_map_back` maps it."""
+        p = len(self.coef_)
+        slope = np.zeros((p + 2, p + 2))
+        slope[:p, 0] = -self.coef_ / theta[0]
+        slope[:p, 2:] = np.diag(1 / (columns.scale * a))
+        slope[p, 0] = (columns.center @ self.coef_ - theta[1] / a) / theta[0]
+        slope[p, 1] = 1 / a
+        slope[p, 2:] = -columns.center / (columns.scale * a)
+        slope[p + 1, 0] = self._scale_sign / theta[0]
+        return slope
+
+    def estimates(self) -> tuple[list[str], np.ndarray]:
+        """Names and values of ``coef_``, ``intercept_`` and the logarithm of shape or spread."""
+        names, coef = super().estimates()
+        last = self._scale_sign * self._log_a
+        return [*names, "intercept", self._scale_name], np.append(coef, [self.intercept_, last])
+
+    def coefficient_influence(self) -> np.ndarray:
+        """Each subject's influence on the estimates, (n, p + 2)."""
+        return self._parts
+
+    def predict_distribution(self, X: Array | None = None) -> Any:
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        Distribution
+            One distribution per subject of X, or the pooled one for all subjects.
+        """
+        self.check_fitted()
+        X = as_matrix(self, X, reset=False)
+        location = np.array([self.intercept_]) if X is None else self.intercept_ + X @ self.coef_
+        return self._distribution(location).like(self._reference)
+
+
+# ---- the likelihood ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _LogTimes:
+    """Logarithms of what is known: ends of intervals, minus infinity for zero, and entries."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    entry: np.ndarray
+
+    @classmethod
+    def of(cls, lower: np.ndarray, upper: np.ndarray, entry: np.ndarray) -> _LogTimes:
+        with np.errstate(divide="ignore"):
+            return cls(np.log(lower), np.log(upper), np.log(entry))
+
+    @property
+    def typical(self) -> np.ndarray:
+        """A time for each subject, to choose the units by: the middle of the interval, or its finite end."""
+        middle = (np.exp(np.where(np.isfinite(self.lower), self.lower, self.upper)) + np.exp(self.upper)) / 2
+        return np.where(
+            np.isfinite(self.upper), np.log(np.where(np.isfinite(middle), middle, 1.0)), self.lower
+        )
+
+    def standardised(self, mean: float, spread: float) -> _LogTimes:
+        return _LogTimes(*((x - mean) / spread for x in (self.lower, self.upper, self.entry)))
+
+
+class _Likelihood:
+    """Value, gradient and curvature in theta = (a, gamma), u = a L - Z gamma.
+
+    An entry s takes log S(u_s) off: it is an interval (s, inf) with a negative weight.
+    """
+
+    def __init__(
+        self, times: _LogTimes, Z: np.ndarray, weight: np.ndarray, penalty: np.ndarray, baseline: Baseline
+    ) -> None:
+        self.Z, self.weight, self.penalty, self.baseline = Z, weight, penalty, baseline
+        exact = times.lower == times.upper
+        self.exact, between, late = (np.nonzero(x)[0] for x in (exact, ~exact, np.isfinite(times.entry)))
+        self.L = times.lower[self.exact]
+        self.rows = np.concatenate([between, late])
+        self.sign = np.concatenate([np.ones(len(between)), -np.ones(len(late))])
+        self.low = np.concatenate([times.lower[between], times.entry[late]])
+        self.high = np.concatenate([times.upper[between], np.full(len(late), np.inf)])
+
+    def __call__(self, theta: np.ndarray) -> Derivatives:
+        outside = -np.inf, theta, np.eye(len(theta))
+        if theta[0] <= 0:
+            return outside
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, gradient, curvature = self._of_exact(theta)
+            more = self._of_intervals(theta)
+        value += more[0] - float(self.penalty @ theta[1:] ** 2) / 2
+        if not np.isfinite(value):
+            return outside
+        gradient = gradient + more[1] - np.append(0.0, self.penalty * theta[1:])
+        return value, gradient, curvature + more[2] + np.diag(np.append(0.0, self.penalty))
+
+    def _design(self, L: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Derivatives of u by theta, zero where u is infinite and nothing depends on it."""
+        finite = np.isfinite(L)
+        return np.column_stack([np.where(finite, L, 0.0), -self.Z[rows] * finite[:, None]])
+
+    def _u(self, L: np.ndarray, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        return theta[0] * L - self.Z[rows] @ theta[1:]
+
+    def _of_exact(self, theta: np.ndarray) -> Derivatives:
+        a, w = theta[0], self.weight[self.exact]
+        f, first, second = self.baseline.log_density(self._u(self.L, self.exact, theta))
+        G = self._design(self.L, self.exact)
+        gradient, curvature = G.T @ (w * first), (G * (-w * second)[:, None]).T @ G
+        gradient[0] += w.sum() / a
+        curvature[0, 0] += w.sum() / a**2
+        return float(w.sum() * np.log(a) + w @ f), gradient, curvature
+
+    def _interval_terms(self, theta: np.ndarray) -> tuple[np.ndarray, ...]:
+        r"""The logarithm of P, :math:`r=f/P` at both ends, and :math:`r\,(\log f)'` at both."""
+        low, high = (self._u(L, self.rows, theta) for L in (self.low, self.high))
+        log_p = self.baseline.log_interval(low, high)
+        ends = []
+        for u in (low, high):
+            finite = np.isfinite(u)
+            f, slope, _ = self.baseline.log_density(np.where(finite, u, 0.0))
+            r = np.where(finite, np.exp(f - log_p), 0.0)
+            ends += [r, r * slope]
+        return log_p, *ends
+
+    def _of_intervals(self, theta: np.ndarray) -> Derivatives:
+        w = self.sign * self.weight[self.rows]
+        log_p, r_l, s_l, r_u, s_u = self._interval_terms(theta)
+        G_l, G_u = (self._design(L, self.rows) for L in (self.low, self.high))
+        gradient = G_u.T @ (w * r_u) - G_l.T @ (w * r_l)
+        cross = (G_u * (w * r_u * r_l)[:, None]).T @ G_l
+        curvature = (G_u * (w * (r_u**2 - s_u))[:, None]).T @ G_u
+        curvature += (G_l * (w * (r_l**2 + s_l))[:, None]).T @ G_l
+        return float(w @ log_p), gradient, curvature - cross - cross.T
+
+    def scores(self, theta: np.ndarray) -> np.ndarray:
+        """Derivative of each subject's log-likelihood by theta, (n, p + 2)."""
+        scores = np.zeros((len(self.Z), len(theta)))
+        _, first, _ = self.baseline.log_density(self._u(self.L, self.exact, theta))
+        scores[self.exact] = self._design(self.L, self.exact) * first[:, None]
+        scores[self.exact, 0] += 1 / theta[0]
+        _, r_l, _, r_u, _ = self._interval_terms(theta)
+        G_l, G_u = (self._design(L, self.rows) for L in (self.low, self.high))
+        np.add.at(scores, self.rows, self.sign[:, None] * (G_u * r_u[:, None] - G_l * r_l[:, None]))
+        return scores
+
+
+def _check_events(lower: np.ndarray, upper: np.ndarray, weight: np.ndarray, name: str) -> None:
+    counts = weight > 0
+    at_zero = np.nonzero(counts & (upper == 0))[0]
+    if at_zero.size:
+        raise InvalidInputError(
+            f"{name} gives time zero density zero or infinity; got an event at time zero in "
+            f"{name_subjects(at_zero)}. Record times to a finer unit, "
+            "or use KaplanMeier or CoxRegression, which allow it."
+        )
+    if np.isinf(upper[counts]).all():
+        raise InvalidInputError(
+            "No subject has an event, so the likelihood has no maximum. If this is the censoring "
+            "distribution and nothing is censored, pass PointMass(inf), which is what KaplanMeier gives."
+        )
+    latest, earliest = lower[counts].max(), upper[counts].min()
+    if latest <= earliest and (lower[counts] == upper[counts]).any():
+        raise InvalidInputError(
+            f"All {int(np.isfinite(upper[counts]).sum())} events are at the largest time, so the likelihood "
+            "grows without bound with the shape. Use KaplanMeier or CoxRegression."
+        )
+    if latest < earliest:
+        raise InvalidInputError(
+            f"All intervals have the times from {latest:g} to {earliest:g} in common, so the likelihood is "
+            "largest where all mass lies there, and has no maximum. Use Turnbull."
+        )

@@ -1,0 +1,272 @@
+"""Regression with a piecewise constant hazard."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from censcore._arrays import Array
+from censcore._validation import check_positive
+from censcore.distributions import PiecewiseExponential
+from censcore.estimators.covariates import as_matrix
+from censcore.estimators.intervals import as_intervals, ends_of
+from censcore.estimators.newton import Derivatives, maximise
+from censcore.estimators.regression import CoefficientInference, StandardisedColumns
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike, RightCensored
+
+__all__ = ["PiecewiseExponentialRegression"]
+
+
+class PiecewiseExponentialRegression(CoefficientInference):
+    r"""Proportional hazards with a piecewise constant baseline, by maximum likelihood.
+
+    .. math:: h(t\mid x)=\lambda_k\exp(x^\top\beta)\quad\text{for }b_{k-1}\le t<b_k.
+
+    Takes right-censored and interval-censored data, and delayed entry. Assumes that censoring, or the
+    examination times, are independent of T given x.
+
+    Parameters
+    ----------
+    breaks : int or array
+        Where the hazard changes, ascending; a number asks for that many quantiles of the observed times.
+    alpha : float
+        Ridge penalty: :math:`\tfrac{\alpha}{2}\|\beta\|^2` is taken off the log-likelihood.
+
+    Attributes
+    ----------
+    breaks_ : array, (K - 1,)
+        Where the hazard changes.
+    rates_ : array, (K,)
+        Baseline hazards, at x = 0.
+    coef_ : array, (p,)
+        beta, log hazard ratios.
+    covariance_, standard_errors_ : array, (p + K, p + K) and (p + K,)
+        Of ``coef_`` and the logarithms of ``rates_``, in this order, under the model.
+    n_features_in_, feature_names_in_
+        Number of columns, and their names where X is a frame.
+
+    See Also
+    --------
+    CoxRegression : Proportional hazards with any baseline, for right-censored data.
+    WeibullRegression : Two parameters in place of the rates.
+    Turnbull : Without covariates and without a parametric form.
+
+    References
+    ----------
+    .. [1] M. Friedman (1982). Piecewise exponential models for survival data with covariates. Annals of
+       Statistics 10, 101-113.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(800, 1))
+    >>> T = rng.exponential(2 * np.exp(-0.5 * X[:, 0]))
+    >>> y = cs.IntervalCensored(np.floor(T), np.ceil(T))
+    >>> model = cs.PiecewiseExponentialRegression(breaks=[1.0, 3.0]).fit(X, y)
+    >>> model.coef_.round(1), model.rates_.round(1)
+    (array([0.6]), array([0.5, 0.5, 0.5]))
+    """
+
+    def __init__(self, breaks: int | Array = 4, alpha: float = 0.0) -> None:
+        self.breaks = breaks
+        self.alpha = alpha
+
+    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+        """Maximise the (penalised) likelihood.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates.
+        y : IntervalCensored, RightCensored, structured array or frame
+            The outcome, one event time per subject.
+        sample_weight : array, (n,), optional
+            Weights of the subjects; ones if omitted.
+
+        Returns
+        -------
+        self
+        """
+        outcome = as_intervals(y, "PiecewiseExponentialRegression")
+        followed = RightCensored(outcome.lower, outcome.found & False)
+        covariates, _, weight = self._check_inputs(X, followed, sample_weight)
+        ends = lower, upper, _ = ends_of(outcome)
+        if np.isinf(upper[weight > 0]).all():
+            raise InvalidInputError(
+                "No subject has an event, so the likelihood has no maximum. If this is the censoring "
+                "distribution and nothing is censored, pass PointMass(inf), which is what KaplanMeier gives."
+            )
+        found = np.isfinite(upper) & (weight > 0)
+        self.breaks_ = _breaks(self.breaks, np.where(found, (lower + upper) / 2, lower)[found])
+        columns = StandardisedColumns.of(covariates, weight, self)
+        p = covariates.shape[1]
+        if not self.alpha and p:
+            columns.check_collinear(weight, "PiecewiseExponentialRegression")
+        likelihood = _Likelihood(*ends, self.breaks_, columns.Z, weight, self.alpha / columns.scale**2)
+        self._check_pieces(likelihood.time_at_risk() > 0, "Nobody is followed")
+        theta, information = maximise(likelihood, likelihood.start())
+        seen = np.diag(information)[: len(self.breaks_) + 1] > 1e-6
+        self._check_pieces(seen, "No event is known to lie")
+        if not self.alpha and p:
+            columns.check_separation(information, "PiecewiseExponentialRegression")
+        slope = self._map_back(theta, columns)
+        by_theta = slope @ np.linalg.pinv(information, hermitian=True)
+        self.covariance_ = by_theta @ slope.T
+        self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
+        self._parts = weight[:, None] * likelihood.scores(theta) @ by_theta.T
+        self._reference = outcome.lower[:0]
+        return self
+
+    def _map_back(self, theta: np.ndarray, columns: StandardisedColumns) -> np.ndarray:
+        """Set the estimates; give the derivative of (coef_, log rates_) by theta."""
+        K, p = len(self.breaks_) + 1, len(theta) - len(self.breaks_) - 1
+        self.coef_ = theta[K:] / columns.scale
+        self.rates_ = np.exp(theta[:K] - columns.center @ self.coef_)
+        slope = np.zeros((p + K, p + K))
+        slope[:p, K:] = np.diag(1 / columns.scale)
+        slope[p:, :K] = np.eye(K)
+        slope[p:, K:] = -columns.center / columns.scale
+        return slope
+
+    def _check_pieces(self, good: np.ndarray, problem: str) -> None:
+        if not good.all():
+            edges = np.concatenate([[0.0], self.breaks_, [np.inf]])
+            k = int(np.argmin(good))
+            raise InvalidInputError(
+                f"{problem} between {edges[k]:g} and {edges[k + 1]:g}, so that the rate there is not "
+                f"determined. Choose other or fewer breaks; got {self.breaks_.tolist()}."
+            )
+
+    def estimates(self) -> tuple[list[str], np.ndarray]:
+        """Names and values of ``coef_`` and the logarithms of ``rates_``."""
+        names, coef = super().estimates()
+        rates = [f"log rate {k}" for k in range(len(self.rates_))]
+        return [*names, *rates], np.append(coef, np.log(self.rates_))
+
+    def coefficient_influence(self) -> np.ndarray:
+        """Each subject's influence on the estimates, (n, p + K)."""
+        return self._parts
+
+    def predict_distribution(self, X: Array | None = None) -> PiecewiseExponential:
+        """Predict the distribution of the event time.
+
+        Parameters
+        ----------
+        X : array or frame, (n, p), or None
+            Covariates, as in ``fit``.
+
+        Returns
+        -------
+        PiecewiseExponential
+            One distribution per subject of X, or the pooled one for all subjects.
+        """
+        self.check_fitted()
+        X = as_matrix(self, X, reset=False)
+        risk = np.ones(1) if X is None else np.exp(X @ self.coef_)
+        return PiecewiseExponential(self.breaks_, risk[:, None] * self.rates_).like(self._reference)
+
+
+def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
+    if np.ndim(breaks) == 0:
+        if int(breaks) != breaks or breaks < 0:
+            raise InvalidInputError(f"breaks must be a number of them or an array of times; got {breaks!r}.")
+        levels = np.arange(1, int(breaks) + 1) / (int(breaks) + 1)
+        quantiles = np.unique(np.quantile(times, levels)) if breaks else np.zeros(0)
+        return _with_events_between(quantiles[quantiles > 0], np.sort(times))
+    chosen = np.asarray(breaks, dtype=np.float64)
+    check_positive(chosen, "breaks")
+    if chosen.ndim != 1 or (np.diff(chosen) <= 0).any():
+        raise InvalidInputError(f"breaks must ascend without ties; got {chosen.tolist()}.")
+    return chosen
+
+
+def _with_events_between(breaks: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The breaks that leave no interval without a time: among ties several quantiles may be one time."""
+    before = np.searchsorted(times, breaks, side="left")
+    return breaks[(np.diff(before, prepend=0) > 0) & (breaks < times[-1])]
+
+
+class _Likelihood:
+    r"""Value, gradient and curvature in theta = (log rates, beta).
+
+    With the hazards :math:`H=e^{z\beta}\sum_k\lambda_kE_k` that a subject spends before L (after its entry)
+    and D between L and U: :math:`-H+\log(1-e^{-D})` of an interval, :math:`-H+\log h` of an exact time.
+    """
+
+    def __init__(
+        self,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        entry: np.ndarray,
+        breaks: np.ndarray,
+        Z: np.ndarray,
+        weight: np.ndarray,
+        penalty: np.ndarray,
+    ) -> None:
+        start, width = np.append(0.0, breaks), np.diff(np.concatenate([[0.0], breaks, [np.inf]]))
+
+        def exposure(t: np.ndarray) -> np.ndarray:
+            return np.clip(t[:, None] - start, 0.0, width)
+
+        self.Z, self.weight, self.penalty, self.K = Z, weight, penalty, len(start)
+        exact = lower == upper
+        self.exact, self.between = np.nonzero(exact)[0], np.nonzero(~exact & np.isfinite(upper))[0]
+        self.piece = np.searchsorted(breaks, lower[self.exact], side="right")
+        since = np.minimum(entry, np.where(np.isfinite(upper), upper, entry))
+        self.before = exposure(np.maximum(lower, since)) - exposure(since)
+        b = self.between
+        self.inside = exposure(upper[b]) - exposure(np.maximum(lower[b], since[b]))
+
+    def start(self) -> np.ndarray:
+        """One rate for all times: events by time at risk."""
+        events = self.weight[self.exact].sum() + self.weight[self.between].sum()
+        return np.append(
+            np.full(self.K, np.log(events / self.time_at_risk().sum())), np.zeros(self.Z.shape[1])
+        )
+
+    def time_at_risk(self) -> np.ndarray:
+        """Time spent in each piece, (K,); half of what lies inside intervals."""
+        return self.weight @ self.before + self.weight[self.between] @ self.inside / 2
+
+    def _parts(self, theta: np.ndarray, exposure: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        """Derivatives of H by theta, (rows, K + p): the first K are the parts of H."""
+        Q = np.exp(theta[: self.K] + (Z @ theta[self.K :])[:, None]) * exposure
+        return np.column_stack([Q, Q.sum(axis=1)[:, None] * Z])
+
+    def _second(self, J: np.ndarray, Z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """The sum of c times the second derivatives of H."""
+        Q = J[:, : self.K] * c[:, None]
+        cross = Q.T @ Z
+        return np.block([[np.diag(Q.sum(axis=0)), cross], [cross.T, (Z * Q.sum(axis=1)[:, None]).T @ Z]])
+
+    def __call__(self, theta: np.ndarray) -> Derivatives:
+        K, w, rows = self.K, self.weight, self.between
+        beta, Z = theta[K:], self.Z
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            J, N = self._parts(theta, self.before, Z), self._parts(theta, self.inside, Z[rows])
+            H, D = J[:, :K].sum(axis=1), N[:, :K].sum(axis=1)
+            events = w[self.exact]
+            value = -w @ H + w[rows] @ np.log(-np.expm1(-D)) - self.penalty @ beta**2 / 2
+            value += events @ (theta[self.piece] + Z[self.exact] @ beta)
+            if not np.isfinite(value):
+                return -np.inf, theta, np.eye(len(theta))
+            q = 1 / np.expm1(D)
+        gradient = -J.T @ w + N.T @ (w[rows] * q) - np.append(np.zeros(K), self.penalty * beta)
+        gradient[:K] += np.bincount(self.piece, events, K)
+        gradient[K:] += events @ Z[self.exact]
+        curvature = self._second(J, Z, w) - self._second(N, Z[rows], w[rows] * q)
+        curvature += (N * (w[rows] * q * (1 + q))[:, None]).T @ N
+        return float(value), gradient, curvature + np.diag(np.append(np.zeros(K), self.penalty))
+
+    def scores(self, theta: np.ndarray) -> np.ndarray:
+        """Derivative of each subject's log-likelihood by theta, (n, K + p)."""
+        rows = self.between
+        N = self._parts(theta, self.inside, self.Z[rows])
+        scores = -self._parts(theta, self.before, self.Z)
+        scores[rows] += N / np.expm1(N[:, : self.K].sum(axis=1))[:, None]
+        scores[self.exact, self.piece] += 1
+        scores[self.exact, self.K :] += self.Z[self.exact]
+        return scores

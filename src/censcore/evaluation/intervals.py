@@ -1,0 +1,173 @@
+"""Comparisons on interval-censored data: forecasts and outcomes of the detection time, compared as usual.
+
+Every forecast is sent through the visits, and the first visit at or after T is right-censored data. The
+comparison of these is the comparison of the forecasts. The log score is that of the intervals themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import wraps
+from inspect import signature
+from typing import Any, ClassVar, ParamSpec
+
+import numpy as np
+from sklearn.base import clone
+
+from censcore._arrays import is_torch, to_numpy
+from censcore.distributions import Distribution, Step
+from censcore.estimators import Turnbull, as_forecast
+from censcore.estimators.covariates import fit_weighted
+from censcore.evaluation.case_scores import DEFAULT_SCORES
+from censcore.evaluation.comparison import Comparison
+from censcore.exceptions import InvalidInputError, NoDensityError
+from censcore.outcomes import IntervalCensored, RightCensored
+from censcore.scores import SCORES
+from censcore.scores.interval import interval_log_score, through_visits
+
+__all__ = ["taking_intervals"]
+
+P = ParamSpec("P")
+TURNBULL = "turnbull"
+NAMES = ("log_score", "crps", "brier_score", "binomial_log_score", "pinball_score")
+
+
+class Detection(Step):
+    """A forecast of the detection time that remembers its losses by the log score of the intervals."""
+
+    _arrays: ClassVar[tuple[str, ...]] = ("_times", "_levels", "_losses")
+
+    @classmethod
+    def of(cls, step: Step, losses: np.ndarray) -> Detection:
+        """A step distribution, and losses (n,)."""
+        times, sf = step._steps()
+        made = cls._trusted(times, sf, falls=True)
+        made._losses = losses[:, None]
+        return made
+
+    _losses: np.ndarray
+
+
+def log_score_of_intervals(
+    y: RightCensored, forecast: Distribution, censoring: Distribution | None = None, *, horizon: Any = None
+) -> np.ndarray:
+    """The losses that were computed from the intervals."""
+    if not isinstance(forecast, Detection):
+        raise NoDensityError("The log score of intervals is known for forecasts sent through visits only.")
+    return np.broadcast_to(forecast._losses[:, 0], (len(y),))
+
+
+def taking_intervals(compare: Callable[P, Comparison]) -> Callable[P, Comparison]:
+    """``compare`` that also takes an :class:`~censcore.IntervalCensored` outcome."""
+
+    @wraps(compare)
+    def either(*args: P.args, **options: P.kwargs) -> Comparison:
+        bound = signature(compare).bind(*args, **options)
+        y = bound.arguments.get("y")
+        if not isinstance(y, IntervalCensored):
+            return compare(*args, **options)
+        of_detection: Callable[..., Comparison] = compare
+        comparison = of_detection(**_of_detection(dict(bound.arguments), y))
+        comparison.notes.insert(0, _note(y))
+        return comparison
+
+    return either
+
+
+def _of_detection(given: dict[str, Any], y: IntervalCensored) -> dict[str, Any]:
+    """The arguments of a comparison of detection times."""
+    y = y.like(np.zeros(1)) if is_torch(y.lower) else y
+    given |= {"scores": _scores(given.get("scores", DEFAULT_SCORES), y), "discrimination": False}
+    horizon, censoring = given.get("horizon", "auto"), given.get("censoring")
+    tau = None if horizon == "auto" else float(horizon)
+    if y.visits is None:
+        seen = np.where(to_numpy(y.found), to_numpy(y.upper), to_numpy(y.lower))
+        outcome = RightCensored(seen, y.found, np.where(to_numpy(y.found), seen.max(), seen))
+    elif censoring is None:
+        y.check_planned_visits("A comparison")
+        tau = tau if tau is not None else float(to_numpy(y.last_visit).max())
+        outcome = y.detection(until=tau)
+        outcome = RightCensored(outcome.time, outcome.event, outcome.censoring_time)  # F is given T > entry
+        given["horizon"] = tau
+    else:
+        outcome = y.detection()
+
+    def sent(forecast: Any) -> Detection:
+        F = as_forecast(forecast, given.get("X"), n=len(y))
+        F = F.like(y.lower) if is_torch(F._reference) else F
+        return _sent_through(y, F, censoring, tau)
+
+    _add_reference(given)
+    given["forecasts"] = {str(name): sent(forecast) for name, forecast in given["forecasts"].items()}
+    if given.get("train") is not None:
+        X_train, y_train = given["train"]
+        given["train"] = (X_train, y_train.detection() if _has_visits(y_train) else None)
+        if given["train"][1] is None:
+            del given["train"]
+    return given | {"y": outcome}
+
+
+def _has_visits(y: Any) -> bool:
+    return isinstance(y, IntervalCensored) and y.visits is not None
+
+
+def _sent_through(y: IntervalCensored, F: Distribution, censoring: Any, tau: float | None) -> Detection:
+    losses = to_numpy(interval_log_score(y, F, horizon=tau if y.visits is not None else None))
+    if y.visits is None:  # the log score alone, so that the curve serves for nothing but its shape
+        ends = np.concatenate([to_numpy(y.lower), to_numpy(y.upper)])
+        times = np.unique(np.quantile(ends[np.isfinite(ends) & (ends > 0)], np.linspace(0, 1, 21)))
+        return Detection.of(Step(times, sf=to_numpy(F.marginal(0).sf(times[None, :]))), losses)
+    step = through_visits(y, F, None if censoring is None else _ANY, tau)[1]
+    return Detection.of(step, losses)  # type: ignore[arg-type]
+
+
+_ANY = Step([1.0], sf=[0.0])  # a censoring distribution is given, and which one makes no difference to F
+
+
+def _scores(scores: Any, y: IntervalCensored) -> dict[str, Any]:
+    """The scores asked for, with the log score of intervals in place of that of right-censored data."""
+    default = scores is DEFAULT_SCORES
+    names = NAMES if default else [scores] if isinstance(scores, str) else scores
+    if y.visits is None:
+        if not default and list(names) != ["log_score"]:
+            y.detection()  # an error that says what the other scores need
+        names = ["log_score"]
+    chosen: dict[str, Any] = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
+    if "log_score" in chosen:
+        chosen["log_score"] = replace(SCORES["log_score"], function=log_score_of_intervals)
+    return chosen
+
+
+def _add_reference(given: dict[str, Any]) -> None:
+    """Fit the reference to the intervals of the training subjects; Turnbull's estimate is the default."""
+    reference, train = given.get("reference", "kaplan-meier"), given.get("train")
+    forecasts = given["forecasts"] = dict(given["forecasts"])
+    if reference is None or (isinstance(reference, str) and reference in forecasts):
+        return
+    if isinstance(reference, Distribution):
+        forecasts["reference"], given["reference"] = reference, "reference"
+        return
+    if train is None:
+        return
+    X_train, y_train = train
+    if isinstance(reference, str):
+        if reference != "kaplan-meier":
+            raise InvalidInputError(
+                f"reference {reference!r} is none of the forecasts: {', '.join(forecasts)}."
+            )
+        exact = isinstance(y_train, IntervalCensored) and not bool(y_train.exact.any())
+        reference, name = Turnbull("uniform" if exact else "right"), TURNBULL
+    else:
+        reference, name = clone(reference), "reference"
+    forecasts[name] = fit_weighted(reference, X_train, y_train, given.get("train_weight"))
+    given["reference"] = name
+
+
+def _note(y: IntervalCensored) -> str:
+    if y.visits is None:
+        return "Intervals without examination times: the log score of the intervals."
+    return (
+        "Interval-censored data: forecasts of T are judged by the detection time, the first visit at or "
+        "after T, and by the log score of the intervals."
+    )

@@ -1,0 +1,531 @@
+"""Interval-censored outcomes: the event lies between two examinations."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, as_float, as_rows, convert, is_torch, namespace, one_namespace, to_numpy
+from censcore._validation import check_positive, name_subjects
+from censcore.exceptions import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingVisitsError,
+    UnsupportedOutcomeError,
+)
+from censcore.outcomes.right_censored import RightCensored
+
+__all__ = ["IntervalCensored"]
+
+
+class IntervalCensored:
+    r"""Interval-censored event times of n subjects: all that is known is :math:`T\in(L,U]`.
+
+    Parameters
+    ----------
+    lower, upper : array, (n,)
+        L and U, with 0 <= L <= U. U is infinite where the event was not found (right censoring at L).
+        L = 0 says that the event was found at the first examination (left censoring): T <= U. L = U is an
+        event time that is known exactly.
+    visits : array (K,) or (n, K), or list of n lists, optional
+        Examination times: one schedule for all subjects, or one per subject, padded by NaN or infinity. They
+        include the visits that would have taken place after the event was found. Finite ends of intervals
+        are visits, and no visit lies inside an interval with a finite U. The log score does not need them;
+        other scores judge the detection time, the first visit at or after T, and do.
+    entry : array or number, (n,), optional
+        Delayed entry (left truncation): the subject is in the data only because T > entry. Below ``upper``.
+
+    Notes
+    -----
+    Scores assume that the visits are independent of T given the covariates. This holds for planned visits,
+    and fails where symptoms of the event bring subjects to the doctor.
+
+    See Also
+    --------
+    current_status : One examination per subject.
+    from_frame : From columns of a data frame.
+    RightCensored : Events that are seen when they happen.
+
+    References
+    ----------
+    .. [1] J. Sun (2006). The Statistical Analysis of Interval-censored Failure Time Data. Springer, New York.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> y = cs.IntervalCensored([0.0, 2.0, 6.0], [2.0, 4.0, np.inf], visits=[2.0, 4.0, 6.0])
+    >>> y
+    IntervalCensored(n=3, found=2 (66.7 %), 1 by the first visit, visits known, times 2 to 6)
+    >>> cs.log_score(y, cs.Exponential(0.5)).round(4)
+    array([0.4587, 1.4587, 3.    ])
+    >>> cs.crps(y, cs.Exponential(0.5)).round(4)
+    array([0.3073, 0.8358, 2.2944])
+    """
+
+    def __init__(
+        self, lower: Array, upper: Array, visits: Array | list[Any] = None, *, entry: Array = None
+    ) -> None:
+        one_namespace(lower=lower, upper=upper, entry=entry)
+        known = upper if is_torch(upper) else lower
+        self.lower: Array = as_float(lower, "lower", like=as_float(known, "upper"))
+        self.upper: Array = as_float(upper, "upper", like=self.lower)
+        self._check_intervals()
+        self.visits: Array = None if visits is None else _as_visits(visits, self.lower)
+        self.entry: Array = None if entry is None else self._as_entry(entry)
+        if self.visits is not None:
+            self._check_visits()
+
+    # ---- checks --------------------------------------------------------------------------------
+
+    def _check_intervals(self) -> None:
+        lower, upper = tuple(self.lower.shape), tuple(self.upper.shape)
+        if len(lower) != 1 or lower != upper or not lower[0]:
+            raise InvalidInputError(
+                f"lower and upper must have one value per subject, (n,); got shapes {lower} and {upper}."
+            )
+        check_positive(self.lower, "lower", zero=True)
+        check_positive(self.upper, "upper", zero=True, infinite=True)
+        turned = np.nonzero(to_numpy(self.lower > self.upper))[0]
+        if turned.size:
+            i = int(turned[0])
+            raise InvalidInputError(
+                f"lower must not exceed upper; it does in {name_subjects(turned)} (got "
+                f"({float(self.lower[i]):g}, {float(self.upper[i]):g}])."
+            )
+
+    def _as_entry(self, entry: Array) -> Array:
+        a = as_float(entry, "entry", like=self.lower)
+        xp = namespace(self.lower)
+        a = xp.astype(xp.broadcast_to(a, self.lower.shape) if a.ndim == 0 else a, self.lower.dtype)
+        if tuple(a.shape) != tuple(self.lower.shape):
+            raise InvalidInputError(
+                f"entry must be a number or one per subject, {tuple(self.lower.shape)}; got {tuple(a.shape)}."
+            )
+        check_positive(a, "entry", zero=True)
+        late = np.nonzero(to_numpy((a >= self.upper) & (a > 0)))[0]
+        if late.size:
+            raise InvalidInputError(
+                f"entry must be below upper; it is not in {name_subjects(late)}. A subject is in the data "
+                "only if its event comes after its entry."
+            )
+        return a
+
+    def _check_visits(self) -> None:
+        visits, (low, high) = to_numpy(self.visits), (to_numpy(x)[:, None] for x in (self.lower, self.upper))
+        exact = (low == high)[:, 0]
+        for name, end in (("lower", low), ("upper", high)):
+            given = np.isfinite(end[:, 0]) & (end[:, 0] > 0) & ~exact
+            lost = np.nonzero(given & ~(visits == end).any(axis=1))[0]
+            if lost.size:
+                raise InvalidInputError(
+                    f"Finite ends of intervals must be visits; {name} is not in {name_subjects(lost)} (got "
+                    f"{end[lost[0], 0]:g}). Pass the visits that took place and those planned after them."
+                )
+        inside = (visits > low) & (visits < high) & np.isfinite(high) & ~exact[:, None]
+        missed = np.nonzero(inside.any(axis=1))[0]
+        if missed.size:
+            i = int(missed[0])
+            first = np.broadcast_to(visits, inside.shape)[i][inside[i]][0]
+            raise InvalidInputError(
+                f"A visit inside an interval was missed, or the interval would be shorter; got one at "
+                f"{first:g} in ({low[i, 0]:g}, {high[i, 0]:g}], in {name_subjects(missed)}. Leave missed "
+                "visits out, one set of visits per subject; those after the detection by the same chance "
+                "(see continue_visits)."
+            )
+
+    # ---- constructors --------------------------------------------------------------------------
+
+    @classmethod
+    def current_status(cls, time: Array, found: Array, *, entry: Array = None) -> IntervalCensored:
+        """One examination per subject, which finds that the event has happened or not.
+
+        Parameters
+        ----------
+        time : array, (n,)
+            When the subject was examined; positive.
+        found : array, (n,)
+            1 or True where the event had happened by then.
+        entry : array or number, optional
+            Delayed entry.
+
+        Returns
+        -------
+        IntervalCensored
+            With ``visits`` of shape (n, 1).
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.IntervalCensored.current_status([2.0, 3.0], [1, 0])
+        >>> y.lower, y.upper
+        (array([0., 3.]), array([ 2., inf]))
+        >>> cs.brier_score(y, cs.Exponential(0.5), times=3.0).round(3)
+        array([0.135, 0.604])
+        """
+        both = RightCensored(time, found)
+        xp, t = namespace(both.time), both.time
+        check_positive(t, "time")
+        lower = xp.where(both.event, xp.zeros_like(t), t)
+        return cls(lower, xp.where(both.event, t, xp.full_like(t, np.inf)), t[:, None], entry=entry)
+
+    @classmethod
+    def from_right_censored(cls, y: RightCensored) -> IntervalCensored:
+        """The same data as intervals: exact event times, and T > time where it is censored.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.IntervalCensored.from_right_censored(cs.RightCensored([2.0, 3.0], [1, 0])).upper
+        array([ 2., inf])
+        """
+        xp = namespace(y.time)
+        upper = xp.where(y.event, y.time, xp.full_like(y.time, np.inf))
+        return cls(y.time, upper)._with_entry(y.entry)
+
+    def _with_entry(self, entry: Array) -> IntervalCensored:
+        """The outcome with entries that are known to be right."""
+        self.entry = entry
+        return self
+
+    @classmethod
+    def from_structured(cls, y: np.ndarray) -> IntervalCensored:
+        """From a structured array with the numeric fields ``lower`` and ``upper``, and perhaps ``entry``.
+
+        Examples
+        --------
+        >>> import numpy as np, censcore as cs
+        >>> y = np.array([(0.0, 2.0), (2.0, np.inf)], dtype=[("lower", float), ("upper", float)])
+        >>> len(cs.IntervalCensored.from_structured(y))
+        2
+        """
+        fields = y.dtype.names or ()
+        if not {"lower", "upper"} <= set(fields):
+            raise InvalidTypeError(
+                f"A structured outcome of intervals has the fields 'lower' and 'upper'; got {list(fields)}."
+            )
+        return cls(y["lower"], y["upper"], entry=y["entry"] if "entry" in fields else None)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        lower: str = "lower",
+        upper: str = "upper",
+        visits: list[str] | None = None,
+        entry: str | None = None,
+    ) -> IntervalCensored:
+        """From named columns of a pandas or polars frame; a missing ``upper`` is infinity.
+
+        Parameters
+        ----------
+        frame : frame
+            One row per subject.
+        lower, upper : str
+            Columns of the ends of the intervals.
+        visits : list of str, optional
+            Columns of the examination times, missing where a subject has fewer.
+        entry : str, optional
+            Column of the entry times.
+
+        Returns
+        -------
+        IntervalCensored
+
+        Examples
+        --------
+        >>> import pandas as pd, censcore as cs
+        >>> frame = pd.DataFrame({"left": [0.0, 6.0], "right": [6.0, None]})
+        >>> cs.IntervalCensored.from_frame(frame, lower="left", upper="right").upper
+        array([ 6., inf])
+        """
+        import narwhals as nw
+
+        data = nw.from_native(frame, eager_only=True)
+        wanted = [lower, upper, *(visits or []), *([entry] if entry else [])]
+        missing = [name for name in wanted if name not in data.columns]
+        if missing:
+            raise InvalidInputError(
+                f"Columns {missing} are not in the frame, whose columns are {list(data.columns)[:20]}. "
+                "Name them: from_frame(frame, lower=..., upper=...)."
+            )
+        high = as_float(data[upper].to_numpy(), "upper")
+        return cls(
+            data[lower].to_numpy(),
+            np.where(np.isnan(high), np.inf, high),
+            data.select(visits).to_numpy() if visits else None,
+            entry=data[entry].to_numpy() if entry else None,
+        )
+
+    # ---- what is known -------------------------------------------------------------------------
+
+    @property
+    def found(self) -> Array:
+        """Whether the event was found: U is finite."""
+        return namespace(self.upper).isfinite(self.upper)
+
+    @property
+    def exact(self) -> Array:
+        """Whether T is known exactly: L = U."""
+        return self.lower == self.upper
+
+    @property
+    def has_delayed_entry(self) -> bool:
+        """Whether any subject entered after time zero."""
+        return self.entry is not None and bool((self.entry > 0).any())
+
+    @property
+    def last_visit(self) -> Array:
+        """The last visit of each subject, planned ones included, (n,)."""
+        if self.visits is None:
+            raise self._missing_visits("last_visit")
+        xp, finite = namespace(self.lower), namespace(self.lower).isfinite(self.visits)
+        last = xp.max(xp.where(finite, self.visits, xp.zeros_like(self.visits)), axis=1)
+        return xp.broadcast_to(last, self.lower.shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n,)."""
+        return tuple(self.lower.shape)
+
+    def __len__(self) -> int:
+        return int(self.lower.shape[0])
+
+    def __getitem__(self, rows: Any) -> IntervalCensored:
+        return self.take(rows)
+
+    def take(self, rows: Any) -> IntervalCensored:
+        """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
+        rows = as_rows(rows)
+        other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
+        other.lower, other.upper = self.lower[rows], self.upper[rows]
+        other.entry = None if self.entry is None else self.entry[rows]
+        if self.visits is not None and self.visits.shape[0] > 1:
+            other.visits = self.visits[rows]
+        if not len(other):
+            raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
+        return other
+
+    def like(self, array: Array) -> IntervalCensored:
+        """The same outcome in the library, on the device and in the dtype of ``array``."""
+        other = copy.copy(self)
+        for name in ("lower", "upper", "visits", "entry"):
+            values = getattr(self, name)
+            setattr(other, name, None if values is None else convert(values, array))
+        return other
+
+    def censor_at(self, tau: Array) -> IntervalCensored:
+        """Visits after ``tau`` left out: what was found later is not found, T > the last visit up to ``tau``.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.IntervalCensored([2.0, 4.0], [4.0, 6.0], visits=[2.0, 4.0, 6.0]).censor_at(5.0)
+        >>> y.lower, y.upper
+        (array([2., 4.]), array([ 4., inf]))
+        """
+        one_namespace(tau=tau, outcome=self.lower)
+        xp, tau = namespace(self.lower), as_float(tau, "tau", like=self.lower)
+        check_positive(tau, "tau", zero=True, infinite=True)
+        late, beyond, exact = self.upper > tau, self.lower > tau, self.exact
+        end = xp.broadcast_to(tau, self.lower.shape)
+        if bool((beyond & ~exact).any()):
+            if self.visits is None:
+                raise self._missing_visits("A horizon before the end of follow-up")
+            end = xp.where(exact, end, self._last_visit_up_to(tau))
+        other = copy.copy(self)
+        other.lower = xp.where(beyond, end, self.lower)
+        other.upper = xp.where(late, xp.full_like(self.upper, np.inf), self.upper)
+        if self.visits is not None:
+            limit = tau[:, None] if tau.ndim else tau
+            other.visits = xp.where(self.visits <= limit, self.visits, xp.full_like(self.visits, np.inf))
+        return other
+
+    def _last_visit_up_to(self, tau: Array) -> Array:
+        xp = namespace(self.lower)
+        early = self.visits <= (tau[:, None] if tau.ndim else tau)
+        return xp.max(xp.where(early, self.visits, xp.zeros_like(self.visits)), axis=1)
+
+    # ---- the detection time --------------------------------------------------------------------
+
+    def detection(self, until: Array = None) -> RightCensored:
+        """The detection time, the first visit at or after T, as a right-censored outcome.
+
+        Parameters
+        ----------
+        until : number or array (n,), optional
+            Say that all planned visits up to this time took place, so that a subject in which nothing was
+            found is known to have no detection time up to it. Without it such a subject is censored at its
+            last visit with a result, L.
+
+        Returns
+        -------
+        RightCensored
+            Without ``until`` it is the outcome to estimate the distribution of the end of the visits from:
+            ``Censoring(KaplanMeier()).fit(X, y.detection())``.
+
+        Examples
+        --------
+        >>> import numpy as np, censcore as cs
+        >>> y = cs.IntervalCensored([0.0, 2.0, 4.0], [2.0, 4.0, np.inf], visits=[2.0, 4.0])
+        >>> y.detection().time, y.detection().event
+        (array([2., 4., 4.]), array([ True,  True, False]))
+        >>> y.detection(until=5.0).time
+        array([2., 4., 5.])
+        """
+        self._check_detection_times()
+        xp, found = namespace(self.lower), self.found
+        seen = xp.where(found, self.upper, self.lower)
+        if until is None:
+            outcome = RightCensored(seen, found)
+        else:
+            self._check_attended(until)
+            end = xp.maximum(seen, as_float(until, "until", like=self.lower))
+            outcome = RightCensored(xp.where(found, seen, end), found, end)
+        return outcome if self.entry is None else outcome._with_entry(xp.minimum(self.entry, outcome.time))
+
+    def _check_detection_times(self) -> None:
+        exact = to_numpy(self.exact)
+        if self.visits is None:
+            if (exact | ~to_numpy(self.found)).all():
+                return
+            raise self._missing_visits("The detection time")
+        at_visit = (to_numpy(self.visits) == to_numpy(self.upper)[:, None]).any(axis=1)
+        between = np.nonzero(exact & ~at_visit)[0]
+        if between.size:
+            raise UnsupportedOutcomeError(
+                "Some event times are known exactly and lie between visits, so that there is no common "
+                f"rule by which events were found; they do in {name_subjects(between)}. The log score takes "
+                "such data."
+            )
+
+    def _check_attended(self, until: Array) -> None:
+        """A subject without a finding had all its visits up to ``until``."""
+        if self.visits is None:
+            return
+        end = to_numpy(as_float(until, "until", like=self.lower))
+        visits, low = to_numpy(self.visits), to_numpy(self.lower)[:, None]
+        skipped = (visits > low) & (visits <= (end[:, None] if end.ndim else end)) & np.isfinite(visits)
+        gone = np.nonzero(skipped.any(axis=1) & ~to_numpy(self.found))[0]
+        if gone.size:
+            raise MissingVisitsError(
+                f"Nothing was found in {name_subjects(gone)}, whose visits end before the planned ones do "
+                f"(after {low[gone[0], 0]:g}). If they dropped out, pass the distribution of their last "
+                "visit as censoring: Censoring(KaplanMeier()).fit(X, y.detection())"
+                ".predict_distribution(X). If no later visit was planned, leave it out of visits."
+            )
+
+    def check_planned_visits(self, name: str) -> None:
+        """An error where ``name`` needs the visits after detection and none are given.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.IntervalCensored([0.0, 2.0], [2.0, 4.0], visits=[2.0, 4.0]).check_planned_visits("The CRPS")
+        """
+        self._check_detection_times()
+        if self.visits is None:
+            return
+        found, last = to_numpy(self.found), to_numpy(self.last_visit)
+        stop = found & (last == to_numpy(self.upper))
+        several = np.isfinite(to_numpy(self.visits)).sum(axis=1).max() > 1
+        if several and found.any() and stop[found].all() and last.max() > last[found].min():
+            raise MissingVisitsError(
+                f"{name} needs the visits that would have followed the detection, and the visits of all "
+                f"{int(found.sum())} subjects with an event end at it. {_REMEDY}"
+            )
+
+    def _missing_visits(self, name: str) -> MissingVisitsError:
+        return MissingVisitsError(f"{name} needs the examination times, and visits=None. {_REMEDY}")
+
+    def continue_visits(self, gaps: Any, until: float, seed: int = 0) -> IntervalCensored:
+        """Draw the visits that would have followed the detection, from a distribution of the gaps.
+
+        Only visits are drawn, never event times, and no forecast is involved, so that scores stay proper if
+        the gaps are right: each gap is independent of T and of the gaps before it given the covariates.
+
+        Parameters
+        ----------
+        gaps : Distribution
+            Of the time between two visits, one per subject or one for all; for instance ``Ensemble`` of the
+            gaps that were seen.
+        until : float
+            Visits are drawn up to this time, the horizon of the scores.
+        seed : int
+            Seed of the draws.
+
+        Returns
+        -------
+        IntervalCensored
+            With more ``visits`` for subjects in which the event was found.
+
+        Examples
+        --------
+        >>> import numpy as np, censcore as cs
+        >>> y = cs.IntervalCensored([0.9, 2.1], [2.2, np.inf], visits=[[0.9, 2.2], [1.2, 2.1]])
+        >>> y.continue_visits(cs.PointMass(1.0), until=5.0).visits
+        array([[0.9, 2.2, 3.2, 4.2],
+               [1.2, 2.1, inf, inf]])
+        """
+        if self.visits is None:
+            raise self._missing_visits("continue_visits")
+        end, n = float(until), len(self)
+        visits = np.broadcast_to(to_numpy(self.visits), (n, self.visits.shape[1]))
+        last, found = to_numpy(self.last_visit), to_numpy(self.found)
+        drawn, at, rng = [visits], np.where(found, last, np.inf), np.random.default_rng(seed)
+        while (at <= end).any():
+            gap = to_numpy(gaps.sample(n if len(gaps) == 1 else 1, rng)).reshape(n)
+            check_positive(gap, "gaps", infinite=True)
+            at = at + gap
+            drawn.append(np.where(at <= end, at, np.inf)[:, None])
+        other = copy.copy(self)
+        other.visits = _as_visits(np.concatenate(drawn, axis=1), self.lower)
+        return other
+
+    def __repr__(self) -> str:
+        found, exact = to_numpy(self.found), int(to_numpy(self.exact).sum())
+        left = int((found & (to_numpy(self.lower) == 0)).sum())
+        ends = np.concatenate([to_numpy(self.lower), to_numpy(self.upper)])
+        ends = ends[np.isfinite(ends) & (ends > 0)]
+        parts = [f"n={len(self)}", f"found={int(found.sum())} ({found.mean():.1%})".replace("%", " %")]
+        parts += [f"{left} by the first visit"] if left else []
+        parts += [f"{exact} exact"] if exact else []
+        parts += [] if self.visits is None else ["visits known"]
+        parts += [f"times {ends.min():g} to {ends.max():g}"] if ends.size else []
+        if self.has_delayed_entry:
+            parts.append(f"delayed entry in {int((to_numpy(self.entry) > 0).sum())}")
+        return f"IntervalCensored({', '.join(parts)})"
+
+
+_REMEDY = (
+    "Pass IntervalCensored(..., visits=schedule) with all planned visits, (K,) for one schedule or (n, K), "
+    "or y.continue_visits(gaps, until) to draw those after the detection from a distribution of the gaps "
+    "between visits. The log score needs no visits. Visits or event times are never filled in by the "
+    "forecast being scored, under which the score would not be proper."
+)
+
+
+def _as_visits(visits: Any, lower: Array) -> Array:
+    """Visits as (1 or n, K), ascending, padded by infinity, in the library of ``lower``."""
+    ragged = isinstance(visits, list | tuple) and any(hasattr(row, "__len__") for row in visits)
+    if ragged:
+        longest = max(len(row) for row in visits)
+        array = np.full((len(visits), longest), np.inf)
+        for i, row in enumerate(visits):
+            array[i, : len(row)] = to_numpy(as_float(np.asarray(row), "visits"))
+    else:
+        array = to_numpy(as_float(visits, "visits", like=lower))
+    table = array.reshape(1, -1) if array.ndim < 2 else array
+    if table.ndim != 2 or table.shape[0] not in (1, lower.shape[0]) or not table.shape[1]:
+        raise InvalidInputError(
+            f"visits must be one schedule, (K,), or one per subject, ({lower.shape[0]}, K); got shape "
+            f"{tuple(array.shape)}. One examination per subject is visits[:, None], or "
+            "IntervalCensored.current_status(time, found)."
+        )
+    table = np.sort(np.where(np.isnan(table), np.inf, table), axis=1)
+    check_positive(table, "visits", zero=True, infinite=True)
+    used = int(np.isfinite(table).any(axis=0).sum())
+    if not used:
+        raise InvalidInputError("visits: got no finite time, expected at least one examination.")
+    return convert(np.ascontiguousarray(table[:, :used]), lower)

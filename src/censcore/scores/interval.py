@@ -1,0 +1,217 @@
+"""Interval-censored outcomes in scores: the forecast is sent through the same visits as the event time.
+
+An examination finds events that happened before it. The detection time D is the first visit at or after T,
+so P(D <= t) = F(v) at the last visit v up to t: a step function that jumps at visits. What was seen of D is
+right-censored data, which every score takes (:func:`through_visits`). The log score needs no visits
+(:func:`interval_log_score`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    namespace,
+    one_namespace,
+    searchsorted,
+    take_along,
+)
+from censcore._numerics import expm1, safe_log
+from censcore.distributions import Distribution, Ensemble, Step, Univariate
+from censcore.exceptions import InvalidInputError, NoDensityError
+from censcore.outcomes import IntervalCensored, OutcomeLike, RightCensored
+from censcore.scores.inputs import _check_kind, _fitted, check_horizon, known_to_exceed
+
+__all__ = ["interval_log_score", "log_probability", "through_visits"]
+
+Parts = tuple[OutcomeLike, Distribution, Distribution | None]
+
+
+def through_visits(
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    horizon: Array = None,
+    *,
+    times: Array = None,
+    members: bool = False,
+) -> Parts:
+    """Turn interval-censored data and a forecast of T into data and a forecast of the detection time.
+
+    Parameters
+    ----------
+    y : IntervalCensored, or another outcome, which is passed on with everything else
+        The outcome of n subjects, with ``visits``.
+    forecast : Distribution
+        Of T given the covariates.
+    censoring : Distribution, optional
+        Of the last visit that a subject attends, where subjects drop out. Without it all planned visits took
+        place: up to the horizon, or else up to the last visit of the subject.
+    horizon : number or (n,) array, optional
+        End of the score.
+    times : array, optional
+        Evaluation times, for scores that have them: the last visit counts for them.
+    members : bool
+        Keep the members of an ensemble, each moved to the first visit at or after it.
+
+    Returns
+    -------
+    y, forecast, censoring
+        A right-censored outcome, its forecast, and the censoring distribution as it was given.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.scores.interval import through_visits
+    >>> y = cs.IntervalCensored([0.0, 2.0], [2.0, 4.0], visits=[2.0, 4.0, 6.0])
+    >>> seen, D, _ = through_visits(y, cs.Exponential(0.5))
+    >>> seen.time, D.sf([[2.0, 3.0, 4.0]]).round(3)
+    (array([2., 4.]), array([[0.368, 0.368, 0.135]]))
+    """
+    if not isinstance(y, IntervalCensored):
+        return y, forecast, censoring
+    y, F = _aligned(y, forecast)
+    if y.visits is None:  # exact and right-censored times only, or an error
+        return y.detection(), forecast, censoring
+    y.check_planned_visits("This score")
+    if censoring is not None:
+        return y.detection(), _coarsened(y, F, members), censoring
+    return y.detection(until=_end(y, horizon, times)), _coarsened(y, F, members), None
+
+
+def _aligned(y: IntervalCensored, forecast: Distribution) -> tuple[IntervalCensored, Univariate]:
+    """Both in one library and precision, the forecast given survival to the entry."""
+    _check_kind(forecast, "forecast")
+    if forecast.k > 1:
+        raise InvalidInputError(
+            f"An interval-censored outcome has one event time per subject and the forecast {forecast.k}; "
+            "pass forecast.marginal(j)."
+        )
+    one_namespace(outcome=y.lower, **({} if forecast._is_neutral else {"forecast": forecast._reference}))
+    model = y.lower if forecast._is_neutral else forecast._reference
+    y = y if y.lower.dtype == model.dtype else y.like(model)
+    F = _fitted(forecast.marginal(0), model)
+    common_rows(outcome=len(y), forecast=len(F))
+    return y, cast(Univariate, F.given_survival(known_to_exceed(y.entry)) if y.has_delayed_entry else F)
+
+
+def _end(y: IntervalCensored, horizon: Array, times: Array) -> Array:
+    """Where the score ends if no visit was skipped: the horizon, after all times, or at the last visit."""
+    xp, last = namespace(y.lower), y.last_visit
+    if horizon is not None:
+        return check_horizon(horizon, _followed(y))
+    if times is not None:
+        latest = as_float(times, "times", like=y.lower)
+        return 2 * xp.maximum(last, xp.astype(xp.max(latest), last.dtype)) + 1
+    if not bool((y.visits < last[:, None]).any()):
+        raise InvalidInputError(
+            "Every subject has one visit, at which the score would end: pass horizon=tau, a time after the "
+            "visits up to which its result counts, or use brier_score at the visits."
+        )
+    return last
+
+
+def _coarsened(y: IntervalCensored, F: Univariate, members: bool) -> Univariate:
+    r"""The distribution of the first visit at or after T, :math:`P(D>t)=P(T>\max\{v\le t\})`."""
+    xp, visits = namespace(y.lower), y.visits
+    if members and isinstance(F, Ensemble):
+        never = xp.full_like(visits[:, :1], np.inf)
+        first = searchsorted(visits, F.samples, side="left")
+        return F._with(take_along(xp.concat([visits, never], axis=1), first))
+    finite = xp.isfinite(visits)
+    last = xp.max(xp.where(finite, visits, xp.zeros_like(visits)), axis=1, keepdims=True)
+    # where a subject has fewer visits, times after its last one at which nothing happens
+    after = xp.max(last) + 1 + xp.cumulative_sum(xp.ones_like(visits), axis=1)
+    sf = F.sf(xp.where(finite, visits, last))
+    return Step._trusted(xp.where(finite, visits, after), sf, falls=True)
+
+
+# ---- the log score -------------------------------------------------------------------------------
+
+
+def log_probability(F: Univariate, lower: Array, upper: Array) -> Array:
+    r""":math:`\log P(l<T\le u)=\log S(l)+\log\{1-S(u)/S(l)\}`, of columns l and u, (n, q).
+
+    From logarithms of survival functions, which keep their digits in both tails: far out S underflows, and
+    early log S is about -F. An infinite u includes mass at infinity; l = 0 includes T = 0.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> from censcore.scores.interval import log_probability
+    >>> far = np.array([[1000.0]])
+    >>> log_probability(cs.Exponential(np.array([2.0])), far, far + 0.1).round(6)
+    array([[-2001.707772]])
+    """
+    xp = namespace(lower)
+    start, endless = lower <= 0, xp.isinf(upper)
+    inner = xp.ones_like(lower)
+    low = F._logsf(xp.where(start, inner, lower))
+    low = xp.where(start, xp.zeros_like(low), low)
+    high = F._logsf(xp.where(endless, inner, upper))
+    possible = xp.isfinite(low)
+    ratio = xp.where(possible & ~endless, high - xp.where(possible, low, xp.zeros_like(low)), -inner)
+    share = safe_log(-expm1(ratio))
+    value = low + xp.where(endless, xp.zeros_like(share), share)
+    return xp.where(possible, value, xp.full_like(value, -np.inf))
+
+
+def interval_log_score(
+    y: IntervalCensored, forecast: Distribution, censoring: Any = None, *, horizon: Array = None
+) -> Array:
+    r"""The log score of intervals, :math:`-\log\{F(u)-F(l)\}`, or :math:`-\log f(t)` of exact times, (n,).
+
+    Parameters
+    ----------
+    y : IntervalCensored
+        The outcome of n subjects; visits are needed only where a horizon cuts them.
+    forecast : Distribution
+        Of T given the covariates; with a density where times are exact.
+    censoring : Distribution, optional
+        It drops out.
+    horizon : number or (n,) array, optional
+        Visits after it are left out.
+
+    Returns
+    -------
+    array, (n,)
+        One loss per subject.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.scores.interval import interval_log_score
+    >>> y = cs.IntervalCensored([0.0, 2.0], [1.0, 2.0])
+    >>> interval_log_score(y, cs.Exponential(0.5)).round(4)
+    array([0.9328, 1.6931])
+    """
+    if censoring is not None:
+        _check_kind(censoring, "censoring")
+    if horizon is not None:
+        y = y.censor_at(check_horizon(horizon, _followed(y)))
+    y, F = _aligned(y, forecast)
+    n = common_rows(outcome=len(y), forecast=len(F))
+    y = y if len(y) == n else y.take(np.zeros(n, dtype=np.int64))
+    xp, exact = namespace(y.lower), y.exact[:, None]
+    lower, upper = y.lower[:, None], y.upper[:, None]
+    some = bool(exact.any())
+    if some and not F.has_density:
+        raise NoDensityError(
+            f"{type(forecast).__name__} has no density, so it has no log score at times that are known "
+            f"exactly (lower = upper in {int(exact.sum())} subjects). Score it by crps or brier_score."
+        )
+    inner = xp.ones_like(lower)
+    inside = log_probability(F, xp.where(exact, 0 * inner, lower), xp.where(exact, inner, upper))
+    if some:
+        inside = xp.where(exact, F._logpdf(xp.where(exact, upper, inner)), inside)
+    return -inside[:, 0]
+
+
+def _followed(y: IntervalCensored) -> RightCensored:
+    """The last time at which each subject was known to be free of the event."""
+    return RightCensored(y.lower, namespace(y.lower).zeros_like(y.exact))

@@ -1,0 +1,174 @@
+"""The truth beside a synthetic database: kept with the build, and sampled for the rows of the study."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censcore.exceptions import InvalidInputError
+from censcore_studies.aki.data import AkiRows, Build
+from censcore_studies.aki.engine import Say, quoted
+from censcore_studies.aki.settings import AkiSettings, EndpointSettings
+from censcore_studies.aki.synthetic import TRUTH_COLUMNS
+from censcore_studies.aki.synthetic_stays import PACES
+from censcore_studies.aki.synthetic_truth import ChartedStay, draw_remaining
+from censcore_studies.kit.store import content_key, file_hash, read_stage, run_stage
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Truth", "keep_truth", "open_truth"]
+
+_FORMAT = 1  # raise it when the same rows get other draws
+_DRAWS_AT_ONCE = 2_000_000  # bounds the memory of a part
+
+Columns = dict[str, NDArray[Any]]
+
+
+def keep_truth(data_dir: Path, out: Path, say: Say) -> None:
+    """Copy what a synthetic database was drawn from to ``out/truth``; remove it where there is none."""
+    path = data_dir / "truth.csv"
+    try:
+        with path.open(encoding="utf-8") as file:
+            synthetic = tuple(file.readline().strip().split(",")) == TRUTH_COLUMNS
+    except OSError:
+        synthetic = False
+    if not synthetic:
+        shutil.rmtree(out / "truth", ignore_errors=True)
+        return
+
+    def make(folder: Path) -> dict[str, Any]:
+        shutil.copyfile(path, folder / "truth.csv")
+        return {}
+
+    run_stage(out, "truth", content_key(_FORMAT, file_hash(path)), make, say)
+
+
+def open_truth(build: Build, say: Say) -> Truth | None:
+    """What the stays of a build were drawn from; None where they are not synthetic.
+
+    Nor is there a truth to compare with under other criteria than those which the stays were made to meet.
+    """
+    stage = read_stage(build.out, "truth")
+    if stage is None:
+        return None
+    settings = AkiSettings.from_dict(json.loads((build.out / "settings.json").read_text("utf-8")))
+    if replace(settings.endpoints, onset="recurrent") != EndpointSettings():
+        say("truth: left out, since the settings of the endpoints are not the default ones")
+        return None
+    return Truth(build, content_key(_FORMAT, stage.key, build.key))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The distribution that the endpoints of synthetic stays were drawn from, given what was charted.
+
+    Attributes
+    ----------
+    build : Build
+        Its rows.
+    key : str
+        Hash of everything that the draws depend on, besides their number and seed.
+    """
+
+    build: Build
+    key: str
+
+    def sample(self, rows: AkiRows, members: int, seed: int) -> Iterator[Tensor]:
+        """Draws of both remaining times in hours, (rows, members, 2), of consecutive rows.
+
+        A row's draws depend on its stay, the seed, and the rows of that stay, in whatever order stays come.
+        """
+        import torch
+
+        stays = _Stays(self.build, np.unique(rows.stay_id))
+        at = np.round(rows.elapsed * 3600) / 3600  # single precision, but whole seconds
+        _check(rows, at, stays)
+        ends = np.append(np.flatnonzero(np.diff(rows.stay_id)) + 1, len(rows))
+        waiting: list[NDArray[np.float64]] = []
+        for first, last in zip(np.append(0, ends[:-1]), ends, strict=True):
+            stay = int(rows.stay_id[first])
+            rng = np.random.default_rng([seed, stay])
+            waiting.append(draw_remaining(stays[stay], at[first:last], members, rng))
+            if sum(draws.size for draws in waiting) >= _DRAWS_AT_ONCE or last == len(rows):
+                # whole seconds, as the rows have: an onset at a horizon is at it
+                yield torch.from_numpy(np.round(np.concatenate(waiting) * 3600) / 3600)
+                waiting = []
+
+
+def _check(rows: AkiRows, at: NDArray[np.float64], stays: _Stays) -> None:
+    """Before an endpoint the rows must say what the truth says."""
+    onsets = stays.onsets(rows.stay_id)
+    ahead = (at[:, None] < onsets - 1e-6) & rows.event & rows.at_risk
+    wrong = np.abs(onsets - at[:, None] - rows.time) > 1e-3
+    if (ahead & wrong).any():
+        raise InvalidInputError(
+            f"{int((ahead & wrong).any(axis=1).sum())} of {len(rows)} rows have other endpoints than the "
+            "truth.csv beside the database; write the database again, and build again."
+        )
+
+
+class _Stays:
+    """Latent and charted values of some stays."""
+
+    def __init__(self, build: Build, stay_id: NDArray[Any]) -> None:
+        import duckdb
+
+        self._id = stay_id
+        with duckdb.connect() as connection:
+            connection.register("wanted", {"stay_id": stay_id})
+
+            def fetch(source: str, columns: str) -> Columns:
+                found = connection.execute(
+                    f"SELECT stay_id, {columns} FROM {source} SEMI JOIN wanted USING (stay_id) ORDER BY ALL"
+                ).fetchnumpy()
+                return {name: np.asarray(column) for name, column in found.items()}
+
+            endpoints = build.out / "endpoints"
+            truth = quoted(build.out / "truth" / "truth.csv")
+            self._latent = fetch(f"read_csv({truth})", ", ".join(TRUTH_COLUMNS[2:]))
+            self._creatinine = fetch(
+                f"read_parquet({quoted(endpoints / 'staged_creatinine.parquet')})", "at_s, value"
+            )
+            self._urine = fetch(f"read_parquet({quoted(endpoints / 'staged_urine.parquet')})", "at_s, volume")
+        if not np.array_equal(self._latent["stay_id"], stay_id):
+            raise InvalidInputError(
+                f"truth.csv describes {len(self._latent['stay_id'])} of {len(stay_id)} stays; write the "
+                "database again, and build again."
+            )
+
+    def onsets(self, stay_id: NDArray[Any]) -> NDArray[np.float64]:
+        """The first onset of both endpoints in hours, (n, 2)."""
+        place = np.searchsorted(self._id, stay_id)
+        names = ("creatinine_onset_hours", "urine_onset_hours")
+        return np.column_stack([self._latent[name][place] for name in names])
+
+    def __getitem__(self, stay_id: int) -> ChartedStay:
+        place = int(np.searchsorted(self._id, stay_id))
+        latent = {name: float(column[place]) for name, column in self._latent.items()}
+        times, values = {}, {}
+        for channel, series in (("value", self._creatinine), ("volume", self._urine)):
+            part = slice(*np.searchsorted(series["stay_id"], [stay_id, stay_id + 1]))
+            times[channel] = series["at_s"][part] / 3600
+            values[channel] = series[channel][part].astype(np.float64)
+        return ChartedStay(
+            hazard=latent["hazard"],
+            level=latent["creatinine_level"],
+            weight=latent["kilograms"],
+            pace=next(pace for pace in PACES if pace.hours == latent["pace_hours"]),
+            first_urine=latent["first_urine_hours"],
+            exit_hours=latent["exit_hours"],
+            creatinine_onset=latent["creatinine_onset_hours"],
+            urine_onset=latent["urine_onset_hours"],
+            creatinine_times=times["value"],
+            creatinine_values=values["value"],
+            urine_times=times["volume"],
+            urine_volumes=values["volume"],
+        )
