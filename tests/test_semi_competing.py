@@ -52,7 +52,7 @@ def test_functions_that_would_take_deaths_for_censoring_raise():
         lambda: cs.KaplanMeier().fit(None, y),
         lambda: cs.log_score(y, cs.Ensemble(np.ones((1, 3, 2))), cs.Uniform(0.0, 9.0)),
     ):
-        with pytest.raises(InvalidTypeError):
+        with pytest.raises(InvalidTypeError, match="terminal_event"):
             use()
 
 

@@ -121,3 +121,8 @@ def test_nan_times_lead_to_the_mask():
     time[3, 1] = np.nan
     with pytest.raises(InvalidInputError, match=r"NaN in 1 subject.*mask"):
         cs.RightCensored(time, Y.event)
+
+
+def test_lists_of_covariates_are_taken():
+    model = cs.CensoredEngression(**SMALL).fit(X.tolist(), Y, censoring=cs.Uniform(0.0, 3.0))
+    np.testing.assert_array_equal(model.sample(X[:3].tolist()), model.sample(X[:3]))

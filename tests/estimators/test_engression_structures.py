@@ -79,6 +79,7 @@ def test_never_without_any_censoring():
     y = cs.SemiCompetingRisks(time, np.column_stack([recurs, np.ones(200)]))
     model = cs.CensoredEngression(**SMALL, epochs=3).fit(None, y)
     assert np.isfinite(model.history_.epochs[-1].train_loss)
+    assert np.isfinite(model.score(None, y[:1]))
 
 
 def test_the_loss_sums_over_patterns_and_leaves_out_pairs_of_one_draw():
@@ -162,3 +163,14 @@ def test_a_task_without_structure_is_free():
         noise_size = 1
 
     assert EngressionTask(Network(), torch.ones(2), 4, 1.0).structure.branches == 1
+
+
+def test_an_interrupted_training_with_never_goes_on(tmp_path):
+    X, y = recurrence_and_death(80, 0)
+
+    def fit(checkpoint=None, callbacks=()):
+        model = cs.CensoredEngression(**SMALL, epochs=3, checkpoint=checkpoint)
+        return model.fit(X, y, censoring=cs.Uniform(1.0, 6.0), callbacks=callbacks)
+
+    fit(tmp_path / "state", [lambda epoch, network: epoch.epoch == 0])
+    np.testing.assert_array_equal(fit(tmp_path / "state").sample(X[:3]), fit().sample(X[:3]))

@@ -174,3 +174,15 @@ def test_likelihood_models_stream_data_that_do_not_fit(monkeypatch):
     streamed = cs.CopulaWeibull("clayton", **LIKELIHOOD).fit(PAIR.X, PAIR.y)
     first, second = ([e.train_loss for e in m.history_.epochs] for m in (resident, streamed))
     np.testing.assert_allclose(first, second, rtol=1e-4)
+
+
+def test_semi_competing_risks_on_a_gpu():
+    rng = np.random.default_rng(0)
+    death = rng.exponential(size=500)
+    recurs = rng.random(500) < 0.5
+    time = np.column_stack([np.where(recurs, 0.5 * death, death), death])
+    y = cs.SemiCompetingRisks(time, np.column_stack([recurs, np.ones(500)])).censor_at(2.0)
+    model = cs.CensoredEngression(**SETTINGS).fit(None, y, censoring=cs.PointMass(2.0))
+    z = model.sample(None, 500)[0]
+    assert np.isfinite(losses(model)).all()
+    assert (np.isinf(z[:, 0]) | (z[:, 0] <= z[:, 1])).all()

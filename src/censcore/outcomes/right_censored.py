@@ -557,6 +557,12 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     if hasattr(y, "columns"):
         return RightCensored.from_frame(y, entry="entry" if "entry" in list(y.columns) else None)
     hint = "libraries disagree on which part of a pair is the time" if isinstance(given, tuple) else ""
+    if hasattr(y, "terminal_event"):
+        raise InvalidTypeError(
+            f"got {type(y).__name__}, where no event may prevent another; to call those that never happen "
+            "censored would give wrong numbers. energy_score, WithCensoring and CensoredEngression take it; "
+            "y.terminal_event() is the terminal event alone."
+        )
     raise InvalidTypeError(
         f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
         f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."

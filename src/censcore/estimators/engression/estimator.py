@@ -230,7 +230,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def fit(
         self,
         X: Array | None,
-        y: OutcomeLike,
+        y: OutcomeLike | SemiCompetingRisks,
         sample_weight: Array | None = None,
         *,
         censoring: Any = None,
@@ -245,7 +245,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         ----------
         X : array or frame, (n, d), or None
             Covariates.
-        y : RightCensored, CompetingRisks, structured array or frame
+        y : RightCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
             The outcome, (n,) or (n, k).
         sample_weight : array, (n,), optional
             Weights of the subjects.
@@ -487,7 +487,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def score(
         self,
         X: Array | None,
-        y: OutcomeLike,
+        y: OutcomeLike | SemiCompetingRisks,
         sample_weight: Array | None = None,
         *,
         censoring: Distribution | None = None,
@@ -498,13 +498,14 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         ----------
         X : array or frame, (n, d), or None
             Covariates.
-        y : RightCensored, structured array or frame
-            The outcome.
+        y : RightCensored, SemiCompetingRisks, structured array or frame
+            The outcome, of the kind that the model was fitted to.
         sample_weight : array, (n,), optional
             Weights of the subjects in the mean.
         censoring : Distribution, optional
             The censoring distribution of these subjects. If omitted: known censoring times, or else the
-            distribution that was used in training, up to the end of its follow-up.
+            distribution that was used in training, up to the end of its follow-up. Semi-competing risks
+            that nothing censors are scored up to their last time.
 
         Returns
         -------
@@ -515,7 +516,12 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
         self.check_fitted()
         outcome, distribution = self._within_follow_up(X, self._other_outcome(y), censoring)
-        losses = energy_score(outcome, Ensemble(self.sample(X)), distribution, fair=True)
+        horizon = None
+        if isinstance(outcome, SemiCompetingRisks) and bool(
+            (distribution.marginal(0).mass_at_infinity() > 0).any()
+        ):
+            horizon = float(outcome.time.max())  # without an end, events that never happen are infinitely far
+        losses = energy_score(outcome, Ensemble(self.sample(X)), distribution, fair=True, horizon=horizon)
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         return -float(np.average(losses, weights=weight))
 

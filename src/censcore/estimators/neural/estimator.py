@@ -110,6 +110,8 @@ class NeuralEstimator(SurvivalEstimator):
 
         if X is None:
             X = np.empty((1 if n is None else n, 0))
+        elif isinstance(X, list | tuple):
+            X = np.asarray(X)
         elif hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0:
             X = np.empty((len(X), 0))
         if X.shape[1:] == (0,):
