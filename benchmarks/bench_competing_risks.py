@@ -116,8 +116,8 @@ def _draw_censored(y: cs.CompetingRisks, forecasts: dict[str, Any], outcomes: di
 # ---- progression or death in mgus2 -------------------------------------------------------------------
 
 
-def mgus2(path: Path, n_train: int = 900, horizon: float = 300.0) -> None:
-    """Three models on half of the subjects of mgus2, by cause and overall."""
+def mgus2_data(path: Path) -> tuple[pd.DataFrame, cs.CompetingRisks]:
+    """Covariates, and months to progression or to death without it."""
     table = pd.read_csv(path)
     progressed = table["pstat"] == 1
     y = cs.CompetingRisks(
@@ -132,7 +132,12 @@ def mgus2(path: Path, n_train: int = 900, horizon: float = 300.0) -> None:
         "hgb": table["hgb"],
     }
     X = pd.DataFrame(columns).astype(float)
-    X = X.fillna(X.median())
+    return X.fillna(X.median()), y
+
+
+def mgus2(path: Path, n_train: int = 900, horizon: float = 300.0) -> None:
+    """Three models on half of the subjects of mgus2, by cause and overall."""
+    X, y = mgus2_data(path)
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[:n_train], order[n_train:]
     models = {
@@ -152,6 +157,29 @@ def mgus2(path: Path, n_train: int = 900, horizon: float = 300.0) -> None:
             mean, error = cs.mean_loss(loss - losses["Aalen-Johansen"])
             print(f"  {what:12s} {name:24s} {loss.mean():8.3f}  {float(mean):+8.3f} ({float(error):.3f})")
     _draw_mgus2(y, y[test], F, C)
+    compared = cs.compare(
+        {"Cox": F["cause-specific Cox"], "Weibull": F["cause-specific Weibull"]},
+        y[test],
+        cs.Censoring(cs.KaplanMeier()),
+        train=(None, y[train]),
+        scores=["crps", "brier_score:ipcw"],
+        times=[120.0],
+        by={"age": np.where(X["age"].to_numpy()[test] < 7, "below 70", "70 and above")},
+        time_unit="months",
+    )
+    print(compared)
+    for kind, options in GALLERY.items():
+        picture = PICTURES.parent / "gallery" / f"mgus2_{kind}.png"
+        compared.plot(**options).savefig(picture, dpi=110, bbox_inches="tight")
+
+
+GALLERY: dict[str, dict[str, Any]] = {
+    "differences": {"kind": "differences"},
+    "brier_progression": {"kind": "brier", "outcome": "progression"},
+    "brier_death": {"kind": "brier", "outcome": "death"},
+    "calibration_progression": {"kind": "calibration", "outcome": "progression", "time": 120.0},
+    "calibration_death": {"kind": "calibration", "outcome": "death", "time": 120.0},
+}
 
 
 def _crps(y: cs.CompetingRisks, F: Any, C: Any, horizon: float, what: str) -> np.ndarray:

@@ -10,6 +10,8 @@ import typer
 import censcore as cs
 from censcore.cli.options import (
     EXIT_CODES,
+    Cause,
+    Causes,
     CensoringDistribution,
     CensoringTime,
     Entry,
@@ -27,7 +29,7 @@ from censcore.cli.options import (
     read_inputs,
     words,
 )
-from censcore.cli.predictions import COLUMNS_HELP, column
+from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns, column
 
 __all__ = ["compare"]
 
@@ -36,6 +38,7 @@ EPILOG = (
     "  censcore compare predictions.parquet --time days --event died\n\n"
     "  censcore compare test.csv --train train.csv --time days --event died --html report.html\n\n"
     "  censcore compare test.csv --time t --event d --censoring cox --covariates age,stage\n\n"
+    "  censcore compare test.csv --time days --cause cause --causes relapse,death --train train.csv\n\n"
     "  censcore compare test.csv --time t --event d --scores brier_score --times 365,730 --json out.json\n\n"
     f"{EXIT_CODES}"
 )
@@ -44,7 +47,9 @@ EPILOG = (
 def compare(
     predictions: Predictions,
     time: Time,
-    event: Event,
+    event: Event = None,
+    cause: Cause = None,
+    causes: Causes = None,
     train: Annotated[
         Path | None,
         typer.Option(help="Subjects to fit the censoring distribution and the reference to; same columns."),
@@ -65,7 +70,10 @@ def compare(
     horizon: Annotated[str, typer.Option(help="End of the comparison, or auto.")] = "auto",
     reference: Annotated[
         str,
-        typer.Option(help="What skill is measured against: kaplan-meier (needs --train), a model, or none."),
+        typer.Option(
+            help="What skill is measured against: kaplan-meier (aalen-johansen with --cause; with --train), "
+            "a model, or none."
+        ),
     ] = "kaplan-meier",
     by: Annotated[str | None, typer.Option(help="Columns of subgroups, between commas.")] = None,
     groups: Annotated[
@@ -81,9 +89,9 @@ def compare(
 ) -> None:
     """Compare forecasts by proper scores: means, intervals and paired differences."""
     inputs = read_inputs(
-        predictions, time, event, train=train, censoring=censoring, covariates=covariates,
-        stratify=stratify, censoring_time=censoring_time, entry=entry, interpolation=interpolation,
-        tail=tail, repair=repair,
+        predictions, OutcomeColumns(time, event, cause, tuple(words(causes)), entry), train=train,
+        censoring=censoring, covariates=covariates, stratify=stratify, censoring_time=censoring_time,
+        interpolation=interpolation, tail=tail, repair=repair,
     )  # fmt: skip
     from censcore.evaluation.case_scores import DEFAULT_SCORES  # --help needs none of what it imports
 

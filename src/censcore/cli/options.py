@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from censcore.cli.predictions import forecasts_of, outcome_of, read_table
+import censcore as cs
+from censcore.cli.predictions import OutcomeColumns, forecasts_of, outcome_of, read_table
 from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
 
     from censcore.distributions import Distribution
     from censcore.estimators import Censoring
-    from censcore.outcomes import RightCensored
 
 __all__ = [
     "EXIT_CODES",
+    "Cause",
+    "Causes",
     "CensoringDistribution",
     "CensoringTime",
     "Entry",
@@ -54,7 +56,19 @@ EXIT_CODES = (
 
 Predictions = Annotated[Path, typer.Argument(help="Table of outcomes and forecasts, csv or parquet.")]
 Time = Annotated[str, typer.Option(help="Column of observed times.")]
-Event = Annotated[str, typer.Option(help="Column that is 1 for an event, 0 for a censored time.")]
+Event = Annotated[
+    str | None, typer.Option(help="Column that is 1 for an event, 0 for a censored time; or pass --cause.")
+]
+Cause = Annotated[
+    str | None,
+    typer.Option(
+        help="For competing risks, in place of --event: column with the cause of the event, 1, 2, ..., and 0 "
+        "for a censored time; or with the names of --causes and 'censored'."
+    ),
+]
+Causes = Annotated[
+    str | None, typer.Option(help="Names of the causes 1, 2, ..., between commas, such as relapse,death.")
+]
 CensoringDistribution = Annotated[
     str,
     typer.Option(
@@ -142,17 +156,15 @@ def covariates_of(frame: pd.DataFrame, names: list[str], stratify: str | None) -
 
 def training_subjects(
     train: Path | None,
-    time: str,
-    event: str,
+    columns: OutcomeColumns,
     covariates: str | None,
     stratify: str | None,
-    entry: str | None = None,
-) -> tuple[pd.DataFrame | None, RightCensored] | None:
+) -> tuple[pd.DataFrame | None, cs.RightCensored | cs.CompetingRisks] | None:
     """Covariates and outcomes of the file of ``--train``; None without one."""
     if train is None:
         return None
     frame = read_table(train)
-    return covariates_of(frame, words(covariates), stratify), outcome_of(frame, time, event, None, entry)
+    return covariates_of(frame, words(covariates), stratify), outcome_of(frame, columns)
 
 
 class Inputs(NamedTuple):
@@ -160,23 +172,21 @@ class Inputs(NamedTuple):
 
     frame: pd.DataFrame
     forecasts: dict[str, Distribution]
-    y: RightCensored
+    y: cs.RightCensored | cs.CompetingRisks
     censoring: Censoring | None
     X: pd.DataFrame | None
-    train: tuple[pd.DataFrame | None, RightCensored] | None
+    train: tuple[pd.DataFrame | None, cs.RightCensored | cs.CompetingRisks] | None
 
 
 def read_inputs(
     predictions: Path,
-    time: str,
-    event: str,
+    columns: OutcomeColumns,
     *,
     train: Path | None,
     censoring: str,
     covariates: str | None,
     stratify: str | None,
     censoring_time: str | None,
-    entry: str | None = None,
     interpolation: str,
     tail: str,
     repair: bool,
@@ -184,7 +194,8 @@ def read_inputs(
     """Read the files that the options name."""
     frame = read_table(predictions)
     X = covariates_of(frame, words(covariates), stratify)
-    training = training_subjects(train, time, event, covariates, stratify, entry)
+    y = outcome_of(frame, columns, censoring_time)
+    training = training_subjects(train, columns, covariates, stratify)
     estimator = censoring_of(censoring, stratify, censoring_time is not None)
     if censoring in NEED_COVARIATES and estimator is not None:
         if X is None:
@@ -195,10 +206,12 @@ def read_inputs(
         estimator.set_params(
             estimator=prepared(estimator.estimator, X, None if training is None else training[0])
         )
+    reading = {"interpolation": interpolation, "tail": tail, "repair": repair}
+    risks = y if isinstance(y, cs.CompetingRisks) else None
     return Inputs(
         frame,
-        forecasts_of(frame, (time, event), interpolation=interpolation, tail=tail, repair=repair),
-        outcome_of(frame, time, event, censoring_time, entry),
+        forecasts_of(frame, columns.used, risks, **reading),
+        y,
         estimator,
         X,
         training,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, RepairWarning
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-__all__ = ["COLUMNS_HELP", "column", "forecasts_of", "outcome_of", "read_table"]
+__all__ = ["COLUMNS_HELP", "OutcomeColumns", "column", "forecasts_of", "outcome_of", "read_table"]
 
 COLUMNS_HELP = """
 Each row is a subject. Columns of forecasts are named MODEL__KIND@NUMBER:
@@ -24,12 +25,13 @@ Each row is a subject. Columns of forecasts are named MODEL__KIND@NUMBER:
     cox__cdf@365                    or P(T <= time)
     qrf__q@0.25, qrf__q@0.5         quantiles of T at levels
     engression__sample@1 ...        draws from the forecast
+    cox__cif_death@365              with --cause: P(T <= time, cause death), for every cause
 
 One file may hold several models; without MODEL__ the model is called "forecast".
 """
 
-NAME = re.compile(r"^(?:(?P<model>.+?)__)?(?P<kind>sf|cdf|q|sample)@(?P<number>[^@]+)$")
-ALMOST = re.compile(r"^(?P<start>.+__(?:sf|cdf|q|sample))[_. ](?P<number>[0-9][0-9.]*)$")
+NAME = re.compile(r"^(?:(?P<model>.+?)__)?(?P<kind>sf|cdf|q|sample|cif_(?P<cause>[^@]+))@(?P<number>[^@]+)$")
+ALMOST = re.compile(r"^(?P<start>.+__(?:sf|cdf|q|sample|cif_[^@]+?))[_. ](?P<number>[0-9][0-9.]*)$")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,22 @@ class _Column:
     model: str
     kind: str
     number: float
+    cause: str = ""
+
+
+class OutcomeColumns(NamedTuple):
+    """The columns that hold the outcome; ``causes`` are the names of the causes 1, 2, ..."""
+
+    time: str
+    event: str | None = None
+    cause: str | None = None
+    causes: tuple[str, ...] = ()
+    entry: str | None = None
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(name for name in (self.time, self.event, self.cause, self.entry) if name is not None)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -73,12 +91,15 @@ def column(frame: pd.DataFrame, name: str, option: str) -> np.ndarray:
 
 def outcome_of(
     frame: pd.DataFrame,
-    time: str,
-    event: str,
+    columns: OutcomeColumns,
     censoring_time: str | None = None,
-    entry: str | None = None,
-) -> cs.RightCensored:
+) -> cs.RightCensored | cs.CompetingRisks:
     """The outcome from its columns."""
+    if (columns.event is None) == (columns.cause is None):
+        raise InvalidInputError(
+            f"got {'neither' if columns.event is None else 'both'} of --event and --cause, expected one: "
+            "--event for one kind of event, --cause for competing risks."
+        )
 
     def numbers(name: str, option: str) -> np.ndarray:
         from censcore._arrays import as_float
@@ -86,17 +107,43 @@ def outcome_of(
         return as_float(column(frame, name, option), f"{option} {name}")
 
     c = None if censoring_time is None else numbers(censoring_time, "--censoring-time")
-    a = None if entry is None else numbers(entry, "--entry")
-    return cs.RightCensored(numbers(time, "--time"), column(frame, event, "--event"), c, entry=a)
+    a = None if columns.entry is None else numbers(columns.entry, "--entry")
+    time = numbers(columns.time, "--time")
+    if columns.cause is None:
+        assert columns.event is not None
+        return cs.RightCensored(time, column(frame, columns.event, "--event"), c, entry=a)
+    cause = _cause_numbers(column(frame, columns.cause, "--cause"), columns)
+    return cs.CompetingRisks(time, cause, c, entry=a, names=columns.causes or None)
+
+
+def _cause_numbers(values: np.ndarray, columns: OutcomeColumns) -> np.ndarray:
+    """Causes as numbers; labels are those of --causes, in that order, and "censored"."""
+    if values.dtype.kind in "biuf":
+        return values
+    labels = {"censored": 0} | {name: j for j, name in enumerate(columns.causes, start=1)}
+    unknown = [str(value) for value in dict.fromkeys(values.tolist()) if value not in labels]
+    if unknown:
+        raise InvalidInputError(
+            f"--cause {columns.cause}: got {', '.join(unknown[:5])}, expected whole numbers (0 for "
+            "censored), or 'censored' and the names of the causes that --causes gives, such as --causes "
+            f"relapse,death (now: {', '.join(columns.causes) or 'none'})."
+        )
+    import numpy as np
+
+    return np.array([labels[value] for value in values.tolist()])
 
 
 def forecasts_of(
-    frame: pd.DataFrame, others: tuple[str, ...] = (), **reading: Any
+    frame: pd.DataFrame,
+    others: tuple[str, ...] = (),
+    risks: cs.CompetingRisks | None = None,
+    **reading: Any,
 ) -> dict[str, cs.Distribution]:
     """One distribution per model, from the columns that are named as forecasts.
 
     Survival matrices are read as :func:`censcore.as_forecast` reads them, with ``interpolation``, ``tail``
-    and ``repair``. Repairs are reported by the comparison.
+    and ``repair``. Repairs are reported by the comparison. For the outcome ``risks`` of competing risks
+    forecasts are cumulative incidences of all causes.
     """
     by_model: dict[str, list[_Column]] = {}
     for name in map(str, frame.columns):
@@ -107,7 +154,8 @@ def forecasts_of(
             f"No columns of forecasts were found; they are named like cox__sf@365, qrf__q@0.5 or "
             f"gan__sample@1. The columns are {', '.join(map(str, list(frame.columns)[:12]))}."
         )
-    return {model: _distribution(model, columns, frame, reading) for model, columns in by_model.items()}
+    made = _distribution if risks is None else partial(_incidence, risks)
+    return {model: made(model, columns, frame, reading) for model, columns in by_model.items()}
 
 
 def _parse(name: str) -> _Column | None:
@@ -123,13 +171,69 @@ def _parse(name: str) -> _Column | None:
         number = float(match["number"])
     except ValueError:
         return None
-    return _Column(name, match["model"] or "forecast", match["kind"], number)
+    cause = match["cause"] or ""
+    return _Column(name, match["model"] or "forecast", "cif" if cause else match["kind"], number, cause)
+
+
+def _incidence(
+    risks: cs.CompetingRisks, model: str, columns: list[_Column], frame: pd.DataFrame, reading: dict[str, Any]
+) -> cs.CumulativeIncidence:
+    """Cumulative incidences from columns cif_CAUSE@TIME, with a cause by its name or number."""
+    wrong = [part.name for part in columns if part.kind != "cif"]
+    number = {name: j for j, name in enumerate(risks.names)} | {str(j + 1): j for j in range(risks.n_causes)}
+    unknown = [part.cause for part in columns if part.kind == "cif" and part.cause not in number]
+    if wrong or unknown:
+        raise InvalidInputError(
+            f"Model {model!r}: got {f'the column {wrong[0]}' if wrong else f'the cause {unknown[0]!r}'}, "
+            f"expected columns {model}__cif_CAUSE@TIME with --cause, where CAUSE is one of "
+            f"{', '.join(risks.names)}, or a number from 1 to {risks.n_causes}. Names are given by --causes."
+        )
+    import numpy as np
+
+    from censcore._arrays import as_float, to_numpy
+
+    at = np.unique([part.number for part in columns])
+    cells = {(number[part.cause], part.number): part.name for part in columns}
+    missing = [(j, t) for j in range(risks.n_causes) for t in at.tolist() if (j, t) not in cells]
+    if missing:
+        j, t = missing[0]
+        raise InvalidInputError(
+            f"Model {model!r}: there is no column {model}__cif_{risks.names[j]}@{t:g}; expected one for "
+            f"every cause ({', '.join(risks.names)}) at each of its {len(at)} times."
+        )
+    cif = np.stack(
+        [
+            np.column_stack([as_float(frame[cells[j, t]].to_numpy(), f"column {cells[j, t]}") for t in at])
+            for j in range(risks.n_causes)
+        ],
+        axis=1,
+    )
+    interpolation, tail = reading.get("interpolation", "auto"), reading.get("tail", "auto")
+    if tail not in ("auto", "infinity"):
+        raise InvalidInputError(
+            f"--tail: got {tail!r}, expected auto or infinity: beyond the last time of cumulative incidences "
+            "no event is forecast."
+        )
+    if interpolation == "auto":
+        exact = np.isin(at, to_numpy(risks.time)[to_numpy(risks.causes) > 0]).all()
+        interpolation = "step" if exact or (at[0] == 0 and (cif[:, :, 0] > 0).any()) else "linear"
+    try:
+        return cs.CumulativeIncidence(
+            at, cif, interpolation=interpolation, names=risks.names, repair=bool(reading.get("repair"))
+        )
+    except InvalidInputError as error:
+        raise InvalidInputError(f"Model {model!r}: {error}") from error
 
 
 def _distribution(
     model: str, columns: list[_Column], frame: pd.DataFrame, reading: dict[str, Any]
 ) -> cs.Distribution:
     kinds = {part.kind for part in columns}
+    if "cif" in kinds:
+        raise InvalidInputError(
+            f"Model {model!r}: got cumulative incidences of causes, {columns[0].name}, expected the outcome "
+            "of competing risks: --cause COLUMN in place of --event."
+        )
     if len(kinds) > 1:
         raise InvalidInputError(
             f"Model {model!r} has columns of several kinds ({', '.join(sorted(kinds))}); give it one "

@@ -11,6 +11,8 @@ import typer
 import censcore as cs
 from censcore.cli.options import (
     EXIT_CODES,
+    Cause,
+    Causes,
     CensoringDistribution,
     CensoringTime,
     Entry,
@@ -28,7 +30,7 @@ from censcore.cli.options import (
     read_inputs,
     words,
 )
-from censcore.cli.predictions import COLUMNS_HELP
+from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 
@@ -45,7 +47,9 @@ EPILOG = (
 def score(
     predictions: Predictions,
     time: Time,
-    event: Event,
+    event: Event = None,
+    cause: Cause = None,
+    causes: Causes = None,
     out: Annotated[
         Path | None, typer.Option(help="Table of losses to write; printed as csv without it.")
     ] = None,
@@ -71,9 +75,9 @@ def score(
     import pandas as pd
 
     inputs = read_inputs(
-        predictions, time, event, train=train, censoring=censoring, covariates=covariates,
-        stratify=stratify, censoring_time=censoring_time, entry=entry, interpolation=interpolation,
-        tail=tail, repair=repair,
+        predictions, OutcomeColumns(time, event, cause, tuple(words(causes)), entry), train=train,
+        censoring=censoring, covariates=covariates, stratify=stratify, censoring_time=censoring_time,
+        interpolation=interpolation, tail=tail, repair=repair,
     )  # fmt: skip
     found = cs.compare(
         inputs.forecasts,

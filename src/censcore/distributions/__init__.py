@@ -19,6 +19,7 @@ from censcore.distributions.given_survival import GivenJointSurvival, GivenSurvi
 from censcore.distributions.gompertz import Gompertz
 from censcore.distributions.grid import JointGrid
 from censcore.distributions.grouped import Grouped
+from censcore.distributions.grouped_causes import GroupedCauses
 from censcore.distributions.hazard import ByHazard
 from censcore.distributions.independent import Independent
 from censcore.distributions.joint import FromMarginals, Joint
@@ -55,6 +56,7 @@ __all__ = [
     "GivenSurvival",
     "Gompertz",
     "Grouped",
+    "GroupedCauses",
     "Independent",
     "Joint",
     "JointGrid",

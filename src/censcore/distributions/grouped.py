@@ -104,6 +104,14 @@ class Grouped(Univariate):
             (rows, F if len(F) == 1 else F.take(self._position[rows])) for rows, F in present if rows.size
         ]
 
+    def _group_rows(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """By number of the group that has subjects: their rows, and their places in its distribution."""
+        present = {i: np.nonzero(self._group == i)[0] for i in np.unique(self._group).tolist()}
+        return {
+            i: (rows, self._position[rows] if len(self._members[i]) > 1 else np.zeros(1, dtype=np.intp))
+            for i, rows in present.items()
+        }
+
     def _by_group(self, formula: str, *arrays: Array) -> Array:
         """Each group's formula on its rows of ``arrays`` (1 or n, q), the subjects back in order."""
         xp = self._xp

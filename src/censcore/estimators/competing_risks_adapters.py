@@ -12,7 +12,7 @@ from censcore._validation import name_subjects
 from censcore.distributions import CumulativeIncidence, TimeAndCause
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["as_competing_forecast"]
+__all__ = ["as_competing_forecast", "predicts_times_apart"]
 
 #: What the first of the curves of a matrix may be.
 _FIRST = ("cause", "survival", "any cause")
@@ -105,6 +105,11 @@ def as_competing_forecast(
         "predict_distribution, predict_cumulative_incidence or predict_cif, or a matrix (n, m, q) with "
         "times=..."
     )
+
+
+def predicts_times_apart(model: Any) -> bool:
+    """Whether a model classifies each time on its own, so that its curves may decrease here and there."""
+    return hasattr(model, "predict_cumulative_incidence") and not hasattr(model, "predict_distribution")
 
 
 def _causes(cif: Array, first: str) -> Array:

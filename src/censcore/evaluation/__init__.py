@@ -4,6 +4,7 @@ from censcore.evaluation.auc import dynamic_auc, dynamic_auc_estimate
 from censcore.evaluation.calibration import CalibrationCurve
 from censcore.evaluation.compare import compare
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.competing_comparison import CompetingRisksComparison
 from censcore.evaluation.concordance import concordance, concordance_estimate
 from censcore.evaluation.copula_graphic import copula_graphic
 from censcore.evaluation.cross_validated import CrossValidated
@@ -21,6 +22,7 @@ __all__ = [
     "CalibrationCurve",
     "CensoringDiagnostic",
     "Comparison",
+    "CompetingRisksComparison",
     "CrossValidated",
     "DependentCensoringSensitivity",
     "JointComparison",

@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Independent, ProportionalHazards, Step, Univariate
 from censcore.estimators.risk_sets import entries_of
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored
+from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.scores import brier_score, registry
 from censcore.scores.registry import ScoreInfo
 
@@ -72,18 +72,28 @@ class Case:
     coordinate: int | None = None
     seed: int = 0
 
-    def take(self, rows: np.ndarray) -> Case:
+    def take(self, rows: np.ndarray) -> Self:
         """The case of some subjects."""
         F, C = (D if len(D) == 1 else D.take(rows) for D in (self.F, self.C))
         mask = None if self.mask is None else self.mask[rows]
         return replace(self, y=self.y.take(rows), F=F, C=C, mask=mask)
 
     @property
+    def scored(self) -> RightCensored | CompetingRisks:
+        """The outcome as scores take it."""
+        return self.y
+
+    @property
+    def never(self) -> np.ndarray:
+        """Who is known never to have the event, since one of another cause came first, (n,)."""
+        return to_numpy(self.y.never) if isinstance(self.y, EventOfCause) else np.zeros(len(self.y), bool)
+
+    @property
     def G(self) -> Univariate:
         """The censoring distribution that a derivative is taken for."""
         return self.C.marginal(self.coordinate or 0)
 
-    def with_censoring(self, G: Distribution, coordinate: int | None = None) -> Case:
+    def with_censoring(self, G: Distribution, coordinate: int | None = None) -> Self:
         """The case under another distribution of C, or of the C of one coordinate where each has one."""
         if self.C.k == 1 or coordinate is None:
             return replace(self, C=G, coordinate=None)
@@ -125,7 +135,7 @@ class Case:
     def brier_in_cells(self) -> np.ndarray:
         """Brier losses in the middle of every cell, (n, cells)."""
         middle = (self.cells[:-1] + self.cells[1:]) / 2
-        return as_losses(brier_score(self.y, self.F, self.C, middle, horizon=self.horizon))
+        return as_losses(brier_score(self.scored, self.F, self.C, middle, horizon=self.horizon))
 
     @cached_property
     def quantiles(self) -> np.ndarray:
@@ -210,7 +220,7 @@ class CaseScore(ABC):
 
     def _losses(self, case: Case) -> np.ndarray:
         return as_losses(
-            self.info(case.y, case.F, case.C, times=case.times, levels=case.levels, horizon=case.horizon)
+            self.info(case.scored, case.F, case.C, times=case.times, levels=case.levels, horizon=case.horizon)
         )
 
     @abstractmethod
@@ -270,7 +280,10 @@ class Integrated(CaseScore):
 
 
 class Pinball(CaseScore):
-    """The loss of an event holds the area under G between y and the quantile, divided by G(y-)."""
+    r"""The loss of an event holds the area under G between y and the quantile, divided by G(y-).
+
+    After an event of another cause it holds the area beyond both of them, since min(T, C) = C.
+    """
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         knots = u if len(u) <= KNOTS else u[np.linspace(0, len(u) - 1, KNOTS).astype(np.intp)]
@@ -278,22 +291,32 @@ class Pinball(CaseScore):
         for start in range(0, len(case.y), CHUNK):
             some = np.arange(start, min(start + CHUNK, len(case.y)))
             A += self._of_subjects(case if len(some) == len(case.y) else case.take(some), weight[some], knots)
-        return interpolated((1 - case.levels) * A, knots, u)
+        return interpolated(A, knots, u)
 
     def _of_subjects(self, case: Case, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """The sum of w {area up to q - area up to u} / G(y-) over events with y <= u < q."""
+        """The sum of w (1 - level) {area up to q - area up to u} / G(y-) over events with y <= u < q.
+
+        And of w level {area up to the horizon - area up to max(q, u)} / G(y-) over those who never have it.
+        """
         G, y, q = case.C.marginal(0), case.time, case.quantiles
-        event = to_numpy(case.y.event) & (to_numpy(case.y.time) <= case.horizon)
         followed = np.broadcast_to(to_numpy(G.sf_left(y)), y.shape)
-        share = weight * np.where(event, 1 / np.where(event, followed, 1.0), 0.0)[:, None]
+        counted = to_numpy(case.y.time) <= case.horizon
+        event, never = (
+            weight * np.where(kind & counted, 1 / np.where(kind & counted, followed, 1.0), 0.0)[:, None]
+            for kind in (to_numpy(case.y.event), case.never)
+        )
         wide = q.reshape(1, -1) if len(G) == 1 else q
         area_up_to_q = to_numpy(G.integrated_sf(0.0, wide)).reshape(q.shape)
         area_up_to_u = to_numpy(G.integrated_sf(0.0, u[None, :]))
         begun = y[:, None] <= u
         A = np.empty((weight.shape[1], len(u), q.shape[1]))
-        for k in range(q.shape[1]):
-            area = np.where(begun & (u < q[:, k, None]), area_up_to_q[:, k, None] - area_up_to_u, 0.0)
-            A[:, :, k] = share.T @ area
+        for k, level in enumerate(case.levels):
+            beyond = area_up_to_q[:, k, None] - area_up_to_u
+            A[:, :, k] = (1 - level) * event.T @ np.where(begun & (u < q[:, k, None]), beyond, 0.0)
+            if never.any():
+                area = to_numpy(G.integrated_sf(0.0, np.array([[case.horizon]])))
+                rest = area - np.maximum(area_up_to_q[:, k, None], area_up_to_u)
+                A[:, :, k] += level * never.T @ np.where(begun & (u < case.horizon), rest, 0.0)
         return A
 
 

@@ -36,7 +36,7 @@ from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError, InvalidTypeError
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome, is_competing
 from censcore.scores.inputs import known_to_exceed
 
 __all__ = ["compare"]
@@ -98,10 +98,11 @@ def compare(
         model has risk scores only, a third entry gives those of the training subjects. ``notes`` say how
         survival matrices are read, and where the answer depends on it.
     y : outcome
-        What happened to n subjects: one event time each, (n,), or several, (n, k), of which the forecasts
-        are joint distributions. :class:`~censcore.IntervalCensored` data with visits are compared by the
-        detection time and by the log score of the intervals; ``censoring`` is then needed only where
-        subjects drop out, and the reference is :class:`~censcore.Turnbull`.
+        What happened to n subjects: one event time each, (n,); several, (n, k), of which the forecasts are
+        joint distributions; or :class:`CompetingRisks`, of which they are distributions of time and cause
+        (whatever :func:`as_competing_forecast` takes). :class:`~censcore.IntervalCensored` data with visits
+        are compared by the detection time and by the log score of the intervals; ``censoring`` is then
+        needed only where subjects drop out, and the reference is :class:`~censcore.Turnbull`.
     censoring : distribution or estimator, optional
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
         or on the scored subjects without it (``cv=5`` predicts every subject from the other folds; subjects
@@ -121,15 +122,18 @@ def compare(
         subject, lower is better, on any scale. For several event times: ``energy_score`` and
         ``log_score`` of all of them together, ``crps`` and all others of each of them, ``brier_score`` also
         of joint events; ``crps[death]`` is of one alone. The default is ``energy_score``, ``log_score``,
-        ``crps`` and ``brier_score``.
+        ``crps`` and ``brier_score``. For competing risks each score is of all causes together, of each cause
+        and of any; ``crps[death]``, ``crps[all causes]`` and ``crps[any cause]`` are of one of these.
     times, levels : array, optional
         Evaluation times below the horizon, by default the quartiles of the event times before it, of
         ``train`` where it is given (each the smallest event time that reaches the quartile; where forecasts
         are matrices that are interpolated, the nearest times that all of them have); quantile
-        levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon.
+        levels, by default those of 0.05, 0.1, 0.25, 0.5, 0.75, 0.9 that are reached by the horizon (by the
+        cumulative incidence of every cause).
     reference : "kaplan-meier", name, distribution, estimator or None
         What skill is measured against. The default is fitted on ``train`` and joins the table (for several
-        event times, independent curves of each); without ``train`` there is no skill.
+        event times, independent curves of each; for competing risks the Aalen-Johansen estimate, called
+        "aalen-johansen"); without ``train`` there is no skill.
     horizon : "auto" or number
         End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for every subject and at
         least ten subjects at risk; where C is known, the last follow-up time. ``notes`` report it,
@@ -146,7 +150,7 @@ def compare(
         Labels of subjects that depend on each other, such as visits of one patient or patients of one
         hospital. A label that is in both marks the same group.
     names : sequence of str, optional
-        Names of several event times; by default those of the frame that ``y`` comes from, or numbers.
+        Names of several event times, or of causes; by default those of ``y``, or numbers.
     events : names, or dict of functions, optional
         Joint events whose Brier score is taken: by default "either" and "both" ("any" and "all" for more than
         two event times), and "death first" for each name. A dict may bring others: ``{"relapse, then death":
@@ -158,7 +162,8 @@ def compare(
     confidence : float
         Of intervals.
     discrimination : bool
-        Also report concordance and AUC, which are descriptive and not proper.
+        Also report concordance and AUC, which are descriptive and not proper; for competing risks those of
+        the first event of any cause.
     time_unit : str
         Of the times, such as "days": for tables, axes and the verdict. Nothing is converted.
     refits : int
@@ -189,7 +194,8 @@ def compare(
     -------
     Comparison
         ``frame()``, ``differences()``, ``plot()``, ``to_html()``, ``to_json()``. For several event times a
-        :class:`~censcore.evaluation.JointComparison`, whose ``of("death")`` is the comparison of one of them.
+        :class:`~censcore.evaluation.JointComparison`, whose ``of("death")`` is the comparison of one of them;
+        for competing risks a :class:`~censcore.evaluation.CompetingRisksComparison`, with one per cause.
 
     Notes
     -----
@@ -231,9 +237,20 @@ def compare(
     0           cox  0.207           0.014  0.386
     1  kaplan-meier  0.337           0.019  0.000
     """
-    y = as_outcome(y)
     _check_confidence(confidence)
     of_joint = {"names": names, "events": events, "mask": mask, "train_mask": train_mask}
+    if is_competing(y):
+        from censcore.evaluation.competing_compare import compare_competing
+
+        check_one_time({name: value for name, value in of_joint.items() if name != "names"})
+        return compare_competing(
+            forecasts, y, censoring, X=X, train=train, scores=None if scores is DEFAULT_SCORES else scores,
+            times=times, levels=levels, reference=reference, horizon=horizon, by=by,
+            sample_weight=sample_weight, groups=groups, train_groups=train_groups, train_weight=train_weight,
+            names=names, confidence=confidence, discrimination=discrimination, refits=refits, seed=seed,
+            progress=progress, time_unit=str(time_unit or ""),
+        )  # fmt: skip
+    y = as_outcome(y)
     if y.time.ndim > 1:
         from censcore.evaluation.joint_compare import compare_joint
 

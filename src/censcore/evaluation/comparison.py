@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.distributions import Univariate
 from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
 from censcore.evaluation.case_scores import Case, CaseScore
 from censcore.evaluation.decision_curve import decision_lines
@@ -23,7 +24,7 @@ from censcore.evaluation.tables import Line, data_frame, difference_lines, mean_
 from censcore.evaluation.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
-from censcore.outcomes import RightCensored
+from censcore.outcomes import RightCensored, as_followed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +124,7 @@ class Comparison:
     def censoring(self) -> CensoringDiagnostic:
         """How far the censoring distribution can be trusted."""
         return censoring_diagnostic(
-            self._case.y,
+            as_followed(self._case.y),
             self.resolved_censoring.distribution,
             self.X,
             horizon=self.horizon,
@@ -143,6 +144,11 @@ class Comparison:
         return self.verdicts[0]
 
     # ---- numbers -----------------------------------------------------------------------------------
+
+    def events_of(self, score: CaseScore) -> tuple[np.ndarray, np.ndarray, Univariate]:
+        """Observed times, which of them are events that a score is about, and the distribution of their C."""
+        y, C = self._case.y, self.resolved_censoring.distribution
+        return to_numpy(y.time), to_numpy(y.event), C.marginal(0)
 
     def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
         """A mean with its influence, None where the score is not available."""
@@ -203,10 +209,11 @@ class Comparison:
     ) -> np.ndarray:
         r"""How many events the mean of a score rests on, for each of its times or levels, (q,).
 
-        A score of a time t rests on the events by t and on the subjects followed beyond t, whichever are
-        fewer; a pinball score on the events before the largest of the forecast quantiles; any other score on
-        the events before the horizon. They are counted by Kish's effective number :math:`(\sum w)^2/\sum
-        w^2`, over clusters by their total weights where there are ``groups``.
+        A score of a time t rests on the events by t and on the subjects followed beyond t (or with an event
+        of another cause), whichever are fewer; a pinball score on the events before the largest of the
+        forecast quantiles; any other score on the events before the horizon. They are counted by Kish's
+        effective number :math:`(\sum w)^2/\sum w^2`, over clusters by their total weights where there are
+        ``groups``.
 
         Without events all forecasts of a small risk look alike and certain: the losses hardly vary, whatever
         the risk is. So below five effective events a comparison says "cannot tell".
@@ -233,9 +240,8 @@ class Comparison:
             until = np.minimum(np.nan_to_num(score.at(case), nan=self.horizon), self.horizon)[None, :]
         found = _effective(event & (time <= until), weight, self.groups)
         if score.axis == "time":
-            found = np.minimum(
-                found, _effective(np.broadcast_to(time > until, (len(time), len(found))), weight, self.groups)
-            )
+            free = np.broadcast_to((time > until) | case.never[:, None], (len(time), len(found)))
+            found = np.minimum(found, _effective(free, weight, self.groups))
         return found
 
     @cached_property

@@ -166,7 +166,7 @@ class CrossValidated(Comparison):
     @cached_property
     def pair_measures(self) -> Discrimination:
         """Concordance and AUC of pairs within folds, averaged over folds by their weight."""
-        if self.outcome.time.ndim > 1:
+        if len({score.outcome for score in self.scores} - {""}):  # one part per outcome
             return super().pair_measures
         folds = [self._ranked_in(split) for split in self.splits]
         together = Discrimination(folds[0].found.measures)

@@ -35,7 +35,7 @@ from sklearn.base import clone
 
 from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution, Independent
-from censcore.estimators import Censoring, KaplanMeier
+from censcore.estimators import AalenJohansen, Censoring, KaplanMeier
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.estimators.subjects import Shared
 from censcore.evaluation.censoring_influence import has_influence
@@ -49,7 +49,14 @@ from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _pa
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import CenscoreError, FoldError, InvalidInputError, InvalidTypeError
-from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes import (
+    CompetingRisks,
+    RightCensored,
+    as_competing_risks,
+    as_followed,
+    as_outcome,
+    is_competing,
+)
 from censcore.scores.inputs import known_censoring
 
 __all__ = ["Folds", "cross_validate", "cross_validating"]
@@ -134,7 +141,7 @@ def cross_validate(
     """
     _check_options(compare, options, on_error)
     X, y, censoring = _data(data, X, y, censoring)
-    y = as_outcome(y)
+    y = as_competing_risks(y) if is_competing(y) else as_outcome(y)
     y = y.like(np.zeros(1)) if is_torch(y.time) else y
     n = len(y)
     check_rows(X, n)
@@ -253,7 +260,7 @@ def _data(data: tuple[Any, ...], X: Any, y: Any, censoring: Any) -> tuple[Any, A
 
 def _is_outcome(value: Any) -> bool:
     structured = isinstance(value, np.ndarray) and value.dtype.names is not None
-    return structured or isinstance(value, RightCensored)
+    return structured or isinstance(value, RightCensored | CompetingRisks)
 
 
 def _is_censoring(value: Any) -> bool:
@@ -261,7 +268,7 @@ def _is_censoring(value: Any) -> bool:
 
 
 def _with_reference(
-    models: Mapping[str, Any], reference: Any, y: RightCensored
+    models: Mapping[str, Any], reference: Any, y: RightCensored | CompetingRisks
 ) -> tuple[dict[str, Any], str | None]:
     """All models, the reference among them, and its name."""
     if not isinstance(models, Mapping) or not models:
@@ -274,13 +281,18 @@ def _with_reference(
         return everything, None
     if not isinstance(reference, str):
         return everything | {"reference": reference}, "reference"
+    default, fitted = "kaplan-meier", KaplanMeier()
+    if isinstance(y, CompetingRisks):
+        reference = "aalen-johansen" if reference == default else reference
+        default, fitted = "aalen-johansen", AalenJohansen()
     if reference not in everything:
-        if reference != "kaplan-meier":
+        if reference != default:
             raise InvalidInputError(
                 f"reference: got {reference!r}, expected one of the models, {', '.join(everything)}, "
-                "'kaplan-meier', an estimator or None."
+                f"{default!r}, an estimator or None."
             )
-        everything[reference] = KaplanMeier() if y.k == 1 else kaplan_meier_curves
+        several = isinstance(y, RightCensored) and y.k > 1
+        everything[reference] = kaplan_meier_curves if several else fitted
     return everything, reference
 
 
@@ -314,7 +326,7 @@ def _censoring_of(
 ) -> ResolvedCensoring | Distribution | None:
     """The censoring distributions of the tested subjects, each estimated from the other folds."""
     if censoring is None:
-        if known_censoring(subjects.y) is not None:
+        if known_censoring(as_followed(subjects.y)) is not None:
             return None
         censoring = Censoring(KaplanMeier())
     if isinstance(censoring, Distribution):

@@ -13,7 +13,7 @@ from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError
-from censcore.outcomes import OutcomeLike, as_outcome
+from censcore.outcomes import OutcomeLike, as_followed
 from censcore.scores.inputs import check_horizon, known_censoring, known_to_exceed
 
 __all__ = ["CensoringDiagnostic", "CensoringTest", "censoring_diagnostic"]
@@ -156,7 +156,7 @@ def censoring_diagnostic(
     Parameters
     ----------
     y : outcome
-        n subjects.
+        n subjects. Of competing risks the first event of any cause counts, since it ends the follow-up of C.
     censoring : Distribution, optional
         Distribution of C; may be left out where it is known.
     X : array or frame, optional
@@ -189,7 +189,7 @@ def censoring_diagnostic(
     >>> found.covariates.p_value < 0.001, found.covariates.kind, len(found.warnings) > 0
     (True, 'trend in column 0', True)
     """
-    y = as_outcome(y)
+    y = as_followed(y)
     if y.time.ndim > 1:
         raise InvalidInputError(
             f"got an outcome of shape {y.shape}, expected one event time per subject; use y.marginal(j) for "

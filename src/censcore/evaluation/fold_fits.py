@@ -12,10 +12,12 @@ from sklearn.base import clone
 
 from censcore._arrays import is_torch, to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators import Adapted, as_forecast
+from censcore.estimators import Adapted, as_competing_forecast, as_forecast
+from censcore.estimators.competing_risks_adapters import predicts_times_apart
 from censcore.estimators.covariates import check_rows, fit_weighted, take_rows
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import is_competing
 
 __all__ = ["check_model", "forecast_fold"]
 
@@ -65,9 +67,9 @@ def forecast_fold(model: Any, subjects: Subjects, train: np.ndarray, test: np.nd
     if isinstance(model, Distribution):
         found = model.take(test)
     elif hasattr(model, "fit"):
-        found = _predicted(_fitted(model, fold), X_test, len(test))
+        found = _predicted(_fitted(model, fold), X_test, len(test), fold.y)
     else:
-        found = as_forecast(_called(model, fold, X_test), X_test, n=len(test))
+        found = _as_forecast(_called(model, fold, X_test), X_test, len(test), fold.y)
     return found.like(np.zeros(1)) if is_torch(found._reference) else found
 
 
@@ -110,6 +112,8 @@ def _fitted(model: Any, fold: Subjects) -> Any:
     """A copy, fitted. Estimators of other libraries receive the outcome in the form they know."""
     last = _last_step(model)
     ours = hasattr(last, "predict_distribution")
+    if is_competing(fold.y) and not ours:
+        return clone(model).fit(fold.X, _event_and_duration(fold.y), **_weights(model, fold.weight))
     if last is model:
         estimator = clone(model) if ours and hasattr(model, "get_params") else None
         estimator = estimator or (copy.deepcopy(model) if ours else Adapted(model))
@@ -125,6 +129,20 @@ def _structured(y: Any) -> np.ndarray:
     return outcome
 
 
+def _event_and_duration(y: Any) -> Any:
+    """Competing risks as hazardous takes them."""
+    import pandas as pd
+
+    return pd.DataFrame({"event": to_numpy(y.causes), "duration": to_numpy(y.time)})
+
+
+def _as_forecast(model: Any, X: Any, n: int, y: Any) -> Distribution:
+    """What a model forecasts for n subjects, of the kind of the outcome y."""
+    if not is_competing(y):
+        return as_forecast(model, X, n=n)
+    return as_competing_forecast(model, X, repair=predicts_times_apart(model))
+
+
 def _weights(model: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
     """Weights under the name by which a pipeline, or a search over one, hands them to its last step."""
     if weight is None:
@@ -138,12 +156,12 @@ def _weights(model: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
     return {name: weight}
 
 
-def _predicted(model: Any, X: Any, n: int) -> Distribution:
+def _predicted(model: Any, X: Any, n: int, y: Any) -> Distribution:
     """What a fitted model forecasts; pipelines and searches are asked step by step."""
     if not hasattr(model, "predict_distribution"):
         if hasattr(model, "best_estimator_"):
-            return _predicted(model.best_estimator_, X, n)
+            return _predicted(model.best_estimator_, X, n, y)
         if hasattr(model, "steps"):
             earlier = model[:-1]
-            return _predicted(model.steps[-1][1], earlier.transform(X) if len(earlier) else X, n)
-    return as_forecast(model, X, n=n)
+            return _predicted(model.steps[-1][1], earlier.transform(X) if len(earlier) else X, n, y)
+    return _as_forecast(model, X, n, y)

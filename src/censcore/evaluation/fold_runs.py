@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore.distributions import Distribution, Grouped, Independent
+from censcore.distributions import Distribution, Grouped, GroupedCauses, Independent, TimeAndCause
 from censcore.distributions.univariate import Univariate
 from censcore.evaluation.fold_fits import forecast_fold
 from censcore.evaluation.fold_store import data_key, fold_path, load_forecast, model_key, save_forecast
@@ -157,6 +157,9 @@ def out_of_fold(parts: list[tuple[np.ndarray, Distribution]], tested: np.ndarray
     univariate = [D for D in members if isinstance(D, Univariate) and D.k == 1]
     if len(univariate) == len(members):
         return Grouped(univariate, group)
+    causes = [D for D in members if isinstance(D, TimeAndCause)]
+    if len(causes) == len(members):
+        return GroupedCauses(causes, group)
     k = members[0].k
     if all(isinstance(D, Independent) for D in members):
         return Independent([Grouped([D.marginal(j) for D in members], group) for j in range(k)])

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, Ensemble
-from censcore.evaluation.calibration import CalibrationCurve
-from censcore.evaluation.case_scores import CASE_SCORES, Case, CaseScore
+from censcore.distributions import Distribution, Ensemble, Univariate
+from censcore.evaluation.case_scores import Case, CaseScore
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
-from censcore.evaluation.discrimination import Discrimination, Measure
+from censcore.evaluation.discrimination import Measure
 from censcore.evaluation.inference import effective_number
 from censcore.evaluation.joint_scores import JOINT, EventBrier, JointNames, OfCoordinate
-from censcore.evaluation.losses import Losses, shares_of
-from censcore.evaluation.pair_statistics import Pairs
+from censcore.evaluation.losses import shares_of
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring
+from censcore.evaluation.several_outcomes import MeasureOf, SeveralOutcomes
 from censcore.evaluation.subjects import Subjects
-from censcore.evaluation.tables import Line, one_line
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.joint_brier import decided_outcome, event_rule
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from censcore.evaluation.charts import Chart
 
 __all__ = ["JointCensoringDiagnostic", "JointComparison", "of_censoring_time"]
@@ -37,7 +33,7 @@ MEMBERS = 1024  # of the time by which all events have happened, for forecasts t
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class JointComparison(Comparison):
+class JointComparison(SeveralOutcomes):
     """What :func:`compare` found for forecasts of several event times.
 
     Everything of :class:`Comparison` is here. ``frame()`` and ``differences()`` have a column ``outcome``:
@@ -76,6 +72,11 @@ class JointComparison(Comparison):
         return [JOINT, *self.names.times, *self.names.events]
 
     @property
+    def ranked(self) -> list[str]:
+        """The event times, which have concordance and AUC."""
+        return list(self.names.times)
+
+    @property
     def _single_events(self) -> list[str]:
         """Joint events that are about a single time: the earliest, or the last."""
         return [name for name, event in self.names.events.items() if isinstance(event, str)]
@@ -94,30 +95,6 @@ class JointComparison(Comparison):
         shared = self.resolved_censoring.distribution.k == 1
         found["censoring"] = "one C shared by all event times" if shared else "one C per event time"
         return found
-
-    # ---- one outcome -------------------------------------------------------------------------------
-
-    def of(self, outcome: str) -> Comparison:
-        """The comparison of one outcome, as if it were the only one.
-
-        Parameters
-        ----------
-        outcome : str
-            The name of an event time; or "either", "both" ("any", "all" for more than two), where all event
-            times share their censoring time.
-
-        Returns
-        -------
-        Comparison
-            With the scores of this outcome, and all plots.
-        """
-        if outcome not in self._parts:
-            self._parts[outcome] = self._of(outcome)
-        return self._parts[outcome]
-
-    @cached_property
-    def _parts(self) -> dict[str, Comparison]:
-        return {}
 
     def _of(self, outcome: str) -> Comparison:
         shared = self.resolved_censoring.distribution.k == 1
@@ -139,37 +116,6 @@ class JointComparison(Comparison):
         counted = None if mask is None else np.all(mask, axis=1)
         return self._part(outcome, cases, counted, self.resolved_censoring)
 
-    def _part(
-        self, outcome: str, cases: dict[str, Case], counted: np.ndarray | None, resolved: ResolvedCensoring
-    ) -> Comparison:
-        """What was found of one outcome, by the names that its scores have where there is one event time."""
-        plain = {score.name: _plain(score) for score in self.scores if score.outcome == outcome}
-
-        def renamed(values: dict[Any, Any]) -> dict[Any, Any]:
-            known = ((key, value) for key, value in values.items() if key[-1] in plain)
-            return {(*key[:-1], plain[key[-1]].name): value for key, value in known}
-
-        scores = list(plain.values())
-        subsets = [replace(s, weight=shares_of(s.weight[:, None], counted)[:, 0]) for s in self.subsets]
-        return Comparison(
-            scores=scores,
-            losses=Losses(renamed(self.losses.values), renamed(self.losses.unavailable), scores),
-            means=replace(self.means, values=renamed(self.means.values)),
-            cases=cases,
-            subsets=subsets,
-            resolved_censoring=resolved,
-            X=self.X,
-            groups=self.groups,
-            train_groups=self.train_groups,
-            refits=self.refits,
-            reference=self.reference,
-            confidence=self.confidence,
-            discrimination=self.discrimination and outcome in self.names.times,
-            seed=self.seed,
-            notes=self.notes,
-            time_unit=self.time_unit,
-        )
-
     def chart(self, kind: str, **options: Any) -> Chart:
         """What :meth:`plot` draws, as data; of one outcome, by default the first event time.
 
@@ -185,56 +131,9 @@ class JointComparison(Comparison):
         Chart
             Panels with curves, bars and intervals in the coordinates of the data.
         """
-        if "outcome" not in options:
-            if kind == "differences":
-                return super().chart(kind, **options)
-            if kind == "censoring" and self.resolved_censoring.distribution.k == 1:
-                return self._of_event("all").chart(kind, **options)
-        outcome = options.pop("outcome", self.names.times[0])
-        found = self.of(outcome).chart(kind, **options)
-        return replace(found, title=f"{one_line(outcome)}: {found.title}")
-
-    def calibration(
-        self,
-        model: str,
-        time: float | None = None,
-        bins: int | None = None,
-        span: float = 0.75,
-        outcome: str | None = None,
-    ) -> CalibrationCurve:
-        """See :meth:`Comparison.calibration`; of one outcome, by default the first event time.
-
-        Parameters
-        ----------
-        model, time, bins, span
-            As in :meth:`Comparison.calibration`.
-        outcome : str, optional
-            Name of an event time, "either" or "both".
-
-        Returns
-        -------
-        CalibrationCurve
-        """
-        part = self.of(self.names.times[0] if outcome is None else outcome)
-        return part.calibration(model, time, bins, span)
-
-    def net_benefit(
-        self, time: float | None = None, thresholds: Any = None, outcome: str | None = None
-    ) -> pd.DataFrame:
-        """See :meth:`Comparison.net_benefit`; of one outcome, by default the first event time.
-
-        Parameters
-        ----------
-        time, thresholds
-            As in :meth:`Comparison.net_benefit`.
-        outcome : str, optional
-            Name of an event time, "either" or "both".
-
-        Returns
-        -------
-        DataFrame
-        """
-        return self.of(self.names.times[0] if outcome is None else outcome).net_benefit(time, thresholds)
+        if kind == "censoring" and "outcome" not in options and self.resolved_censoring.distribution.k == 1:
+            return self._of_event("all").chart(kind, **options)
+        return super().chart(kind, **options)
 
     def pictured(self, kind: str) -> list[dict[str, Any]]:
         """One picture per event time, and of "either" and "both" where they are scored."""
@@ -247,25 +146,6 @@ class JointComparison(Comparison):
             outcomes += [outcome for outcome in self._single_events if outcome in scored]
         return [{"outcome": outcome} for outcome in outcomes]
 
-    def shown(self, lines: list[Line]) -> list[Line]:
-        """Lines with the outcome in a column, and how many subjects are followed for it."""
-        scored: dict[str, Any] = {score.name: score for score in self.scores}
-        if self.discrimination:
-            scored |= {measure.name: measure for measure in self.pair_measures.measures}
-        labels = {(subset.by, subset.label): subset.weight > 0 for subset in self.subsets}
-        found = []
-        for line in lines:
-            score, name = scored[line["score"]], line["score"]
-            base = name.removesuffix(f"[{score.outcome}]")
-            new: Line = {}
-            for key, value in line.items():
-                new |= {"score": base, "outcome": score.outcome} if key == "score" else {key: value}
-            counted = self._counted(score)
-            if "n" in new and counted is not None:
-                new["n"] = int((labels[line["by"], line["group"]] & counted).sum())
-            found.append(new)
-        return found
-
     def _counted(self, score: CaseScore | MeasureOf) -> np.ndarray | None:
         if isinstance(score, CaseScore):
             return score.counted(self._case)
@@ -273,6 +153,14 @@ class JointComparison(Comparison):
         return None if mask is None else mask[:, self.names.times.index(score.outcome)]
 
     # ---- numbers -----------------------------------------------------------------------------------
+
+    def events_of(self, score: CaseScore) -> tuple[np.ndarray, np.ndarray, Univariate]:
+        """Of one event time where the score is of one; else of the first event of any."""
+        C, (time, event, _) = self.resolved_censoring.distribution, super().events_of(score)
+        j = self.names.times.index(score.outcome) if score.outcome in self.names.times else None
+        first = np.argmin(np.where(event, time, np.inf), axis=1) if j is None else np.full(len(time), j)
+        time, event = (np.take_along_axis(part, first[:, None], axis=1)[:, 0] for part in (time, event))
+        return time, event, C.marginal(j if j is not None and C.k > 1 else 0)
 
     def effective_events(
         self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
@@ -306,18 +194,6 @@ class JointComparison(Comparison):
             seen = seen & case.mask
         number = effective_number(np.where(seen.any(axis=1), weight, 0.0), self.groups)
         return np.full(len(score.at(case)), number)
-
-    @cached_property
-    def pair_measures(self) -> Discrimination:
-        """Concordance and AUC of every event time, with their influences."""
-        found = Discrimination([])
-        for name in self.names.times:
-            part = self.of(name).pair_measures
-            first = len(found.measures)
-            found.measures.extend(MeasureOf.of(measure, name) for measure in part.measures)
-            found.values.update({(s, m, first + k): e for (s, m, k), e in part.values.items()})
-            found.unavailable.update({(s, m, first + k): e for (s, m, k), e in part.unavailable.items()})
-        return found
 
     @cached_property
     def censoring(self) -> Any:
@@ -371,40 +247,6 @@ class JointCensoringDiagnostic:
 
     def __repr__(self) -> str:
         return "\n\n".join(f"{name}\n{part!r}" for name, part in self.parts.items())
-
-
-@dataclass(frozen=True)
-class MeasureOf(Measure):
-    """Concordance or AUC of one event time."""
-
-    name: ClassVar[str] = ""
-    title: ClassVar[str] = ""
-    base: Any = None
-    outcome: str = ""
-
-    @classmethod
-    def of(cls, base: Measure, outcome: str) -> MeasureOf:
-        """The measure, with the event time in its name and title."""
-        made = cls(base.at_time, base, outcome)
-        for key, value in {
-            "name": f"{base.name}[{outcome}]",
-            "title": f"{base.title}, {outcome}",
-            "axis": base.axis,
-        }.items():
-            object.__setattr__(made, key, value)
-        return made
-
-    def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
-        """The pairs of the measure."""
-        pairs: Pairs = self.base.pairs(case, subjects)
-        return pairs
-
-
-def _plain(score: CaseScore) -> CaseScore:
-    """A score of one event time without its name; the Brier score of a joint event stays what it is."""
-    if isinstance(score, OfCoordinate):
-        return score.base
-    return CASE_SCORES[score.name.partition("[")[0]]
 
 
 def _event_case(case: Case, event: str) -> Case:

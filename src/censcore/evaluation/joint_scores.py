@@ -35,7 +35,16 @@ from censcore.scores import energy_score, registry
 from censcore.scores.joint_brier import decided_outcome
 from censcore.scores.registry import ScoreInfo
 
-__all__ = ["JOINT", "EventBrier", "JointNames", "OfCoordinate", "joint_scores"]
+__all__ = [
+    "JOINT",
+    "MEMBERS",
+    "Energy",
+    "EventBrier",
+    "JointNames",
+    "OfCoordinate",
+    "joint_scores",
+    "lost_beyond",
+]
 
 JOINT = "joint"
 DEFAULT_JOINT_SCORES = ("energy_score", "log_score", "crps", "brier_score")
@@ -149,7 +158,7 @@ class Energy(CaseScore):
             return A
         spread = before[np.linspace(0, len(before) - 1, min(KNOTS, len(before))).astype(np.intp)]
         knots = np.append(np.unique(spread), case.horizon)
-        y, seen = decided_by(case)
+        y, seen = self._decided(case)
         unknown = np.nonzero(seen & (y <= case.horizon) & weight.any(axis=1))[0]
         at_knots = np.zeros((weight.shape[1], len(knots)))
         for start in range(0, len(unknown), CHUNK):
@@ -161,20 +170,36 @@ class Energy(CaseScore):
 
     def _lost(self, case: Case, y: np.ndarray, knots: np.ndarray) -> np.ndarray:
         """What is lost under the horizon u, for each of the knots u, (n, knots)."""
-        case = replace(case, F=_few_members(case))
+        case = replace(case, F=self._few(case))
         e = np.stack([self._at(case, np.maximum(u, y)) for u in knots], axis=1)
-        area = to_numpy(case.G.integrated_sf(0.0, knots[None, :]))
-        pieces = np.diff(e, axis=1) * np.diff(area, axis=1) / np.diff(knots)
-        beyond = np.cumsum(pieces[:, ::-1], axis=1)[:, ::-1]
-        beyond = np.concatenate([beyond, np.zeros((len(y), 1))], axis=1)
-        reached = np.broadcast_to(to_numpy(case.G.sf_left(y)), y.shape)[:, None]
-        return np.where(y[:, None] <= knots, beyond / reached, 0.0)
+        return lost_beyond(case, y, e, knots)
+
+    def _decided(self, case: Case) -> tuple[np.ndarray, np.ndarray]:
+        """The time from which C is unknown, and whether it is, (n,) each."""
+        return decided_by(case)
+
+    def _few(self, case: Case) -> Distribution:
+        """The forecast by few members."""
+        return _few_members(case)
 
     def _at(self, case: Case, c: np.ndarray) -> np.ndarray:
         """e(c), (n,): the loss at a known C, or at a known C of one coordinate."""
         C = case.with_censoring(PointMass(c), case.coordinate).C
         loss = self._score(case, C, pairs="lagged", draws=DRAWS, seed=case.seed)
         return to_numpy(loss).astype(np.float64)
+
+
+def lost_beyond(case: Case, y: np.ndarray, e: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    r""":math:`\int_u^hG(c)\,de(c)/G(y-)` for each of the knots u >= y, the last of them h, (n, knots).
+
+    ``e`` (n, knots) is the loss at a known C = c, linear between the knots; zero is given for u < y.
+    """
+    area = to_numpy(case.G.integrated_sf(0.0, knots[None, :]))
+    pieces = np.diff(e, axis=1) * np.diff(area, axis=1) / np.diff(knots)
+    beyond = np.cumsum(pieces[:, ::-1], axis=1)[:, ::-1]
+    beyond = np.concatenate([beyond, np.zeros((len(y), 1))], axis=1)
+    reached = np.broadcast_to(to_numpy(case.G.sf_left(y)), y.shape)[:, None]
+    return np.where(y[:, None] <= knots, beyond / reached, 0.0)
 
 
 def _few_members(case: Case) -> Ensemble:

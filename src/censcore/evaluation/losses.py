@@ -58,8 +58,9 @@ def score_all(cases: dict[str, Case], scores: list[CaseScore]) -> Losses:
             try:
                 losses.values[model, score.name] = score.losses(case)
             except NoDensityError:
+                title = score.title.removesuffix(f", {score.outcome}")
                 losses.unavailable[model, score.name] = (
-                    f"a forecast distribution without a density has no {score.title}."
+                    f"a forecast distribution without a density has no {title}."
                 )
             except PositivityError as error:
                 if not score.ipcw:

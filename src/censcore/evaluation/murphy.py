@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.case_scores import Case, CaseScore, of_single_times
-from censcore.outcomes import RightCensored
+from censcore.outcomes import EventOfCause, RightCensored
 from censcore.scores.inputs import known_to_exceed
 from censcore.scores.registry import ScoreInfo
 
@@ -72,7 +72,12 @@ def elementary_score(
     G_left = np.broadcast_to(to_numpy(G.sf_left(y.time)).reshape(-1, 1), (n, 1))
     dead = event & (t <= tau)
     weight = np.where(dead, to_numpy(G.sf(tau)).reshape(-1, 1) / np.where(dead, G_left, 1.0), 0.0)
-    return 2 * np.where(t > tau, theta * (p > theta), weight * (1 - theta) * (p <= theta))
+    loss = 2 * np.where(t > tau, theta * (p > theta), weight * (1 - theta) * (p <= theta))
+    if isinstance(y, EventOfCause):  # an event of another cause by tau says that this one never comes
+        never = to_numpy(y.never)[:, None] & (t <= tau)
+        share = np.where(never, to_numpy(G.sf(tau)).reshape(-1, 1) / np.where(never, G_left, 1.0), 0.0)
+        loss = loss + 2 * share * theta * (p > theta)
+    return loss
 
 
 ELEMENTARY = ScoreInfo(

@@ -10,28 +10,33 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.case_scores import Case, CaseScore, of_single_times
 from censcore.evaluation.inference import effective_number
-from censcore.outcomes import RightCensored
+from censcore.outcomes import EventOfCause, RightCensored
 from censcore.scores.registry import ScoreInfo
 
 __all__ = ["NetBenefit", "event_by", "least_events", "net_benefit"]
 
 
 def event_by(y: RightCensored, censoring: Distribution, time: float) -> tuple[np.ndarray, np.ndarray]:
-    r"""Inverse-probability weights of the event by t and of survival beyond t, (n,) each.
+    r"""Inverse-probability weights of the event by t and of T > t, (n,) each.
 
     .. math:: \frac{\delta\,\mathbb 1\{y\le t\}}{G(y-)},\qquad\frac{\mathbb 1\{y>t\}}{G(t)}
 
-    Their means estimate P(T <= t) and P(T > t); a subject censored before t has neither.
+    Their means estimate P(T <= t) and P(T > t); a subject censored before t has neither. With competing
+    risks T > t is also known of a subject with an event of another cause by t, whose weight is 1/G(y-).
     """
     n, G = len(y), censoring.marginal(0)
     observed, event = to_numpy(y.time), to_numpy(y.event)
     followed = np.broadcast_to(to_numpy(G.sf_left(y.time)), (n,))
     beyond = np.broadcast_to(to_numpy(G.sf(time)), (n,))
     had, survived = event & (observed <= time), observed > time
-    return (
+    weights = [
         np.where(had, 1 / np.where(had, followed, 1.0), 0.0),
         np.where(survived, 1 / np.where(survived, beyond, 1.0), 0.0),
-    )
+    ]
+    if isinstance(y, EventOfCause):
+        never = to_numpy(y.never) & (observed <= time)
+        weights[1] += np.where(never, 1 / np.where(never, followed, 1.0), 0.0)
+    return weights[0], weights[1]
 
 
 def least_events(case: Case, time: float, weight: np.ndarray, groups: np.ndarray | None) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import is_competing
 
 __all__ = ["Split", "make_splits", "notes_on_splits"]
 
@@ -49,7 +50,10 @@ def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, s
         How often a number of folds is drawn, and the seed.
     """
     n = len(y)
-    event = np.any(to_numpy(y.event).reshape(n, -1), axis=1)
+    if is_competing(y):
+        event = to_numpy(y.causes)
+    else:
+        event = np.any(to_numpy(y.event).reshape(n, -1), axis=1)
     if isinstance(cv, bool | str) or not (
         isinstance(cv, int | np.integer) or hasattr(cv, "split") or isinstance(cv, Iterable)
     ):
@@ -80,7 +84,7 @@ def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, s
 def _drawn(
     k: int, event: np.ndarray, groups: np.ndarray | None, repeats: int, seed: int
 ) -> list[tuple[Any, Any]]:
-    """Shuffled folds: by groups, with equal shares of events, or plain where events are too few for that."""
+    """Shuffled folds: by groups, with equal shares of events (of each cause), or plain if these are few."""
     from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
     n = len(event) if groups is None else int(groups.max()) + 1
@@ -88,6 +92,9 @@ def _drawn(
         what = "subjects" if groups is None else "groups"
         raise InvalidInputError(f"cv: got {k} folds, expected between 2 and the {n} {what}.")
     strata = np.bincount(event.astype(int), minlength=2)
+    if strata[strata > 0].min() < k:  # a rare cause: events of any cause
+        event = event > 0
+        strata = np.bincount(event.astype(int), minlength=2)
     kind: Any = StratifiedKFold if strata[strata > 0].min() >= k else KFold
     kind = kind if groups is None else GroupKFold
     found: list[tuple[Any, Any]] = []

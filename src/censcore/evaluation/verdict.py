@@ -19,7 +19,6 @@ from censcore.evaluation.tables import (
     key_of,
     mean_lines,
     one_line,
-    outcome_of,
     title_of,
 )
 
@@ -161,17 +160,7 @@ def _leading(means: dict[Key, list[Line]]) -> list[Line]:
 
 def _events(comparison: Comparison, score: CaseScore) -> tuple[int, float]:
     """Events up to the horizon, and their effective number by sampling and inverse-probability weights."""
-    y, weight = comparison.outcome, comparison.subsets[0].weight
-    time, event = to_numpy(y.time), to_numpy(y.event)
-    C = comparison.resolved_censoring.distribution
-    if time.ndim > 1:  # one of several event times, or the first of any
-        names = getattr(getattr(comparison, "names", None), "times", ())
-        j = names.index(outcome_of(score)) if outcome_of(score) in names else None
-        first = np.argmin(np.where(event, time, np.inf), axis=1) if j is None else np.full(len(time), j)
-        time, event = (np.take_along_axis(values, first[:, None], axis=1)[:, 0] for values in (time, event))
-        G = C.marginal(j if j is not None and C.k > 1 else 0)
-    else:
-        G = C.marginal(0)
+    weight, (time, event, G) = comparison.subsets[0].weight, comparison.events_of(score)
     counted = event & (time > 0) & (time <= comparison.horizon) & (weight > 0)
     followed = np.broadcast_to(to_numpy(G.sf_left(time)), time.shape)
     with np.errstate(divide="ignore", invalid="ignore"):

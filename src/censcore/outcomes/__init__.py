@@ -1,6 +1,6 @@
 """Outcomes: what was seen of the event times of each subject."""
 
-from censcore.outcomes.competing_risks import CompetingRisks, EventOfCause, as_competing_risks
+from censcore.outcomes.competing_risks import CompetingRisks, EventOfCause, as_competing_risks, is_competing
 from censcore.outcomes.interval_censored import IntervalCensored
 from censcore.outcomes.right_censored import OutcomeLike, RightCensored, as_followed, as_outcome
 from censcore.outcomes.semi_competing import SemiCompetingRisks
@@ -15,4 +15,5 @@ __all__ = [
     "as_competing_risks",
     "as_followed",
     "as_outcome",
+    "is_competing",
 ]

@@ -13,7 +13,7 @@ from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.right_censored import RightCensored
 
-__all__ = ["CompetingRisks", "EventOfCause", "as_competing_risks", "cause_number"]
+__all__ = ["CompetingRisks", "EventOfCause", "as_competing_risks", "cause_number", "is_competing"]
 
 
 class CompetingRisks:
@@ -200,6 +200,19 @@ class CompetingRisks:
     def _with(self, any_cause: RightCensored, cause: Array) -> CompetingRisks:
         other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
         other._any, other._cause = any_cause, cause
+        return other
+
+    def with_names(self, names: Sequence[str]) -> CompetingRisks:
+        """The same outcome with other names of its causes; more names than causes add some that nobody had.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.CompetingRisks([2.0, 5.0], [1, 0]).with_names(["relapse", "death"]).n_causes
+        2
+        """
+        other = self._with(self._any, self._cause)
+        other.names = _as_names(names, None, int(to_numpy(self._cause).max()))
         return other
 
     def number_of(self, cause: int | str) -> int:
@@ -432,6 +445,29 @@ def as_competing_risks(y: Any) -> CompetingRisks:
         f"y must be a CompetingRisks outcome, a structured array or a frame; got {type(y).__name__}. Build "
         "one with censcore.CompetingRisks(time=..., cause=...)."
     )
+
+
+def is_competing(y: Any) -> bool:
+    """Whether something holds competing risks: an outcome of them, or a frame with a column "cause".
+
+    Parameters
+    ----------
+    y : object
+        An outcome, a structured array or a frame.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.outcomes import is_competing
+    >>> is_competing(cs.CompetingRisks([2.0, 5.0], [1, 0])), is_competing(cs.RightCensored([2.0], [1]))
+    (True, False)
+    """
+    columns = [str(name) for name in getattr(y, "columns", ())]
+    return isinstance(y, CompetingRisks) or ("cause" in columns and "event" not in columns)
 
 
 def cause_number(cause: int | str, names: Sequence[str]) -> int:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from censcore._arrays import Array, is_torch, to_numpy
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
+from censcore.estimators.engression.causes import cause_times
 from censcore.estimators.engression.codings import check_mask, check_order, warn_of_ties
 from censcore.estimators.engression.exported import export_sampler
 from censcore.estimators.engression.generator import Generator
@@ -21,6 +22,8 @@ from censcore.estimators.engression.loss import EngressionTask, censoring_table
 from censcore.estimators.engression.predictions import SamplePredictions
 from censcore.estimators.engression.sampling import NoisePool, shares
 from censcore.estimators.engression.structures import (
+    Branching,
+    Competing,
     Free,
     Ordered,
     Semicompeting,
@@ -36,7 +39,7 @@ from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.standardised import Data, Standardised, blocks, rows_of
 from censcore.estimators.neural.training import Callback, mix_seed
 from censcore.exceptions import InvalidInputError, ModelFileError
-from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 from censcore.scores.energy import leave_out
 from censcore.scores.inputs import scoring_inputs
 
@@ -62,12 +65,13 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     ordered : bool
         The event times of a subject come in the order of the coordinates, :math:`T_1\le\dots\le T_k` (first
         and second infection); every draw fulfils it. Events that a terminal one prevents (recurrence and
-        death) need no setting: pass the outcome as :class:`~censcore.SemiCompetingRisks`.
+        death) need no setting: pass the outcome as :class:`~censcore.SemiCompetingRisks`. Neither do the
+        causes of a :class:`~censcore.CompetingRisks` outcome, see Notes.
     time_transform : {"auto", "scale", "log1p", "bounded"}
         Unit of the loss: times relative to their mean; :math:`\log(1+t)/\log(1+q_{0.95})`, which weights
         early times more; or :math:`t/(t+u)` with the mean time u, where an event that never happens is the
         point 1. Each keeps the score proper, since censoring commutes with increasing maps. ``"auto"`` is
-        ``"bounded"`` for semi-competing risks and ``"scale"`` otherwise.
+        ``"bounded"`` for competing and semi-competing risks and ``"scale"`` otherwise.
     beta : float
         Exponent of the energy score [2]_.
     samples : int
@@ -110,6 +114,15 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         The end of follow-up: quantiles and means beyond it are returned as infinite, unless a tail is named.
     k_ : int
         Number of event times.
+
+    Notes
+    -----
+    Competing risks: fitted to a :class:`~censcore.CompetingRisks` outcome, the generator draws a time and a
+    cause. Its loss is the energy score of :math:`(\min(T_1,C),\dots,\min(T_m,C))` with :math:`T_j=T` for the
+    cause of the event and infinity for the others, at draws of C given the observation: :math:`C\ge y`
+    after an event, of whatever cause. The energy score is strictly proper, and given :math:`C=c` these
+    times tell all of time and cause up to c; so the expected loss is minimised by the cumulative incidences
+    as far as follow-up reaches. ``predict_distribution`` gives a :class:`~censcore.CauseEnsemble`.
 
     See Also
     --------
@@ -232,7 +245,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         ----------
         X : array or frame, (n, d), or None
             Covariates.
-        y : RightCensored, SemiCompetingRisks, structured array or frame
+        y : RightCensored, CompetingRisks, SemiCompetingRisks, structured array or frame
             The outcome, (n,) or (n, k).
         sample_weight : array, (n,), optional
             Weights of the subjects.
@@ -312,7 +325,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     def _check_outcome(self, y: Any) -> Any:
         """Check the outcome, and which constraints its event times fulfil."""
-        if not isinstance(y, SemiCompetingRisks):
+        if not isinstance(y, SemiCompetingRisks | CompetingRisks):
             outcome = super()._check_outcome(y)
             self._structure: Structure = Ordered(self.k_) if self.ordered else Free(self.k_)
             if self.ordered:
@@ -320,13 +333,17 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             return outcome
         if self.objective == "naive" or self.ordered or self.time_transform not in ("auto", "bounded"):
             raise InvalidInputError(
-                "SemiCompetingRisks needs objective 'censored' or 'latent', ordered=False and "
+                f"{type(y).__name__} needs objective 'censored' or 'latent', ordered=False and "
                 "time_transform 'auto' or 'bounded', where an event that never happens is an ordinary point; "
                 f"got {self.objective!r}, {self.ordered} and {self.time_transform!r}."
             )
-        y = _in_numpy(y)
+        if isinstance(y, CompetingRisks):
+            self._structure = Competing(y.n_causes, y.names)
+            y = cause_times(y, type(self).__name__, training=True)
+        else:
+            y = _in_numpy(y)
+            self._structure = Semicompeting(y.k, y.terminal)
         super()._check_outcome(RightCensored(y.time, y.event))
-        self._structure = Semicompeting(y.k, y.terminal)
         return y
 
     @property
@@ -334,7 +351,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         """The unit of the loss."""
         if self.time_transform != "auto":
             return self.time_transform
-        return "bounded" if isinstance(self._structure, Semicompeting) else "scale"
+        return "bounded" if isinstance(self._structure, Branching) else "scale"
 
     def _as_seen(self, y: Any) -> Any:
         """The outcome as the objective treats it."""
@@ -372,6 +389,14 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     def _other_outcome(self, y: Any) -> Any:
         """An outcome of other subjects, of the kind that the model was fitted to."""
+        if isinstance(self._structure, Competing):
+            names = self._structure.names
+            if not isinstance(y, CompetingRisks) or y.n_causes != len(names):
+                raise InvalidInputError(
+                    f"y: got {type(y).__name__}, expected CompetingRisks with the causes {', '.join(names)}, "
+                    "as in fit."
+                )
+            return cause_times(y, type(self).__name__)
         semicompeting = isinstance(self._structure, Semicompeting)
         given = isinstance(y, SemiCompetingRisks)
         outcome = _in_numpy(y if given else as_outcome(y).require_no_entry(type(self).__name__))
@@ -496,7 +521,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             (distribution.marginal(0).mass_at_infinity() > 0).any()
         ):
             horizon = float(outcome.time.max())  # without an end, events that never happen are infinitely far
-        losses = energy_score(outcome, self.predict_distribution(X), distribution, fair=True, horizon=horizon)
+        losses = energy_score(outcome, Ensemble(self.sample(X)), distribution, fair=True, horizon=horizon)
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         return -float(np.average(losses, weights=weight))
 

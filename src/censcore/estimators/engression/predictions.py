@@ -10,10 +10,12 @@ import numpy as np
 from torch import Tensor
 
 from censcore._arrays import Array
-from censcore.distributions import Ensemble
+from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.distributions.joint_events import JointEvent
+from censcore.estimators.engression.causes import of_draws
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.sampling import shares
+from censcore.estimators.engression.structures import Competing, Structure
 from censcore.estimators.engression.tails import with_tail
 from censcore.exceptions import ExtrapolationWarning, InvalidInputError
 
@@ -25,6 +27,7 @@ class SamplePredictions:
 
     _joint: bool
     _follow_up: np.ndarray
+    _structure: Structure
     _generators: list[Generator]
     check_fitted: Callable[[], None]
 
@@ -78,7 +81,7 @@ class SamplePredictions:
 
     def predict_distribution(
         self, X: Array | None = None, n_samples: int | None = None, seed: int | None = None
-    ) -> Ensemble:
+    ) -> Ensemble | CauseEnsemble:
         """Predict the distribution of T given x, as an ensemble of draws.
 
         Parameters
@@ -92,10 +95,40 @@ class SamplePredictions:
 
         Returns
         -------
-        Ensemble
-            One ensemble per subject.
+        Ensemble or CauseEnsemble
+            One ensemble per subject; of times and causes for competing risks.
         """
-        return Ensemble(self.sample(X, n_samples, seed))
+        draws = self.sample(X, n_samples, seed)
+        if isinstance(self._structure, Competing):
+            return of_draws(draws, self._structure.names)
+        return Ensemble(draws)
+
+    def predict_cumulative_incidence(self, X: Array | None, times: Array) -> np.ndarray:
+        """Predict cumulative incidences P(T <= t, cause j | x) of competing risks.
+
+        Parameters
+        ----------
+        X : array or frame, (n, d), or None
+            Covariates.
+        times : array, (q,)
+            Times, the same for all subjects.
+
+        Returns
+        -------
+        array, (n, m, q)
+            One curve per cause.
+        """
+        self.check_fitted()
+        if not isinstance(self._structure, Competing):
+            raise InvalidInputError(
+                "predict_cumulative_incidence: got a model of event times, expected one that was fitted to "
+                "CompetingRisks(time, cause). predict_survival_function gives P(T > t)."
+            )
+        t = np.asarray(times, dtype=float).reshape(-1)
+        if np.isnan(t).any():
+            raise InvalidInputError("times must be numbers; got NaN.")
+        shares = [np.stack([(z <= at).mean(axis=1) for at in t], axis=2) for z in self._chunks(X, None, None)]
+        return np.concatenate(shares)
 
     @property
     def follow_up_(self) -> np.ndarray | float:

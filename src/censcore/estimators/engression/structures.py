@@ -1,8 +1,9 @@
-"""How the outputs of a generator make event times: freely, in order, or before a terminal event."""
+"""How the outputs of a generator make event times: freely, in order, before a terminal event, or by cause."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise, product
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["Free", "Ordered", "Semicompeting", "Structure", "structure_of"]
+__all__ = ["Branching", "Competing", "Free", "Ordered", "Semicompeting", "Structure", "structure_of"]
 
 # Patterns of which events happen are enumerated: 2 to this power.
 _MOST_PREVENTED = 3
@@ -85,7 +86,28 @@ class Ordered(Structure):
         return out.cumsum(dim=-1), None
 
 
-class Semicompeting(Structure):
+class Branching(Structure):
+    """Draws that can take several values, which differ in the events that happen."""
+
+    @abstractmethod
+    def _values(self, out: Tensor) -> tuple[Tensor, Tensor]:
+        """Times (n, branches, m, k) and probabilities (n, branches, m)."""
+
+    def members(self, out: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Every draw in every pattern; the patterns are consecutive blocks of m members."""
+        times, probability = self._values(out)
+        return times.flatten(1, 2), probability.flatten(1, 2) / out.shape[1]
+
+    def draw(self, out: Tensor, uniform: Tensor | None) -> Tensor:
+        """Every draw in one pattern."""
+        times, probability = self._values(out)
+        if uniform is None:  # there is one value
+            return times[:, 0]
+        chosen = (uniform[:, None] >= probability.cumsum(dim=1)).sum(dim=1).clamp(max=self.branches - 1)
+        return times.gather(1, chosen[:, None, :, None].expand(-1, 1, -1, self.k))[:, 0]
+
+
+class Semicompeting(Branching):
     r"""A terminal event at :math:`T_D`, before which each of the others happens or never does.
 
     The generator chooses a pattern S of events that happen, by probabilities :math:`\pi_S(x,\varepsilon)`.
@@ -159,20 +181,54 @@ class Semicompeting(Structure):
             values.append(torch.stack(row, dim=-1))
         return torch.stack(values, dim=1), logits.softmax(dim=-1).movedim(-1, 1)
 
-    def members(self, out: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Every draw in every pattern; the patterns are consecutive blocks of m members."""
-        times, probability = self._values(out)
-        return times.flatten(1, 2), probability.flatten(1, 2) / out.shape[1]
 
-    def draw(self, out: Tensor, uniform: Tensor | None) -> Tensor:
-        """Every draw in one pattern."""
-        assert uniform is not None
-        times, probability = self._values(out)
-        chosen = (uniform[:, None] >= probability.cumsum(dim=1)).sum(dim=1).clamp(max=self.branches - 1)
-        return times.gather(1, chosen[:, None, :, None].expand(-1, 1, -1, self.k))[:, 0]
+class Competing(Branching):
+    r"""The first of several kinds of event: one of the times is finite, the others are never.
+
+    The generator chooses a cause by probabilities :math:`\pi_j(x,\varepsilon)`, and its time is the output
+    :math:`a_j`. The loss sums over the causes of every draw, so that the gradient of the probabilities is
+    exact.
+
+    Parameters
+    ----------
+    k : int
+        Causes.
+    names : sequence of str
+        Their names.
+
+    Examples
+    --------
+    >>> times, weights = Competing(2, ["relapse", "death"]).members(torch.tensor([[[3.0, 5.0, 0.0]]]))
+    >>> times
+    tensor([[[3., inf],
+             [inf, 5.]]])
+    >>> weights
+    tensor([[0.5000, 0.5000]])
+    """
+
+    def __init__(self, k: int, names: Sequence[str]) -> None:
+        super().__init__(k)
+        self.names = tuple(names)
+        self.branches = k
+        self.logits = k - 1
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a model file keeps."""
+        return super().settings | {"names": list(self.names)}
+
+    def _values(self, out: Tensor) -> tuple[Tensor, Tensor]:
+        """Times (n, branches, m, k) and probabilities (n, branches, m)."""
+        times, never = out[..., : self.k], torch.full_like(out[..., : self.k], torch.inf)
+        happens = torch.eye(self.k, dtype=torch.bool, device=out.device)[None, :, None, :]
+        logits = torch.cat([torch.zeros_like(out[..., :1]), out[..., self.k :]], dim=-1)
+        values = torch.where(happens, times[:, None], never[:, None])
+        return values, logits.softmax(dim=-1).movedim(-1, 1)
 
 
-def structure_of(k: int, kind: str = "free", terminal: int | None = None) -> Structure:
+def structure_of(
+    k: int, kind: str = "free", terminal: int | None = None, names: Sequence[str] | None = None
+) -> Structure:
     """A structure from its settings.
 
     >>> structure_of(3, "ordered").outputs
@@ -180,7 +236,11 @@ def structure_of(k: int, kind: str = "free", terminal: int | None = None) -> Str
     """
     if kind == "semicompeting" and terminal is not None:
         return Semicompeting(k, terminal)
+    if kind == "competing" and names is not None and len(names) == k:
+        return Competing(k, names)
     kinds: dict[str, type[Structure]] = {"free": Free, "ordered": Ordered}
     if kind not in kinds:
-        raise InvalidInputError(f"structure: got {kind!r}, expected 'free', 'ordered' or 'semicompeting'.")
+        raise InvalidInputError(
+            f"structure: got {kind!r}, expected 'free', 'ordered', 'semicompeting' or 'competing'."
+        )
     return kinds[kind](k)

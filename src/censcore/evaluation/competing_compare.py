@@ -1,0 +1,307 @@
+"""Compare forecasts of competing risks: the part of ``compare`` for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import is_torch
+from censcore.distributions import CumulativeIncidence, TimeAndCause
+from censcore.estimators import AalenJohansen, NotFitted, as_competing_forecast
+from censcore.estimators.competing_risks_adapters import predicts_times_apart
+from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
+from censcore.evaluation.checks import (
+    check_reference_name,
+    check_units,
+    notes_on_censoring,
+    notes_on_events,
+    notes_on_forecasts,
+    notes_on_training,
+)
+from censcore.evaluation.compare import (
+    KAPLAN_MEIER,
+    LEVELS,
+    given_entry,
+    make_cases,
+    make_subsets,
+    note_on_entry,
+    training_subjects,
+    with_covariates,
+)
+from censcore.evaluation.competing_comparison import CompetingRisksComparison
+from censcore.evaluation.competing_scores import ALL_CAUSES, ANY_CAUSE, CompetingCase, competing_scores
+from censcore.evaluation.horizon import find_horizon
+from censcore.evaluation.inference import group_codes, shares
+from censcore.evaluation.losses import estimate_means, score_all
+from censcore.evaluation.resolved_censoring import resolve_censoring
+from censcore.evaluation.subjects import Subjects, common_codes
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import CompetingRisks, as_competing_risks
+
+__all__ = ["AALEN_JOHANSEN", "as_competing_distributions", "compare_competing"]
+
+AALEN_JOHANSEN = "aalen-johansen"
+
+
+def compare_competing(
+    forecasts: Mapping[str, Any],
+    y: Any,
+    censoring: Any,
+    *,
+    X: Any,
+    train: Any,
+    scores: Any,
+    times: Any,
+    levels: Any,
+    reference: Any,
+    horizon: float | str,
+    by: Any,
+    sample_weight: Any,
+    groups: Any,
+    train_groups: Any,
+    train_weight: Any,
+    names: Any,
+    confidence: float,
+    discrimination: bool,
+    refits: int,
+    seed: int,
+    progress: bool,
+    time_unit: str,
+) -> CompetingRisksComparison:
+    """The comparison of forecasts of time and cause; the arguments are those of :func:`compare`."""
+    risks = _in_numpy(as_competing_risks(y))
+    n = len(risks)
+    check_rows(X, n)
+    code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
+    notes: list[str] = []
+    causes_of_training = _training_outcome(train)
+    followed = None if causes_of_training is None else (train[0], causes_of_training.any_cause())
+    trained = training_subjects(followed, train_weight, risks.any_cause(), weight, notes)
+    distributions = as_competing_distributions(forecasts, X, n, notes)
+    risks, causes_of_training = _with_names(risks, causes_of_training, distributions, names)
+    distributions = {name: _named(name, F, risks) for name, F in distributions.items()}
+    chosen = competing_scores(scores, risks.names)
+    any_cause = risks.any_cause()
+    notes += check_units(any_cause, trained) + notes_on_training(X, any_cause, trained)
+    notes += notes_on_censoring(censoring, X, trained)
+    resolved = resolve_censoring(censoring, any_cause, X, trained, weight, code)
+    notes += notes_on_forecasts({name: F.any_cause() for name, F in distributions.items()}, any_cause)
+    reference = AALEN_JOHANSEN if isinstance(reference, str) and reference == KAPLAN_MEIER else reference
+    notes += check_reference_name(distributions, reference, AALEN_JOHANSEN, trained)
+    learned = None if trained is None or causes_of_training is None else (trained, causes_of_training)
+    added = _add_reference(distributions, reference, learned, X, risks, notes)
+    train_code = common_codes(
+        groups, train_groups, resolved.n_train or (0 if trained is None else len(trained.y))
+    )
+    scored = Subjects(X, any_cause, weight)
+    end = find_horizon(horizon, resolved, scored, notes, code, train_code)
+    notes += _notes_on_causes(risks, end, shares(weight, n), code)
+    if any_cause.has_delayed_entry:
+        distributions = {name: given_entry(name, F, any_cause, end) for name, F in distributions.items()}  # type: ignore[misc]
+        notes.append(note_on_entry(any_cause, end, discrimination))
+        discrimination = False
+    sample = (scored, risks) if learned is None else learned
+    if levels is None:
+        levels = _reached_levels(sample, end)
+    plain = make_cases(distributions, scored, resolved.distribution, end, times, levels, trained)  # type: ignore[arg-type]
+    cases = {
+        model: CompetingCase(any_cause, case.F, case.C, end, case.times, case.levels, seed=seed, risks=risks)
+        for model, case in plain.items()
+    }
+    subsets = make_subsets(by, X, any_cause, shares(weight, n))
+    losses = score_all(cases, chosen)  # type: ignore[arg-type]
+    means = estimate_means(losses, cases, subsets, resolved, code, train_code, refits, seed, progress)  # type: ignore[arg-type]
+    return CompetingRisksComparison(
+        scores=chosen,
+        losses=losses,
+        means=means,
+        cases=cases,  # type: ignore[arg-type]
+        subsets=subsets,
+        resolved_censoring=resolved,
+        X=X,
+        groups=code,
+        train_groups=train_code,
+        refits=refits,
+        reference=added,
+        confidence=confidence,
+        discrimination=discrimination,
+        seed=seed,
+        time_unit=time_unit,
+        notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
+        names=risks.names,
+    )
+
+
+# ---- outcomes ------------------------------------------------------------------------------------------
+
+
+def _in_numpy(y: CompetingRisks) -> CompetingRisks:
+    return y.like(np.zeros(1)) if is_torch(y.time) else y
+
+
+def _training_outcome(train: Any) -> CompetingRisks | None:
+    """The outcome of the training subjects, which must have causes."""
+    if train is None:
+        return None
+    if not isinstance(train, tuple | list) or len(train) != 2:
+        raise InvalidTypeError(
+            "train must be a pair (X_train, y_train), with None for no covariates; got "
+            f"{type(train).__name__}. Weights of training subjects are train_weight=."
+        )
+    try:
+        return _in_numpy(as_competing_risks(train[1]))
+    except (InvalidInputError, InvalidTypeError) as error:
+        raise type(error)(
+            f"train: got {type(train[1]).__name__} for the outcome of the training subjects, expected "
+            "CompetingRisks(time, cause) as that of the scored subjects: the reference and the default "
+            f"levels are estimated from their causes. ({error})"
+        ) from error
+
+
+def _default_names(m: int) -> tuple[str, ...]:
+    return tuple(f"cause {j + 1}" for j in range(m))
+
+
+def _is_named(names: Sequence[str]) -> bool:
+    return tuple(names) != _default_names(len(names))
+
+
+def _with_names(
+    y: CompetingRisks,
+    train: CompetingRisks | None,
+    forecasts: Mapping[str, TimeAndCause],
+    names: Any,
+) -> tuple[CompetingRisks, CompetingRisks | None]:
+    """Both outcomes with the same causes: as named, or as many as any of them, or of the forecasts, has.
+
+    A cause that did not happen to any of the scored subjects is still one.
+    """
+    given = [part for part in (y, train) if part is not None]
+    named = [tuple(map(str, names))] if names is not None else [p.names for p in given if _is_named(p.names)]
+    m = max([*(part.n_causes for part in given), *(F.n_causes for F in forecasts.values())])
+    chosen = named[0] if named else _default_names(m)
+    for part, what in zip(given, ("y", "train"), strict=False):
+        differs = _is_named(part.names) and part.names != chosen and names is None
+        if differs or part.n_causes > len(chosen):
+            raise InvalidInputError(
+                f"{what}: got the causes {', '.join(part.names)}, expected {', '.join(chosen)}, the same "
+                "causes in the same order for scored and training subjects."
+            )
+    if len({*chosen, ALL_CAUSES, ANY_CAUSE}) != len(chosen) + 2:
+        raise InvalidInputError(
+            f"names: got {list(chosen)}, expected different names of causes, none of them {ALL_CAUSES!r} or "
+            f"{ANY_CAUSE!r}, which name outcomes of a comparison."
+        )
+
+    def renamed(part: CompetingRisks) -> CompetingRisks:
+        return part if part.names == chosen else part.with_names(chosen)
+
+    return renamed(y), None if train is None else renamed(train)
+
+
+# ---- forecasts -----------------------------------------------------------------------------------------
+
+
+def as_competing_distributions(
+    forecasts: Mapping[str, Any], X: Any, n: int, notes: list[str]
+) -> dict[str, TimeAndCause]:
+    """All forecasts as distributions of time and cause, in NumPy; ``notes`` gains what was repaired."""
+    if not isinstance(forecasts, Mapping) or not forecasts:
+        raise InvalidTypeError(
+            "forecasts must be a dictionary of at least one forecast, {'cox': distribution, ...}; got "
+            f"{type(forecasts).__name__}."
+        )
+    found: dict[str, TimeAndCause] = {}
+    for name, forecast in forecasts.items():
+        model, covariates, _ = with_covariates(forecast, X, None)
+        try:
+            F = as_competing_forecast(model, covariates, repair=predicts_times_apart(model))
+            if len(F) not in (1, n):
+                raise InvalidInputError(f"got forecasts of {len(F)} subjects, expected {n}, or one for all.")
+        except (InvalidInputError, InvalidTypeError, NotFitted) as error:
+            raise type(error)(f"Forecast {name!r}: {error}") from error
+        repaired = F.repaired if isinstance(F, CumulativeIncidence) else None
+        if repaired is not None:
+            notes.append(
+                f"{name!r}: cumulative incidences that decrease or sum to more than 1 were replaced by "
+                f"possible ones in {len(repaired.subjects)} subjects; the largest change is "
+                f"{repaired.largest:.2g}."
+            )
+        found[str(name)] = F.like(np.zeros(1)) if is_torch(F._reference) else F
+    return found
+
+
+def _named(name: str, F: TimeAndCause, y: CompetingRisks) -> TimeAndCause:
+    """The forecast, if its causes are those of the outcome; one without names takes them."""
+    if F.n_causes != y.n_causes:
+        raise InvalidInputError(
+            f"Forecast {name!r}: got cumulative incidences of {F.n_causes} cause{'s' * (F.n_causes > 1)}, "
+            f"expected {y.n_causes} ({', '.join(y.names)}), one for every cause of the outcome."
+        )
+    if F.names == y.names:
+        return F
+    if _is_named(F.names):
+        hint = " The order differs." if set(F.names) == set(y.names) else ""
+        raise InvalidInputError(
+            f"Forecast {name!r}: got the causes {', '.join(F.names)}, expected {', '.join(y.names)}, as the "
+            f"outcome has them.{hint} Pass names={list(y.names)} to the forecast if they mean the same."
+        )
+    other: TimeAndCause = F._map(lambda array: array)
+    other.names = y.names
+    return other
+
+
+def _add_reference(
+    distributions: dict[str, TimeAndCause],
+    reference: Any,
+    learned: tuple[Subjects, CompetingRisks] | None,
+    X: Any,
+    y: CompetingRisks,
+    notes: list[str],
+) -> str | None:
+    """Put the reference among the forecasts and give its name; by default the Aalen-Johansen estimate."""
+    if reference is None or (isinstance(reference, str) and reference in distributions):
+        return reference
+    if isinstance(reference, str) and reference != AALEN_JOHANSEN:
+        raise InvalidInputError(
+            f"reference {reference!r} is none of the forecasts: {', '.join(distributions)}."
+        )
+    if isinstance(reference, TimeAndCause):
+        distributions["reference"] = _named("reference", reference, y)
+        return "reference"
+    if learned is None:
+        notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
+        return None
+    name = reference if isinstance(reference, str) else "reference"
+    estimator = AalenJohansen() if isinstance(reference, str) else reference
+    subjects, outcome = learned
+    fitted = fit_weighted(estimator, subjects.X, outcome, subjects.weight)
+    distributions[name] = _named(name, as_competing_forecast(fitted, X), y)
+    return name
+
+
+# ---- defaults ------------------------------------------------------------------------------------------
+
+
+def _reached_levels(sample: tuple[Subjects, CompetingRisks], horizon: float) -> np.ndarray:
+    """Default levels that every cause reaches by the horizon, so that its quantiles are not all infinite."""
+    subjects, risks = sample
+    if len(np.unique(risks.causes[risks.causes > 0])) < risks.n_causes:  # a cause that nobody has
+        return LEVELS[:1]
+    curves = AalenJohansen().fit(None, risks, subjects.weight).predict_distribution()
+    reached = float(curves.cif(np.nextafter(horizon, 0.0)).min())
+    chosen = LEVELS[reached > LEVELS]
+    return chosen if len(chosen) else np.array([max(reached / 2, 1e-3)])
+
+
+def _notes_on_causes(
+    y: CompetingRisks, horizon: float, weight: np.ndarray, groups: np.ndarray | None
+) -> list[str]:
+    """Too few events of a cause to tell forecasts of it apart."""
+    return [
+        f"{name}: {note}"
+        for j, name in enumerate(y.names, start=1)
+        for note in notes_on_events(y.cause(j), horizon, weight, groups, None)
+    ]
