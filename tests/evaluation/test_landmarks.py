@@ -93,7 +93,7 @@ def test_predictions_of_each_landmark_are_a_mapping():
     early, late = (Y.time > s for s in (0.5, 1.5))
     cox = {s: cs.CoxRegression().fit(X[Y.time > s], Y.after(s)) for s in (0.5, 1.5)}
     models = {
-        "of those at risk": {0.5: cs.Weibull(1.5, 2 + X[early, 0] / 5), 1.5: cs.Weibull(1.5, np.full(late.sum(), 3.0))},
+        "of those at risk": {0.5: cs.Weibull(1.5, 2 + X[early, 0] / 5), 1.5: cs.Weibull(1.5, 3.0)},
         "of all": {0.5: cs.Weibull(1.5, 2 + X[:, 0] / 5), 1.5: cs.Weibull(1.5, np.full(300, 3.0))},
         "models": cox,
         "with covariates": {0.5: (cox[0.5], X[early]), 1.5: (cox[1.5], X[late])},

@@ -284,8 +284,7 @@ def _lookup(name: str, forecasts: Mapping[float, Any]) -> Callable[[float, np.nd
     def find(s: float, subjects: np.ndarray) -> Any:
         if s not in by_landmark:
             raise InvalidInputError(
-                f"Forecast {name!r} has none at the landmark {s:g}; got forecasts at "
-                f"{sorted(by_landmark)}."
+                f"Forecast {name!r} has none at the landmark {s:g}; got forecasts at {sorted(by_landmark)}."
             )
         return by_landmark[s]
 

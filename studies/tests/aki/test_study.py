@@ -153,16 +153,13 @@ def test_a_row_is_a_subject_at_risk_at_its_time(hourly_rows):
     assert len(rows) > 500
     assert (a > 0).any()
 
-    def since_admission(here, *shape):
-        s = a[here].reshape(-1, *shape)
-        time, event, C = rows.time[here] + s[..., 0], rows.event[here], rows.censoring[here] + a[here]
-        return cs.RightCensored(time, event, C, entry=a[here]), cs.Ensemble(samples[here] + s)
-
     both = rows.at_risk.all(axis=1)
-    y, F = since_admission(both, 1, 1)
-    energy = cs.energy_score(y, F.given_survival(y.entry), fair=True)
-    np.testing.assert_allclose(energy, found["joint"][both], rtol=1e-9)
-    horizons = a[both][:, None] + np.array([6.0, 12.0, 24.0, 48.0])
+    s, C = a[both], a[both] + rows.censoring[both]
+    y = cs.RightCensored(s[:, None] + rows.time[both], rows.event[both], C, entry=s)
+    F = cs.Ensemble(s[:, None, None] + samples[both])
+    energy = cs.energy_score(y, F, fair=True)
+    np.testing.assert_allclose(energy, found["joint"][both], rtol=1e-9, atol=1e-12)
+    horizons = s[:, None] + np.array([6.0, 12.0, 24.0, 48.0])
     brier = cs.brier_score(y.first(), F.first(), times=horizons)
     expected = np.column_stack([found[f"brier_{h}"][both] for h in (6, 12, 24, 48)])
     np.testing.assert_allclose(brier, expected, rtol=1e-9, atol=1e-12)
@@ -171,21 +168,23 @@ def test_a_row_is_a_subject_at_risk_at_its_time(hourly_rows):
         C = a[at_risk] + rows.censoring[at_risk]
         y = cs.RightCensored(a[at_risk] + rows.time[at_risk, j], rows.event[at_risk, j], C, entry=a[at_risk])
         F = cs.Ensemble(a[at_risk][:, None] + samples[at_risk, :, j])
-        np.testing.assert_allclose(cs.energy_score(y, F, fair=True), found[endpoint][at_risk], rtol=1e-9)
+        energy = cs.energy_score(y, F, fair=True)
+        np.testing.assert_allclose(energy, found[endpoint][at_risk], rtol=1e-9, atol=1e-12)
 
 
 def test_rows_of_one_hour_are_the_stays_at_risk_at_that_landmark(hourly_rows):
     """One outcome per stay, from its admission; compare(landmarks=) finds the study's rows and scores."""
     rows, hours = hourly_rows, np.array([6.0, 12.0, 24.0])
-    samples = {
-        name: np.random.default_rng(k).exponential(25 * k, (len(rows), 20, 2)) for k, name in ((1, "a"), (2, "b"))
-    }
+    rng = np.random.default_rng(1)
+    samples = {name: rng.exponential(scale, (len(rows), 20, 2)) for name, scale in (("a", 25), ("b", 50))}
     columns = {name: score_rows(rows, torch.from_numpy(z)) for name, z in samples.items()}
     first = np.nonzero((rows.elapsed == 0) & rows.at_risk.all(axis=1))[0]
     stays, patients = rows.stay_id[first], rows.subject_id[first]
     y = cs.RightCensored(rows.time[first], rows.event[first], rows.censoring[first])
     at = {s: np.nonzero((rows.elapsed == s) & rows.at_risk.all(axis=1))[0] for s in hours}
     for s, here in at.items():
+        assert 20 < len(here) < len(y)
+        assert rows.event[here].any(axis=0).all()
         assert np.array_equal(rows.stay_id[here], stays[y.at_risk(s)])
         np.testing.assert_allclose(rows.time[here] + s, y.after(s).time, atol=1e-9)
         assert np.array_equal(rows.event[here], y.after(s).event)
