@@ -82,6 +82,10 @@ def test_columns_have_any_name_and_frames_any_library():
     y, groups = cs.RightCensored.from_start_stop(named, id="patient", start="from", stop="to", event="died")
     assert np.array_equal(y.entry, table["start"])
     assert np.array_equal(groups, table["id"])
+    mixed = pd.DataFrame(
+        [["x", 0, 2, 0], [7, 0, 3, 1], ["x", 2, 4, 1]], columns=["id", "start", "stop", "event"]
+    )
+    assert cs.RightCensored.from_start_stop(mixed)[1].tolist() == ["x", 7, "x"]
     polars = pytest.importorskip("polars")
     again, _ = cs.RightCensored.from_start_stop(polars.DataFrame(table.to_dict("list")))
     assert np.array_equal(again.time, y.time)

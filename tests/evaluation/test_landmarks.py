@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import censcore as cs
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 1))
@@ -84,7 +84,7 @@ def test_landmarks_are_an_option_of_compare():
     assert isinstance(found, cs.evaluation.LandmarkComparison)
     pd.testing.assert_frame_equal(found.frame(), expected.frame())
     pd.testing.assert_frame_equal(found.differences(), expected.differences())
-    at_zero = cs.compare(MODELS, Y, G, landmarks=[0.0], scores="crps")[0]
+    at_zero = cs.compare(MODELS, Y, G, landmarks=0.0, scores="crps")[0]
     plain = cs.compare(MODELS, Y, G, scores="crps", discrimination=False)
     pd.testing.assert_frame_equal(at_zero.frame(), plain.frame())
 
@@ -128,6 +128,16 @@ def test_labels_and_covariates_follow_the_subjects_at_risk():
 
 
 def test_bad_landmarks():
+    with pytest.raises(
+        InvalidInputError, match=r"groups: got shape \(301,\), expected one value for each of 300"
+    ):
+        cs.compare(MODELS, Y, G, landmarks=[1.0], groups=np.arange(301))
+    with pytest.raises(InvalidInputError, match="by: 'side': got shape"):
+        cs.compare(MODELS, Y, G, landmarks=[1.0], by={"side": np.arange(2)})
+    with pytest.raises(InvalidInputError, match=r"window: got -1\.0, expected a positive time"):
+        cs.compare(MODELS, Y, G, landmarks=[1.0], window=-1.0)
+    with pytest.raises(InvalidTypeError, match="must be a dictionary"):
+        cs.compare([MODELS["flat"]], Y, G, landmarks=[1.0])
     with pytest.raises(InvalidInputError, match="window: a time after each landmark; got no landmarks"):
         cs.compare(MODELS, Y, G, window=1.0)
     with pytest.raises(InvalidInputError, match="got cv and landmarks"):

@@ -20,6 +20,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_rows, take_rows
+from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validation import Comparing
 from censcore.evaluation.subjects import Subjects
@@ -207,13 +208,8 @@ def compare_landmarks(
 
     y = as_outcome(y)
     check_rows(X, len(y))
-    places = np.unique(np.asarray(list(landmarks), dtype=np.float64))
-    if not places.size:
-        raise InvalidInputError("landmarks must name at least one time; got none.")
-    if window is not None and options.get("times") is not None:
-        raise InvalidInputError(
-            "got times and window, expected one of them: window is a time after each landmark."
-        )
+    places = _places(landmarks)
+    _check_window(window, options.get("times"))
     at = _predictions(forecasts, y, X, options.get("train"))
     comparisons = []
     for s in places:
@@ -222,12 +218,37 @@ def compare_landmarks(
         here = dict(options) if window is None else {**options, "times": [float(s) + window]}
         for name in PER_SUBJECT:
             if here.get(name) is not None:
-                here[name] = to_numpy(here[name])[subjects]
+                here[name] = _of_each(here[name], name, len(y))[subjects]
         here |= {"by": _labels(here.get("by"), subjects, len(y))}
         here |= {"discrimination": False, "X": take_rows(X, subjects)}
         chosen = {name: predict(float(s), subjects) for name, predict in at.items()}
         comparisons.append(compare(chosen, outcome, _of_subjects(censoring, subjects), **here))
     return LandmarkComparison(places, comparisons)
+
+
+def _places(landmarks: Any) -> np.ndarray:
+    given = [landmarks] if isinstance(landmarks, Real) else list(landmarks)
+    if not given:
+        raise InvalidInputError("landmarks must name at least one time; got none.")
+    return np.unique(as_numbers(given, "landmarks"))
+
+
+def _check_window(window: float | None, times: Any) -> None:
+    if window is not None and times is not None:
+        raise InvalidInputError(
+            "got times and window, expected one of them: window is a time after each landmark."
+        )
+    if window is not None and not 0 < window < np.inf:
+        raise InvalidInputError(f"window: got {window!r}, expected a positive time after each landmark.")
+
+
+def _of_each(values: Any, name: str, n: int) -> np.ndarray:
+    array = np.asarray(to_numpy(values))
+    if array.shape[:1] != (n,):
+        raise InvalidInputError(
+            f"{name}: got shape {array.shape}, expected one value for each of {n} subjects."
+        )
+    return array
 
 
 def taking_landmarks(compare: Comparing[P]) -> Comparing[P]:
@@ -250,11 +271,13 @@ def taking_landmarks(compare: Comparing[P]) -> Comparing[P]:
 
 
 def _predictions(
-    forecasts: Mapping[str, Any], y: RightCensored, X: Any, train: Any
+    forecasts: Any, y: RightCensored, X: Any, train: Any
 ) -> dict[str, Callable[[float, np.ndarray], Any]]:
     """What each forecast says of the subjects at risk at a landmark, as a function of both."""
     from censcore.evaluation.compare import as_distributions
 
+    if not isinstance(forecasts, Mapping):
+        as_distributions(forecasts, X, y)  # an error that says what is expected
     anew = {name: F for name, F in forecasts.items() if _is_function(F) or _is_by_landmark(F)}
     fixed = {name: F for name, F in forecasts.items() if name not in anew}
     trained = None if train is None else Subjects.of(train)
@@ -300,11 +323,11 @@ def _of_these(forecast: Any, subjects: np.ndarray, n: int) -> Any:
 def _labels(by: Any, subjects: np.ndarray, n: int) -> Any:
     """Labels of the subjects at risk; names of columns stay."""
     if isinstance(by, Mapping):
-        return {name: np.asarray(to_numpy(values))[subjects] for name, values in by.items()}
+        return {name: _of_each(values, f"by: {name!r}", n)[subjects] for name, values in by.items()}
     names = isinstance(by, list | tuple) and all(isinstance(name, str) for name in by) and len(by) != n
     if by is None or isinstance(by, str) or names:
         return by
-    return {str(getattr(by, "name", None) or "group"): np.asarray(to_numpy(by))[subjects]}
+    return {str(getattr(by, "name", None) or "group"): _of_each(by, "by", n)[subjects]}
 
 
 def _of_subjects(distribution: Any, subjects: np.ndarray) -> Any:

@@ -73,11 +73,19 @@ def read_start_stop(
         raise InvalidInputError(f"Columns {empty} have missing values; every interval needs all of them.")
     subject = data[id].to_numpy()
     begins, ends = (np.asarray(data[name].to_numpy(), dtype=np.float64) for name in (start, stop))
-    codes = np.unique(subject, return_inverse=True)[1]
-    order = np.lexsort([ends, begins, codes])
+    order = np.lexsort([ends, begins, _codes(subject)])
     table = StartStop(subject, begins, ends, np.asarray(data[event].to_numpy()), order)
     _check(table, id, allow_gaps)
     return table
+
+
+def _codes(subject: np.ndarray) -> np.ndarray:
+    """Numbers of the subjects, in the order of their labels, or of appearance where labels have no order."""
+    try:
+        return np.unique(subject, return_inverse=True)[1]
+    except TypeError:
+        number = {label: i for i, label in enumerate(dict.fromkeys(subject.tolist()))}
+        return np.array([number[label] for label in subject.tolist()])
 
 
 def _has_empty(column: Any) -> bool:
