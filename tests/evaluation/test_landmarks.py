@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import censcore as cs
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 1))
@@ -73,11 +73,75 @@ def test_rows_of_intervals():
     with pytest.raises(InvalidInputError, match=r"Columns \['subject'\]"):
         cs.at_landmark(table, 1.0, id="subject")
     table.loc[2, "stop"] = 3
-    with pytest.raises(InvalidInputError, match=r"must not overlap.*1 subjects \(id = a"):
+    with pytest.raises(InvalidInputError, match=r"must not overlap.*1 subject \(first id = a"):
         cs.at_landmark(table, 1.0)
 
 
+def test_landmarks_are_an_option_of_compare():
+    options = {"landmarks": [0.5, 1.5], "window": 1.0, "scores": "brier_score", "groups": np.arange(300) // 2}
+    found = cs.compare(MODELS, Y, G, **options)
+    expected = cs.compare_landmarks(MODELS, Y, G, **options)
+    assert isinstance(found, cs.evaluation.LandmarkComparison)
+    pd.testing.assert_frame_equal(found.frame(), expected.frame())
+    pd.testing.assert_frame_equal(found.differences(), expected.differences())
+    at_zero = cs.compare(MODELS, Y, G, landmarks=0.0, scores="crps")[0]
+    plain = cs.compare(MODELS, Y, G, scores="crps", discrimination=False)
+    pd.testing.assert_frame_equal(at_zero.frame(), plain.frame())
+
+
+def test_predictions_of_each_landmark_are_a_mapping():
+    early, late = (Y.time > s for s in (0.5, 1.5))
+    cox = {s: cs.CoxRegression().fit(X[Y.time > s], Y.after(s)) for s in (0.5, 1.5)}
+    models = {
+        "of those at risk": {0.5: cs.Weibull(1.5, 2 + X[early, 0] / 5), 1.5: cs.Weibull(1.5, 3.0)},
+        "of all": {0.5: cs.Weibull(1.5, 2 + X[:, 0] / 5), 1.5: cs.Weibull(1.5, np.full(300, 3.0))},
+        "models": cox,
+        "with covariates": {0.5: (cox[0.5], X[early]), 1.5: (cox[1.5], X[late])},
+        "predicted": lambda s, subjects: cox[s].predict_distribution(X[subjects]),
+    }  # fmt: skip
+    found = cs.compare(models, Y, G, X=X, landmarks=[0.5, 1.5], scores="crps", horizon=5.0)
+    for i, (s, here) in enumerate(((0.5, early), (1.5, late))):
+        means = found[i].frame().set_index("model")["mean"]
+        assert means["of those at risk"] == pytest.approx(means["of all"], rel=1e-12)
+        F = models["of all"][s].take(here).given_survival(s)
+        expected = cs.crps(cs.RightCensored(Y.time[here], Y.event[here]), F, G, horizon=5.0).mean()
+        assert means["of all"] == pytest.approx(expected, rel=1e-10)
+        assert means["models"] == pytest.approx(means["predicted"], rel=1e-12)
+        assert means["models"] == pytest.approx(means["with covariates"], rel=1e-12)
+    with pytest.raises(InvalidInputError, match=r"'m' has none at the landmark 1; got forecasts at \[0.5\]"):
+        cs.compare({"m": {0.5: cs.Weibull(1.5, 2.0)}}, Y, G, landmarks=[0.5, 1.0])
+
+
+def test_labels_and_covariates_follow_the_subjects_at_risk():
+    side = np.where(X[:, 0] > 0, "right", "left")
+    model = cs.CoxRegression().fit(X, Y)
+    models = {"all": model, "pair": (model, X)}
+    found = cs.compare(models, Y, G, X=X, landmarks=[1.0], scores="crps", by={"side": side})
+    again = cs.compare(models, Y, G, X=X, landmarks=[1.0], scores="crps", by=side)
+    here = Y.time > 1.0
+    by_hand = cs.compare({"all": model}, Y.after(1.0), G, X=X[here], scores="crps", by={"side": side[here]})
+    table = found.frame().query("model == 'all'")["mean"].to_numpy()
+    assert table == pytest.approx(by_hand.frame()["mean"].to_numpy(), rel=1e-12)
+    assert table == pytest.approx(found.frame().query("model == 'pair'")["mean"].to_numpy(), rel=1e-12)
+    assert table == pytest.approx(again.frame().query("model == 'all'")["mean"].to_numpy(), rel=1e-12)
+    assert len(table) == 3
+
+
 def test_bad_landmarks():
+    with pytest.raises(
+        InvalidInputError, match=r"groups: got shape \(301,\), expected one value for each of 300"
+    ):
+        cs.compare(MODELS, Y, G, landmarks=[1.0], groups=np.arange(301))
+    with pytest.raises(InvalidInputError, match="by: 'side': got shape"):
+        cs.compare(MODELS, Y, G, landmarks=[1.0], by={"side": np.arange(2)})
+    with pytest.raises(InvalidInputError, match=r"window: got -1\.0, expected a positive time"):
+        cs.compare(MODELS, Y, G, landmarks=[1.0], window=-1.0)
+    with pytest.raises(InvalidTypeError, match="must be a dictionary"):
+        cs.compare([MODELS["flat"]], Y, G, landmarks=[1.0])
+    with pytest.raises(InvalidInputError, match="window: a time after each landmark; got no landmarks"):
+        cs.compare(MODELS, Y, G, window=1.0)
+    with pytest.raises(InvalidInputError, match="got cv and landmarks"):
+        cs.compare({"cox": cs.CoxRegression()}, X, Y, cv=2, landmarks=[1.0])
     with pytest.raises(InvalidInputError, match="at least one time"):
         cs.compare_landmarks(MODELS, Y, G, landmarks=[])
     with pytest.raises(InvalidInputError, match="times and window"):

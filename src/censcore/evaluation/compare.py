@@ -31,6 +31,7 @@ from censcore.evaluation.cross_validation import Folds, cross_validating
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.intervals import taking_intervals
+from censcore.evaluation.landmarks import taking_landmarks
 from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import resolve_censoring
@@ -46,6 +47,7 @@ TIME_LEVELS = np.array([0.25, 0.5, 0.75])
 KAPLAN_MEIER = "kaplan-meier"
 
 
+@taking_landmarks
 @cross_validating
 @taking_intervals
 def compare(
@@ -80,6 +82,8 @@ def compare(
     n_jobs: int | None = None,
     store: str | PathLike[str] | None = None,
     on_error: str = "raise",
+    landmarks: Iterable[float] | None = None,
+    window: float | None = None,
 ) -> Comparison:
     r"""Compare forecasts of event times by proper scores, with errors that cover the estimation of C.
 
@@ -189,6 +193,13 @@ def compare(
         folds or models leads to new fits.
     on_error : "raise" or "skip"
         Whether a model that fails in a fold ends the comparison, or is left out with a note.
+    landmarks : numbers, optional
+        Compare at each of these times s, of the subjects at risk at s and given T > s; the result is a
+        :class:`~censcore.evaluation.LandmarkComparison`. A forecast may then also be a mapping
+        ``{s: forecast}`` or a function ``f(s, subjects)``: predictions that are made anew at s, see
+        :func:`compare_landmarks`.
+    window : float, optional
+        With ``landmarks``: scores of times are taken at s + window.
 
     Returns
     -------
@@ -209,6 +220,7 @@ def compare(
     censcore.censoring_diagnostic : How far the censoring distribution can be trusted.
     censcore.scorer : The same scores for tuning and for scikit-learn's cross-validation.
     censcore.mean_loss : A mean and its error where the censoring distribution is known.
+    censcore.compare_landmarks : What ``landmarks`` does.
 
     References
     ----------

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, make_dataclass
 from functools import wraps
 from inspect import signature
-from typing import Any, ParamSpec, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
 import numpy as np
 from sklearn.base import clone
@@ -59,6 +59,9 @@ from censcore.outcomes import (
 )
 from censcore.scores.inputs import known_censoring
 
+if TYPE_CHECKING:
+    from censcore.evaluation.landmarks import LandmarkComparison
+
 __all__ = ["Folds", "cross_validate", "cross_validating"]
 
 P = ParamSpec("P")
@@ -80,12 +83,20 @@ OPTIONS: dict[str, Any] = {"repeats": 1, "n_jobs": None, "store": None, "on_erro
 
 
 class Comparing(Protocol[P]):
-    """``compare``, for type checkers: with ``cv=`` the arguments are those of scikit-learn."""
+    """``compare``, for type checkers: with ``cv=`` the arguments are those of scikit-learn.
+
+    With ``landmarks=`` the result is a comparison per landmark.
+    """
 
     @overload
     def __call__(
         self, models: Mapping[str, Any], *data: Any, cv: Folds, **options: Any
     ) -> CrossValidated: ...
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # P holds landmarks too, as None
+        self, forecasts: Mapping[str, Any], *data: Any, landmarks: Iterable[float], **options: Any
+    ) -> LandmarkComparison: ...
 
     @overload
     def __call__(self, *args: P.args, **options: P.kwargs) -> Comparison: ...

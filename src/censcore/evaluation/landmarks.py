@@ -10,27 +10,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from inspect import signature
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators import as_forecast
 from censcore.estimators.covariates import check_rows, take_rows
-from censcore.evaluation.compare import compare
+from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.cross_validation import Comparing
+from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes.start_stop import read_start_stop
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["LandmarkComparison", "at_landmark", "compare_landmarks"]
+__all__ = ["LandmarkComparison", "at_landmark", "compare_landmarks", "taking_landmarks"]
 
+P = ParamSpec("P")
 #: Options of ``compare`` with one value per subject.
-PER_SUBJECT = ("sample_weight", "groups")
+PER_SUBJECT = ("sample_weight", "groups", "mask")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +153,11 @@ def compare_landmarks(
     Parameters
     ----------
     forecasts : mapping of str to forecasts
-        Distributions of all subjects of y, fitted models, or what else ``as_forecast`` takes. A function
-        ``f(s, subjects)`` gives the distributions of the subjects (an array of their numbers) at risk at s,
-        on the same scale of time: predictions that are made anew at the landmark.
+        Distributions of all subjects of y, fitted models, or what else :func:`censcore.compare` takes.
+        Predictions that are made anew at each landmark are a mapping ``{s: forecast}``, or a function
+        ``f(s, subjects)`` of the landmark and an array of the numbers of the subjects at risk: distributions
+        of those subjects (or of all), or a model or pair (model, X_s) that predicts for them. They are on
+        the same scale of time, and may or may not be conditioned on T > s.
     y : RightCensored, structured array or frame
         The outcome of n subjects.
     censoring : Distribution or estimator, optional
@@ -196,34 +204,130 @@ def compare_landmarks(
     2       1.5      152  scale  0.167
     3       1.5      152   flat  0.198
     """
+    from censcore.evaluation.compare import compare
+
     y = as_outcome(y)
     check_rows(X, len(y))
-    places = np.unique(np.asarray(list(landmarks), dtype=np.float64))
-    if not places.size:
-        raise InvalidInputError("landmarks must name at least one time; got none.")
-    if window is not None and "times" in options:
-        raise InvalidInputError(
-            "got times and window, expected one of them: window is a time after each landmark."
-        )
+    places = _places(landmarks)
+    _check_window(window, options.get("times"))
+    at = _predictions(forecasts, y, X, options.get("train"))
     comparisons = []
     for s in places:
         subjects = np.nonzero(to_numpy(y.at_risk(float(s))))[0]
+        outcome = y.after(float(s))
         here = dict(options) if window is None else {**options, "times": [float(s) + window]}
         for name in PER_SUBJECT:
             if here.get(name) is not None:
-                here[name] = to_numpy(here[name])[subjects]
-        chosen = {str(name): _at(F, float(s), subjects, X, len(y)) for name, F in forecasts.items()}
+                here[name] = _of_each(here[name], name, len(y))[subjects]
+        here |= {"by": _labels(here.get("by"), subjects, len(y))}
         here |= {"discrimination": False, "X": take_rows(X, subjects)}
-        comparisons.append(compare(chosen, y.after(float(s)), _of_subjects(censoring, subjects), **here))
+        chosen = {name: predict(float(s), subjects) for name, predict in at.items()}
+        comparisons.append(compare(chosen, outcome, _of_subjects(censoring, subjects), **here))
     return LandmarkComparison(places, comparisons)
 
 
-def _at(forecast: Any, s: float, subjects: np.ndarray, X: Any, n: int) -> Distribution:
-    """The forecast for the subjects at risk at s."""
-    is_function = callable(forecast) and not isinstance(forecast, Distribution)
-    if is_function and not hasattr(forecast, "predict_distribution"):
-        return as_forecast(forecast(s, subjects), n=len(subjects))
-    return _of_subjects(as_forecast(forecast, X, n=n), subjects)
+def _places(landmarks: Any) -> np.ndarray:
+    given = [landmarks] if isinstance(landmarks, Real) else list(landmarks)
+    if not given:
+        raise InvalidInputError("landmarks must name at least one time; got none.")
+    return np.unique(as_numbers(given, "landmarks"))
+
+
+def _check_window(window: float | None, times: Any) -> None:
+    if window is not None and times is not None:
+        raise InvalidInputError(
+            "got times and window, expected one of them: window is a time after each landmark."
+        )
+    if window is not None and not 0 < window < np.inf:
+        raise InvalidInputError(f"window: got {window!r}, expected a positive time after each landmark.")
+
+
+def _of_each(values: Any, name: str, n: int) -> np.ndarray:
+    array = np.asarray(to_numpy(values))
+    if array.shape[:1] != (n,):
+        raise InvalidInputError(
+            f"{name}: got shape {array.shape}, expected one value for each of {n} subjects."
+        )
+    return array
+
+
+def taking_landmarks(compare: Comparing[P]) -> Comparing[P]:
+    """``compare`` that makes a comparison per landmark where it is called with ``landmarks=``."""
+
+    @wraps(compare)
+    def either(*args: Any, **options: Any) -> Any:
+        if options.get("landmarks") is None:
+            if options.get("window") is not None:
+                raise InvalidInputError("window: a time after each landmark; got no landmarks=[...].")
+            return compare(*args, **options)
+        if options.get("cv") is not None:
+            raise InvalidInputError(
+                "got cv and landmarks, expected one of them: fit the models to training subjects, and pass "
+                "their forecasts of the others with landmarks."
+            )
+        return compare_landmarks(**signature(compare).bind(*args, **options).arguments)
+
+    return cast(Comparing[P], either)
+
+
+def _predictions(
+    forecasts: Any, y: RightCensored, X: Any, train: Any
+) -> dict[str, Callable[[float, np.ndarray], Any]]:
+    """What each forecast says of the subjects at risk at a landmark, as a function of both."""
+    from censcore.evaluation.compare import as_distributions
+
+    if not isinstance(forecasts, Mapping):
+        as_distributions(forecasts, X, y)  # an error that says what is expected
+    anew = {name: F for name, F in forecasts.items() if _is_function(F) or _is_by_landmark(F)}
+    fixed = {name: F for name, F in forecasts.items() if name not in anew}
+    trained = None if train is None else Subjects.of(train)
+    distributions = as_distributions(fixed, X, y, trained) if fixed or not anew else {}
+
+    def given(name: str) -> Callable[[float, np.ndarray], Any]:
+        if name in distributions:
+            return lambda s, subjects: _of_subjects(distributions[name], subjects)
+        made = anew[name] if _is_function(anew[name]) else _lookup(name, anew[name])
+        return lambda s, subjects: _of_these(made(s, subjects), subjects, len(y))
+
+    return {str(name): given(name) for name in forecasts}
+
+
+def _is_function(forecast: Any) -> bool:
+    model = hasattr(forecast, "predict_distribution") or hasattr(forecast, "predict")
+    return callable(forecast) and not isinstance(forecast, Distribution) and not model
+
+
+def _is_by_landmark(forecast: Any) -> bool:
+    return isinstance(forecast, Mapping) and all(isinstance(key, Real) for key in forecast)
+
+
+def _lookup(name: str, forecasts: Mapping[float, Any]) -> Callable[[float, np.ndarray], Any]:
+    by_landmark = {float(s): F for s, F in forecasts.items()}
+
+    def find(s: float, subjects: np.ndarray) -> Any:
+        if s not in by_landmark:
+            raise InvalidInputError(
+                f"Forecast {name!r} has none at the landmark {s:g}; got forecasts at {sorted(by_landmark)}."
+            )
+        return by_landmark[s]
+
+    return find
+
+
+def _of_these(forecast: Any, subjects: np.ndarray, n: int) -> Any:
+    """A forecast of the subjects at risk, from one of them or of all subjects."""
+    of_all = isinstance(forecast, Distribution) and len(forecast) == n
+    return forecast.take(subjects) if of_all else forecast
+
+
+def _labels(by: Any, subjects: np.ndarray, n: int) -> Any:
+    """Labels of the subjects at risk; names of columns stay."""
+    if isinstance(by, Mapping):
+        return {name: _of_each(values, f"by: {name!r}", n)[subjects] for name, values in by.items()}
+    names = isinstance(by, list | tuple) and all(isinstance(name, str) for name in by) and len(by) != n
+    if by is None or isinstance(by, str) or names:
+        return by
+    return {str(getattr(by, "name", None) or "group"): _of_each(by, "by", n)[subjects]}
 
 
 def _of_subjects(distribution: Any, subjects: np.ndarray) -> Any:
@@ -274,26 +378,10 @@ def at_landmark(
     >>> rows["x"].tolist(), y.time, y.event, y.entry
     ([9, 4], array([5., 4.]), array([ True, False]), array([3., 3.]))
     """
-    missing = [name for name in (id, start, stop, event) if name not in frame.columns]
-    if missing:
-        raise InvalidInputError(
-            f"Columns {missing} are not in the table, which has {list(frame.columns)[:20]}."
-        )
-    ordered = frame.sort_values([id, start, stop], kind="stable")
-    same = ordered[id].to_numpy()[1:] == ordered[id].to_numpy()[:-1]
-    begins, ends = (ordered[name].to_numpy(dtype=np.float64) for name in (start, stop))
-    wrong = np.append(same & ((begins[1:] < ends[:-1]) | (ordered[event].to_numpy()[:-1] != 0)), False)
-    wrong |= ~(begins < ends)
-    if wrong.any():
-        subjects = ordered[id].to_numpy()[wrong]
-        raise InvalidInputError(
-            "Intervals must have start < stop, must not overlap, and only the last one of a subject may end "
-            f"with the event; that is not so for {len(set(subjects.tolist()))} subjects ({id} = "
-            f"{subjects[0]}, ...)."
-        )
-    rows = ordered[(begins <= s) & (s < ends)]
-    if not len(rows):
-        raise InvalidInputError(f"No subject is at risk at {s:g}: got intervals up to {ends.max():g}.")
-    last = ordered.groupby(id).tail(1).set_index(id).loc[rows[id]]
-    y = RightCensored(last[stop].to_numpy(dtype=np.float64), last[event].to_numpy(), entry=float(s))
-    return rows, y
+    table = read_start_stop(frame, id, start, stop, event)
+    ordered = frame.iloc[table.order]
+    here = (table.start[table.order] <= s) & (s < table.stop[table.order])
+    if not here.any():
+        raise InvalidInputError(f"No subject is at risk at {s:g}: got intervals up to {table.stop.max():g}.")
+    last = table.order[table.last[np.searchsorted(table.last, np.nonzero(here)[0])]]
+    return ordered[here], RightCensored(table.stop[last], table.event[last], entry=float(s))

@@ -64,6 +64,7 @@ class RightCensored:
     --------
     from_structured : From a scikit-survival structured array.
     from_frame : From columns of a data frame.
+    from_start_stop : From intervals of time-varying covariates.
 
     Examples
     --------
@@ -235,6 +236,69 @@ class RightCensored:
         outcome = cls(column(time), column(event), column(censoring_time), entry=column(entry))
         outcome.names = None if isinstance(time, str) else list(time)
         return outcome
+
+    @classmethod
+    def from_start_stop(
+        cls,
+        frame: Any,
+        *,
+        id: str = "id",
+        start: str = "start",
+        stop: str = "stop",
+        event: str = "event",
+        censoring_time: str | None = None,
+        allow_gaps: bool = False,
+    ) -> tuple[RightCensored, np.ndarray]:
+        r"""From a table with one line per subject and interval (start, stop] of constant covariates.
+
+        This is the long format of time-varying covariates in lifelines and in R's survival. Each line is
+        an outcome: entry ``start``, time ``stop``. Its forecast is made of what is known at ``start``,
+        is judged given T > start, and is censored where the next line begins. With hazard
+        :math:`h_j` on the line j, the log scores of the lines add up to that of the whole history,
+        :math:`-\sum_j\{\Delta_j\log h_j(t_j)-\int_{s_j}^{t_j}h_j(u)\,du\}`.
+
+        Parameters
+        ----------
+        frame : pandas or polars frame
+            The table. Lines may be in any order, which is kept.
+        id, start, stop, event : str
+            Columns: the subject, the ends of the interval, and 1 where it ends with the event.
+        censoring_time : str, optional
+            Column of the time until which the line would have lasted without the event, such as the next
+            planned visit: the censoring time, known for all lines. It equals ``stop`` where there is no
+            event. The log score does not depend on it.
+        allow_gaps : bool
+            Whether a subject may have been out of observation between two of its intervals.
+
+        Returns
+        -------
+        y : RightCensored
+            One outcome per line.
+        groups : array, (n,)
+            The subject of each line, for ``groups`` of :func:`censcore.compare`: lines of one subject depend
+            on each other.
+
+        See Also
+        --------
+        censcore.at_landmark : The lines that hold one time, with the outcome of the whole subject.
+
+        Examples
+        --------
+        >>> import pandas as pd, censcore as cs
+        >>> table = pd.DataFrame(
+        ...     [["a", 0, 2, 0], ["a", 2, 5, 1], ["b", 1, 4, 0]], columns=["id", "start", "stop", "event"],
+        ... )
+        >>> y, groups = cs.RightCensored.from_start_stop(table)
+        >>> y.time, y.entry, groups.tolist()
+        (array([2., 5., 4.]), array([0., 2., 1.]), ['a', 'a', 'b'])
+        >>> cs.log_score(y, cs.Exponential([0.1, 0.3, 0.2])).round(3)
+        array([0.2  , 2.104, 0.6  ])
+        """
+        from censcore.outcomes.start_stop import read_start_stop
+
+        table = read_start_stop(frame, id, start, stop, event, allow_gaps=allow_gaps)
+        y = cls.from_frame(frame, time=stop, event=event, censoring_time=censoring_time, entry=start)
+        return y, table.subject
 
     @property
     def shape(self) -> tuple[int, ...]:

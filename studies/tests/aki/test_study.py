@@ -15,6 +15,7 @@ from censcore_studies.aki import (
     METHODS,
     AkiRows,
     AkiSettings,
+    EndpointSettings,
     Preset,
     RowSettings,
     build,
@@ -127,6 +128,81 @@ def test_means_and_paired_differences_are_those_of_a_comparison():
         assert ((a - b).value[j], (a - b).standard_error[j]) == pytest.approx(
             (expected["mean"], expected["standard_error"])
         )
+
+
+# Rows as landmarks
+
+
+@pytest.fixture(scope="module")
+def hourly_rows(tmp_path_factory) -> AkiRows:
+    """Rows at every sixth hour of 120 synthetic stays, with the time of the first onset."""
+    database = write_synthetic_database(tmp_path_factory.mktemp("database"), stays=120, seed=3)
+    settings = AkiSettings(
+        rows=RowSettings(grid="hourly", step_hours=6.0), endpoints=EndpointSettings(onset="first")
+    )
+    out = tmp_path_factory.mktemp("hourly")
+    build(database, out, settings)
+    return open_build(out).rows("train")
+
+
+def test_a_row_is_a_subject_at_risk_at_its_time(hourly_rows):
+    """Hours since admission with the entry at the row: the scores of the remaining hours."""
+    rows = hourly_rows
+    samples = np.random.default_rng(1).exponential(25, (len(rows), 20, 2))
+    found = score_rows(rows, torch.from_numpy(samples))
+    a = rows.elapsed
+    assert len(rows) > 500
+    assert (a > 0).any()
+
+    both = rows.at_risk.all(axis=1)
+    s, C = a[both], a[both] + rows.censoring[both]
+    y = cs.RightCensored(s[:, None] + rows.time[both], rows.event[both], C, entry=s)
+    F = cs.Ensemble(s[:, None, None] + samples[both])
+    energy = cs.energy_score(y, F, fair=True)
+    np.testing.assert_allclose(energy, found["joint"][both], rtol=1e-9, atol=1e-12)
+    horizons = s[:, None] + np.array([6.0, 12.0, 24.0, 48.0])
+    brier = cs.brier_score(y.first(), F.first(), times=horizons)
+    expected = np.column_stack([found[f"brier_{h}"][both] for h in (6, 12, 24, 48)])
+    np.testing.assert_allclose(brier, expected, rtol=1e-9, atol=1e-12)
+    for j, endpoint in enumerate(("creatinine", "urine")):
+        at_risk = rows.at_risk[:, j]  # also where the other endpoint is present
+        C = a[at_risk] + rows.censoring[at_risk]
+        y = cs.RightCensored(a[at_risk] + rows.time[at_risk, j], rows.event[at_risk, j], C, entry=a[at_risk])
+        F = cs.Ensemble(a[at_risk][:, None] + samples[at_risk, :, j])
+        energy = cs.energy_score(y, F, fair=True)
+        np.testing.assert_allclose(energy, found[endpoint][at_risk], rtol=1e-9, atol=1e-12)
+
+
+def test_rows_of_one_hour_are_the_stays_at_risk_at_that_landmark(hourly_rows):
+    """One outcome per stay, from its admission; compare(landmarks=) finds the study's rows and scores."""
+    rows, hours = hourly_rows, np.array([6.0, 12.0, 24.0])
+    rng = np.random.default_rng(1)
+    samples = {name: rng.exponential(scale, (len(rows), 20, 2)) for name, scale in (("a", 25), ("b", 50))}
+    columns = {name: score_rows(rows, torch.from_numpy(z)) for name, z in samples.items()}
+    first = np.nonzero((rows.elapsed == 0) & rows.at_risk.all(axis=1))[0]
+    stays, patients = rows.stay_id[first], rows.subject_id[first]
+    y = cs.RightCensored(rows.time[first], rows.event[first], rows.censoring[first])
+    at = {s: np.nonzero((rows.elapsed == s) & rows.at_risk.all(axis=1))[0] for s in hours}
+    for s, here in at.items():
+        assert 20 < len(here) < len(y)
+        assert rows.event[here].any(axis=0).all()
+        assert np.array_equal(rows.stay_id[here], stays[y.at_risk(s)])
+        np.testing.assert_allclose(rows.time[here] + s, y.after(s).time, atol=1e-9)
+        assert np.array_equal(rows.event[here], y.after(s).event)
+    anew = {name: {s: cs.Ensemble(s + z[here]) for s, here in at.items()} for name, z in samples.items()}
+    comparison = cs.compare(
+        anew, y, landmarks=hours, window=12.0, groups=patients, horizon=1000.0, reference=None,
+        scores=["energy_score:fair", "brier_score[either]"],
+    )  # fmt: skip
+    for i, here in enumerate(at.values()):
+        part = {name: {key: values[here] for key, values in c.items()} for name, c in columns.items()}
+        for score, j, what in (("energy_score:fair", 0, "joint"), ("brier_score[either]", 0, "brier_12")):
+            a, b = (comparison[i].estimate(name, score) for name in ("a", "b"))
+            for found, losses in ((a, part["a"][what]), (a - b, part["a"][what] - part["b"][what])):
+                expected = _mean(part["a"], losses)
+                assert (found.value[j], found.standard_error[j]) == pytest.approx(
+                    (expected["mean"], expected["standard_error"])
+                )
 
 
 def test_predictive_value_and_sensitivity_by_hand():

@@ -1,0 +1,118 @@
+"""Intervals (start, stop] of constant covariates: the long format of lifelines and of R's survival."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["StartStop", "read_start_stop"]
+
+
+@dataclass(frozen=True, eq=False)
+class StartStop:
+    """Columns of a table with one line per subject and interval.
+
+    Attributes
+    ----------
+    subject : array, (n,)
+        Whose interval it is.
+    start, stop : arrays, (n,)
+        Its ends.
+    event : array, (n,)
+        Whether it ends with the event.
+    order : array of int, (n,)
+        Sorts the intervals by subject and start.
+    """
+
+    subject: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    event: np.ndarray
+    order: np.ndarray
+
+    @property
+    def last(self) -> np.ndarray:
+        """Places in ``order`` of the last interval of each subject."""
+        ordered = self.subject[self.order]
+        return np.nonzero(np.append(ordered[1:] != ordered[:-1], True))[0]
+
+
+def read_start_stop(
+    frame: Any, id: str, start: str, stop: str, event: str, *, allow_gaps: bool = True
+) -> StartStop:
+    """Read and check the columns of a pandas or polars frame.
+
+    Raises
+    ------
+    InvalidInputError
+        Where a column is missing or has no value, an interval is empty, intervals of a subject overlap,
+        leave a gap (unless allowed) or go on after its event.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from censcore.outcomes.start_stop import read_start_stop
+    >>> frame = pd.DataFrame({"id": [7, 7], "start": [2, 0], "stop": [5, 2], "event": [1, 0]})
+    >>> read_start_stop(frame, "id", "start", "stop", "event").order
+    array([1, 0])
+    """
+    import narwhals as nw
+
+    data = nw.from_native(frame, eager_only=True)
+    missing = [name for name in (id, start, stop, event) if name not in data.columns]
+    if missing:
+        raise InvalidInputError(
+            f"Columns {missing} are not in the table, which has {list(data.columns)[:20]}."
+        )
+    empty = [name for name in (id, start, stop, event) if _has_empty(data[name])]
+    if empty:
+        raise InvalidInputError(f"Columns {empty} have missing values; every interval needs all of them.")
+    subject = data[id].to_numpy()
+    begins, ends = (np.asarray(data[name].to_numpy(), dtype=np.float64) for name in (start, stop))
+    order = np.lexsort([ends, begins, _codes(subject)])
+    table = StartStop(subject, begins, ends, np.asarray(data[event].to_numpy()), order)
+    _check(table, id, allow_gaps)
+    return table
+
+
+def _codes(subject: np.ndarray) -> np.ndarray:
+    """Numbers of the subjects, in the order of their labels, or of appearance where labels have no order."""
+    try:
+        return np.unique(subject, return_inverse=True)[1]
+    except TypeError:
+        number = {label: i for i, label in enumerate(dict.fromkeys(subject.tolist()))}
+        return np.array([number[label] for label in subject.tolist()])
+
+
+def _has_empty(column: Any) -> bool:
+    values = column.to_numpy()
+    return bool(column.is_null().any()) or (values.dtype.kind == "f" and bool(np.isnan(values).any()))
+
+
+def _check(table: StartStop, id: str, allow_gaps: bool) -> None:
+    order = table.order
+    subject, begins, ends = table.subject[order], table.start[order], table.stop[order]
+    same = subject[1:] == subject[:-1]
+    gap = "" if allow_gaps else " Pass allow_gaps=True if they were not under observation in between."
+    wrong = {
+        "intervals must have start < stop": ~(begins < ends),
+        "intervals must not overlap": np.append(same & (begins[1:] < ends[:-1]), False),
+        "only the last interval may end with the event": np.append(
+            same & (table.event[order][:-1] != 0), False
+        ),
+        "each interval must begin where the one before it ends": np.append(
+            same & (begins[1:] > ends[:-1]) & (not allow_gaps), False
+        ),
+    }
+    for rule, where in wrong.items():
+        if where.any():
+            i, count = int(np.nonzero(where)[0][0]), len(set(subject[where].tolist()))
+            raise InvalidInputError(
+                f"Of each subject, {rule}; that is not so for {count} subject{'s' if count > 1 else ''} "
+                f"(first {id} = {subject[i]}, interval {begins[i]:g} to {ends[i]:g})."
+                + (gap if rule.startswith("each") else "")
+            )
