@@ -41,10 +41,10 @@ def test_each_landmark_is_the_score_given_survival():
 
 def test_predictions_made_at_the_landmark():
     F = MODELS["scale"]
-    both = {"fixed": F, "anew": lambda s, subjects: F.take(subjects).given_survival(s)}
+    both = {1: F, "anew": lambda s, subjects: F.take(subjects).given_survival(s)}
     found = cs.compare_landmarks(both, Y, G, landmarks=[1.0], scores="crps")
     means = found.frame().set_index("model")["mean"]
-    assert means["anew"] == pytest.approx(means["fixed"], rel=1e-10)
+    assert means["anew"] == pytest.approx(means["1"], rel=1e-10)
 
 
 def test_models_and_an_estimated_censoring_distribution():

@@ -284,8 +284,8 @@ def _predictions(
     distributions = as_distributions(fixed, X, y, trained) if fixed or not anew else {}
 
     def given(name: str) -> Callable[[float, np.ndarray], Any]:
-        if name in distributions:
-            return lambda s, subjects: _of_subjects(distributions[name], subjects)
+        if name in fixed:
+            return lambda s, subjects: _of_subjects(distributions[str(name)], subjects)
         made = anew[name] if _is_function(anew[name]) else _lookup(name, anew[name])
         return lambda s, subjects: _of_these(made(s, subjects), subjects, len(y))
 
@@ -293,7 +293,8 @@ def _predictions(
 
 
 def _is_function(forecast: Any) -> bool:
-    model = hasattr(forecast, "predict_distribution") or hasattr(forecast, "predict")
+    methods = ("predict", "predict_distribution", "predict_survival_function", "predict_surv_df")
+    model = any(hasattr(forecast, name) for name in methods)
     return callable(forecast) and not isinstance(forecast, Distribution) and not model
 
 
