@@ -19,6 +19,7 @@ from censcore.distributions import (
     Gamma,
     Gompertz,
     Grouped,
+    GroupedCauses,
     Independent,
     JointGrid,
     LogLogistic,
@@ -140,6 +141,9 @@ SAMPLED_CAUSES = RNG.integers(1, 3, (3, 40))
 #: Distributions of time and cause.
 TIME_AND_CAUSE: dict[str, Callable[[], Distribution]] = {
     "CumulativeIncidence": lambda: CumulativeIncidence([1.0, 2.0, 4.0], CIF),
+    "GroupedCauses": lambda: GroupedCauses(
+        [CumulativeIncidence([1.0, 2.0, 4.0], CIF[:1]), CumulativeIncidence([3.0], CIF[:1, :, :1])], [0, 1, 0]
+    ),
     "CumulativeIncidence, linear": lambda: CumulativeIncidence([1.0, 2.0, 4.0], CIF, interpolation="linear"),
     "CumulativeIncidence, float32": lambda: CumulativeIncidence(
         np.float32([1.0, 2.0, 4.0]), CIF.astype(np.float32)

@@ -122,7 +122,7 @@ def _in_parts(inputs: ScoringInputs, t: np.ndarray) -> np.ndarray:
         chance = _chance(some.F, at, alive)
         np.copyto(chance, 0.0, where=weight == 0)
         chance *= weight
-        return np.negative(chance, out=chance)
+        return np.subtract(0.0, chance, out=chance)  # no negative zeros
 
     return chunked_rows(part, inputs.n, 2 * t.shape[1], like=inputs.y.time, budget=CACHED_NUMBERS)
 

@@ -396,13 +396,15 @@ def _columns_without_numbers(array: np.ndarray) -> list[str]:
 
 
 def _numeric(values: np.ndarray) -> bool:
-    """Whether values are numbers, or objects that stand for them."""
-    if values.dtype.kind in "biuf":
+    """Whether values are numbers, or objects that are no text; scikit-learn has messages for the rest."""
+    if values.dtype.kind in "biufc":
         return True
     try:
         values.astype(np.float32)
-    except (ValueError, TypeError):
+    except ValueError:
         return False
+    except TypeError:
+        return True
     return values.dtype.kind == "O"
 
 
