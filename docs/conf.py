@@ -12,6 +12,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas need no network when a page is read
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
@@ -55,5 +56,7 @@ def _write_the_table_of_scores(app):
 
 
 def setup(app):
+    # as SVG, since browsers block web fonts next to a page that is opened from a file
+    app.config.mathjax_path = "mathjax/tex-svg.js"
     app.connect("builder-inited", _write_the_table_of_scores, priority=1)
     app.connect("autodoc-skip-member", _skip_what_scikit_learn_documents)

@@ -69,6 +69,20 @@ def test_no_python_hides_in_another_fence():
         assert not fences & hidden, f"{page.name}: mark these blocks python, so that they are run"
 
 
+def test_the_entries_for_a_paper_are_those_of_the_citation_file():
+    cff, page = (ROOT / "CITATION.cff").read_text(), (ROOT / "docs" / "cite.md").read_text()
+    titles = re.findall(r'title: "(.+)"', cff)
+    names = re.findall(r"family-names: (.+)", cff)
+    assert len(titles) == 2
+    assert len(names) == 4
+    assert [text for text in (*titles, *names) if text not in page] == []
+    assert f"version: {cs.__version__}\n" in cff
+    assert set(re.findall(r"version = \{(.+)\}|censcore (\d[\d.]*\d)", page)) == {
+        (cs.__version__, ""),
+        ("", cs.__version__),
+    }
+
+
 def documented() -> set[str]:
     """Dotted names in the reference: entries of summaries, and the members of whole modules."""
     module, names = "censcore", set()
