@@ -9,7 +9,7 @@ import pytest
 
 import censcore as cs
 from censcore.distributions.joint_events import in_order
-from censcore.exceptions import ContradictionError, InvalidInputError
+from censcore.exceptions import ContradictionError, InvalidInputError, UnsupportedOutcomeError
 
 MARGINALS = [cs.Exponential(1.0), cs.Exponential(0.5)]
 TRUTH = cs.Copula("clayton", MARGINALS, theta=3.0)
@@ -469,3 +469,13 @@ def test_bad_input():
         cs.compare(ENSEMBLES, y, KM(), train=(None, y.marginal(0)))
     with pytest.raises(ContradictionError, match="one censoring time per coordinate"):
         cs.compare(ENSEMBLES, observed(30, each=True), C_ONE, horizon=2.0)
+
+
+def test_delayed_entry_is_not_ignored():
+    """It was: the means were those of subjects who were all seen from the start."""
+    y = observed(80, 1, False)
+    late = cs.RightCensored(y.time, y.event, entry=y.time.min(axis=1) / 2)
+    with pytest.raises(UnsupportedOutcomeError, match=r"y: got delayed entry of subjects with 2 event times"):
+        cs.compare({"true": TRUTH}, late, C_ONE, **OPTIONS)
+    with pytest.raises(UnsupportedOutcomeError, match="train: got delayed entry"):
+        cs.compare({"true": TRUTH}, y, cs.Censoring(cs.KaplanMeier()), train=(None, late), **OPTIONS)

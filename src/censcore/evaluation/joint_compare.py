@@ -34,7 +34,7 @@ from censcore.evaluation.joint_scores import JointNames, joint_scores
 from censcore.evaluation.losses import estimate_means, score_all
 from censcore.evaluation.resolved_censoring import ResolvedCensoring, resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import RightCensored
 from censcore.scores.energy import leave_out
 
@@ -72,6 +72,7 @@ def compare_joint(
     """The comparison of forecasts of k event times; the arguments are those of :func:`compare`."""
     named = JointNames.of(y.names if names is None else names, events, y.k)
     chosen = joint_scores(scores, named)
+    _check_entry(y, "y")
     y = _in_numpy(y)
     n = len(y)
     check_rows(X, n)
@@ -123,6 +124,16 @@ def _in_numpy(y: RightCensored) -> RightCensored:
     return RightCensored(to_numpy(y.time), to_numpy(y.event), c)
 
 
+def _check_entry(y: RightCensored, name: str) -> None:
+    """Errors of a joint comparison are not worked out for delayed entry."""
+    if y.has_delayed_entry:
+        raise UnsupportedOutcomeError(
+            f"{name}: got delayed entry of subjects with {y.k} event times, which a comparison does not take "
+            "into account yet. Compare y.marginal(j) with forecast.marginal(j), which it does, or score "
+            "with energy_score and log_score."
+        )
+
+
 def _followed(y: RightCensored, mask: Any, name: str) -> tuple[RightCensored, np.ndarray | None]:
     """The outcome, with an event at time zero where a subject is not followed, and the mask."""
     if mask is None:
@@ -142,6 +153,7 @@ def _followed_training(
         if train_mask is not None:
             raise InvalidInputError("train_mask: got a mask without train=(X_train, y_train).")
         return None
+    _check_entry(train.y, "train")
     if train.y.k != y.k:
         raise InvalidInputError(f"train: got outcomes of {train.y.k} event times, expected {y.k}.")
     if train_mask is None and mask is not None:
