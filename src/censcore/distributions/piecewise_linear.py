@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
@@ -211,9 +213,9 @@ class Polyline(Curve):
         """P(T > last time)."""
         return self._as_sf(self._levels[:, -1:])
 
+    @abstractmethod
     def _rate(self) -> Array:
         """r, (1 or n, 1); zero where the mass left never has the event."""
-        raise NotImplementedError
 
     def _excess(self, t: Array) -> Array:
         xp = self._xp

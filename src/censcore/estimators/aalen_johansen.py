@@ -9,9 +9,10 @@ import numpy as np
 from censcore._arrays import Array, convert, to_numpy
 from censcore.distributions import CumulativeIncidence
 from censcore.estimators.base import SurvivalEstimator
-from censcore.estimators.covariates import check_rows, check_weights, column_of
-from censcore.estimators.kaplan_meier import distinct_values, event_table
+from censcore.estimators.covariates import check_rows, check_weights
+from censcore.estimators.kaplan_meier import event_table
 from censcore.estimators.risk_sets import entries_of
+from censcore.estimators.strata import fitted_strata, strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 
@@ -92,7 +93,7 @@ class AalenJohansen(SurvivalEstimator):
         weight = check_weights(sample_weight, len(outcome))
         time, cause = to_numpy(outcome.time), to_numpy(outcome.causes)
         entry = entries_of(outcome.any_cause())
-        self.strata_, stratum = self._strata(X, len(outcome))
+        self.strata_, stratum = fitted_strata(X, self.stratify, len(outcome))
         self.names_ = outcome.names
         self.times_ = np.unique(time[(cause > 0) & (weight > 0)])
         parts = []
@@ -105,11 +106,6 @@ class AalenJohansen(SurvivalEstimator):
         self.cif_ = np.stack(parts)
         self._reference = outcome.time[:0]
         return self
-
-    def _strata(self, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-        if self.stratify is None:
-            return np.array(["all"]), np.zeros(n, dtype=np.intp)
-        return distinct_values(column_of(X, self.stratify), self.stratify)
 
     def predict_distribution(self, X: Array | None = None) -> CumulativeIncidence:
         """Predict the distribution of time and cause.
@@ -127,15 +123,8 @@ class AalenJohansen(SurvivalEstimator):
         self.check_fitted()
         cif = self.cif_
         if self.stratify is not None:
-            values, row_value = distinct_values(column_of(X, self.stratify), self.stratify)
-            number = {stratum: i for i, stratum in enumerate(self.strata_.tolist())}
-            unknown = [value for value in values.tolist() if value not in number]
-            if unknown:
-                raise InvalidInputError(
-                    f"Column {self.stratify!r}: got values that were not seen in fitting, {unknown[:5]}; "
-                    f"expected one of {self.strata_[:10].tolist()}."
-                )
-            cif = cif[np.array([number[value] for value in values.tolist()])[row_value]]
+            numbers, row_value = strata_of(X, self.stratify, self.strata_)
+            cif = cif[numbers[row_value]]
         times, cif = (convert(part, self._reference) for part in (self.times_, cif))
         return CumulativeIncidence(times, cif, names=self.names_)
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import name_subjects
 from censcore.distributions import Grouped, Step, Univariate
 from censcore.estimators.base import SurvivalEstimator, one_event_time
-from censcore.estimators.covariates import check_rows, check_weights, column_of
+from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.risk_sets import entries_of, sums_from, warn_of_empty_risk_set
+from censcore.estimators.strata import fitted_strata, strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 
-__all__ = ["KaplanMeier", "distinct_values", "event_table"]
+__all__ = ["KaplanMeier", "event_table"]
 
 _FIELDS = ["time", "at_risk", "events", "sf", "variance"]
 
@@ -104,7 +104,7 @@ class KaplanMeier(SurvivalEstimator):
         weight = check_weights(sample_weight, len(y))
         time, event = to_numpy(y.time), to_numpy(y.event)
         entry = entries_of(y)
-        self.strata_, stratum = self._strata(X, len(y))
+        self.strata_, stratum = fitted_strata(X, self.stratify, len(y))
         tables = []
         for number in range(len(self.strata_)):
             rows = stratum == number
@@ -117,11 +117,6 @@ class KaplanMeier(SurvivalEstimator):
         self.distributions_ = [_curve(table).like(y.time) for table in tables]
         self._training = stratum, time, event, weight, entry
         return self
-
-    def _strata(self, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-        if self.stratify is None:
-            return np.array(["all"]), np.zeros(n, dtype=np.intp)
-        return distinct_values(column_of(X, self.stratify), self.stratify)
 
     def predict_distribution(self, X: Array | None = None) -> Univariate:
         """Predict the distribution of the event time.
@@ -139,15 +134,8 @@ class KaplanMeier(SurvivalEstimator):
         self.check_fitted()
         if self.stratify is None:
             return self.distributions_[0]
-        values, row_value = distinct_values(column_of(X, self.stratify), self.stratify)
-        number = {stratum: i for i, stratum in enumerate(self.strata_.tolist())}
-        unknown = [value for value in values.tolist() if value not in number]
-        if unknown:
-            raise InvalidInputError(
-                f"Column {self.stratify!r}: got values that were not seen in fitting, {unknown[:5]}; "
-                f"expected one of {self.strata_[:10].tolist()}."
-            )
-        return Grouped([self.distributions_[number[value]] for value in values.tolist()], row_value)
+        numbers, row_value = strata_of(X, self.stratify, self.strata_)
+        return Grouped([self.distributions_[number] for number in numbers], row_value)
 
     def influence(self, hazard_derivative: Array) -> np.ndarray:
         r"""Compute what each training subject contributes to functionals of the fitted curves.
@@ -211,18 +199,6 @@ def _influence(
     failed = np.nonzero(event)[0][kept]
     values[failed] -= slope[place[kept]]
     return values
-
-
-def distinct_values(column: np.ndarray, name: str | int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values of a column, and which of them each subject has."""
-    missing = np.array([value is None or value != value for value in column.tolist()])
-    if missing.any():
-        raise InvalidInputError(
-            f"The stratifying column {name!r} is missing in {name_subjects(np.nonzero(missing)[0])}. Leave "
-            "these subjects out, or give them a separate value."
-        )
-    values, number = np.unique(column, return_inverse=True)
-    return values, number.reshape(-1)
 
 
 def _warn_of_zero(table: np.ndarray, time: np.ndarray) -> None:

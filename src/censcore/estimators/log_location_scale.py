@@ -7,7 +7,7 @@ for log-normal, logistic for log-logistic) the log-likelihood is :math:`\log a+\
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,7 @@ from censcore._arrays import Array
 from censcore._validation import name_subjects
 from censcore.distributions import Univariate
 from censcore.estimators.covariates import as_matrix
-from censcore.estimators.intervals import as_intervals, ends_of
+from censcore.estimators.intervals import as_intervals, check_some_event, ends_of
 from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.exceptions import InvalidInputError
@@ -26,18 +26,18 @@ from censcore.outcomes import OutcomeLike, RightCensored
 __all__ = ["Baseline", "ExtremeValue", "LogLocationScale", "Logistic", "Normal"]
 
 
-class Baseline:
+class Baseline(ABC):
     """The distribution of u: log density with two derivatives, and log survival."""
 
     symmetric = True
 
+    @abstractmethod
     def log_density(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Log f and its first and second derivative."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_sf(self, u: np.ndarray) -> np.ndarray:
         """Log S."""
-        raise NotImplementedError
 
     def log_interval(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Log of S(low) - S(high), from the tail in which it has its digits."""
@@ -187,11 +187,8 @@ class LogLocationScale(CoefficientInference):
         if not self.alpha and X.shape[1]:
             columns.check_separation(information[1:, 1:], name)
         self._map_back(theta, columns, mean, spread)
-        slope = self._slope(theta, columns, theta[0] / spread)
-        by_theta = slope @ np.linalg.pinv(information, hermitian=True)
-        self.covariance_ = by_theta @ slope.T
-        self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
-        return weight[:, None] * likelihood.scores(theta) @ by_theta.T
+        by_score = self._covariance_from(self._slope(theta, columns, theta[0] / spread), information)
+        return weight[:, None] * likelihood.scores(theta) @ by_score.T
 
     def _map_back(self, theta: np.ndarray, columns: StandardisedColumns, mean: float, spread: float) -> None:
         a, gamma0, gamma = theta[0] / spread, theta[1], theta[2:] / columns.scale
@@ -359,11 +356,7 @@ def _check_events(lower: np.ndarray, upper: np.ndarray, weight: np.ndarray, name
             f"{name_subjects(at_zero)}. Record times to a finer unit, "
             "or use KaplanMeier or CoxRegression, which allow it."
         )
-    if np.isinf(upper[counts]).all():
-        raise InvalidInputError(
-            "No subject has an event, so the likelihood has no maximum. If this is the censoring "
-            "distribution and nothing is censored, pass PointMass(inf), which is what KaplanMeier gives."
-        )
+    check_some_event(upper[counts])
     latest, earliest = lower[counts].max(), upper[counts].min()
     if latest <= earliest and (lower[counts] == upper[counts]).any():
         raise InvalidInputError(

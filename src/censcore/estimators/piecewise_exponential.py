@@ -10,7 +10,7 @@ from censcore._arrays import Array
 from censcore._validation import check_positive
 from censcore.distributions import PiecewiseExponential
 from censcore.estimators.covariates import as_matrix
-from censcore.estimators.intervals import as_intervals, ends_of
+from censcore.estimators.intervals import as_intervals, check_some_event, ends_of
 from censcore.estimators.newton import Derivatives, maximise
 from censcore.estimators.regression import CoefficientInference, StandardisedColumns
 from censcore.exceptions import InvalidInputError
@@ -94,11 +94,7 @@ class PiecewiseExponentialRegression(CoefficientInference):
         followed = RightCensored(outcome.lower, outcome.found & False)
         covariates, _, weight = self._check_inputs(X, followed, sample_weight)
         ends = lower, upper, _ = ends_of(outcome)
-        if np.isinf(upper[weight > 0]).all():
-            raise InvalidInputError(
-                "No subject has an event, so the likelihood has no maximum. If this is the censoring "
-                "distribution and nothing is censored, pass PointMass(inf), which is what KaplanMeier gives."
-            )
+        check_some_event(upper[weight > 0])
         found = np.isfinite(upper) & (weight > 0)
         self.breaks_ = _breaks(self.breaks, np.where(found, (lower + upper) / 2, lower)[found])
         columns = StandardisedColumns.of(covariates, weight, self)
@@ -112,11 +108,8 @@ class PiecewiseExponentialRegression(CoefficientInference):
         self._check_pieces(seen, "No event is known to lie")
         if not self.alpha and p:
             columns.check_separation(information, "PiecewiseExponentialRegression")
-        slope = self._map_back(theta, columns)
-        by_theta = slope @ np.linalg.pinv(information, hermitian=True)
-        self.covariance_ = by_theta @ slope.T
-        self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
-        self._parts = weight[:, None] * likelihood.scores(theta) @ by_theta.T
+        by_score = self._covariance_from(self._map_back(theta, columns), information)
+        self._parts = weight[:, None] * likelihood.scores(theta) @ by_score.T
         self._reference = outcome.lower[:0]
         return self
 

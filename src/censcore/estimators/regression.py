@@ -44,6 +44,17 @@ class CoefficientInference(SurvivalEstimator):
     alpha: float
     coef_: np.ndarray
     covariance_: np.ndarray
+    standard_errors_: np.ndarray
+
+    def _covariance_from(self, slope: np.ndarray, information: np.ndarray) -> np.ndarray:
+        """Covariance of estimates with the derivative ``slope`` by the parameters of the likelihood.
+
+        Gives the derivative of the estimates by the score, which maps scores of subjects to influences.
+        """
+        by_score = slope @ np.linalg.pinv(information, hermitian=True)
+        self.covariance_ = by_score @ slope.T
+        self.standard_errors_ = np.sqrt(np.diag(self.covariance_))
+        return by_score
 
     def _check_inputs(
         self, X: Array | None, y: OutcomeLike, sample_weight: Array | None
