@@ -514,3 +514,16 @@ def test_the_censoring_diagnostic_looks_at_the_first_event_of_any_cause():
     C = cs.Uniform(0.0, 5.0)
     assert cs.censoring_diagnostic(y, C) == cs.censoring_diagnostic(y.any_cause(), C)
     assert cs.censoring_diagnostic(y.cause(1), C).events == (y.causes > 0).sum()
+
+
+def test_the_reference_is_a_copy_of_the_estimator_that_was_passed():
+    y, train = observed(60), observed(80, 1)
+    mine = cs.AalenJohansen()
+    found = cs.compare(MODELS, y, KM(), train=(None, train), reference=mine, **OPTIONS)
+    assert found.reference == "reference"
+    assert not hasattr(mine, "cif_")
+
+
+def test_a_reference_of_one_event_time_is_an_error():
+    with pytest.raises(InvalidTypeError, match="Weibull"):
+        cs.compare(MODELS, observed(60), KM(), reference=cs.Weibull(1.5, 2.0), **OPTIONS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -287,7 +288,8 @@ def compare(
     distributions = as_distributions(forecasts, X, y, trained)
     notes += notes_on_forecasts(distributions, y)
     notes += check_reference_name(distributions, reference, KAPLAN_MEIER, trained)
-    reference_name = add_reference(distributions, reference, trained, X, y, notes)
+    learned = None if trained is None else partial(fitted_reference, train=trained, X=X, n=n)
+    reference_name = add_reference(distributions, reference, KAPLAN_MEIER, notes, lambda F: F, learned)
     train_code = common_codes(groups, train_groups, resolved.n_train or _count(trained))
     scored = Subjects(X, y, weight)
     end = find_horizon(horizon, resolved, scored, notes, code, train_code)
@@ -429,30 +431,40 @@ def note_on_entry(y: RightCensored, horizon: float, discrimination: bool) -> str
 
 
 def add_reference(
-    distributions: dict[str, Distribution],
+    distributions: dict[str, Any],
     reference: Any,
-    train: Subjects | None,
-    X: Any,
-    y: RightCensored,
+    default: str,
     notes: list[str],
+    given: Callable[[Any], Any],
+    learned: Callable[[Any], Any] | None,
 ) -> str | None:
-    """Put the reference among the forecasts and give its name; None where there is none."""
+    """Put the reference among the forecasts and give its name; None where there is none.
+
+    ``default`` names the estimate that stands for a reference of that name. ``given`` checks a distribution;
+    ``learned`` gives the forecast of an estimator fitted to the training subjects, or of the default for
+    None, and is None without training subjects.
+    """
     if reference is None or (isinstance(reference, str) and reference in distributions):
         return reference
-    if isinstance(reference, str) and reference != KAPLAN_MEIER:
+    if isinstance(reference, str) and reference != default:
         raise InvalidInputError(
             f"reference {reference!r} is none of the forecasts: {', '.join(distributions)}."
         )
     if isinstance(reference, Distribution):
-        distributions["reference"] = reference
+        distributions["reference"] = given(reference)
         return "reference"
-    if train is None:
+    if learned is None:
         notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
-    estimator = KaplanMeier() if isinstance(reference, str) else as_estimator(reference)
-    name = KAPLAN_MEIER if isinstance(reference, str) else "reference"
-    distributions[name] = as_forecast(fit_weighted(estimator, train.X, train.y, train.weight), X, n=len(y))
+    name, estimator = (default, None) if isinstance(reference, str) else ("reference", reference)
+    distributions[name] = learned(estimator)
     return name
+
+
+def fitted_reference(estimator: Any, train: Subjects, X: Any, n: int) -> Distribution:
+    """The forecast of an estimator, by default Kaplan-Meier, fitted to the training subjects."""
+    model = KaplanMeier() if estimator is None else as_estimator(estimator)
+    return as_forecast(fit_weighted(model, train.X, train.y, train.weight), X, n=n)
 
 
 def make_cases(

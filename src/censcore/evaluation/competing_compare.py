@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from censcore._arrays import is_torch
 from censcore.distributions import CumulativeIncidence, TimeAndCause
@@ -23,6 +25,7 @@ from censcore.evaluation.checks import (
 from censcore.evaluation.compare import (
     KAPLAN_MEIER,
     LEVELS,
+    add_reference,
     given_entry,
     make_cases,
     make_subsets,
@@ -91,7 +94,14 @@ def compare_competing(
     reference = AALEN_JOHANSEN if isinstance(reference, str) and reference == KAPLAN_MEIER else reference
     notes += check_reference_name(distributions, reference, AALEN_JOHANSEN, trained)
     learned = None if trained is None or causes_of_training is None else (trained, causes_of_training)
-    added = _add_reference(distributions, reference, learned, X, risks, notes)
+    added = add_reference(
+        distributions,
+        reference,
+        AALEN_JOHANSEN,
+        notes,
+        lambda F: _named("reference", as_competing_forecast(F), risks),
+        None if learned is None else partial(_reference, learned=learned, X=X, y=risks),
+    )
     train_code = common_codes(
         groups, train_groups, resolved.n_train or (0 if trained is None else len(trained.y))
     )
@@ -253,33 +263,15 @@ def _named(name: str, F: TimeAndCause, y: CompetingRisks) -> TimeAndCause:
     return other
 
 
-def _add_reference(
-    distributions: dict[str, TimeAndCause],
-    reference: Any,
-    learned: tuple[Subjects, CompetingRisks] | None,
-    X: Any,
-    y: CompetingRisks,
-    notes: list[str],
-) -> str | None:
-    """Put the reference among the forecasts and give its name; by default the Aalen-Johansen estimate."""
-    if reference is None or (isinstance(reference, str) and reference in distributions):
-        return reference
-    if isinstance(reference, str) and reference != AALEN_JOHANSEN:
-        raise InvalidInputError(
-            f"reference {reference!r} is none of the forecasts: {', '.join(distributions)}."
-        )
-    if isinstance(reference, TimeAndCause):
-        distributions["reference"] = _named("reference", reference, y)
-        return "reference"
-    if learned is None:
-        notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
-        return None
-    name = reference if isinstance(reference, str) else "reference"
-    estimator = AalenJohansen() if isinstance(reference, str) else reference
+def _reference(
+    estimator: Any, learned: tuple[Subjects, CompetingRisks], X: Any, y: CompetingRisks
+) -> TimeAndCause:
+    """The forecast of an estimator, by default Aalen-Johansen's, fitted to the training subjects."""
     subjects, outcome = learned
-    fitted = fit_weighted(estimator, subjects.X, outcome, subjects.weight)
-    distributions[name] = _named(name, as_competing_forecast(fitted, X), y)
-    return name
+    model = AalenJohansen() if estimator is None else clone(estimator, safe=False)
+    fitted = fit_weighted(model, subjects.X, outcome, subjects.weight)
+    name = AALEN_JOHANSEN if estimator is None else "reference"
+    return _named(name, as_competing_forecast(fitted, X), y)
 
 
 # ---- defaults ------------------------------------------------------------------------------------------

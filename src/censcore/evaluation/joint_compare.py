@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Independent, Univariate
-from censcore.estimators import KaplanMeier, as_forecast
-from censcore.estimators.adapted import as_estimator
-from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
+from censcore.estimators import KaplanMeier
+from censcore.estimators.covariates import check_rows, check_weights
 from censcore.evaluation.checks import (
     check_reference_name,
     check_units,
@@ -22,7 +22,9 @@ from censcore.evaluation.checks import (
 )
 from censcore.evaluation.compare import (
     KAPLAN_MEIER,
+    add_reference,
     as_distributions,
+    fitted_reference,
     make_cases,
     make_subsets,
     training_subjects,
@@ -87,7 +89,13 @@ def compare_joint(
     distributions = as_distributions(forecasts, X, y, trained)
     _check_times(distributions, y)
     notes += check_reference_name(distributions, reference, KAPLAN_MEIER, trained)
-    added = _add_reference(distributions, reference, trained, X, y, notes)
+    learned = None if trained is None else partial(_reference, train=trained, X=X, n=n)
+
+    def given(F: Distribution) -> Distribution:
+        _check_times({"reference": F}, y)
+        return F
+
+    added = add_reference(distributions, reference, KAPLAN_MEIER, notes, given, learned)
     train_code = common_codes(groups, train_groups, resolved.n_train or (len(trained.y) if trained else 0))
     scored = Subjects(X, y, weight)
     end = _find_horizon(horizon, resolved, scored, named, notes, code, train_code)
@@ -176,34 +184,9 @@ def _check_times(distributions: dict[str, Distribution], y: RightCensored) -> No
             )
 
 
-def _add_reference(
-    distributions: dict[str, Distribution],
-    reference: Any,
-    train: Subjects | None,
-    X: Any,
-    y: RightCensored,
-    notes: list[str],
-) -> str | None:
-    """Put the reference among the forecasts and give its name; by default independent Kaplan-Meier curves."""
-    if reference is None or (isinstance(reference, str) and reference in distributions):
-        return reference
-    if isinstance(reference, str) and reference != KAPLAN_MEIER:
-        raise InvalidInputError(
-            f"reference {reference!r} is none of the forecasts: {', '.join(distributions)}."
-        )
-    if isinstance(reference, Distribution):
-        _check_times({"reference": reference}, y)
-        distributions["reference"] = reference
-        return "reference"
-    if train is None:
-        notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
-        return None
-    if isinstance(reference, str):
-        distributions[KAPLAN_MEIER] = _independent_curves(train)
-        return KAPLAN_MEIER
-    fitted = fit_weighted(as_estimator(reference), train.X, train.y, train.weight)
-    distributions["reference"] = as_forecast(fitted, X, n=len(y))
-    return "reference"
+def _reference(estimator: Any, train: Subjects, X: Any, n: int) -> Distribution:
+    """The forecast of an estimator, by default independent Kaplan-Meier curves, fitted to the training."""
+    return _independent_curves(train) if estimator is None else fitted_reference(estimator, train, X, n)
 
 
 def _independent_curves(train: Subjects) -> Independent:
