@@ -478,7 +478,7 @@ def entered(n: int, seed: int) -> cs.RightCensored:
     """Subjects whose event times and C all exceed their entry."""
     rng = np.random.default_rng([seed, 11])
     T, C, a = TRUTH.sample(6 * n, seed=[seed, 5])[0], rng.uniform(0, 4, 6 * n), rng.uniform(0, 0.6, 6 * n)
-    kept = np.nonzero((T > a[:, None]).all(axis=1) & (a < C))[0][:n]
+    kept = np.nonzero((a[:, None] < T).all(axis=1) & (a < C))[0][:n]
     T, C, a = T[kept], C[kept, None], a[kept]
     return cs.RightCensored(np.minimum(T, C), T <= C, entry=a)
 

@@ -150,7 +150,7 @@ def _followed(y: RightCensored, mask: Any, name: str) -> tuple[RightCensored, np
         return y, None
     if y.has_delayed_entry:
         raise UnsupportedOutcomeError(
-            f"{name}: got event times that are not followed, of subjects with delayed entry. What is known of "
+            f"{name}: got event times that are not followed, of subjects with entries. What is known of "
             "those times at the entry is not known to a comparison: leave such subjects out, or compare "
             "y.marginal(j) with forecast.given_survival(y.entry).marginal(j)."
         )
