@@ -12,21 +12,26 @@ import json
 import math
 from fractions import Fraction
 from importlib import resources
-from itertools import product
+from itertools import pairwise, product
 
 INF = math.inf
 FINE = 4000  # midpoints that stand for a continuous distribution of C
 
 
-def entries() -> list[dict]:
-    """Cases as they stand in the files, with fractions for numbers."""
+def files(parse=Fraction) -> list[dict]:
+    """The files of cases, with fractions for numbers."""
     folder = resources.files("censcore.testing.conformance") / "cases"
-    names = sorted(path.name for path in folder.iterdir() if path.name not in ("schema.json", "conventions.json"))
-    found = []
-    for name in names:
-        text = (folder / name).read_text(encoding="utf-8")
-        found += json.loads(text, parse_float=Fraction, parse_int=Fraction)["cases"]
-    return found
+    names = sorted(path.name for path in folder.iterdir())
+    return [
+        json.loads((folder / name).read_text(encoding="utf-8"), parse_float=parse, parse_int=parse)
+        for name in names
+        if name not in ("schema.json", "conventions.json")
+    ]
+
+
+def entries() -> list[dict]:
+    """Cases as they stand in the files."""
+    return [case for file in files() for case in file["cases"]]
 
 
 def fraction(value):
@@ -125,15 +130,17 @@ def product_limit(time, seen, weight, entry, tie_leaves) -> Atoms:
     return Atoms(atoms)
 
 
+def booleans(values):
+    return [booleans(value) if isinstance(value, list) else bool(value) for value in values]
+
+
 class Data:
     """Lists of fractions of what was observed."""
 
     def __init__(self, entry: dict):
         self.time = fraction(entry["time"])
         self.cause = [int(c) for c in entry["cause"]] if "cause" in entry else None
-        self.event = [bool(e) for e in entry["event"]] if self.cause is None and not isinstance(
-            entry["event"][0], list
-        ) else ([[bool(e) for e in row] for row in entry["event"]] if self.cause is None else [c > 0 for c in self.cause])
+        self.event = [c > 0 for c in self.cause] if self.cause is not None else booleans(entry["event"])
         self.n = len(self.time)
         self.weight = fraction(entry["weight"]) if "weight" in entry else [Fraction(1)] * self.n
         self.entry = fraction(entry["entry"]) if "entry" in entry else None
@@ -158,7 +165,9 @@ def aalen_johansen(data: Data, cause: int) -> Atoms:
     for u in sorted({t for t, e in zip(data.time, data.event, strict=True) if e}):
         risk = [i for i in range(data.n) if entry[i] < u <= data.time[i]]
         n = sum(data.weight[i] for i in risk)
-        of = [sum(data.weight[i] for i in risk if data.time[i] == u and data.cause[i] == j) for j in range(10)]
+        of = [
+            sum(data.weight[i] for i in risk if data.time[i] == u and data.cause[i] == j) for j in range(10)
+        ]
         atoms[u] = S * of[cause] / n
         S *= 1 - sum(of[1:]) / n
     return Atoms(atoms)
@@ -202,7 +211,7 @@ def forecast(case: dict, i: int) -> Atoms:
 
 def censoring(case: dict, i: int, ties="events first") -> Atoms:
     """The censoring distribution of subject i, cut at the horizon."""
-    given, data = case["censoring"], Data(case["outcome"])
+    given = case["censoring"]
     kind = given["kind"]
     if kind == "kaplan-meier":
         C = Data(case.get("train", case["outcome"])).censoring(ties)
@@ -218,7 +227,6 @@ def censoring(case: dict, i: int, ties="events first") -> Atoms:
         C = Atoms({high * (2 * k + 1) / (2 * FINE): Fraction(1, FINE) for k in range(FINE)})
     else:
         raise NotImplementedError(kind)
-    del data
     end = case.get("arguments", {}).get("horizon")
     if end is None:
         return C
@@ -229,7 +237,7 @@ def censoring(case: dict, i: int, ties="events first") -> Atoms:
 
 
 def compatible(C: Atoms, y, event) -> dict:
-    """Values of C that the observation allows, with their probabilities: C >= y after an event, C = y else."""
+    """Values of C that the observation allows: C >= y after an event, C = y else; and their probabilities."""
     if not event:
         return {y: Fraction(1)}
     allowed = {c: m for c, m in C.mass.items() if c >= y}
@@ -255,8 +263,7 @@ def at_times(case: dict, loss):
     """Weighted means over subjects of ``loss(i, t)`` at the times of the case."""
     data = Data(case["outcome"])
     return [
-        mean([loss(i, t) for i in range(data.n)], data.weight)
-        for t in fraction(case["arguments"]["times"])
+        mean([loss(i, t) for i in range(data.n)], data.weight) for t in fraction(case["arguments"]["times"])
     ]
 
 
@@ -314,7 +321,7 @@ def pieces(case, i, end):
     y, _ = seen_by_horizon(case, i)
     marks = {Fraction(0), end, y, *forecast(case, i).mass, *censoring(case, i).mass}
     marks = sorted(m for m in marks if m <= end and m != INF)
-    return zip(marks, marks[1:], strict=False)
+    return pairwise(marks)
 
 
 def last_of(case):
@@ -510,15 +517,13 @@ def censoring_kaplan_meier(case):
     return [curve.above(t) for t in fraction(case["arguments"]["times"])]
 
 
-def censoring_kaplan_meier_left(case):
-    curve = Data(case["outcome"]).censoring()
-    return [curve.from_(t) for t in fraction(case["arguments"]["times"])]
-
-
 def cumulative_incidence(case):
     data = Data(case["outcome"])
     curve = aalen_johansen(data, int(case["arguments"]["cause"]))
-    return [1 - Fraction(1) + sum((m for u, m in curve.mass.items() if u <= t), Fraction(0)) for t in fraction(case["arguments"]["times"])]
+    return [
+        sum((m for u, m in curve.mass.items() if u <= t), Fraction(0))
+        for t in fraction(case["arguments"]["times"])
+    ]
 
 
 cause_brier_score_ipcw = brier_score_ipcw
@@ -563,9 +568,26 @@ def weighted(case: dict, names: list[str], penalty=square):
     return found
 
 
+RULES = {
+    "events over G(y)",
+    "censorings first",
+    "mean over weights",
+    "G at least 0.05",
+    "survivors over G(t-)",
+    "censored at t survives",
+    "no weight where G = 0",
+    "trapezoid over the times",
+    "ties not comparable",
+    "tied events count",
+    "event at the horizon counts",
+    "bins closed on the right",
+}
+
+
 def variant(case: dict, names: list[str]):
     """The number of other conventions, or NotImplementedError where only its arithmetic is given."""
-    names = list(names)
+    if set(names) - RULES:
+        raise NotImplementedError
     quantity = case["quantity"]
     if quantity in ("brier_score_ipcw", "cause_brier_score_ipcw"):
         return weighted(case, names)
@@ -574,7 +596,9 @@ def variant(case: dict, names: list[str]):
     if quantity == "integrated_brier_score_ipcw":
         times = fraction(case["arguments"]["times"])
         scores = weighted(case, names)
-        parts = [(b - a) * (s + r) / 2 for a, b, s, r in zip(times, times[1:], scores, scores[1:], strict=False)]
+        parts = [
+            (b - a) * (s + r) / 2 for a, b, s, r in zip(times, times[1:], scores, scores[1:], strict=False)
+        ]
         return [sum(parts) / (times[-1] - times[0])]
     if quantity == "censoring_kaplan_meier" and names == ["censorings first"]:
         curve = Data(case["outcome"]).censoring("censorings first")
@@ -620,8 +644,12 @@ def weighted_pairs(case, names):
         pairs = [
             (weight(data.time[i]), won(r[i], r[j]))
             for i, j in product(range(data.n), repeat=2)
-            if data.event[i] and data.time[i] <= t and (data.time[j] > t or (
-                "censored at t survives" in names and data.time[j] == t and not data.event[j]))
+            if data.event[i]
+            and data.time[i] <= t
+            and (
+                data.time[j] > t
+                or ("censored at t survives" in names and data.time[j] == t and not data.event[j])
+            )
         ]
         found.append(share(pairs))
     return found

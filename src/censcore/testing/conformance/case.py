@@ -15,7 +15,15 @@ from censcore.exceptions import InvalidInputError
 
 __all__ = ["Case", "Observed", "Variant", "cases", "conventions", "schema"]
 
-FILES = ("kaplan_meier", "brier", "integrated", "log", "quantiles_and_ensembles", "discrimination", "calibration")
+FILES = (
+    "kaplan_meier",
+    "brier",
+    "integrated",
+    "log",
+    "quantiles_and_ensembles",
+    "discrimination",
+    "calibration",
+)
 
 
 @dataclass(frozen=True)
@@ -309,9 +317,7 @@ def read_case(entry: Mapping[str, Any]) -> Case:
 
 
 def _observed(entry: Mapping[str, Any]) -> Observed:
-    floats = {
-        name: numbers(entry[name]) for name in ("entry", "weight", "censoring_time") if name in entry
-    }
+    floats = {name: numbers(entry[name]) for name in ("entry", "weight", "censoring_time") if name in entry}
     cause = np.asarray(entry["cause"], dtype=np.int64) if "cause" in entry else None
     event = np.asarray(entry["event"], dtype=bool) if cause is None else cause > 0
     return Observed(numbers(entry["time"]), event, cause, **floats)

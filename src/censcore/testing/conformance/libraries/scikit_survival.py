@@ -48,9 +48,9 @@ def _uno(case: Case) -> Any:
 
     need_estimated_censoring(case)
     tau = case.arguments.get("horizon")
-    return concordance_index_ipcw(
-        _structured(case.train), _structured(case.outcome), risk_of(case), tau=tau
-    )[0]
+    return concordance_index_ipcw(_structured(case.train), _structured(case.outcome), risk_of(case), tau=tau)[
+        0
+    ]
 
 
 def _auc(case: Case) -> Any:

@@ -143,9 +143,7 @@ ADAPTER = {
     "brier_score": _score(brier_score, "times", "horizon"),
     "brier_score_ipcw": _score(brier_score, "times", scale="ipcw"),
     "cause_brier_score_ipcw": _of_cause,
-    "integrated_brier_score_ipcw": _score(
-        integrated_brier_score, "horizon", scale="ipcw", normalize=True
-    ),
+    "integrated_brier_score_ipcw": _score(integrated_brier_score, "horizon", scale="ipcw", normalize=True),
     "crps": _score(crps, "horizon"),
     "log_score": _score(log_score, "horizon"),
     "binomial_log_score": _score(binomial_log_score, "times"),
