@@ -111,7 +111,7 @@ def test_brier_score_in_the_reference_of_scikit_survival():
     assert np.trapezoid(curve, times) / (times[-1] - times[0]) == pytest.approx(0.1816, abs=5e-5)
 
 
-# ---- hazardous: soda-inria/hazardous, hazardous/tests/test_metrics.py ---------------------------------------
+# ---- hazardous: soda-inria/hazardous, hazardous/tests/test_metrics.py -----------------
 
 
 def test_brier_score_in_the_tests_of_hazardous():
@@ -136,7 +136,7 @@ def test_brier_score_in_the_tests_of_hazardous():
     assert mean == pytest.approx(0.12573162513447791, rel=1e-6)
 
 
-# ---- numbers of R in torchsurv: Novartis/torchsurv, tests/benchmark_data -------------------------------------
+# ---- numbers of R in torchsurv: Novartis/torchsurv, tests/benchmark_data -----------------
 
 
 @pytest.fixture
@@ -254,7 +254,7 @@ def exponential_regression(y, x, new):
     return np.exp(b[0] + b[1] * new)
 
 
-# ---- lifelines: CamDavidsonPilon/lifelines, lifelines/tests/test_estimation.py --------------------------------
+# ---- lifelines: CamDavidsonPilon/lifelines, lifelines/tests/test_estimation.py -----------------
 
 
 @pytest.mark.parametrize(
@@ -275,3 +275,31 @@ def test_weighted_curve_of_lifelines():
     curve = cs.KaplanMeier().fit(None, y, sample_weight=[1.5, 2, 0.8, 0.9]).predict_distribution()
     published = [1.0, 0.6153846153846154, 0.6153846153846154, 0.32579185520362, 0.32579185520362]
     np.testing.assert_allclose(curve.sf(np.array([[0.0, 0.4, 0.6, 0.8, 0.9]]))[0], published, rtol=1e-12)
+
+
+# ---- an external validation in R: danielegiardiello/Prediction_performance_survival, 02_predsurv.md ---
+
+
+def test_validation_of_a_published_model_on_gbsg():
+    """Six numbers of survival, timeROC and an IPCW Brier score, printed with two digits.
+
+    A Cox model of the Rotterdam data, given by its coefficients and S(5 years) in 02_predsurv_minimal.R, is
+    validated on the German data, censored at five years. Grades 1 and 2 count as one.
+    """
+    X, structured = pytest.importorskip("sksurv.datasets").load_gbsg2()
+    years = structured["time"] / 365.25
+    y = cs.RightCensored(np.minimum(years, 5.0), structured["cens"] & (years <= 5.0))
+    size, nodes = X["tsize"].to_numpy(), X["pnodes"].to_numpy()
+    grade = np.where(X["tgrade"].astype(str) == "III", 3, 2)
+    index = 0.3922098 * ((size > 20) & (size <= 50)) + 0.6656456 * (size > 50) + 0.3766110 * grade
+    index = index - 0.3538533 * (nodes == 0) + 0.6936283 * (nodes > 3)
+    S = 0.8604385 ** np.exp(index)
+    C, null = censoring(y), cs.KaplanMeier().fit(None, y).predict_distribution()
+    assert concordance(y, index) == pytest.approx(0.65, abs=0.005)
+    assert concordance(y, index, C) == pytest.approx(0.64, abs=0.005)
+    assert dynamic_auc(y, index, C, [4.99])[0] == pytest.approx(0.69, abs=0.005)
+    assert (1 - null.sf(5.0)[0]) / (1 - S).mean() == pytest.approx(1.04, abs=0.005)
+    F = cs.Step([4.0], sf=S[:, None])
+    brier, of_null = (cs.brier_score(y, model, C, 4.99, scale="ipcw").mean() for model in (F, null))
+    assert brier == pytest.approx(0.22, abs=0.005)
+    assert 1 - brier / of_null == pytest.approx(0.10, abs=0.005)
