@@ -83,7 +83,7 @@ def write(folder: Path) -> list[Row]:
 
 
 def tables(rows: Iterable[Row]) -> str:
-    """The summary, one table for each quantity, and the conventions that occur, as Markdown."""
+    """The summary, one table for each quantity, messages and the conventions that occur, as Markdown."""
     rows = list(rows)
     results = {(row.library, row.case): row for row in rows}
     versions = {row.library: row.version for row in rows}
@@ -91,6 +91,7 @@ def tables(rows: Iterable[Row]) -> str:
     parts = [_summary(rows, versions)]
     for quantity, title in QUANTITIES.items():
         parts.append(f"### {title}\n\n{_table(cases(quantity), results, versions, marks)}")
+    parts.append(f"### Errors and differences\n\n{_messages(rows)}")
     parts.append(f"### Conventions\n\n{_conventions(marks)}")
     return "\n\n".join(parts) + "\n"
 
@@ -145,6 +146,16 @@ def _cell(row: Row | None, marks: dict[str, str]) -> str:
     if row.status == "wrong":
         return row.detail.partition(" (")[0]
     return f"{row.status} {letters}".strip()
+
+
+def _messages(rows: list[Row]) -> str:
+    """What was said, or by how much a number differs, where the cell is too small for it."""
+    lines = [_line("library", "case", "what was given"), _line("---", "---", "---")]
+    for row in rows:
+        if row.status in ("wrong", "error"):
+            detail = row.detail.replace("|", "/").replace("`", "'")
+            lines.append(_line(row.library, f"`{row.case}`", f"`{detail}`"))
+    return "\n".join(lines)
 
 
 def _conventions(marks: dict[str, str]) -> str:

@@ -71,7 +71,7 @@ def _censoring(case: Case) -> Distribution | None:
     return PointMass(np.inf)
 
 
-def _censoring_curve(seen: Observed) -> Distribution:
+def _censoring_curve(seen: Observed) -> Any:
     y = _outcome(seen)
     y = y.any_cause() if seen.cause is not None else y
     fitted = Censoring(KaplanMeier()).fit(None, y, sample_weight=seen.weight)
