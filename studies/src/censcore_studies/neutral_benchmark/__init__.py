@@ -3,7 +3,9 @@
 from censcore_studies.neutral_benchmark.convention import integrated_survival_brier_score
 from censcore_studies.neutral_benchmark.data import TASKS, Fold, Task, load_task, published_scores
 from censcore_studies.neutral_benchmark.learners import LEARNERS
-from censcore_studies.neutral_benchmark.study import benchmark_cells, run_benchmark, score_fold
+from censcore_studies.neutral_benchmark.report import report_benchmark
+from censcore_studies.neutral_benchmark.rescoring import report_rescoring, rescore_task, run_rescoring
+from censcore_studies.neutral_benchmark.study import benchmark_cells, read_scores, run_benchmark, score_fold
 
 __all__ = [
     "LEARNERS",
@@ -14,6 +16,11 @@ __all__ = [
     "integrated_survival_brier_score",
     "load_task",
     "published_scores",
+    "read_scores",
+    "report_benchmark",
+    "report_rescoring",
+    "rescore_task",
     "run_benchmark",
+    "run_rescoring",
     "score_fold",
 ]

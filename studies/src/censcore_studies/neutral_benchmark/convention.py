@@ -9,9 +9,9 @@ With the distinct times :math:`t_1<\dots<t_q` of the test subjects, up to the fi
 
 by the trapezoidal rule between these times, where :math:`\hat G` is the Kaplan-Meier curve of the training
 subjects with events and censorings exchanged, at least 0.001. Two choices matter with ties. At a time with
-events and censorings :math:`\hat G` counts the events among those who could be censored, though they come first
-(:math:`\Delta=1\{T\le C\}`); and an event at y is divided by :math:`\hat G(y)=P(C>y)` instead of
-:math:`\hat G(y-)=P(C\ge y)`, which is what the probability of observing it is.
+events and censorings, :math:`\hat G` counts the events among those who could be censored, though they come
+first (:math:`\Delta=1\{T\le C\}`). And an event at y is divided by :math:`\hat G(y)=P(C>y)`, while the
+probability of observing it is :math:`\hat G(y-)=P(C\ge y)`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from censcore.estimators import Censoring, KaplanMeier
 from censcore.outcomes import RightCensored
 from censcore_studies.neutral_benchmark.data import eighty_percent_gone
 
-__all__ = ["VARIANTS", "censoring_curve", "integrated_survival_brier_score", "score_grid"]
+__all__ = ["VARIANTS", "censoring_curve", "integrated_survival_brier_score", "score_grid", "subject_losses"]
 
 FLOOR = 1e-3
 
@@ -74,6 +74,13 @@ def integrated_survival_brier_score(
     >>> round(integrated_survival_brier_score(y, cs.Exponential(0.25), y), 4)
     0.2096
     """
+    return float(subject_losses(y, forecast, y_train, variant).mean())
+
+
+def subject_losses(
+    y: RightCensored, forecast: Distribution, y_train: RightCensored, variant: str = "as published"
+) -> np.ndarray:
+    """What each test subject contributes to the ISBS, which is the mean, (n,)."""
     events_first, left_limit = VARIANTS[variant]
     G, t = censoring_curve(y_train, events_first), score_grid(y)
     time, event = np.asarray(y.time)[:, None], np.asarray(y.event, dtype=bool)[:, None]
@@ -81,8 +88,8 @@ def integrated_survival_brier_score(
     at_event = G.sf_left(time) if left_limit else G.sf(time)
     failed = S**2 * ((time <= t) & event) / np.maximum(at_event, FLOOR)
     surviving = (1 - S) ** 2 * (time > t) / np.maximum(G.sf(t[None, :]), FLOOR)
-    brier = (failed + surviving).mean(axis=0)
-    return float(np.trapezoid(brier, t) / (t[-1] - t[0]))
+    losses: np.ndarray = np.trapezoid(failed + surviving, t, axis=1) / (t[-1] - t[0])
+    return losses
 
 
 def _read_at(forecast: Distribution, t: np.ndarray) -> np.ndarray:

@@ -174,7 +174,7 @@ def _load(name: str, folder: Path) -> Task:
 
 
 def published_scores(folder: str | os.PathLike[str] | None = None) -> pd.DataFrame:
-    """``task``, ``learner``, ``iteration`` and ``isbs`` of the learners that were tuned on ISBS, or not at all.
+    """Published ISBS by ``task``, ``learner`` and ``iteration``, of learners tuned on ISBS or not at all.
 
     ``errors`` counts failures of a learner, for which the benchmark puts Kaplan-Meier in its place.
     """

@@ -45,7 +45,7 @@ def _kaplan_meier(X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame, seed: 
 
 
 def _cox(X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame, seed: int) -> Distribution:
-    r"""Cox regression with Efron's treatment of ties, in the coefficients and in the baseline,
+    r"""Cox regression with Efron's treatment of ties, in the coefficients and in the baseline.
 
     .. math:: d\hat\Lambda_0(u)=\sum_{l=0}^{d_u-1}\Bigl\{\sum_{i:\,y_i\ge u}r_i
         -\frac l{d_u}\sum_{i\in D_u}r_i\Bigr\}^{-1},

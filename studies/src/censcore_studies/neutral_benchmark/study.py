@@ -37,13 +37,13 @@ def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     settings : dict
-        ``task``, ``iteration`` (from 1, as published; also the seed), ``learner`` and, optionally, ``folder``.
+        ``task``, ``iteration`` (from 1, as published, and the seed), ``learner``; optionally ``folder``.
 
     Returns
     -------
     dict
-        ``isbs``, one number per variant of the convention, and ``proper``, the mean localized integrated Brier
-        score up to the horizon of the task under the events-first censoring distribution.
+        ``isbs``, one number per variant of the convention, and ``proper``, the mean localized integrated
+        Brier score up to the horizon of the task under the events-first censoring distribution.
     """
     task = load_task(settings["task"], settings.get("folder"))
     fold = task.fold(settings["iteration"])
@@ -51,9 +51,7 @@ def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     F = learner.forecast(fold.X_train, fold.y_train, fold.X_test, settings["iteration"])
     C = censoring_curve(fold.y_train, events_first=True)
     proper = integrated_brier_score(fold.y_test, F, C, horizon=task.horizon, normalize=True)
-    isbs = {
-        name: integrated_survival_brier_score(fold.y_test, F, fold.y_train, name) for name in VARIANTS
-    }
+    isbs = {name: integrated_survival_brier_score(fold.y_test, F, fold.y_train, name) for name in VARIANTS}
     return {"isbs": isbs, PROPER: float(proper.mean())}
 
 
@@ -103,7 +101,9 @@ def _row(result: dict[str, Any]) -> dict[str, Any]:
     settings = result["settings"]
     made_by = content_key(result["fixed"]["study"], result["fixed"]["defaults"])[:8]
     scores = {**result["isbs"], PROPER: result[PROPER]}
-    return {name: settings[name] for name in KEY} | scores | {"seconds": result["seconds"], "made_by": made_by}
+    return (
+        {name: settings[name] for name in KEY} | scores | {"seconds": result["seconds"], "made_by": made_by}
+    )
 
 
 def _add_scores(out: Path, new: pd.DataFrame) -> pd.DataFrame:
