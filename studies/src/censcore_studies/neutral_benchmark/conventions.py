@@ -19,7 +19,9 @@ __all__ = [
     "common_folds",
     "convention_means",
     "order_changes",
+    "order_counts",
     "report_conventions",
+    "report_counts",
     "report_orders",
     "tied_share",
 ]
@@ -76,6 +78,40 @@ def order_changes(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table, columns=[*columns, "published high", "difference", "low", "high"])
 
 
+def order_counts(scores: pd.DataFrame) -> pd.DataFrame:
+    """How many pairs of learners change their order, in single folds and on average over folds, by rule."""
+    part = common_folds(scores)
+    inside = [part[part["task"] == task] for task in TASKS if task in set(part["task"])]
+    table = []
+    for rule in RULES[1:]:
+        row = {"rule": rule, "pairs": 0, "changed": 0, "pairs in folds": 0, "changed in folds": 0}
+        for task in inside:
+            old, new = (task.pivot(index="iteration", columns="learner", values=r) for r in (RULES[0], rule))
+            for a, b in combinations(old, 2):
+                swapped = (old[a] - old[b]) * (new[a] - new[b]) < 0
+                row["pairs"] += 1
+                row["changed"] += int((old[a] - old[b]).mean() * (new[a] - new[b]).mean() < 0)
+                row["pairs in folds"] += len(swapped)
+                row["changed in folds"] += int(swapped.sum())
+        table.append(row)
+    return pd.DataFrame(table)
+
+
+def report_counts(table: pd.DataFrame) -> StudyTable:
+    """The table to read."""
+    view = pd.DataFrame(
+        {
+            "rule": table["rule"],
+            "on average over folds": [f"{r['changed']} of {r['pairs']}" for r in table.to_dict("records")],
+            "in single folds": [
+                f"{r['changed in folds']} of {r['pairs in folds']}" for r in table.to_dict("records")
+            ],
+        }
+    )
+    caption = "Pairs of learners in another order than as published, over all tasks."
+    return StudyTable("order_counts", table, view, caption)
+
+
 def report_conventions(scores: pd.DataFrame, folder: str | os.PathLike[str] | None = None) -> StudyTable:
     """What correcting ties and left limits does to the score of Kaplan-Meier and to the lead of Cox."""
     means = scores.groupby(["task", "learner"])[RULES].mean()
@@ -129,4 +165,4 @@ def report_orders(table: pd.DataFrame) -> StudyTable:
 
 
 def _interval(mean: float, low: float, high: float) -> str:
-    return f"{mean:+.5f} [{low:+.5f}, {high:+.5f}]"
+    return f"{mean:+.5f} [{low:+.5f}, {high:+.5f}]" if np.isfinite(low) else f"{mean:+.5f}"

@@ -113,7 +113,8 @@ def report_differences(table: pd.DataFrame) -> StudyTable:
         line = {"task": task, "learner": learner, "folds": str(part["folds"].iloc[0])}
         line["ISBS"] = f"{part['isbs'].iloc[0]:.4f}"
         for row in part.itertuples():
-            line[f"minus {row.versus}"] = f"{row.difference:+.4f} [{row.low:+.4f}, {row.high:+.4f}]"
+            ends = f" [{row.low:+.4f}, {row.high:+.4f}]" if row.folds > 1 else ""
+            line[f"minus {row.versus}"] = f"{row.difference:+.4f}{ends}"
         lines.append(line)
     order = {task: place for place, task in enumerate(TASKS)}
     view = pd.DataFrame(lines).sort_values("task", key=lambda task: task.map(order), kind="stable")

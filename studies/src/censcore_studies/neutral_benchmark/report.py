@@ -9,7 +9,13 @@ import pandas as pd
 
 from censcore_studies.kit.tables import StudyTable
 from censcore_studies.neutral_benchmark.agreement import agreement, report_agreement
-from censcore_studies.neutral_benchmark.conventions import order_changes, report_conventions, report_orders
+from censcore_studies.neutral_benchmark.conventions import (
+    order_changes,
+    order_counts,
+    report_conventions,
+    report_counts,
+    report_orders,
+)
 from censcore_studies.neutral_benchmark.data import published_scores
 from censcore_studies.neutral_benchmark.figures import draw_conventions, draw_places
 from censcore_studies.neutral_benchmark.ranks import (
@@ -31,7 +37,7 @@ def report_benchmark(
     published = published_scores(folder)
     reports = [report_agreement(agreement(scores, published, folder))]
     conventions = report_conventions(scores, folder)
-    reports += [conventions, report_orders(order_changes(scores))]
+    reports += [conventions, report_counts(order_counts(scores)), report_orders(order_changes(scores))]
     if not conventions.rows.empty:
         draw_conventions(out / "conventions.png", conventions.rows)
     if placed(scores):
