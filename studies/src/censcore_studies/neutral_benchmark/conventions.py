@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -16,10 +17,9 @@ from censcore_studies.neutral_benchmark.learners import LEARNERS
 from censcore_studies.neutral_benchmark.study import PROPER
 
 __all__ = [
-    "common_folds",
-    "convention_means",
     "order_changes",
     "order_counts",
+    "pairs_of_learners",
     "report_conventions",
     "report_counts",
     "report_orders",
@@ -29,11 +29,16 @@ __all__ = [
 RULES = [*VARIANTS, PROPER]
 
 
-def common_folds(scores: pd.DataFrame) -> pd.DataFrame:
-    """The folds of each task that all learners of the task were run on."""
-    learners = scores.groupby("task")["learner"].transform("nunique")
-    run = scores.groupby(["task", "iteration"])["learner"].transform("nunique")
-    return scores[run == learners]
+def pairs_of_learners(scores: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame, pd.DataFrame]]:
+    """Task, two learners, and the scores of both under every rule on the folds that both were run on."""
+    for task in TASKS:
+        inside = scores[scores["task"] == task].set_index(["learner", "iteration"])[RULES]
+        learners = [name for name in LEARNERS if name in inside.index.get_level_values(0)]
+        for first, second in combinations(learners, 2):
+            a, b = inside.loc[first], inside.loc[second]
+            both = a.index.intersection(b.index)
+            if len(both):
+                yield task, first, second, a.loc[both], b.loc[both]
 
 
 def tied_share(name: str, folder: str | os.PathLike[str] | None = None) -> float:
@@ -43,56 +48,37 @@ def tied_share(name: str, folder: str | os.PathLike[str] | None = None) -> float
     return float(np.isin(time[event], time[~event]).mean())
 
 
-def convention_means(scores: pd.DataFrame) -> pd.DataFrame:
-    """Mean scores of each task and learner under every rule, over common folds."""
-    part = common_folds(scores)
-    means = part.groupby(["task", "learner"])[RULES].mean().reset_index()
-    folds = part.groupby(["task", "learner"])["iteration"].count().reset_index(name="folds")
-    order = {name: place for place, name in enumerate([*TASKS, *LEARNERS])}
-    table = means.merge(folds, on=["task", "learner"])
-    return table.sort_values(["task", "learner"], key=lambda c: c.map(order)).reset_index(drop=True)
-
-
 def order_changes(scores: pd.DataFrame) -> pd.DataFrame:
     """Pairs of learners in another order than as published, by task and rule, with intervals over folds.
 
     ``published difference`` and ``difference`` are of the first minus the second learner; a change counts,
     however small.
     """
-    part = common_folds(scores)
     table = []
-    for task in TASKS:
-        inside = part[part["task"] == task]
-        learners = [name for name in LEARNERS if name in set(inside["learner"])]
-        wide = {rule: inside.pivot(index="iteration", columns="learner", values=rule) for rule in RULES}
-        for a, b in combinations(learners, 2):
-            before = corrected_interval((wide["as published"][a] - wide["as published"][b]).to_numpy())
-            for rule in RULES[1:]:
-                after = corrected_interval((wide[rule][a] - wide[rule][b]).to_numpy())
-                if before[0] * after[0] < 0:
-                    row = {"task": task, "folds": len(wide[rule]), "first": a, "second": b, "rule": rule}
-                    row |= {"published difference": before[0], "published low": before[1]}
-                    row |= {"published high": before[2], "difference": after[0]}
-                    table.append(row | {"low": after[1], "high": after[2]})
+    for task, first, second, a, b in pairs_of_learners(scores):
+        before = corrected_interval((a[RULES[0]] - b[RULES[0]]).to_numpy())
+        for rule in RULES[1:]:
+            after = corrected_interval((a[rule] - b[rule]).to_numpy())
+            if before[0] * after[0] < 0:
+                row = {"task": task, "folds": len(a), "first": first, "second": second, "rule": rule}
+                row |= {"published difference": before[0], "published low": before[1]}
+                row |= {"published high": before[2], "difference": after[0]}
+                table.append(row | {"low": after[1], "high": after[2]})
     columns = ["task", "folds", "first", "second", "rule", "published difference", "published low"]
     return pd.DataFrame(table, columns=[*columns, "published high", "difference", "low", "high"])
 
 
 def order_counts(scores: pd.DataFrame) -> pd.DataFrame:
     """How many pairs of learners change their order, in single folds and on average over folds, by rule."""
-    part = common_folds(scores)
-    inside = [part[part["task"] == task] for task in TASKS if task in set(part["task"])]
     table = []
     for rule in RULES[1:]:
         row = {"rule": rule, "pairs": 0, "changed": 0, "pairs in folds": 0, "changed in folds": 0}
-        for task in inside:
-            old, new = (task.pivot(index="iteration", columns="learner", values=r) for r in (RULES[0], rule))
-            for a, b in combinations(old, 2):
-                swapped = (old[a] - old[b]) * (new[a] - new[b]) < 0
-                row["pairs"] += 1
-                row["changed"] += int((old[a] - old[b]).mean() * (new[a] - new[b]).mean() < 0)
-                row["pairs in folds"] += len(swapped)
-                row["changed in folds"] += int(swapped.sum())
+        for *_, a, b in pairs_of_learners(scores):
+            before, after = a[RULES[0]] - b[RULES[0]], a[rule] - b[rule]
+            row["pairs"] += 1
+            row["changed"] += int(before.mean() * after.mean() < 0)
+            row["pairs in folds"] += len(before)
+            row["changed in folds"] += int((before * after < 0).sum())
         table.append(row)
     return pd.DataFrame(table)
 
@@ -158,7 +144,7 @@ def report_orders(table: pd.DataFrame) -> StudyTable:
     columns = ["task", "folds", "pair", "as published", "rule", "difference"]
     caption = (
         "Pairs of learners that change their order: ISBS of the first minus the second as published, and "
-        "under another rule, with 95 % intervals over the folds that all learners were run on, corrected for "
+        "under another rule, with 95 % intervals over the folds that both were run on, corrected for "
         "overlapping training sets."
     )
     return StudyTable("orders", table, pd.DataFrame(lines, columns=columns), caption)

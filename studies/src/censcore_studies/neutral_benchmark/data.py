@@ -19,7 +19,17 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore_studies.neutral_benchmark.factors import treatment_coding
 
-__all__ = ["FOLDS", "PUBLISHED", "TASKS", "Fold", "Task", "data_folder", "load_task", "published_scores"]
+__all__ = [
+    "DRAWN",
+    "FOLDS",
+    "PUBLISHED",
+    "TASKS",
+    "Fold",
+    "Task",
+    "data_folder",
+    "load_task",
+    "published_scores",
+]
 
 #: Folds of one repetition: they partition the subjects, and repetitions follow each other.
 FOLDS = 3
@@ -37,6 +47,12 @@ TASKS: dict[str, tuple[str, ...]] = {
     "support": (),
     "flchain": ("mgus", "flc.grp", "sex"),
     "nwtco": ("stage",),
+}
+
+#: Levels of factors that no training subject of a fold has, and what the benchmark drew for them, by the
+#: position of the subject. Recovered from its score of Cox regression, see ``agreement.closest_draw``.
+DRAWN: dict[tuple[str, int], tuple[str, dict[int, int]]] = {
+    ("lung", 22): ("inst", {125: 11, 126: 6, 137: 1, 160: 16}),
 }
 
 #: What the published names of learners stand for. The four that have no survival function are left out.
@@ -116,7 +132,13 @@ class Task:
     def fold(self, iteration: int) -> Fold:
         """The subjects of one fold."""
         train, test = self.split(iteration)
-        X_train, X_test = treatment_coding(self.X.iloc[train], self.X.iloc[test], TASKS[self.name])
+        X = self.X
+        if (self.name, iteration) in DRAWN:
+            factor, levels = DRAWN[self.name, iteration]
+            X = X.assign(
+                **{factor: pd.Series(levels).reindex(X.index).fillna(X[factor]).astype(X[factor].dtype)}
+            )
+        X_train, X_test = treatment_coding(X.iloc[train], X.iloc[test], TASKS[self.name])
         return Fold(train, test, X_train, X_test, self.y.take(train), self.y.take(test))
 
     @property

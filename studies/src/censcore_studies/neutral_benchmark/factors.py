@@ -40,9 +40,8 @@ def treatment_coding(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Numeric columns of training and test subjects: one per level of a factor, the first level excepted.
 
-    A level that no training subject has counts as the most frequent one. (The benchmark draws a level at
-    random; this happens in one of its 243 folds, to four subjects.) Columns that are constant in training are
-    dropped.
+    A level that no training subject has counts as the most frequent one, where the benchmark draws one.
+    Columns that are constant in training are dropped.
     """
     parts = [(train.drop(columns=list(factors)), test.drop(columns=list(factors)))]
     for name in factors:

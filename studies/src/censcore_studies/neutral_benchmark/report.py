@@ -35,7 +35,7 @@ def report_benchmark(
 ) -> list[StudyTable]:
     """The tables of everything but the comparison over subjects; figures are written to ``out``."""
     published = published_scores(folder)
-    reports = [report_agreement(agreement(scores, published, folder))]
+    reports = [report_agreement(agreement(scores, published))]
     conventions = report_conventions(scores, folder)
     reports += [conventions, report_counts(order_counts(scores)), report_orders(order_changes(scores))]
     if not conventions.rows.empty:
