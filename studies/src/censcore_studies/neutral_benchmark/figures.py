@@ -27,7 +27,7 @@ COLOURS = {
     "Gradient boosting": RED,
     "SurvivalBoost": PALETTE["m2"][0],
 }
-LEFT_END = -12.0
+LEFT_END, RIGHT_END = -12.0, 36.0
 
 
 @picture
@@ -50,7 +50,7 @@ def draw_places(scores: pd.DataFrame, published: pd.DataFrame) -> Figure:
                 _marker(axes, y - 0.27 + 0.18 * place, own, there["KM"], learner)
     axes.set_yticks(range(len(tasks)), tasks)
     axes.set_ylim(len(tasks) - 0.4, -0.6)
-    axes.set_xlim(LEFT_END, None)
+    axes.set_xlim(LEFT_END, RIGHT_END)
     axes.set_xlabel("ISBS below that of Kaplan-Meier, % (right: better)")
     _legend(figure, axes, learners)
     return figure
@@ -63,7 +63,7 @@ def _ticks(axes: Axes, y: int, gain: pd.Series) -> None:
     axes.vlines(gain["CPH"], y - 0.42, y + 0.42, color=INK, lw=1.8)
     hidden = int((gain < LEFT_END).sum())
     if hidden:
-        axes.text(LEFT_END + 0.2, y, f"◂ {hidden} more", color=GREY, fontsize=8.5, va="center")
+        axes.text(LEFT_END + 0.6, y + 0.33, f"◂ {hidden} published", color=GREY, fontsize=8, va="center")
 
 
 def _marker(axes: Axes, y: float, own: pd.DataFrame, km: pd.Series, learner: str) -> None:
@@ -72,8 +72,9 @@ def _marker(axes: Axes, y: float, own: pd.DataFrame, km: pd.Series, learner: str
     base = km.loc[isbs.index]
     mean, low, high = 100 / base.mean() * np.array(corrected_interval((base - isbs).to_numpy()))
     colour, whole = COLOURS[learner], len(isbs) == len(km)
-    axes.plot([max(low, LEFT_END), high], [y, y], color=colour, lw=1.4)
-    axes.plot(mean, y, "o", ms=5.5, color=colour, mfc=colour if whole else "white")
+    axes.plot([low, high], [y, y], color=colour, lw=1.4)
+    marker, x = ("o", mean) if mean > LEFT_END else ("<", LEFT_END + 0.25)
+    axes.plot(x, y, marker, ms=5.5, color=colour, mfc=colour if whole else "white")
 
 
 def _legend(figure: Figure, axes: Axes, learners: list[str]) -> None:
@@ -107,9 +108,9 @@ def draw_conventions(table: pd.DataFrame) -> Figure:
         right.plot(100 * table[f"skill of Cox, {rule}"], y, "o", color=colour, ms=6, mfc="none", label=label)
     right.axvline(0, color=GREY, lw=1)
     right.set_title("Cox regression better than Kaplan-Meier by, %")
-    for axes in (left, right):
+    for axes, place in ((left, "lower right"), (right, "center right")):
         axes.grid(axis="x")
-        axes.legend(loc="lower right", fontsize=9)
+        axes.legend(loc=place, fontsize=9)
     left.set_yticks(y, table["task"])
     left.set_ylim(len(table) - 0.5, -0.5)
     return figure
