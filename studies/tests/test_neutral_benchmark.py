@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
@@ -15,13 +16,18 @@ from censcore.cli.app import app
 from censcore.exceptions import InvalidInputError
 from censcore.published import ipcw_brier
 from censcore_studies.neutral_benchmark import load_task, published_scores, score_fold
-from censcore_studies.neutral_benchmark.agreement import closest_draw, unseen_levels
+from censcore_studies.neutral_benchmark.agreement import agreement, closest_draw, unseen_levels
 from censcore_studies.neutral_benchmark.convention import (
     censoring_curve,
     integrated_survival_brier_score,
     score_grid,
 )
-from censcore_studies.neutral_benchmark.conventions import order_changes, order_counts, pairs_of_learners
+from censcore_studies.neutral_benchmark.conventions import (
+    order_changes,
+    order_counts,
+    pairs_of_learners,
+    report_conventions,
+)
 from censcore_studies.neutral_benchmark.data import DRAWN, FOLDS, TASKS, data_folder
 from censcore_studies.neutral_benchmark.factors import merged_levels, treatment_coding
 from censcore_studies.neutral_benchmark.inference import corrected_interval
@@ -283,3 +289,47 @@ def test_command(tmp_path):
     assert {path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()} == finished
     assert len(read_scores(tmp_path)) == 9
     run("--no-run")
+
+
+# ---- what is committed -----------------------------------------------------------------------------
+
+
+def assert_committed(table: pd.DataFrame, name: str) -> None:
+    again = pd.read_csv(io.StringIO(table.to_csv(index=False)))
+    pd.testing.assert_frame_equal(again, pd.read_csv(RESULTS / f"{name}.csv"), rtol=1e-4, check_dtype=False)
+
+
+def test_committed_orders_are_those_of_the_committed_scores():
+    scores = read_scores(RESULTS)
+    assert_committed(order_counts(scores), "order_counts")
+    assert_committed(order_changes(scores), "orders")
+
+
+@needs_data
+def test_committed_tables_are_those_of_the_committed_scores():
+    scores, published = read_scores(RESULTS), published_scores()
+    table = places(scores, published)
+    assert_committed(table, "differences")
+    assert_committed(mean_ranks(table, published), "mean_ranks")
+    assert_committed(agreement(scores, published), "agreement")
+    assert_committed(report_conventions(scores).rows, "conventions")
+
+
+def test_what_the_page_says_is_in_the_tables():
+    page = (RESULTS.parent / "neutral_benchmark.md").read_text("utf-8")
+    deviation = pd.read_csv(RESULTS / "agreement.csv").groupby("learner")["largest deviation"].max()
+    assert deviation["Kaplan-Meier"] <= 1e-12
+    assert "Cox regression to\n  2e-9" in page
+    assert 1e-9 < deviation["Cox"] < 2e-9
+    cells = pd.read_csv(RESULTS / "cells.csv")
+    assert "243 folds" in page
+    assert (cells[cells["learner"].isin(["Cox", "Kaplan-Meier"])].groupby("learner").size() == 243).all()
+    conventions = pd.read_csv(RESULTS / "conventions.csv")
+    base = conventions["Kaplan-Meier, as published"]
+    rules = ["events first", "left limits", "both"]
+    change = max(abs(conventions[f"Kaplan-Meier, {rule}"] / base - 1).max() for rule in rules)
+    assert "at most 0.07 %" in page
+    assert 0.0006 < change < 0.0007
+    counts = pd.read_csv(RESULTS / "order_counts.csv").set_index("rule")
+    assert "leaves the order" in page
+    assert (counts.loc[rules, ["changed", "changed in folds"]] == 0).all(axis=None)
