@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore.distributions import Distribution
+from censcore.distributions import Distribution, Univariate
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.outcomes import RightCensored
 from censcore_studies.neutral_benchmark.data import eighty_percent_gone
@@ -82,9 +82,9 @@ def subject_losses(
 ) -> np.ndarray:
     """What each test subject contributes to the ISBS, which is the mean, (n,)."""
     events_first, left_limit = VARIANTS[variant]
-    G, t = censoring_curve(y_train, events_first), score_grid(y)
+    G, t = censoring_curve(y_train, events_first).marginal(0), score_grid(y)
     time, event = np.asarray(y.time)[:, None], np.asarray(y.event, dtype=bool)[:, None]
-    S = _read_at(forecast, t)
+    S = _read_at(forecast.marginal(0), t)
     at_event = G.sf_left(time) if left_limit else G.sf(time)
     failed = S**2 * ((time <= t) & event) / np.maximum(at_event, FLOOR)
     surviving = (1 - S) ** 2 * (time > t) / np.maximum(G.sf(t[None, :]), FLOOR)
@@ -92,12 +92,15 @@ def subject_losses(
     return losses
 
 
-def _read_at(forecast: Distribution, t: np.ndarray) -> np.ndarray:
+def _read_at(F: Univariate, t: np.ndarray) -> np.ndarray:
     """S(t), or S(t-) where the time, written with 15 digits, comes out larger than it is.
 
     The survival matrices of the benchmark have their times as texts of 15 digits, so that a curve that jumps
     at such a time has not jumped yet when it is read at the time itself. Only the times of gbsg and metabric,
     which were single-precision numbers once, have more digits.
     """
-    written = np.array([float(f"{value:.15g}") for value in t])
-    return np.where(written > t, forecast.sf_left(t[None, :]), forecast.sf(t[None, :]))
+    early = np.array([float(f"{value:.15g}") > value for value in t])
+    S = np.array(F.sf(t[None, :]))
+    if early.any():
+        S[..., early] = np.asarray(F.sf_left(t[None, early]))
+    return S

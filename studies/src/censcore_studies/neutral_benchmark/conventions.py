@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -72,7 +73,13 @@ def order_counts(scores: pd.DataFrame) -> pd.DataFrame:
     """How many pairs of learners change their order, in single folds and on average over folds, by rule."""
     table = []
     for rule in RULES[1:]:
-        row = {"rule": rule, "pairs": 0, "changed": 0, "pairs in folds": 0, "changed in folds": 0}
+        row: dict[str, Any] = {
+            "rule": rule,
+            "pairs": 0,
+            "changed": 0,
+            "pairs in folds": 0,
+            "changed in folds": 0,
+        }
         for *_, a, b in pairs_of_learners(scores):
             before, after = a[RULES[0]] - b[RULES[0]], a[rule] - b[rule]
             row["pairs"] += 1
@@ -107,7 +114,7 @@ def report_conventions(scores: pd.DataFrame, folder: str | os.PathLike[str] | No
             continue
         km, cox = means.loc[(task, "Kaplan-Meier")], means.loc[(task, "Cox")]
         skill = 1 - cox / km
-        row = {"task": task, "tied events": tied_share(task, folder)}
+        row: dict[str, Any] = {"task": task, "tied events": tied_share(task, folder)}
         row |= {f"Kaplan-Meier, {rule}": km[rule] for rule in RULES}
         row |= {f"skill of Cox, {rule}": skill[rule] for rule in RULES}
         rows.append(row)
