@@ -32,6 +32,7 @@ from censcore_studies.neutral_benchmark.data import DRAWN, FOLDS, TASKS, data_fo
 from censcore_studies.neutral_benchmark.factors import merged_levels, treatment_coding
 from censcore_studies.neutral_benchmark.inference import corrected_interval
 from censcore_studies.neutral_benchmark.learners import LEARNERS
+from censcore_studies.neutral_benchmark.proper import proper_differences, report_proper
 from censcore_studies.neutral_benchmark.ranks import mean_ranks, places
 from censcore_studies.neutral_benchmark.study import _add_scores, benchmark_cells, check_names, read_scores
 
@@ -177,6 +178,9 @@ def test_changes_of_order():
     counts = order_counts(scores).set_index("rule")
     assert counts.loc["both", "changed in folds"] == 2
     assert counts.loc["proper", ["changed", "changed in folds"]].tolist() == [0, 0]
+    proper = proper_differences(scores)
+    assert proper["difference"].tolist() == pytest.approx([-0.1])
+    assert report_proper(proper).view["minus Kaplan-Meier"].tolist() == ["-0.1000 [-0.1000, -0.1000]"]
 
 
 def test_scores_are_added_and_stale_ones_dropped(tmp_path):
@@ -276,6 +280,7 @@ def test_command(tmp_path):
         "ranks",
         "differences",
         "rescored",
+        "proper",
     ]
     for name in names:
         assert (tmp_path / f"{name}.md").stat().st_size > 0
@@ -303,6 +308,7 @@ def test_committed_orders_are_those_of_the_committed_scores():
     scores = read_scores(RESULTS)
     assert_committed(order_counts(scores), "order_counts")
     assert_committed(order_changes(scores), "orders")
+    assert_committed(proper_differences(scores), "proper")
 
 
 @needs_data

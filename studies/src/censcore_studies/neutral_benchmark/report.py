@@ -18,6 +18,7 @@ from censcore_studies.neutral_benchmark.conventions import (
 )
 from censcore_studies.neutral_benchmark.data import published_scores
 from censcore_studies.neutral_benchmark.figures import draw_conventions, draw_places
+from censcore_studies.neutral_benchmark.proper import proper_differences, report_proper
 from censcore_studies.neutral_benchmark.ranks import (
     mean_ranks,
     placed,
@@ -38,6 +39,7 @@ def report_benchmark(
     reports = [report_agreement(agreement(scores, published))]
     conventions = report_conventions(scores, folder)
     reports += [conventions, report_counts(order_counts(scores)), report_orders(order_changes(scores))]
+    reports.append(report_proper(proper_differences(scores)))
     if not conventions.rows.empty:
         draw_conventions(out / "conventions.png", conventions.rows)
     if placed(scores):
