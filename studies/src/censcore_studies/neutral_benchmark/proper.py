@@ -35,7 +35,7 @@ def report_proper(table: pd.DataFrame) -> StudyTable:
         line[f"minus {row['versus']}"] = f"{row['difference']:+.4f}{ends}"
     caption = (
         "Localized integrated Brier score up to the time before which 80 % of the subjects left the risk "
-        "set, and paired differences with 95 % intervals over folds, corrected for overlapping training sets. "
-        "Negative: better."
+        "set, and paired differences with 95 % intervals over folds, corrected for overlapping training "
+        "sets. Negative: better."
     )
     return StudyTable("proper", table, pd.DataFrame(list(lines.values())).fillna(""), caption)
