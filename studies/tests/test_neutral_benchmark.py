@@ -339,3 +339,8 @@ def test_what_the_page_says_is_in_the_tables():
     counts = pd.read_csv(RESULTS / "order_counts.csv").set_index("rule")
     assert "leaves the order" in page
     assert (counts.loc[rules, ["changed", "changed in folds"]] == 0).all(axis=None)
+    rank = pd.read_csv(RESULTS / "mean_ranks.csv").set_index("learner")["mean rank"]
+    assert "behind the published learners of their kind" in page
+    kinds = {"Random survival forest": "forest (", "Gradient boosting": "boosted", "SurvivalBoost": "boosted"}
+    for learner, kind in kinds.items():
+        assert rank[learner] > rank[[name for name in rank.index if kind in name]].max()
