@@ -22,7 +22,7 @@ GROUPS = {
 }
 
 
-def fuzz(name: str, examples: int, count: Count, seconds: float = 20.0, seed: int = 0) -> None:
+def fuzz(name: str, examples: int, count: Count, seconds: float = 10.0, seed: int = 0) -> None:
     """Call one public name, and count how the calls end."""
 
     @seeded(seed)

@@ -225,10 +225,14 @@ def of_array(value: Any) -> list[Value]:
     return [Value(f"{k} of it", f, same=True) for k, f in same.items()] + [Value(k, f) for k, f in other.items()]
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether this is a number, or a list of numbers."""
+    return all(map(_is_plain, value)) if isinstance(value, list | tuple) else isinstance(value, float | int)
+
+
 def _numeric(value: Any) -> np.ndarray | None:
     """``value`` as an array, where it is one of numbers."""
-    parts = value if isinstance(value, list | tuple) else ()
-    if not isinstance(value, np.ndarray | list | tuple) or any(isinstance(p, cs.Distribution | str) for p in parts):
+    if not (isinstance(value, np.ndarray) or (isinstance(value, list | tuple) and _is_plain(value))):
         return None
     array = np.asarray(value)
     return array if array.ndim and array.size and array.dtype.kind in "fiub" else None

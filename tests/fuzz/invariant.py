@@ -64,7 +64,7 @@ def limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def judge(call: Call, seconds: float = 20.0) -> tuple[str, str]:
+def judge(call: Call, seconds: float = 10.0) -> tuple[str, str]:
     """How a call ends, and in which words: 'answer', 'error', or the way in which it breaks the invariant."""
     before = fingerprint(call.arguments)
     with warnings.catch_warnings(record=True) as heard:
