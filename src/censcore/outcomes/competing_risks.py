@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, as_rows, convert, is_torch, namespace, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import name_subjects, no_array
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.right_censored import RightCensored
 
@@ -186,6 +186,8 @@ class CompetingRisks:
     def shape(self) -> tuple[int, ...]:
         """(n,)."""
         return self._any.shape
+
+    __array__ = no_array
 
     def __len__(self) -> int:
         return len(self._any)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, as_rows, convert, is_torch, namespace, one_namespace, to_numpy
-from censcore._validation import check_positive, name_subjects
+from censcore._validation import check_positive, name_subjects, no_array
 from censcore.exceptions import (
     InvalidInputError,
     InvalidTypeError,
@@ -288,6 +288,8 @@ class IntervalCensored:
     def shape(self) -> tuple[int, ...]:
         """(n,)."""
         return tuple(self.lower.shape)
+
+    __array__ = no_array
 
     def __len__(self) -> int:
         return int(self.lower.shape[0])

@@ -17,7 +17,7 @@ from censcore._arrays import (
     one_namespace,
     to_numpy,
 )
-from censcore._validation import check_positive, name_subjects
+from censcore._validation import check_positive, name_subjects, no_array
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
 if TYPE_CHECKING:
@@ -319,6 +319,8 @@ class RightCensored:
     def never(self) -> Array:
         """Whether the event is known never to happen; False here, see :class:`EventOfCause`."""
         return namespace(self.time).zeros_like(self.event)
+
+    __array__ = no_array
 
     def __len__(self) -> int:
         return int(self.time.shape[0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_rows, namespace, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import name_subjects, no_array
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.right_censored import RightCensored
 
@@ -148,6 +148,8 @@ class SemiCompetingRisks:
     def k(self) -> int:
         """Number of event times per subject, the terminal one among them."""
         return int(self.time.shape[1])
+
+    __array__ = no_array
 
     def __len__(self) -> int:
         return int(self.time.shape[0])

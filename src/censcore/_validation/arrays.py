@@ -1,4 +1,4 @@
-"""Checks shared by outcomes, distributions and scores: each error says what was expected and what was got."""
+"""Checks of the numbers in an array."""
 
 from __future__ import annotations
 
@@ -6,34 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, possibly, to_numpy
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore._arrays import Array, as_float, convert, is_torch, possibly, to_numpy
+from censcore._validation.subjects import name_subjects
+from censcore.exceptions import InvalidInputError
 
 __all__ = [
     "check_finite",
-    "check_instance",
     "check_levels",
     "check_not_nan",
     "check_positive",
     "check_probabilities",
-    "name_subjects",
+    "as_events",
 ]
-
-
-def name_subjects(rows: Any, limit: int = 5) -> str:
-    """Say which subjects, by their places from 0, without listing thousands of them.
-
-    Examples
-    --------
-    >>> from censcore._validation import name_subjects
-    >>> name_subjects([3])
-    '1 subject (3)'
-    >>> name_subjects(range(12))
-    '12 subjects (0, 1, 2, 3, 4, ...)'
-    """
-    rows = [int(row) for row in rows]
-    shown = ", ".join(str(row) for row in rows[:limit]) + (", ..." if len(rows) > limit else "")
-    return f"{len(rows)} subject{'s' if len(rows) != 1 else ''} ({shown})"
 
 
 def _check(good: Array, values: Array, name: str, expected: str) -> None:
@@ -43,26 +27,6 @@ def _check(good: Array, values: Array, name: str, expected: str) -> None:
     example = to_numpy(values)[tuple(where[0])]
     rows = np.unique(where[:, 0]) if where.shape[1] else [0]
     raise InvalidInputError(f"{name} must be {expected}; got {example}, in {name_subjects(rows)}.")
-
-
-def check_instance(value: Any, name: str) -> None:
-    """Check that something is an object and not its class.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> from censcore._validation import check_instance
-    >>> check_instance(cs.KaplanMeier, "censoring")
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidTypeError: censoring: got the class KaplanMeier, expected an instance. Write
-    KaplanMeier(...), with parentheses.
-    """
-    if isinstance(value, type):
-        raise InvalidTypeError(
-            f"{name}: got the class {value.__name__}, expected an instance. Write {value.__name__}(...), "
-            "with parentheses."
-        )
 
 
 def check_not_nan(values: Array, name: str) -> None:
@@ -87,6 +51,30 @@ def check_positive(values: Array, name: str, *, zero: bool = False, infinite: bo
 def check_probabilities(values: Array, name: str) -> None:
     """Check that all values lie in [0, 1]."""
     _check((values >= 0) & (values <= 1), values, name, "between 0 and 1")
+
+
+def as_events(event: Any, time: Array) -> Array:
+    """Event indicators as booleans beside times (n, k): numbers that are zero for no event.
+
+    Examples
+    --------
+    >>> from censcore._validation.arrays import as_events
+    >>> as_events([1, 0], np.array([[1.0], [2.0]]))
+    array([[ True],
+           [False]])
+    """
+    values = as_float(event, "event", like=time)
+    check_not_nan(values, "event")
+    if is_torch(time) != is_torch(values):
+        values = convert(values, time)
+    if values.ndim < 2 and time.shape[1] == 1:
+        values = values.reshape(-1, 1)
+    serves_all = tuple(values.shape) == (1, time.shape[1]) or (time.shape[0] == 1 and values.ndim == 2)
+    if tuple(values.shape) != tuple(time.shape) and not serves_all:
+        raise InvalidInputError(
+            f"event must have the shape of time, {tuple(time.shape)}; got {tuple(values.shape)}."
+        )
+    return values != 0
 
 
 def check_levels(values: Array, name: str = "levels") -> None:
