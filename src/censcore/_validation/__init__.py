@@ -11,6 +11,7 @@ Values become floating arrays by :func:`censcore._arrays.as_float`, which checks
 """
 
 from censcore._validation.arrays import (
+    as_codes,
     as_events,
     check_finite,
     check_levels,
@@ -19,6 +20,7 @@ from censcore._validation.arrays import (
     check_probabilities,
 )
 from censcore._validation.kinds import (
+    as_frame,
     as_list,
     as_names,
     check_flag,
@@ -32,9 +34,11 @@ from censcore._validation.numbers import as_confidence, as_count, as_generator, 
 from censcore._validation.subjects import as_labels, as_weights, name_subjects
 
 __all__ = [
+    "as_codes",
     "as_confidence",
     "as_count",
     "as_events",
+    "as_frame",
     "as_generator",
     "as_index",
     "as_labels",

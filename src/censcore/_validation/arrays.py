@@ -11,12 +11,13 @@ from censcore._validation.subjects import name_subjects
 from censcore.exceptions import InvalidInputError
 
 __all__ = [
+    "as_codes",
+    "as_events",
     "check_finite",
     "check_levels",
     "check_not_nan",
     "check_positive",
     "check_probabilities",
-    "as_events",
 ]
 
 
@@ -51,6 +52,20 @@ def check_positive(values: Array, name: str, *, zero: bool = False, infinite: bo
 def check_probabilities(values: Array, name: str) -> None:
     """Check that all values lie in [0, 1]."""
     _check((values >= 0) & (values <= 1), values, name, "between 0 and 1")
+
+
+def as_codes(values: Any, name: str) -> np.ndarray:
+    """Whole numbers as an array of integers; others are an error.
+
+    Examples
+    --------
+    >>> from censcore._validation import as_codes
+    >>> as_codes([0.0, 2.0], "group")
+    array([0, 2])
+    """
+    codes = to_numpy(as_float(values, name))
+    _check((codes == np.round(codes)) & (np.abs(codes) < 2**53), codes, name, "whole numbers")
+    return codes.astype(np.intp)
 
 
 def as_events(event: Any, time: Array) -> Array:

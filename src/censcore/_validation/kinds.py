@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = [
+    "as_frame",
     "as_list",
     "as_names",
     "check_flag",
@@ -114,6 +115,28 @@ def check_flag(value: Any, name: str) -> None:
         raise InvalidTypeError(f"{name} must be True or False; got {_shown(value)}.")
 
 
+def as_frame(frame: Any, name: str = "frame") -> Any:
+    """A data frame of any library, behind the interface of narwhals.
+
+    Examples
+    --------
+    >>> from censcore._validation import as_frame
+    >>> as_frame(3.0)
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidTypeError: frame: got float, expected a data frame of pandas, polars or
+    pyarrow.
+    """
+    import narwhals as nw
+
+    try:
+        return nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"{name}: got {type(frame).__name__}, expected a data frame of pandas, polars or pyarrow."
+        ) from error
+
+
 def as_list(values: Any, name: str, expected: str) -> list[Any]:
     """Several things as a list, where they can be listed.
 
@@ -140,14 +163,11 @@ def as_names(names: Any, count: int | None, name: str = "names", of: str = "caus
     >>> as_names(["relapse", "death"], 2)
     ('relapse', 'death')
     """
-    given = as_list(names, name, f"names, one per {of}") if not isinstance(names, Sequence) else names
-    if isinstance(given, str) or not all(isinstance(one, str) for one in given):
-        raise InvalidTypeError(f"{name}: got {_shown(names)}, expected a list of text, one per {of}.")
-    if count is not None and len(given) != count:
-        raise InvalidInputError(f"{name} has {len(given)} entries, expected {count}, one per {of}.")
-    if len(set(given)) != len(given):
-        raise InvalidInputError(f"{name} must differ from each other; got {list(given)}.")
-    return tuple(given)
+    given = tuple(str(one) for one in as_list(names, name, f"names, one per {of}"))
+    if len(set(given)) != len(given) or len(given) != (len(given) if count is None else count):
+        expected = "" if count is None else f"{count} "
+        raise InvalidInputError(f"{name} must be {expected}different names, one per {of}; got {list(given)}.")
+    return given
 
 
 def _shown(value: Any) -> str:

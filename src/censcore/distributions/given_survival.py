@@ -17,7 +17,7 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._numerics import expm1
-from censcore._validation import check_finite, name_subjects
+from censcore._validation import check_finite, check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
@@ -102,6 +102,12 @@ class GivenSurvival(Univariate):
     _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
 
     def __init__(self, distribution: Univariate, a: Array) -> None:
+        check_kind(
+            distribution,
+            "distribution",
+            Univariate,
+            "a distribution of one event time, such as Weibull(shape, scale)",
+        )
         neutral = distribution._is_neutral and is_neutral(a)
         distribution, self._entry = entry_column(distribution, a)
         self._neutral = neutral
@@ -280,6 +286,7 @@ class GivenJointSurvival(Joint):
     _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
 
     def __init__(self, joint: Joint, a: Array) -> None:
+        check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
         neutral = joint._is_neutral and is_neutral(a)
         joint, self._entry = entry_column(joint, a)
         self._neutral = neutral

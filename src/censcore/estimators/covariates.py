@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import check_positive
+from censcore._validation import as_weights
 from censcore.estimators.pipelines import last_estimator, weight_argument
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
@@ -130,13 +130,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     """
     if sample_weight is None:
         return np.ones(n)
-    weights = to_numpy(sample_weight).astype(np.float64)
-    if weights.shape != (n,):
-        raise InvalidInputError(f"sample_weight must have shape ({n},); got {weights.shape}.")
-    check_positive(weights, "sample_weight", zero=True)
-    if not weights.sum() > 0:
-        raise InvalidInputError("sample_weight: got zero for every subject; at least one must be positive.")
-    return weights
+    return as_weights(sample_weight, n)
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, detach, is_torch, to_numpy
-from censcore._validation import check_finite, check_positive
+from censcore._validation import check_finite, check_option, check_positive
 from censcore.distributions import ProportionalHazards
 from censcore.estimators.base import one_event_time
 from censcore.estimators.covariates import check_weights
@@ -107,8 +107,7 @@ def from_risk(
 
 def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
     """Scores as log hazard ratios, (n,)."""
-    if scale not in ("log", "hazard"):
-        raise InvalidInputError(f"scale must be 'log' or 'hazard'; got {scale!r}.")
+    check_option(scale, "scale", ("log", "hazard"))
     values = risk.to_numpy() if hasattr(risk, "to_numpy") else risk
     eta = to_numpy(detach(as_float(values if hasattr(values, "dtype") else np.asarray(values), name)))
     eta = np.asarray(eta, dtype=np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, as_float, to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pair_statistics import (
@@ -146,7 +146,7 @@ def dynamic_auc_estimate(
 
 
 def _check_times(times: Array, horizon: float | None) -> np.ndarray:
-    values = np.atleast_1d(to_numpy(times).astype(np.float64))
+    values = np.atleast_1d(to_numpy(as_float(times, "times")).astype(np.float64))
     if values.ndim != 1 or not (np.isfinite(values) & (values >= 0)).all():
         raise InvalidInputError(f"times: got {values.tolist()}, expected finite, non-negative times, (q,).")
     end = check_horizon(horizon)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import as_float, to_numpy
 from censcore._validation import name_subjects
 from censcore.evaluation.inference import Estimate
 from censcore.exceptions import InvalidInputError, PositivityError
@@ -192,7 +192,7 @@ def sums_of_lower(rank: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def check_risk(risk: Any, n: int, columns: int | None = None) -> np.ndarray:
     """Risks without NaN: (n,), or (n, columns) where columns are asked for."""
-    values = to_numpy(risk).astype(np.float64)
+    values = to_numpy(as_float(risk, "risk")).astype(np.float64)
     shapes = [(n,)] if columns is None else [(n,), (n, columns)]
     if values.shape not in shapes:
         expected = " or ".join(str(shape) for shape in shapes)

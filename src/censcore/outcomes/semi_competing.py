@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_rows, namespace, to_numpy
+from censcore._arrays import Array, as_rows, namespace, take_rows, to_numpy
 from censcore._validation import name_subjects, no_array
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.right_censored import RightCensored
@@ -160,7 +160,7 @@ class SemiCompetingRisks:
     def take(self, rows: Any) -> SemiCompetingRisks:
         """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
         rows = as_rows(rows)
-        return self._with(self.time[rows], self.event[rows], self._end.take(rows))
+        return self._with(take_rows(self.time, rows), take_rows(self.event, rows), self._end.take(rows))
 
     def _with(self, time: Array, event: Array, end: RightCensored) -> SemiCompetingRisks:
         other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again

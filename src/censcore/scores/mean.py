@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from censcore._arrays import Array, convert, is_torch, namespace, to_numpy
-from censcore._validation import check_positive, name_subjects
+from censcore._arrays import Array, as_float, convert, is_torch, namespace, to_numpy
+from censcore._validation import as_labels, as_weights, name_subjects
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["MeanLoss", "clustered_mean", "mean_loss"]
@@ -76,6 +76,7 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     >>> round(float(mean), 4), round(float(error), 4)
     (0.7682, 0.2834)
     """
+    losses = as_float(losses, "losses")
     if losses.ndim not in (1, 2) or 0 in losses.shape:
         raise InvalidInputError(
             f"losses must be (n,) or (n, q) with at least one subject; got {tuple(losses.shape)}."
@@ -147,11 +148,7 @@ def clustered_mean(
 
 def _sum_by_group(values: Array, groups: Any, used: np.ndarray) -> Array:
     """Sums over the subjects of each group that has a subject in use."""
-    labels = to_numpy(groups)
-    if labels.shape != (values.shape[0],):
-        raise InvalidInputError(
-            f"groups must have one label per subject, ({values.shape[0]},); got {labels.shape}."
-        )
+    labels = as_labels(groups, int(values.shape[0]))
     names, code = np.unique(labels, return_inverse=True)
     present = np.bincount(code, used) > 0
     if is_torch(values):
@@ -168,12 +165,7 @@ def _shares(sample_weight: Any, losses: Array) -> Array:
     n = int(losses.shape[0])
     if sample_weight is None:
         return xp.full_like(losses if losses.ndim == 1 else losses[:, 0], 1 / n)
-    w = convert(np.asarray(to_numpy(sample_weight), dtype=float), losses)
-    if tuple(w.shape) != (n,):
-        raise InvalidInputError(
-            f"sample_weight must have one weight per subject, ({n},); got {tuple(w.shape)}."
-        )
-    check_positive(w, "sample_weight", zero=True)
+    w = convert(as_weights(sample_weight, n), losses)
     if not bool(xp.any(w > 0)):
         raise InvalidInputError("sample_weight must hold at least one positive weight; all are zero.")
     return w / xp.sum(w)
