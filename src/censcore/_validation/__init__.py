@@ -13,6 +13,7 @@ Values become floating arrays by :func:`censcore._arrays.as_float`, which checks
 from censcore._validation.arrays import (
     as_codes,
     as_events,
+    check_between,
     check_finite,
     check_levels,
     check_not_nan,
@@ -47,6 +48,7 @@ __all__ = [
     "as_number",
     "as_seed",
     "as_weights",
+    "check_between",
     "check_finite",
     "check_flag",
     "check_instance",

@@ -13,6 +13,7 @@ from censcore.exceptions import InvalidInputError
 __all__ = [
     "as_codes",
     "as_events",
+    "check_between",
     "check_finite",
     "check_levels",
     "check_not_nan",
@@ -47,6 +48,18 @@ def check_positive(values: Array, name: str, *, zero: bool = False, infinite: bo
         good = good & (values < np.inf)
     expected = ("non-negative" if zero else "positive") + ("" if infinite else " and finite")
     _check(good, values, name, expected)
+
+
+def check_between(values: Array, name: str, low: float, high: float) -> None:
+    """Check that all values lie in [low, high], outside of which a formula has no digits left."""
+    if possibly(((values >= low) & (values <= high)).all()):
+        return
+    if low < 0:
+        check_finite(values, name)
+    else:
+        check_positive(values, name)
+    inside = (values >= low) & (values <= high)
+    _check(inside, values, name, f"between {low:g} and {high:g}, where the formulas have digits")
 
 
 def check_probabilities(values: Array, name: str) -> None:

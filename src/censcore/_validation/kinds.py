@@ -90,12 +90,13 @@ def check_option(value: Any, name: str, options: Collection[Any]) -> None:
     >>> check_option("ipwc", "scale", ("localized", "ipcw"))
     Traceback (most recent call last):
     ...
-    censcore.exceptions.InvalidInputError: scale must be one of 'localized', 'ipcw'; got 'ipwc'.
+    censcore.exceptions.InvalidInputError: scale must be 'localized' or 'ipcw'; got 'ipwc'.
     """
-    if not isinstance(value, str) or value not in options:
-        raise InvalidInputError(
-            f"{name} must be one of {', '.join(map(repr, options))}; got {_shown(value)}."
-        )
+    if isinstance(value, str) and value in options:
+        return
+    shown = [repr(option) for option in options]
+    expected = " or ".join(shown) if len(shown) == 2 else f"one of {', '.join(shown)}"
+    raise InvalidInputError(f"{name} must be {expected}; got {_shown(value)}.")
 
 
 def check_flag(value: Any, name: str) -> None:

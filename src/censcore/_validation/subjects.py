@@ -39,16 +39,14 @@ def as_weights(weights: Any, n: int, name: str = "sample_weight") -> np.ndarray:
     """
     values = to_numpy(as_float(weights, name)).astype(np.float64)
     if values.shape != (n,):
-        raise InvalidInputError(
-            f"{name} must have one number per subject, shape ({n},); got shape {values.shape}."
-        )
+        raise InvalidInputError(f"{name} must have one weight per subject, ({n},); got {values.shape}.")
     bad = np.nonzero(~((values >= 0) & (values < np.inf)))[0]
     if bad.size:
         raise InvalidInputError(
             f"{name} must be non-negative and finite; got {values[bad[0]]}, in {name_subjects(bad)}."
         )
     if not values.any():
-        raise InvalidInputError(f"{name}: got zero for every subject; at least one must be positive.")
+        raise InvalidInputError(f"{name}: got zero for every subject, expected at least one positive weight.")
     with np.errstate(over="ignore"):
         total = values.sum()
     if total == np.inf:
@@ -75,7 +73,7 @@ def as_labels(labels: Any, n: int, name: str = "groups", of: str = "subject") ->
             f"{name} must have one label per {of}, ({n},); got {type(labels).__name__}, which is no array."
         ) from error
     if values.shape != (n,):
-        raise InvalidInputError(f"{name} must have one label per {of}, ({n},); got shape {values.shape}.")
+        raise InvalidInputError(f"{name} must have one label per {of}, ({n},); got {values.shape}.")
     if values.dtype.kind in "fc" and np.isnan(values).any():
         bad = np.nonzero(np.isnan(values))[0]
         raise InvalidInputError(f"{name}: got NaN, expected a label, in {name_subjects(bad)}.")

@@ -8,6 +8,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import as_weights
+from censcore.distributions import Distribution
 from censcore.estimators.pipelines import last_estimator, weight_argument
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
@@ -30,9 +31,37 @@ def check_rows(X: Any, n: int) -> None:
     """
     if X is None:
         return
-    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    rows = count_rows(X)
     if rows != n:
         raise InvalidInputError(f"X: got {rows} rows, expected {n}, one per subject of y.")
+
+
+def count_rows(X: Any) -> int:
+    """The number of subjects that covariates describe.
+
+    Parameters
+    ----------
+    X : array, frame or list
+        Covariates.
+
+    Returns
+    -------
+    int
+        Its rows.
+
+    Examples
+    --------
+    >>> count_rows([[0.1], [0.2]])
+    2
+    """
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple) and len(shape) and not isinstance(X, Distribution):
+        return int(shape[0])
+    if not isinstance(X, list | tuple):
+        raise InvalidTypeError(
+            f"X: got {type(X).__name__}, expected covariates as an array (n, p) or a data frame, or None."
+        )
+    return len(X)
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:

@@ -314,6 +314,11 @@ def group_codes(groups: Any, n: int) -> np.ndarray | None:
     if groups is None:
         return None
     labels = as_labels(groups, n)
+    if n > 1 and len(np.unique(labels)) == 1:
+        raise InvalidInputError(
+            f"groups: got one group of all {n} subjects, expected at least two. Groups are independent of "
+            "each other, and errors are estimated from how they differ. Leave groups out if all subjects are."
+        )
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 

@@ -147,6 +147,16 @@ def estimate_of_pairs(
     return Estimate(np.array([statistic.value]), Estimate.of_mean(deviations, weight, groups).influence)
 
 
+def checked_share(share: float, until: str) -> float:
+    """``share``, or an error where no pair of subjects can be compared."""
+    if np.isnan(share):
+        raise InvalidInputError(
+            f"Up to {until} no pair of subjects can be compared: got no event followed by a subject who "
+            "survives it, expected at least one. Choose a later time, or more subjects."
+        )
+    return share
+
+
 def share_of_pairs(pairs: Pairs, weight: np.ndarray) -> float:
     """The value alone, NaN without any pair."""
     won, met = pairs.over_later(weight[:, None])

@@ -62,7 +62,7 @@ class SeveralOutcomes(Comparison):
         Comparison
             With the scores of this outcome, and all plots.
         """
-        if outcome not in self._parts:
+        if not isinstance(outcome, str) or outcome not in self._parts:
             self._parts[outcome] = self._of(outcome)
         return self._parts[outcome]
 

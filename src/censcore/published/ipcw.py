@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._numerics import safe_log
-from censcore._validation import check_option, name_subjects
+from censcore._validation import as_number, check_flag, check_option, name_subjects
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.outcomes import OutcomeLike
@@ -59,6 +59,12 @@ class Convention:
 
     def __post_init__(self) -> None:
         check_option(self.normalize, "normalize", ("subjects", "weights"))
+        check_option(self.ties, "ties", ("events first", "censorings first"))
+        for name in ("left_limit", "survivor_left_limit", "yielding"):
+            check_flag(getattr(self, name), name)
+        as_number(self.floor, "floor", least=0, most=1)
+        if self.zero is not None:
+            as_number(self.zero, "zero", above=0, infinite=True)
 
     def divisor(self, G: np.ndarray, used: np.ndarray) -> np.ndarray:
         """G as it is divided by where ``used``; zero where the convention has no answer."""

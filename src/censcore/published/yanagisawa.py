@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, to_numpy
-from censcore._validation import as_number, check_kind, check_levels, check_option, check_positive
+from censcore._validation import as_number, check_flag, check_kind, check_levels, check_option, check_positive
 from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
@@ -136,6 +136,8 @@ def yanagisawa_log(
     >>> yanagisawa_log(y, cs.Exponential(1.0), grid=np.linspace(0, 5, 11)).round(3)
     array([0.933, 1.612])
     """
+    epsilon = as_number(epsilon, "epsilon", above=0, below=1)
+    check_flag(simple, "simple")
     data = _complete(y, forecast, weights, grid)
     rows, i = np.arange(len(data.z)), data.bin
     f = data.masses[rows, i - 1]

@@ -46,8 +46,8 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     Parameters
     ----------
     losses : array, (n,) or (n, q)
-        One loss per subject, or several columns of them. An infinite loss makes the mean infinite and the
-        error undefined (NaN); it is never left out.
+        One loss per subject, or several columns of them. An infinite loss makes the mean and its error
+        infinite; it is never left out.
     sample_weight : array, (n,), optional
         Non-negative weights of the subjects, at least one positive.
     groups : array, (n,), optional
@@ -83,8 +83,14 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
         )
     _check_nan(losses)
     mean, influence = clustered_mean(losses, _shares(sample_weight, losses), groups)
+    if influence.shape[0] < 2:
+        raise InvalidInputError(
+            "A standard error needs at least two groups of subjects, or two subjects with a positive weight; "
+            "got one. The mean alone is np.average(losses, weights=sample_weight, axis=0)."
+        )
     xp = namespace(influence)
-    return MeanLoss(mean, xp.sqrt(xp.sum(influence**2, axis=0)))
+    error = xp.sqrt(xp.sum(influence**2, axis=0))
+    return MeanLoss(mean, xp.where(xp.isfinite(mean), error, xp.full_like(error, np.inf)))
 
 
 def clustered_mean(
@@ -129,13 +135,24 @@ def clustered_mean(
     >>> float(mean), influence.round(4)
     (3.0, array([-0.7071,  0.7071]))
     """
+    losses, weight = as_float(losses, "losses"), as_float(weight, "weight")
     xp = namespace(losses)
+    if losses.ndim not in (1, 2) or tuple(weight.shape) != tuple(losses.shape[:1]):
+        raise InvalidInputError(
+            "losses must be (n,) or (n, q) and weight (n,); got "
+            f"{tuple(losses.shape)} and {tuple(weight.shape)}."
+        )
     used = weight > 0
     with np.errstate(invalid="ignore"):  # infinity less infinity
         mean = weight[used] @ losses[used]
         spread = weight.reshape((-1,) + (1,) * (losses.ndim - 1)) * (losses - mean)
     influence = xp.where(used.reshape((-1,) + (1,) * (losses.ndim - 1)), spread, xp.zeros_like(spread))
     if added is not None:
+        added = as_float(added, "added")
+        if tuple(added.shape) != tuple(losses.shape):
+            raise InvalidInputError(
+                f"added must have the shape of losses, {tuple(losses.shape)}; got {tuple(added.shape)}."
+            )
         influence = influence + added
         used = xp.ones_like(used)
     if groups is None:
