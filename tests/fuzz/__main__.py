@@ -43,7 +43,9 @@ def fuzz(name: str, examples: int, count: Count, seconds: float = 10.0, seed: in
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--examples", type=int, default=400, help="calls of each name, fewer of what takes long")
+    parser.add_argument(
+        "--examples", type=int, default=400, help="calls of each name, fewer of what takes long"
+    )
     parser.add_argument("--only", default="", help="names, separated by commas")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -56,7 +56,9 @@ def calls(draw: Any, name: str) -> Call:
         value = draw(st.one_of(st.sampled_from(known), st.sampled_from(known), numbers_like(near)))
         arguments[word] = value.make()
         words.append(f"{word}={value.label}")
-        same = same and value.same and arguments.get(word) is not None and target.arguments.get(word) is not None
+        same = (
+            same and value.same and arguments.get(word) is not None and target.arguments.get(word) is not None
+        )
     return Call(
         f"{target.label}({', '.join(words)})",
         target.function,

@@ -121,7 +121,10 @@ DISTRIBUTIONS = [
     Value("ensemble", lambda: cs.Ensemble(np.linspace(0.1, 4.0, 60).reshape(6, 10))),
     Value("ensemble of one", lambda: cs.Ensemble(np.ones((6, 1)))),
     Value("piecewise exponential", lambda: cs.PiecewiseExponential([1.0], [0.0, 1e-300])),
-    Value("mixture with mass at infinity", lambda: cs.Mixture([cs.PointMass(INF), cs.Weibull(1.0, 1.0)], [0.5, 0.5])),
+    Value(
+        "mixture with mass at infinity",
+        lambda: cs.Mixture([cs.PointMass(INF), cs.Weibull(1.0, 1.0)], [0.5, 0.5]),
+    ),
     Value("joint ensemble", lambda: cs.Ensemble(np.linspace(0.1, 4.0, 120).reshape(6, 10, 2))),
     Value("torch", lambda: cs.Weibull(torch.ones(6, dtype=torch.float64, requires_grad=True), 2.0)),
     Value("float32", lambda: cs.Weibull(np.ones(6, dtype=np.float32), np.float32(2.0))),
@@ -141,7 +144,10 @@ OUTCOMES = [
     Value("subnormal times", lambda: cs.RightCensored(np.full(N, 5e-324), EVENT)),
     Value("delayed entry", lambda: cs.RightCensored(TIME, EVENT, entry=TIME / 2)),
     Value("known censoring times", lambda: cs.RightCensored(TIME, EVENT, np.where(EVENT, 5.0, TIME))),
-    Value("two event times", lambda: cs.RightCensored(np.column_stack([TIME, TIME]), np.column_stack([EVENT, EVENT]))),
+    Value(
+        "two event times",
+        lambda: cs.RightCensored(np.column_stack([TIME, TIME]), np.column_stack([EVENT, EVENT])),
+    ),
     Value("competing risks", lambda: cs.CompetingRisks(TIME, [1, 0, 2, 1, 0, 2])),
     Value("intervals", lambda: cs.IntervalCensored(TIME, [1.0, INF, 2.0, 4.0, INF, 0.5])),
     Value("torch outcome", lambda: cs.RightCensored(torch.as_tensor(TIME), torch.as_tensor(EVENT))),
@@ -220,7 +226,9 @@ def of_array(value: Any) -> list[Value]:
             "negated": lambda: -array,
             **{f"with {number!r}": (lambda number=number: _with(array, number)) for number in NUMBERS},
         }
-    return [Value(f"{k} of it", f, same=True) for k, f in same.items()] + [Value(k, f) for k, f in other.items()]
+    return [Value(f"{k} of it", f, same=True) for k, f in same.items()] + [
+        Value(k, f) for k, f in other.items()
+    ]
 
 
 def _is_plain(value: Any) -> bool:
@@ -244,7 +252,9 @@ def replacements(value: Any) -> list[Value]:
         return [*OUTCOMES, *ANYTHING]
     if isinstance(value, list | tuple) and value and isinstance(value[0], cs.Distribution):
         parts = [Value("one part", lambda: [value[0]]), Value("no part", list)]
-        parts += [Value(f"with {v.label}", lambda v=v: [value[0], v.make()]) for v in [*DISTRIBUTIONS, *ANYTHING]]
+        parts += [
+            Value(f"with {v.label}", lambda v=v: [value[0], v.make()]) for v in [*DISTRIBUTIONS, *ANYTHING]
+        ]
         return [*parts, *ANYTHING]
     if _numeric(value) is not None:
         return [*of_array(value), *ANYTHING]

@@ -106,7 +106,13 @@ def _outcome(call: Call) -> tuple[str, str]:
 
 
 #: What is known of numbers, by the name under which they are found.
-RANGES = {"sf": (0.0, 1.0), "sf_left": (0.0, 1.0), "cdf": (0.0, 1.0), "icdf": (0.0, math.inf), "mean": (0.0, math.inf)}
+RANGES = {
+    "sf": (0.0, 1.0),
+    "sf_left": (0.0, 1.0),
+    "cdf": (0.0, 1.0),
+    "icdf": (0.0, math.inf),
+    "mean": (0.0, math.inf),
+}
 
 
 def _within(values: np.ndarray, low: float, high: float) -> bool:

@@ -145,7 +145,11 @@ def distribution(name: str, make: type, methods: dict[str, dict[str, Any]], **ar
     def targets() -> list[Target]:
         made = make(**arguments)
         found = [Target(name, make, arguments)] * 8
-        found += [Target(f"{name}.{m}", getattr(made, m), a) for m, a in methods.items() if (name, m) != ("Ensemble", "log_likelihood")]
+        found += [
+            Target(f"{name}.{m}", getattr(made, m), a)
+            for m, a in methods.items()
+            if (name, m) != ("Ensemble", "log_likelihood")
+        ]
         if hasattr(made, "logpdf") and made.has_density:
             found.append(Target(f"{name}.logpdf", made.logpdf, {"t": T_Q}))
         return found
@@ -190,7 +194,9 @@ DISTRIBUTIONS = {
     "Ensemble": univariate("Ensemble", cs.Ensemble, samples=np.linspace(0.2, 4.0, 12).reshape(2, 6)),
     "Independent": joint("Independent", cs.Independent, distributions=PARTS),
     "Copula": joint("Copula", cs.Copula, family="clayton", marginals=PARTS, theta=SHAPES),
-    "JointGrid": joint("JointGrid", cs.JointGrid, edges=np.array([0.0, 1.0, 2.0, 4.0]), probabilities=CELLS, tail=0.5),
+    "JointGrid": joint(
+        "JointGrid", cs.JointGrid, edges=np.array([0.0, 1.0, 2.0, 4.0]), probabilities=CELLS, tail=0.5
+    ),
     "CumulativeIncidence": of_causes(
         "CumulativeIncidence", cs.CumulativeIncidence, times=np.array([1.0, 2.0, 4.0]), cif=CIF
     ),
@@ -204,12 +210,19 @@ DISTRIBUTIONS = {
     "Censored": univariate("Censored", d.Censored, distribution=F, tau=np.full(N, 2.0)),
     "CensoredJoint": joint("CensoredJoint", d.CensoredJoint, joint=cs.Independent(PARTS), tau=SHAPES),
     "CompactStep": univariate("CompactStep", d.CompactStep, times=KNOTS, sf=CURVES),
-    "GivenJointSurvival": joint("GivenJointSurvival", d.GivenJointSurvival, joint=cs.Independent(PARTS), a=SHAPES / 8),
+    "GivenJointSurvival": joint(
+        "GivenJointSurvival", d.GivenJointSurvival, joint=cs.Independent(PARTS), a=SHAPES / 8
+    ),
     "GivenSurvival": univariate("GivenSurvival", d.GivenSurvival, distribution=PARTS[0], a=SHAPES / 8),
     "Grouped": univariate(
-        "Grouped", d.Grouped, distributions=[cs.Exponential(1.0), cs.Weibull(2.0, [3.0, 6.0])], group=np.array([1, 0, 1])
+        "Grouped",
+        d.Grouped,
+        distributions=[cs.Exponential(1.0), cs.Weibull(2.0, [3.0, 6.0])],
+        group=np.array([1, 0, 1]),
     ),
-    "GroupedCauses": of_causes("GroupedCauses", d.GroupedCauses, distributions=STEPS, group=np.array([0, 1, 0])),
+    "GroupedCauses": of_causes(
+        "GroupedCauses", d.GroupedCauses, distributions=STEPS, group=np.array([0, 1, 0])
+    ),
     "ProportionalHazards": univariate(
         "ProportionalHazards", d.ProportionalHazards, times=KNOTS, cumulative_hazard=KNOTS / 3, risk=SHAPES
     ),
@@ -238,9 +251,12 @@ def outcome(name: str, make: type, methods: dict[str, dict[str, Any]], **argumen
     return Recipe(targets)
 
 
-FRAME = pd.DataFrame({"time": TIME, "event": EVENT, "cause": [1, 0, 2, 1, 0, 2], "lower": TIME, "upper": TIME + 1})
+FRAME = pd.DataFrame(
+    {"time": TIME, "event": EVENT, "cause": [1, 0, 2, 1, 0, 2], "lower": TIME, "upper": TIME + 1}
+)
 COUNTING = pd.DataFrame(
-    [[1, 0, 2, 0, 7], [1, 2, 5, 1, 9], [2, 0, 1, 0, 3], [3, 1, 4, 0, 4]], columns=["id", "start", "stop", "event", "x"]
+    [[1, 0, 2, 0, 7], [1, 2, 5, 1, 9], [2, 0, 1, 0, 3], [3, 1, 4, 0, 4]],
+    columns=["id", "start", "stop", "event", "x"],
 )
 STRUCTURED = np.array(list(zip(EVENT, TIME, strict=True)), dtype=[("event", bool), ("time", float)])
 CHOOSING: dict[str, dict[str, Any]] = {
@@ -337,7 +353,9 @@ SCORES = {
     "binomial_log_score": several(cs.binomial_log_score, {**SCORED, "times": TIMES}, infinite=True),
     "pinball_score": several(cs.pinball_score, {**SCORED, "levels": LEVELS}),
     "energy_score": several(cs.energy_score, {"y": Y2, "forecast": F2, "censoring": C2}),
-    "joint_brier_score": several(cs.joint_brier_score, {"y": Y2, "forecast": F2, "censoring": C2, "times": TIMES}),
+    "joint_brier_score": several(
+        cs.joint_brier_score, {"y": Y2, "forecast": F2, "censoring": C2, "times": TIMES}
+    ),
     "augmented_brier_score": several(cs.augmented_brier_score, {**SCORED, "times": TIMES, "event_model": F}),
     "augmented_integrated_brier_score": several(
         cs.augmented_integrated_brier_score, {**SCORED, "horizon": 2.5, "event_model": F}
@@ -349,7 +367,13 @@ SCORES = {
     "clustered_mean": function(scores.clustered_mean, losses=TIME, weight=np.full(N, 1 / N)),
     "score_info": function(scores.score_info, name="crps"),
     "administrative_brier": several(
-        published.administrative_brier, {**SCORED, "censoring": None, "y": cs.RightCensored(TIME, EVENT, np.where(EVENT, 5.0, TIME)), "times": TIMES}
+        published.administrative_brier,
+        {
+            **SCORED,
+            "censoring": None,
+            "y": cs.RightCensored(TIME, EVENT, np.where(EVENT, 5.0, TIME)),
+            "times": TIMES,
+        },
     ),
     "d_calibration": function(published.d_calibration, y=Y, forecast=F),
     "ipcw_binomial_log": several(published.ipcw_binomial_log, {**SCORED, "times": TIMES}, infinite=True),
@@ -411,11 +435,21 @@ ESTIMATORS = {
     "as_forecast": function(cs.as_forecast, forecast=CURVES, times=KNOTS, interpolation="step"),
     "from_draws": function(cs.from_draws, draws=np.linspace(0.1, 3.0, 60).reshape(2, 10, 3)),
     "from_risk": function(cs.from_risk, train_risk=RISK, y_train=Y12, test_risk=RISK[:3]),
-    "as_competing_forecast": function(cs.as_competing_forecast, forecast=CIF, times=np.array([1.0, 2.0, 4.0])),
+    "as_competing_forecast": function(
+        cs.as_competing_forecast, forecast=CIF, times=np.array([1.0, 2.0, 4.0])
+    ),
     "one_event_time": function(cs.estimators.one_event_time, y=Y, estimator="KaplanMeier"),
     "load": function(cs.load, path="nothing.censcore"),
     "CensoredEngression": neural(
-        "CensoredEngression", Y12, epochs=1, width=4, depth=1, noise_dim=2, n_samples=8, samples=2, device="cpu"
+        "CensoredEngression",
+        Y12,
+        epochs=1,
+        width=4,
+        depth=1,
+        noise_dim=2,
+        n_samples=8,
+        samples=2,
+        device="cpu",
     ),
     "CopulaWeibull": neural("CopulaWeibull", Y12_2, epochs=1, max_iter=2),
     "JointGridModel": neural("JointGridModel", Y12_2, bins=3, epochs=1, max_iter=2, hidden=(4,)),
@@ -429,7 +463,10 @@ MANY = 40
 _T, _C = _RNG.weibull(1.3, MANY), _RNG.uniform(0.2, 3.0, MANY)
 Y40 = cs.RightCensored(np.minimum(_T, _C), _T <= _C)
 MODELS = {"a": cs.Weibull(1.3, np.linspace(0.8, 1.4, MANY)), "b": cs.Exponential(1.0)}
-MODELS_2 = {"a": cs.Ensemble(_RNG.weibull(1.3, (MANY, 8, 2))), "b": cs.Ensemble(_RNG.weibull(1.0, (MANY, 8, 2)))}
+MODELS_2 = {
+    "a": cs.Ensemble(_RNG.weibull(1.3, (MANY, 8, 2))),
+    "b": cs.Ensemble(_RNG.weibull(1.0, (MANY, 8, 2))),
+}
 Y40_2 = cs.RightCensored(np.column_stack([Y40.time, Y40.time]), np.column_stack([Y40.event, Y40.event]))
 CAUSES40 = cs.CompetingRisks(Y40.time, np.where(Y40.event, 1 + np.arange(MANY) % 2, 0))
 MODELS_CAUSES = {
@@ -443,9 +480,21 @@ def comparing() -> list[Target]:
     quick = {"censoring": cs.Uniform(0.2, 3.0), "refits": 2, "reference": None, "horizon": 2.0}
     return [
         Target("compare", cs.compare, {"forecasts": MODELS, "y": Y40, **quick}),
-        Target("compare", cs.compare, {"forecasts": MODELS, "y": Y40, **quick, "censoring": cs.Censoring(cs.KaplanMeier())}),
-        Target("compare, joint", cs.compare, {"forecasts": MODELS_2, "y": Y40_2, **quick, "scores": "energy_score"}),
-        Target("compare, causes", cs.compare, {"forecasts": MODELS_CAUSES, "y": CAUSES40, **quick, "scores": "crps"}),
+        Target(
+            "compare",
+            cs.compare,
+            {"forecasts": MODELS, "y": Y40, **quick, "censoring": cs.Censoring(cs.KaplanMeier())},
+        ),
+        Target(
+            "compare, joint",
+            cs.compare,
+            {"forecasts": MODELS_2, "y": Y40_2, **quick, "scores": "energy_score"},
+        ),
+        Target(
+            "compare, causes",
+            cs.compare,
+            {"forecasts": MODELS_CAUSES, "y": CAUSES40, **quick, "scores": "crps"},
+        ),
     ]
 
 
@@ -472,7 +521,9 @@ def received(get: Callable[[], Any], methods: dict[str, dict[str, Any]], share: 
 
     def targets() -> list[Target]:
         made = get()
-        return [Target(f"{type(made).__name__}.{m}", getattr(made, m), a, nan=True) for m, a in methods.items()]
+        return [
+            Target(f"{type(made).__name__}.{m}", getattr(made, m), a, nan=True) for m, a in methods.items()
+        ]
 
     return Recipe(targets, share)
 
@@ -497,9 +548,13 @@ EVALUATION = {
     "compare": Recipe(comparing, 0.3),
     "Comparison": received(comparison, COMPARISON_METHODS),
     "CompetingRisksComparison": received(
-        lambda: comparison("causes"), {"of": {"outcome": "cause 1"}, "frame": {}, "estimate": {"model": "a", "score": "crps"}}, 0.2
+        lambda: comparison("causes"),
+        {"of": {"outcome": "cause 1"}, "frame": {}, "estimate": {"model": "a", "score": "crps"}},
+        0.2,
     ),
-    "JointComparison": received(lambda: comparison("joint"), {"of": {"outcome": "event 1"}, "frame": {}}, 0.2),
+    "JointComparison": received(
+        lambda: comparison("joint"), {"of": {"outcome": "event 1"}, "frame": {}}, 0.2
+    ),
     "CrossValidated": received(cross_validated, {"differences": {}, "frame": {}, "folds": {}}, 0.2),
     "LandmarkComparison": received(landmarks, {"differences": {}, "frame": {}}, 0.2),
     "DependentCensoringSensitivity": received(sensitivity, {"frame": {}, "order_changes": {}}, 0.1),
@@ -517,7 +572,13 @@ EVALUATION = {
         refits=0,
     ),
     "dependent_censoring_sensitivity": function(
-        cs.dependent_censoring_sensitivity, 0.3, forecasts=MODELS, y=Y40, times=1.0, tau=[0.0, 0.3], replicates=5
+        cs.dependent_censoring_sensitivity,
+        0.3,
+        forecasts=MODELS,
+        y=Y40,
+        times=1.0,
+        tau=[0.0, 0.3],
+        replicates=5,
     ),
     "copula_graphic": function(cs.copula_graphic, y=Y),
     "scorer": function(cs.scorer),
@@ -526,7 +587,9 @@ EVALUATION = {
     "concordance_estimate": function(evaluation.concordance_estimate, **PAIRS),
     "dynamic_auc": function(evaluation.dynamic_auc, **PAIRS, times=np.array([0.7, 1.5])),
     "dynamic_auc_estimate": function(evaluation.dynamic_auc_estimate, **PAIRS, times=np.array([0.7, 1.5])),
-    "net_benefit": function(evaluation.net_benefit, y=Y, forecast=F, censoring=C, time=1.0, thresholds=LEVELS),
+    "net_benefit": function(
+        evaluation.net_benefit, y=Y, forecast=F, censoring=C, time=1.0, thresholds=LEVELS
+    ),
 }
 
 
@@ -536,7 +599,10 @@ def scenario(name: str, make: type, **arguments: Any) -> Recipe:
         return data.T, data.C
 
     sampled.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(k, inspect.Parameter.KEYWORD_ONLY, default=v) for k, v in {"n": 20, "seed": 0}.items()]
+        [
+            inspect.Parameter(k, inspect.Parameter.KEYWORD_ONLY, default=v)
+            for k, v in {"n": 20, "seed": 0}.items()
+        ]
         + [p.replace(kind=p.KEYWORD_ONLY) for p in inspect.signature(make).parameters.values()]
     )
     return Recipe(lambda: [Target(name, sampled, arguments)], 0.5)
