@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.fuzz.hostile import replacements, numbers_like
+from tests.fuzz.hostile import numbers_like, replacements
 from tests.fuzz.invariant import Call, numbers
 from tests.fuzz.recipes import RECIPES, TYPICAL, Target
 

@@ -20,7 +20,7 @@ from tests.distributions.compositions import N, compositions
 import censcore as cs
 from censcore.distributions import Distribution, Grouped
 
-TIMES, LEVELS, END = np.array([0.3, 0.6]), np.array([0.2, 0.7]), 0.8
+TIMES, LEVELS, END = [0.3, 0.6], [0.2, 0.7], 0.8
 #: Scores, the arguments that are times, and the power of the unit of time in which their losses are.
 SCORES = {
     "crps": (cs.crps, {}, 1),
@@ -62,7 +62,7 @@ def losses(y, F, C, unit=1.0, horizon=END, only=None):
     found = {}
     for name, (score, times, _) in SCORES.items():
         if only is None or name in only:
-            arguments = {word: value * unit for word, value in times.items()}
+            arguments = {word: [t * unit for t in value] for word, value in times.items()}
             try:
                 found[name] = score(y, F, C, horizon=horizon * unit, **arguments)
             except cs.exceptions.PositivityError:

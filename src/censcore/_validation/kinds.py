@@ -116,8 +116,8 @@ def check_flag(value: Any, name: str) -> None:
         raise InvalidTypeError(f"{name} must be True or False; got {_shown(value)}.")
 
 
-def as_frame(frame: Any, name: str = "frame") -> Any:
-    """A data frame of any library, behind the interface of narwhals.
+def as_frame(frame: Any, *columns: Any) -> Any:
+    """A data frame of any library, behind the interface of narwhals; ``columns`` must be names or None.
 
     Examples
     --------
@@ -130,11 +130,14 @@ def as_frame(frame: Any, name: str = "frame") -> Any:
     """
     import narwhals as nw
 
+    bad = [column for column in columns if not (column is None or isinstance(column, str))]
+    if bad:
+        raise InvalidTypeError(f"A column: got {_shown(bad[0])}, expected its name, a text.")
     try:
         return nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise InvalidTypeError(
-            f"{name}: got {type(frame).__name__}, expected a data frame of pandas, polars or pyarrow."
+            f"frame: got {type(frame).__name__}, expected a data frame of pandas, polars or pyarrow."
         ) from error
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, is_torch, to_numpy
+from censcore._arrays import Array, as_float, is_torch, to_numpy
 from censcore._validation import check_option, name_subjects
 from censcore.distributions import CumulativeIncidence, TimeAndCause
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -98,7 +98,7 @@ def as_competing_forecast(
     if isinstance(forecast, np.ndarray | list) or is_torch(forecast):
         if times is None:
             raise InvalidInputError("times=... is missing: the times of the matrix of cumulative incidences.")
-        matrix = forecast if is_torch(forecast) else np.asarray(forecast, dtype=np.float64)
+        matrix = forecast if is_torch(forecast) else as_float(forecast, "forecast")
         return CumulativeIncidence(times, _causes(matrix, first), **options)
     raise InvalidTypeError(
         f"got {type(forecast).__name__}, expected a distribution of time and cause, a fitted model with "

@@ -260,7 +260,7 @@ class IntervalCensored:
         >>> cs.IntervalCensored.from_frame(frame, lower="left", upper="right").upper
         array([ 6., inf])
         """
-        data = as_frame(frame)
+        data = as_frame(frame, lower, upper, entry, *(visits or []))
         wanted = [lower, upper, *(visits or []), *([entry] if entry else [])]
         missing = [name for name in wanted if name not in data.columns]
         if missing:

@@ -18,7 +18,15 @@ from censcore._arrays import (
     take_rows,
     to_numpy,
 )
-from censcore._validation import as_frame, as_index, check_kind, check_positive, name_subjects, no_array
+from censcore._validation import (
+    as_frame,
+    as_index,
+    as_list,
+    check_kind,
+    check_positive,
+    name_subjects,
+    no_array,
+)
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
 if TYPE_CHECKING:
@@ -219,8 +227,8 @@ class RightCensored:
         >>> cs.RightCensored.from_frame(frame, time="weeks", event="arrest").time
         array([6., 9.])
         """
-        data = as_frame(frame)
         wanted = [name for part in (time, event, censoring_time, entry) for name in _as_list(part)]
+        data = as_frame(frame, *wanted)
         missing = [name for name in wanted if name not in data.columns]
         if missing:
             raise InvalidInputError(
@@ -723,7 +731,9 @@ def _as_entry(entry: Array, time: Array) -> Array:
 
 
 def _as_list(names: str | list[str] | None) -> list[str]:
-    return [] if names is None else [names] if isinstance(names, str) else list(names)
+    if names is None or isinstance(names, str):
+        return [] if names is None else [names]
+    return as_list(names, "Columns", "their names")
 
 
 def _previous_float(x: Array) -> Array:

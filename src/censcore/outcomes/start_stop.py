@@ -61,7 +61,7 @@ def read_start_stop(
     >>> read_start_stop(frame, "id", "start", "stop", "event").order
     array([1, 0])
     """
-    data = as_frame(frame)
+    data = as_frame(frame, id, start, stop, event)
     missing = [name for name in (id, start, stop, event) if name not in data.columns]
     if missing:
         raise InvalidInputError(

@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, to_numpy
-from censcore._validation import as_number, check_flag, check_kind, check_levels, check_option, check_positive
+from censcore._validation import (
+    as_number,
+    check_flag,
+    check_kind,
+    check_levels,
+    check_option,
+    check_positive,
+    name_subjects,
+)
 from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
@@ -377,6 +385,12 @@ def yanagisawa_pinball(
     check_levels(alpha)
     z_inf = as_number(z_inf, "z_inf", above=0)
     q = np.broadcast_to(to_numpy(data.F.icdf(alpha)), (len(data.z), alpha.shape[1]))
+    if np.isinf(q).any():
+        rows = np.unique(np.nonzero(np.isinf(q))[0])
+        raise InvalidInputError(
+            f"The forecast has infinite quantiles, and so an infinite score, in {name_subjects(rows)}. Pass "
+            "lower levels, or forecast.censor_at(z_inf)."
+        )
     z = data.z[:, None]
     F_z = np.broadcast_to(to_numpy(data.F_w.cdf(data.z)), data.z.shape)[:, None]
     w = np.where(alpha > F_z, data.w(alpha), 1.0 if below == "observed" else 0.0)
