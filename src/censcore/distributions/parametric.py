@@ -45,7 +45,7 @@ class Parametric(Univariate):
 
     #: Between which numbers a parameter may lie, by its name: outside the formulas lose all digits. Other
     #: positive parameters are scales and rates, whose unit of time may be anything.
-    _ranges: ClassVar[dict[str, tuple[float, float]]] = {"shape": (1e-2, 1e8)}
+    _ranges: ClassVar[dict[str, tuple[float, float]]] = {"shape": (1e-3, 1e8)}
     _SCALES = (1e-100, 1e100)
 
     def _set_parameters(self, *, real: Collection[str] = (), **parameters: Array) -> None:

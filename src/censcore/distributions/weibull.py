@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from censcore._arrays import Array, possibly
 from censcore._numerics import safe_log, special, xlogy
 from censcore.distributions._special import gammainc, gammaincc, power
@@ -51,7 +53,10 @@ class Weibull(ByHazard, Parametric):
         r"""With u = H(t): :math:`\lambda\Gamma(1+1/a)` times a difference of the smaller gamma tails."""
         xp = self._xp
         inverse = 1 / self._shape
-        whole = self._scale * xp.exp(special(a).gammaln(1 + inverse))
+        with np.errstate(over="ignore"):
+            whole = self._scale * xp.exp(special(a).gammaln(1 + inverse))
+        if not possibly(xp.all(xp.isfinite(whole))):  # the mean is no float, the integral up to b may be
+            return super()._integrated_sf(a, b)
         low, high = self._hazard_at(a), self._hazard_at(b)
         share = gammainc(inverse, high) - gammainc(inverse, low)
         late = low > inverse
