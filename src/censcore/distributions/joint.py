@@ -198,7 +198,7 @@ class FromMarginals(Joint):
 
     def _logsf(self, t: Array, left: bool = False) -> Array:
         if left:
-            return self._join([log_or_never(F._sf_left(t[..., j])) for j, F in enumerate(self._marginals)])
+            return self._join([_logsf_left(F, t[..., j]) for j, F in enumerate(self._marginals)])
         return self._join([F._logsf(t[..., j]) for j, F in enumerate(self._marginals)])
 
     def _mass_at_infinity(self) -> Array:
@@ -208,6 +208,12 @@ class FromMarginals(Joint):
     def _censored_marginals(self, tau: Array) -> list[Univariate]:
         columns = self._columns_of(tau)
         return [F.censor_at(limit) for F, limit in zip(self._marginals, columns, strict=True)]
+
+
+def _logsf_left(F: Univariate, t: Array) -> Array:
+    """Log P(T >= t): that of P(T > t) where there is no atom, which has digits where P(T > t) underflows."""
+    left = F._sf_left(t)
+    return F._xp.where(left == F._sf(t), F._logsf(t), log_or_never(left))
 
 
 def in_one_library(distributions: Sequence[Distribution], owner: str, common: bool = True) -> list[Any]:

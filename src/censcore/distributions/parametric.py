@@ -23,6 +23,12 @@ class Parametric(Univariate):
     The constructor of a subclass calls ``self._set_parameters(name=value, ...)``; its formulas then find each
     parameter as an (n, 1) column ``self._name``.
 
+    Notes
+    -----
+    Shapes lie between 0.001 and 1e8, scales and rates between 1e-100 and 1e100, logarithms of times between
+    -230 and 230 and their standard deviations between 1e-8 and 100. Outside, formulas have no digits left,
+    and a parameter there is an error.
+
     See Also
     --------
     ByHazard : Distributions known by their cumulative hazard.

@@ -57,7 +57,7 @@ def dynamic_auc(
     Returns
     -------
     array, (q,)
-        NaN where there are no cases or no controls.
+        An error where there are no cases or no controls.
 
     Raises
     ------

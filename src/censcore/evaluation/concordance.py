@@ -69,7 +69,7 @@ def concordance(
     Returns
     -------
     float
-        NaN without any comparable pair.
+        Between 0 and 1; an error where no pair can be compared.
 
     Raises
     ------
