@@ -57,7 +57,7 @@ REFUSED = {
     ),
     "times that are a distribution": (
         lambda: cs.compare(MODELS, Y, C, times=cs.Exponential(np.ones(40)), scores="brier_score"),
-        "got Exponential, expected numbers",
+        "times: got Exponential.*expected numbers",
     ),
     "a horizon that is NaN": (lambda: evaluation.concordance(Y, RISK, C, horizon=np.nan), "got nan"),
     "a negative time of an AUC": (lambda: evaluation.dynamic_auc(Y, RISK, C, [-1.0]), "non-negative times"),

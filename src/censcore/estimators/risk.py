@@ -109,7 +109,7 @@ def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
     """Scores as log hazard ratios, (n,)."""
     check_option(scale, "scale", ("log", "hazard"))
     values = risk.to_numpy() if hasattr(risk, "to_numpy") else risk
-    eta = to_numpy(detach(as_float(values if hasattr(values, "dtype") else np.asarray(values), name)))
+    eta = to_numpy(detach(as_float(values, name)))
     eta = np.asarray(eta, dtype=np.float64)
     if eta.ndim == 2 and eta.shape[1] == 1:
         eta = eta[:, 0]

@@ -112,7 +112,8 @@ def net_benefit(
     if theta.ndim != 1:
         raise InvalidInputError(f"thresholds must be (q,); got an array of shape {theta.shape}.")
     if isinstance(forecast, Distribution):
-        common_rows(outcome=len(y), forecast=len(forecast), censoring=len(censoring))
+        if common_rows(outcome=len(y), forecast=len(forecast), censoring=len(censoring)) != len(y):
+            raise InvalidInputError(f"y has one subject; got distributions of {len(forecast)}.")
     else:
         forecast = as_number(forecast, "forecast", least=0, most=1)
     had, survived = event_by(y, censoring, time)

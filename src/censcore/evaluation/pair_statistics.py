@@ -221,7 +221,7 @@ def check_horizon(horizon: Any) -> float:
         return np.inf
     try:
         end = float(horizon)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         end = np.nan
     if not end > 0:
         raise InvalidInputError(f"horizon: got {horizon!r}, expected a positive time or None.")
