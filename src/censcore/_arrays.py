@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidIndexError, InvalidInputError, InvalidTypeError
 
 __all__ = [
     "Array",
@@ -31,11 +31,16 @@ __all__ = [
     "searchsorted",
     "surely",
     "take_along",
+    "take_rows",
     "to_numpy",
 ]
 
 #: An array of NumPy or a tensor of torch. Neither library has a type that describes both.
 Array = Any
+
+
+# Axes that an array can have; a list nested deeper, such as one that holds itself, is none.
+_DEEPEST = 32
 
 
 def is_torch(value: object) -> bool:
@@ -46,10 +51,10 @@ def is_torch(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def is_neutral(value: object) -> bool:
+def is_neutral(value: object, depth: int = 0) -> bool:
     """Whether ``value`` belongs to no array library: a Python number or a (nested) list of them."""
     if isinstance(value, list | tuple):
-        return all(is_neutral(item) for item in value)
+        return depth < _DEEPEST and all(is_neutral(item, depth + 1) for item in value)
     return value is None or isinstance(value, bool | int | float)
 
 
@@ -114,37 +119,71 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     """
     if type(value) is np.ndarray and value.dtype in _FLOATS:
         return value
-    if like is not None and is_torch(like) and is_neutral(value):
-        return sys.modules["torch"].as_tensor(value, dtype=like.dtype, device=like.device)
-    kind = like.dtype if like is not None and is_neutral(value) else None
     if is_torch(value):
         return _torch_float(value, name)
-    array = np.asarray(value)
-    if array.dtype.kind in "iub":
-        return array.astype(kind or np.float64)
+    kind = like.dtype if like is not None and is_neutral(value) else None
+    if kind is not None and is_torch(like):
+        array = value if type(value) is float else _real(value, name, None)
+        return sys.modules["torch"].as_tensor(array, dtype=kind, device=like.device)
+    return _real(value, name, kind)
+
+
+def _real(value: Any, name: str, kind: Any) -> np.ndarray:
+    """``value`` as an array of NumPy that holds real numbers, in the dtype ``kind`` where there is one."""
+    array = _as_array(value, name)
     if array.dtype.kind in "OUST":
         array = _from_objects(array, name)
-    if array.dtype.kind != "f":
+    if array.dtype.kind not in "fiub":
         raise InvalidTypeError(f"{name} must hold numbers; got an array of dtype {array.dtype}.")
     if kind is None and array.dtype == np.float16:
         kind = np.float32
-    return array if kind is None else array.astype(kind, copy=False)
+    elif kind is None and array.dtype not in _FLOATS:
+        kind = np.float64
+    if kind is None or array.dtype == kind:
+        return array
+    with np.errstate(over="ignore"):  # beyond the range of the dtype is infinite
+        return array.astype(kind)
+
+
+def _as_array(value: Any, name: str) -> np.ndarray:
+    if value is None:
+        raise InvalidTypeError(f"{name} must hold numbers; got None.")
+    if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
+        raise InvalidInputError(
+            f"{name}: got a masked array with masked entries, expected numbers. Leave out the subjects that "
+            "they belong to, or fill them in."
+        )
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        if isinstance(error, InvalidTypeError):
+            raise InvalidTypeError(f"{name}: {error}") from error
+        raise InvalidTypeError(
+            f"{name} must be a number or an array of numbers; got {type(value).__name__} that is none "
+            f"({error})."
+        ) from error
 
 
 def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
     """Objects or text that hold numbers; an error names the first entry that does not."""
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         values = array.ravel().tolist()
         bad = next((place for place, value in enumerate(values) if not _is_number(value)), 0)
-        raise InvalidTypeError(f"{name} must hold numbers; got {values[bad]!r} in entry {bad}.") from error
+        got = "an integer too large for a float" if isinstance(error, OverflowError) else _shown(values[bad])
+        raise InvalidTypeError(f"{name} must hold numbers; got {got} in entry {bad}.") from error
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _is_number(value: object) -> bool:
     try:
         float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
@@ -160,14 +199,33 @@ def _torch_float(value: Array, name: str) -> Array:
 
 def as_rows(rows: Any) -> Any:
     """Which subjects to take (indices, a slice or a mask) as either library indexes by; one stays an axis."""
-    if isinstance(rows, int | np.integer):
+    if isinstance(rows, int | np.integer) and not isinstance(rows, bool):
         return [int(rows)]
     if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
         rows = rows[0]  # scikit-learn indexes by [rows, ...]
-    if isinstance(rows, slice) or is_torch(rows):
+    if isinstance(rows, slice) or (is_torch(rows) and not rows.is_floating_point() and not rows.is_complex()):
         return rows
-    chosen = np.ascontiguousarray(rows)  # torch takes no index with negative strides, such as order[::-1]
+    try:
+        chosen = np.ascontiguousarray(rows)  # torch takes no index with negative strides, such as order[::-1]
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidIndexError(f"rows: got {_shown(rows)}, {_EXPECTED_ROWS}.") from error
+    if chosen.size and chosen.dtype.kind not in "iub":
+        raise InvalidIndexError(f"rows: got {_shown(rows)}, {_EXPECTED_ROWS}.")
     return chosen if chosen.size else chosen.astype(np.intp)
+
+
+_EXPECTED_ROWS = "expected places of subjects from 0, an array of booleans or a slice"
+
+
+def take_rows(array: Array, rows: Any) -> Array:
+    """The entries of ``array`` that belong to some subjects, chosen by what :func:`as_rows` returns."""
+    try:
+        return array[rows]
+    except (IndexError, OverflowError) as error:
+        raise InvalidIndexError(
+            f"rows: got places that do not exist ({error}). There are {len(array)} subjects, from 0 to "
+            f"{len(array) - 1}; booleans need one entry for each."
+        ) from error
 
 
 def convert(array: Array, like: Array) -> Array:

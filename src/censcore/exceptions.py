@@ -16,6 +16,7 @@ __all__ = [
     "ExtrapolationWarning",
     "FoldError",
     "ImpossibleForecastError",
+    "InvalidIndexError",
     "InvalidInputError",
     "InvalidTypeError",
     "MissingCensoringError",
@@ -53,6 +54,10 @@ class RiskSetWarning(UserWarning):
 
 class InvalidInputError(CenscoreError, ValueError):
     """A value outside what the function accepts (NaN, a negative time, a shape that does not fit)."""
+
+
+class InvalidIndexError(CenscoreError, IndexError):
+    """Subjects that do not exist were asked for, or by something that is no index (a text, a fraction)."""
 
 
 class InvalidTypeError(CenscoreError, TypeError):

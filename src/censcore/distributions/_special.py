@@ -81,7 +81,8 @@ def decaying_area(height: Array, rate: Array, width: Array) -> Array:
     w = xp.where(endless, xp.zeros_like(width), width)
     decays = rate > 0
     forever = xp.where(decays, 1 / xp.where(decays, rate, xp.ones_like(rate)), xp.full_like(rate, np.inf))
-    area = xp.where(endless, forever, w * relative_expm1(rate * w))
+    with np.errstate(over="ignore"):  # an infinite rate w has decayed
+        area = xp.where(endless, forever, w * relative_expm1(rate * w))
     return xp.where(height > 0, height, xp.ones_like(height)) * xp.where(
         height > 0, area, xp.zeros_like(area)
     )

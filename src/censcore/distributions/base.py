@@ -21,7 +21,9 @@ from censcore._arrays import (
     namespace,
     one_namespace,
     requires_grad,
+    take_rows,
 )
+from censcore._validation import as_count, no_array
 from censcore.distributions.random_draws import Draws, as_draws
 from censcore.exceptions import InvalidInputError
 
@@ -32,6 +34,10 @@ __all__ = ["Distribution"]
 
 #: What :func:`numpy.random.default_rng` accepts.
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | Any | None
+
+
+#: Draws, over all subjects, from which an error of the array library is one of their number.
+_MANY = 10**8
 
 
 class Distribution(ABC):
@@ -188,7 +194,8 @@ class Distribution(ABC):
             rows = np.arange(n)[rows]  # torch has no slices that run backwards
         rows = as_rows(rows)
         taken = self._rebuilt(
-            lambda array: array if array.shape[0] == 1 else array[rows], lambda part: part.take(rows)
+            lambda array: array if array.shape[0] == 1 else take_rows(array, rows),
+            lambda part: part.take(rows),
         )
         return taken._estimated_like(self, rows)
 
@@ -203,6 +210,8 @@ class Distribution(ABC):
 
     def __iter__(self) -> Iterator[Self]:
         return (self.take([i]) for i in range(len(self)))  # else a shared one would go on for ever
+
+    __array__ = no_array
 
     def like(self, array: Array) -> Self:
         """The same distributions in the library, on the device and in the dtype of ``array``.
@@ -223,6 +232,7 @@ class Distribution(ABC):
         >>> cs.Exponential([1.0, 2.0]).like(np.ones(1, np.float32)).mean().dtype
         dtype('float32')
         """
+        array = as_float(array, "array")
 
         def make() -> Any:
             return self._rebuilt(lambda own: convert(own, array), lambda part: part.like(array))._bound()
@@ -271,9 +281,15 @@ class Distribution(ABC):
         >>> cs.Weibull(1.5, [1.0, 2.0]).sample(5, seed=1).shape
         (2, 5)
         """
-        if m < 1:
-            raise InvalidInputError(f"m, the number of draws, must be at least 1; got {m}.")
-        return self._sample(int(m), as_draws(seed, self._reference))
+        m, draws = as_count(m, "m, the number of draws,"), as_draws(seed, self._reference)
+        try:
+            return self._sample(m, draws)
+        except (MemoryError, ValueError, RuntimeError) as error:
+            if m * len(self) < _MANY:
+                raise
+            raise InvalidInputError(
+                f"m: got {m} draws of {len(self)} subjects, which do not fit into memory. Draw fewer at once."
+            ) from error
 
     @abstractmethod
     def _sample(self, m: int, rng: Draws) -> Array: ...

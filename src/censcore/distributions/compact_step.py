@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, is_torch, namespace, searchsorted, take_along
+from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, searchsorted, take_along
 from censcore._numerics import chunked_rows
 from censcore.distributions.base import _are_alike
 from censcore.distributions.step import Step
@@ -51,7 +51,9 @@ class CompactStep(Univariate):
     _levels: Array
 
     def __init__(self, times: Array, sf: Array) -> None:
-        levels = sf if is_torch(sf) else np.asarray(sf, dtype=np.float32)
+        levels = sf if is_torch(sf) else as_float(sf, "sf").astype(np.float32, copy=False)
+        if levels.ndim < 2:
+            levels = levels.reshape(1, -1)
         checked = Step(times, sf=levels[:1])  # the times, and what is wrong with them
         self._times = namespace(levels).astype(checked._times, namespace(levels).float64)
         self._levels = levels

@@ -19,7 +19,7 @@ from censcore._arrays import (
     possibly,
     surely,
 )
-from censcore._validation import check_positive
+from censcore._validation import check_option, check_positive
 from censcore.distributions.joint import FromMarginals, in_one_library
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
@@ -86,8 +86,7 @@ class Copula(FromMarginals):
     _arrays: ClassVar[tuple[str, ...]] = ("_theta",)
 
     def __init__(self, family: str, marginals: Sequence[Univariate], theta: Array) -> None:
-        if family not in _FAMILIES:
-            raise InvalidInputError(f"family must be one of {sorted(_FAMILIES)}; got {family!r}.")
+        check_option(family, "family", _FAMILIES)
         distributions = in_one_library(marginals, type(self).__name__)
         if not is_neutral(theta) and all(F._is_neutral for F in distributions):
             distributions = [F.like(as_float(theta, "theta")) for F in distributions]

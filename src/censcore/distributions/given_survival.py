@@ -13,11 +13,13 @@ from censcore._arrays import (
     convert,
     is_neutral,
     is_torch,
+    namespace,
     one_namespace,
+    possibly,
     to_numpy,
 )
 from censcore._numerics import expm1
-from censcore._validation import check_finite, name_subjects
+from censcore._validation import check_finite, check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
@@ -58,6 +60,12 @@ def check_possible(impossible: Array, a: Array) -> None:
             "made for subjects who survived to a.",
             rows=bad.tolist(),
         )
+
+
+def _or_one(alive: Array) -> Array:
+    """P(T > a), or one where it underflows: there nothing is left to be divided by it."""
+    xp = namespace(alive)
+    return xp.where(alive > 0, alive, xp.ones_like(alive))
 
 
 def next_float(a: Array) -> Array:
@@ -102,6 +110,12 @@ class GivenSurvival(Univariate):
     _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
 
     def __init__(self, distribution: Univariate, a: Array) -> None:
+        check_kind(
+            distribution,
+            "distribution",
+            Univariate,
+            "a distribution of one event time, such as Weibull(shape, scale)",
+        )
         neutral = distribution._is_neutral and is_neutral(a)
         distribution, self._entry = entry_column(distribution, a)
         self._neutral = neutral
@@ -160,7 +174,13 @@ class GivenSurvival(Univariate):
         return self._after(t, self._distribution._sf(self._late(t)) / self._alive(), 1.0)
 
     def _sf_left(self, t: Array) -> Array:
-        return self._after(t, self._distribution._sf_left(self._late(t)) / self._alive(), 1.0)
+        """By the survival function where there is no atom, which has digits where P(T > a) underflows."""
+        F, late = self._distribution, self._late(t)
+        left = F._sf_left(late)
+        atom = left != F._sf(late)
+        if not possibly(self._xp.any(atom)):
+            return self._sf(t)
+        return self._after(t, self._xp.where(atom, left / _or_one(self._alive()), self._sf(t)), 1.0)
 
     def _cdf(self, t: Array) -> Array:
         if self._degree is None:
@@ -216,7 +236,7 @@ class GivenSurvival(Univariate):
         return xp.minimum(b, start) - xp.minimum(a, start) + beyond / self._alive()
 
     def _mass_at_infinity(self) -> Array:
-        return self._distribution._mass_at_infinity() / self._alive()[:, 0]
+        return self._distribution._mass_at_infinity() / _or_one(self._alive())[:, 0]
 
     def _end(self) -> Array:
         return self._distribution._end()
@@ -280,6 +300,7 @@ class GivenJointSurvival(Joint):
     _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
 
     def __init__(self, joint: Joint, a: Array) -> None:
+        check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
         neutral = joint._is_neutral and is_neutral(a)
         joint, self._entry = entry_column(joint, a)
         self._neutral = neutral
@@ -325,7 +346,7 @@ class GivenJointSurvival(Joint):
         return xp.where(early, xp.full_like(value, -np.inf), value)
 
     def _mass_at_infinity(self) -> Array:
-        return self._distribution._mass_at_infinity() / self._xp.exp(self._log_alive())[:, 0]
+        return self._distribution._mass_at_infinity() / _or_one(self._xp.exp(self._log_alive()))[:, 0]
 
     def marginal(self, j: int) -> Univariate:
         """The distribution of coordinate ``j`` given that all coordinates exceed a."""

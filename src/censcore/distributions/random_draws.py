@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
-
 from censcore._arrays import Array, convert
+from censcore._validation import as_generator
 
 __all__ = ["Draws", "as_draws"]
 
@@ -85,4 +84,4 @@ def as_draws(seed: Any, like: Array) -> Draws:
 
             dtype = torch.float64
         return TorchDraws(seed, dtype)
-    return np.random.default_rng(seed)
+    return as_generator(seed)

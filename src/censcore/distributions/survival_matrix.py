@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, convert, detach, take_along, to_numpy
+from censcore._validation import check_option
 from censcore.distributions.monotone import Repair, monotone
 from censcore.distributions.piecewise_linear import TAILS, PiecewiseLinear
 from censcore.distributions.step import Step
@@ -112,12 +113,8 @@ class MatrixReader:
     steps: bool = False
 
     def __post_init__(self) -> None:
-        if self.interpolation not in INTERPOLATIONS:
-            raise InvalidInputError(
-                f"interpolation must be one of {INTERPOLATIONS}; got {self.interpolation!r}."
-            )
-        if self.tail not in ("auto", *TAILS):
-            raise InvalidInputError(f"tail must be one of {('auto', *TAILS)}; got {self.tail!r}.")
+        check_option(self.interpolation, "interpolation", INTERPOLATIONS)
+        check_option(self.tail, "tail", ("auto", *TAILS))
         if (self.interpolation, self.tail) == ("step", "exponential"):
             raise InvalidInputError(
                 "tail: got 'exponential' with interpolation='step', expected 'infinity' or 'last': steps "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from censcore._arrays import Array, possibly
 from censcore._numerics import safe_log, special, xlogy
 from censcore.distributions._special import gammainc, gammaincc, power
@@ -51,10 +53,35 @@ class Weibull(ByHazard, Parametric):
         r"""With u = H(t): :math:`\lambda\Gamma(1+1/a)` times a difference of the smaller gamma tails."""
         xp = self._xp
         inverse = 1 / self._shape
-        whole = self._scale * xp.exp(special(a).gammaln(1 + inverse))
+        with np.errstate(over="ignore"):
+            whole = self._scale * xp.exp(special(a).gammaln(1 + inverse))
         low, high = self._hazard_at(a), self._hazard_at(b)
         share = gammainc(inverse, high) - gammainc(inverse, low)
         late = low > inverse
         if possibly(xp.any(late)):
             share = xp.where(late, gammaincc(inverse, low) - gammaincc(inverse, high), share)
-        return whole * share
+        endless = xp.isinf(whole)
+        if not possibly(xp.any(endless)):
+            return whole * share
+        finite = xp.where(endless, xp.ones_like(whole), whole)
+        return xp.where(endless, self._area_to(b) - self._area_to(a), finite * share)
+
+    def _area_to(self, t: Array) -> Array:
+        r"""The integral up to t, where :math:`s=1/a` is so large that :math:`\Gamma(1+s)` is no float.
+
+        With x = H(t) it is :math:`te^{-x}\sum_n x^n/\{(s+1)\cdots(s+n)\}`; all terms are positive.
+        """
+        xp, s = self._xp, 1 / self._shape
+        endless = xp.isinf(t)
+        t = xp.where(endless, xp.ones_like(t), t)
+        x = self._hazard_at(t)
+        term = total = xp.ones_like(x)
+        for n in range(1, _TERMS):
+            term = term * x / (s + n)
+            total = total + term
+        area = t * xp.exp(-x) * total
+        return xp.where(endless, xp.full_like(area, np.inf), area)
+
+
+# Terms of the series above: s > 170 and so x < 300 for all times that are floats.
+_TERMS = 600

@@ -24,9 +24,10 @@ from typing import Any, Self, cast
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import as_list
 from censcore.distributions import Distribution, Independent, ProportionalHazards, Step, Univariate
 from censcore.estimators.risk_sets import entries_of
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.scores import brier_score, registry
 from censcore.scores.registry import ScoreInfo
@@ -417,7 +418,11 @@ def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseSc
     """Scores by name, in the order asked for; a mapping may bring custom scores."""
     if isinstance(scores, str):
         scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
-    given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(scores)
+    if not isinstance(scores, Mapping):
+        names = as_list(scores, "scores", "names of scores, such as 'crps'")
+        if not all(isinstance(name, str) for name in names):
+            raise InvalidTypeError(f"scores: got {names[:5]}, expected names of scores, such as 'crps'.")
+    given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(names)
     found: list[CaseScore] = []
     for name, function in given.items():
         if callable(function):

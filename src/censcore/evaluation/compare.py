@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array, is_torch, to_numpy
-from censcore._validation import check_levels
+from censcore._validation import as_confidence, as_count, as_seed, check_flag, check_kind, check_levels
 from censcore.distributions import Distribution
 from censcore.estimators import KaplanMeier, NotFitted, as_forecast
 from censcore.estimators.adapted import as_estimator
@@ -250,7 +250,10 @@ def compare(
     0           cox  0.207           0.014  0.386
     1  kaplan-meier  0.337           0.019  0.000
     """
-    _check_confidence(confidence)
+    confidence = as_confidence(confidence)
+    refits, seed = as_count(refits, "refits", least=0, most=10**6), as_seed(seed)
+    check_flag(discrimination, "discrimination")
+    check_kind(forecasts, "forecasts", Mapping, "a dictionary {name: forecast}")
     of_joint = {"names": names, "events": events, "mask": mask, "train_mask": train_mask}
     if is_competing(y):
         from censcore.evaluation.competing_compare import compare_competing
@@ -365,14 +368,6 @@ def training_subjects(
         "train_weight= if they were sampled alike."
     )
     return subjects
-
-
-def _check_confidence(confidence: float) -> None:
-    number = isinstance(confidence, int | float | np.integer | np.floating)
-    if not (number and 0 < confidence < 1):
-        raise InvalidInputError(
-            f"confidence: got {confidence!r}, expected a number between 0 and 1, such as 0.95."
-        )
 
 
 def as_distributions(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import check_flag
 from censcore.distributions import Univariate
 from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
 from censcore.evaluation.case_scores import Case, CaseScore
@@ -202,6 +203,7 @@ class Comparison:
         Where a line rests on fewer than five effective events, the note says "cannot tell", and there is no
         standard error, interval or rank: see :meth:`effective_events`.
         """
+        check_flag(discrimination, "discrimination")
         return data_frame(self.shown(mean_lines(self, discrimination)))
 
     def effective_events(

@@ -46,7 +46,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._validation import as_labels, as_weights
 from censcore.exceptions import InvalidInputError
 from censcore.scores import clustered_mean
 
@@ -305,12 +305,7 @@ def shares(sample_weight: Any, n: int) -> np.ndarray:
     """Weights of n subjects that sum to one."""
     if sample_weight is None:
         return np.full(n, 1 / n)
-    weight = to_numpy(sample_weight).astype(np.float64)
-    if weight.shape != (n,) or not (weight >= 0).all() or not np.isfinite(weight).all() or not weight.any():
-        raise InvalidInputError(
-            f"sample_weight must hold {n} finite, non-negative weights, not all zero; got an array of shape "
-            f"{weight.shape}."
-        )
+    weight = as_weights(sample_weight, n)
     return weight / weight.sum()
 
 
@@ -318,9 +313,12 @@ def group_codes(groups: Any, n: int) -> np.ndarray | None:
     """Labels of any kind as numbers from 0, one per subject."""
     if groups is None:
         return None
-    labels = to_numpy(groups)
-    if labels.shape != (n,):
-        raise InvalidInputError(f"groups must have one label per subject, ({n},); got {labels.shape}.")
+    labels = as_labels(groups, n)
+    if n > 1 and len(np.unique(labels)) == 1:
+        raise InvalidInputError(
+            f"groups: got one group of all {n} subjects, expected at least two. Groups are independent of "
+            "each other, and errors are estimated from how they differ. Leave groups out if all subjects are."
+        )
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, cast
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import as_number
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_rows, take_rows
 from censcore.evaluation.checks import as_numbers
@@ -379,6 +380,7 @@ def at_landmark(
     >>> rows["x"].tolist(), y.time, y.event, y.entry
     ([9, 4], array([5., 4.]), array([ True, False]), array([3., 3.]))
     """
+    s = as_number(s, "s", least=0)
     table = read_start_stop(frame, id, start, stop, event)
     ordered = frame.iloc[table.order]
     here = (table.start[table.order] <= s) & (s < table.stop[table.order])

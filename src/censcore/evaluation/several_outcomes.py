@@ -17,6 +17,7 @@ from censcore.evaluation.losses import Losses, shares_of
 from censcore.evaluation.pair_statistics import Pairs
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.tables import Line, one_line
+from censcore.exceptions import InvalidTypeError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +63,10 @@ class SeveralOutcomes(Comparison):
         Comparison
             With the scores of this outcome, and all plots.
         """
+        if not isinstance(outcome, str):
+            raise InvalidTypeError(
+                f"outcome: got {type(outcome).__name__}, expected one of {', '.join(self.outcomes)}."
+            )
         if outcome not in self._parts:
             self._parts[outcome] = self._of(outcome)
         return self._parts[outcome]

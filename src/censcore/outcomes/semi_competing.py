@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_rows, namespace, to_numpy
-from censcore._validation import name_subjects
+from censcore._arrays import Array, as_rows, namespace, take_rows, to_numpy
+from censcore._validation import name_subjects, no_array
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.right_censored import RightCensored
 
@@ -149,6 +149,8 @@ class SemiCompetingRisks:
         """Number of event times per subject, the terminal one among them."""
         return int(self.time.shape[1])
 
+    __array__ = no_array
+
     def __len__(self) -> int:
         return int(self.time.shape[0])
 
@@ -158,7 +160,7 @@ class SemiCompetingRisks:
     def take(self, rows: Any) -> SemiCompetingRisks:
         """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
         rows = as_rows(rows)
-        return self._with(self.time[rows], self.event[rows], self._end.take(rows))
+        return self._with(take_rows(self.time, rows), take_rows(self.event, rows), self._end.take(rows))
 
     def _with(self, time: Array, event: Array, end: RightCensored) -> SemiCompetingRisks:
         other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again

@@ -10,6 +10,7 @@ import numpy as np
 
 from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad, to_numpy
 from censcore._numerics import chunked_rows
+from censcore._validation import as_count, as_number, as_seed, check_flag, check_option
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
@@ -134,7 +135,7 @@ def energy_score(
     >>> cs.energy_score(y, cs.Ensemble(samples), cs.Uniform(0.0, 3.0)).round(2)
     array([0.75, 0.32, 0.43])
     """
-    _check_options(beta, pairs, draws, seed, members)
+    _check_options(beta, pairs, draws, seed, members, fair)
     if isinstance(y, SemiCompetingRisks):
         if mask is not None:
             raise InvalidInputError("mask: not available for SemiCompetingRisks; leave it out.")
@@ -181,14 +182,13 @@ class _Method:
     random: RandomNumbers
 
 
-def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int) -> None:
-    if not 0 < beta < 2:
-        raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; got {beta}.")
-    if pairs not in ("auto", "all", "lagged"):
-        raise InvalidInputError(f"pairs must be 'auto', 'all' or 'lagged'; got {pairs!r}.")
-    for name, value, least in (("draws", draws, 1), ("members", members, 2), ("seed", seed, 0)):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise InvalidInputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int, fair: bool) -> None:
+    as_number(beta, "beta", above=0, below=2)
+    check_option(pairs, "pairs", ("auto", "all", "lagged"))
+    as_count(draws, "draws", most=10**6)
+    as_count(members, "members", least=2, most=10**6)
+    as_seed(seed)
+    check_flag(fair, "fair")
 
 
 def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:

@@ -42,7 +42,7 @@ from censcore._arrays import (
     to_numpy,
 )
 from censcore._numerics import invert_decreasing
-from censcore._validation import check_instance, check_positive, name_subjects
+from censcore._validation import check_instance, check_option, check_positive, name_subjects
 from censcore.distributions import Distribution, PointMass, TimeAndCause, Univariate
 from censcore.distributions.independent import Independent
 from censcore.exceptions import (
@@ -478,8 +478,7 @@ def censoring_weights(inputs: ScoringInputs, t: Array) -> tuple[Array, Array]:
 
 def check_scale(scale: str) -> None:
     """Only the two scales are known."""
-    if scale not in ("localized", "ipcw"):
-        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; got {scale!r}.")
+    check_option(scale, "scale", ("localized", "ipcw"))
 
 
 def check_unreached(inputs: ScoringInputs, t: Array) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
+from censcore._validation import check_flag
 from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, OutcomeLike
@@ -112,6 +113,7 @@ def integrated_brier_score(
     array([0.1263, 0.399 , 0.1192])
     """
     check_scale(scale)
+    check_flag(normalize, "normalize")
     if normalize and horizon is None:
         raise InvalidInputError(
             "normalize=True divides by the horizon: pass horizon=..., the end of the integral."

@@ -141,7 +141,7 @@ def event_rule(event: str | JointEvent) -> JointEvent:
     """The event as a function of times, which are infinite where nothing has happened."""
     if callable(event):
         return event
-    if event not in NAMED:
+    if not isinstance(event, str) or event not in NAMED:
         raise InvalidInputError(
             f"event: got {event!r}, expected 'either', 'all', or a function of times (..., k) such as "
             "censcore.distributions.joint_events.first_is(0)."

@@ -242,6 +242,6 @@ def score_info(name: str) -> ScoreInfo:
     >>> score_info("pinball_score").axis
     'level'
     """
-    if name not in SCORES:
+    if not isinstance(name, str) or name not in SCORES:
         raise InvalidInputError(f"There is no score called {name!r}; there are {', '.join(SCORES)}.")
     return SCORES[name]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, is_torch, to_numpy
+from censcore._validation import as_seed
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.engression.causes import cause_times
@@ -472,7 +473,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         m = self.n_samples if m is None else m
         if not isinstance(m, int | np.integer) or m < 1:
             raise InvalidInputError(f"m, the number of samples: got {m}, expected a positive integer.")
-        device, seed = pick_device(self.device), self._seed if seed is None else int(seed)
+        device, seed = pick_device(self.device), self._seed if seed is None else as_seed(seed)
         tasks = [self._task(network.to(device).eval(), device) for network in self._generators]
         pools = [
             NoisePool(task.network, share, mix_seed(seed, i), task.mixed)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from censcore._validation import check_option
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["ACTIVATIONS", "OUTPUTS", "Generator"]
@@ -92,10 +93,8 @@ class Generator(nn.Module):
         logits: int = 0,
     ) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise InvalidInputError(f"activation must be one of {sorted(ACTIVATIONS)}; got {activation!r}.")
-        if output not in OUTPUTS:
-            raise InvalidInputError(f"output must be one of {sorted(OUTPUTS)}; got {output!r}.")
+        check_option(activation, "activation", ACTIVATIONS)
+        check_option(output, "output", OUTPUTS)
         if min(depth, width, noise_dim, k) < 1:
             raise InvalidInputError(
                 f"depth, width, noise_dim and k must be at least 1; got {(depth, width, noise_dim, k)}."

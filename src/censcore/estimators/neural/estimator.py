@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import as_float, is_torch, to_numpy
 from censcore.estimators.base import NotFitted, SurvivalEstimator
+from censcore.estimators.covariates import count_rows, scikit_learn_errors
 from censcore.estimators.neural.history import History
 from censcore.estimators.neural.model_contents import check_contents
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
@@ -111,9 +112,10 @@ class NeuralEstimator(SurvivalEstimator):
         if X is None:
             X = np.empty((1 if n is None else n, 0))
         elif isinstance(X, list | tuple):
-            X = np.asarray(X)
+            X = as_float(X, "X")
         elif hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0:
             X = np.empty((len(X), 0))
+        count_rows(X)
         if X.shape[1:] == (0,):
             if reset:
                 self.n_features_in_ = 0
@@ -121,7 +123,8 @@ class NeuralEstimator(SurvivalEstimator):
                 raise InvalidInputError(f"X: got no covariates, expected {self.n_features_in_}, as in fit.")
             return X.astype(np.float32)
         _check_no_categories(X)
-        X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
+        with scikit_learn_errors():
+            X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
         if n is not None and len(X) != n:
             raise InvalidInputError(f"X: got {len(X)} rows, expected {n}, one per subject of y.")
         return np.asarray(X)
