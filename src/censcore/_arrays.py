@@ -7,12 +7,14 @@ operations that the standard lacks, or spells row by row, live here.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import DerivativeError, InvalidInputError, InvalidTypeError
 
 __all__ = [
     "Array",
@@ -22,8 +24,10 @@ __all__ = [
     "common_rows",
     "convert",
     "detach",
+    "full_precision",
     "is_neutral",
     "is_torch",
+    "like_moved",
     "namespace",
     "one_namespace",
     "possibly",
@@ -151,11 +155,24 @@ def _is_number(value: object) -> bool:
 
 def _torch_float(value: Array, name: str) -> Array:
     torch = sys.modules["torch"]
+    _check_not_batched(value, name)
     if value.dtype in (torch.float32, torch.float64):
         return value
     if value.is_complex():
         raise InvalidTypeError(f"{name} must hold real numbers; got a tensor of dtype {value.dtype}.")
     return value.to(torch.float32 if value.is_floating_point() else torch.float64)
+
+
+def _check_not_batched(value: Array, name: str) -> None:
+    functorch = sys.modules["torch"]._C._functorch
+    while functorch.is_functorch_wrapped_tensor(value):
+        if functorch.is_batchedtensor(value):
+            raise DerivativeError(
+                f"torch.vmap: got {name} with a hidden batch axis, which the checks and quadratures of "
+                "censcore cannot read. Subjects are an axis already: pass one value per subject, (n,), and "
+                "call the score once; it returns one loss per subject."
+            )
+        value = functorch.get_unwrapped(value)
 
 
 def as_rows(rows: Any) -> Any:
@@ -182,11 +199,61 @@ def convert(array: Array, like: Array) -> Array:
     return array.astype(like.dtype, copy=False) if array.dtype.kind == "f" else array
 
 
+def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
+    """An empty tensor where ``tensor.to(*args, **kwargs)`` would bring ``array``; what ``.to`` is made of.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from censcore._arrays import like_moved
+    >>> like_moved(np.ones(3), torch.float32).dtype
+    torch.float32
+    """
+    import torch
+
+    here = array.device if is_torch(array) else None
+    dtype = array.dtype if is_torch(array) else getattr(torch, str(array.dtype))
+    moved = torch.empty(0, dtype=dtype, device=here).to(*args, **kwargs)
+    if moved.dtype not in (torch.float32, torch.float64):
+        raise InvalidTypeError(
+            f"Outcomes and distributions hold float32 or float64; got {moved.dtype}. Inside torch.autocast "
+            "leave them as they are: scores are computed in float32 at least."
+        )
+    return moved
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def full_precision(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same function, which regions of ``torch.autocast`` leave in float32 or float64."""
+
+    @wraps(function)
+    def precise(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        torch = sys.modules.get("torch")
+        if torch is None or not any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+            return function(*args, **kwargs)
+        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+            return function(*args, **kwargs)
+
+    return precise
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """``array`` as NumPy, cut from any graph and brought to the CPU."""
     if type(array) is np.ndarray:
         return array
-    return array.detach().cpu().numpy() if is_torch(array) else np.asarray(array)
+    return _unwrapped(array.detach()).cpu().numpy() if is_torch(array) else np.asarray(array)
+
+
+def _unwrapped(tensor: Array) -> Array:
+    """The tensor inside those that ``torch.func.grad`` and its relatives pass around."""
+    functorch = sys.modules["torch"]._C._functorch
+    while functorch.is_gradtrackingtensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    _check_not_batched(tensor, "a tensor")
+    return tensor
 
 
 def detach(array: Array) -> Array:

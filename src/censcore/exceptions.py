@@ -13,6 +13,7 @@ __all__ = [
     "CenscoreError",
     "CensoringWarning",
     "ContradictionError",
+    "DerivativeError",
     "ExtrapolationWarning",
     "FoldError",
     "ImpossibleForecastError",
@@ -53,6 +54,10 @@ class RiskSetWarning(UserWarning):
 
 class InvalidInputError(CenscoreError, ValueError):
     """A value outside what the function accepts (NaN, a negative time, a shape that does not fit)."""
+
+
+class DerivativeError(CenscoreError, RuntimeError):
+    """A derivative, or a transform of torch.func, that does not exist here: a second derivative, vmap."""
 
 
 class InvalidTypeError(CenscoreError, TypeError):
