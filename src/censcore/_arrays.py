@@ -19,16 +19,19 @@ from censcore.exceptions import DerivativeError, InvalidInputError, InvalidTypeE
 __all__ = [
     "Array",
     "as_float",
+    "as_loss",
     "as_rows",
     "broadcast_to",
     "common_rows",
     "convert",
     "detach",
     "full_precision",
+    "grad_is_recorded",
     "is_neutral",
     "is_torch",
     "like_moved",
     "namespace",
+    "not_compiled",
     "one_namespace",
     "possibly",
     "requires_grad",
@@ -240,20 +243,49 @@ def full_precision(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return precise
 
 
+def not_compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same function, which ``torch.compile`` calls as it is.
+
+    Checks and quadratures read values to decide what to do next, so that tracing them makes hundreds of small
+    graphs, takes minutes and gains nothing.
+    """
+    excluded: list[Callable[_P, _R]] = []
+
+    @wraps(function)
+    def eager(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if "torch._dynamo" not in sys.modules:  # nothing has been compiled in this process
+            return function(*args, **kwargs)
+        if not excluded:
+            excluded.append(sys.modules["torch"].compiler.disable(function))
+        return excluded[0](*args, **kwargs)
+
+    return eager
+
+
+def as_loss(score: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A score that may be called inside ``torch.autocast`` and ``torch.compile``, in a training step."""
+    return not_compiled(full_precision(score))
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """``array`` as NumPy, cut from any graph and brought to the CPU."""
     if type(array) is np.ndarray:
         return array
-    return _unwrapped(array.detach()).cpu().numpy() if is_torch(array) else np.asarray(array)
+    if not is_torch(array):
+        return np.asarray(array)
+    core = sys.modules["torch"]._C
+    if core._are_functorch_transforms_active():
+        return _unwrapped(array, core)
+    return array.detach().cpu().numpy()
 
 
-def _unwrapped(tensor: Array) -> Array:
-    """The tensor inside those that ``torch.func.grad`` and its relatives pass around."""
-    functorch = sys.modules["torch"]._C._functorch
-    while functorch.is_gradtrackingtensor(tensor):
-        tensor = functorch.get_unwrapped(tensor)
+def _unwrapped(tensor: Array, core: Any) -> np.ndarray:
+    """What is inside the tensors that ``torch.func.grad`` and its relatives pass around."""
     _check_not_batched(tensor, "a tensor")
-    return tensor
+    while core._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = core._functorch.get_unwrapped(tensor)
+    with core._DisableFuncTorch():
+        return tensor.detach().cpu().numpy()
 
 
 def detach(array: Array) -> Array:
@@ -264,6 +296,11 @@ def detach(array: Array) -> Array:
 def requires_grad(array: Array) -> bool:
     """Whether a gradient is being recorded through ``array``."""
     return type(array) is not np.ndarray and is_torch(array) and array.requires_grad
+
+
+def grad_is_recorded(array: Array) -> bool:
+    """Whether what follows from ``array`` will have its gradient, which ``torch.no_grad`` suspends."""
+    return requires_grad(array) and sys.modules["torch"].is_grad_enabled()
 
 
 def surely(condition: Array) -> bool:

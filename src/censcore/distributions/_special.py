@@ -351,14 +351,21 @@ def _as_doubles(tensors: Any) -> list[np.ndarray]:
     return [to_numpy(tensor).astype(np.float64, copy=False) for tensor in tensors]
 
 
+def _known(partials: Partials) -> tuple[Callable[..., Array], ...]:
+    if partials is None:
+        raise DerivativeError(
+            "Third derivatives in the shape of the gamma distribution are not available. First and second "
+            "ones are; detach the shape where more are taken."
+        )
+    return partials
+
+
 @cache
 def _bridge() -> Any:
     """The autograd function behind :func:`_by_scipy`, made when torch is there."""
     import torch
 
     class Bridge(torch.autograd.Function):
-        generate_vmap_rule = False
-
         @staticmethod
         def forward(f: Any, partials: Any, *tensors: Any) -> Any:
             return convert(f(*_as_doubles(tensors)), tensors[0])
@@ -367,17 +374,24 @@ def _bridge() -> Any:
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             ctx.partials = inputs[1]
             ctx.save_for_backward(*inputs[2:])
+            ctx.save_for_forward(*inputs[2:])
 
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
-            if ctx.partials is None:
-                raise DerivativeError(
-                    "Third derivatives in the shape of the gamma distribution are not available. First and "
-                    "second ones are; detach the shape where more are taken."
-                )
-            wanted = zip(ctx.partials, ctx.needs_input_grad[2:], strict=True)
+            wanted = zip(_known(ctx.partials), ctx.needs_input_grad[2:], strict=True)
             slopes = [partial(*ctx.saved_tensors) if need else None for partial, need in wanted]
             return None, None, *(None if slope is None else gradient * slope for slope in slopes)
+
+        @staticmethod
+        def jvp(ctx: Any, _: Any, __: Any, *tangents: Any) -> Any:
+            moved = [(d, v) for d, v in zip(_known(ctx.partials), tangents, strict=True) if v is not None]
+            return sum(partial(*ctx.saved_tensors) * tangent for partial, tangent in moved)
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, f: Any, partials: Any, *tensors: Any) -> Any:
+            dims = zip(tensors, in_dims[2:], strict=True)
+            aligned = [x[None] if d is None else x.movedim(d, 0) for x, d in dims]
+            return Bridge.apply(f, partials, *torch.broadcast_tensors(*aligned)), 0
 
     return Bridge
 
@@ -425,8 +439,8 @@ def _guards() -> tuple[Any, Any]:
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
             raise DerivativeError(
-                "Second derivatives of quantiles and draws of this distribution are not available; first ones "
-                "are. Second derivatives exist for its sf, cdf, logpdf, crps and log_score."
+                "Second derivatives of quantiles and draws of this distribution are not available, only first "
+                "ones. Its sf, cdf, logpdf, crps and log_score have second derivatives."
             )
 
     return Once, End

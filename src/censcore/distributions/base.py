@@ -19,6 +19,7 @@ from censcore._arrays import (
     is_neutral,
     is_torch,
     namespace,
+    not_compiled,
     one_namespace,
     requires_grad,
 )
@@ -76,6 +77,11 @@ class Distribution(ABC):
     #: The origin of an estimate, set by the estimator: an object with ``take(rows)``. None for a
     #: distribution that was given, and for one derived from an estimate, other than by ``take`` and ``like``.
     estimated_from: Any = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:  # it checks values, which torch.compile cannot trace
+            cls.__init__ = not_compiled(cls.__init__)  # type: ignore[method-assign]
 
     def _store(self, **arrays: Array) -> None:
         """Keep ``arrays`` (numbers, or arrays with the subjects first) as ``_name`` in one array library."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, as_loss, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
@@ -30,6 +30,7 @@ __all__ = ["crps", "crps_of"]
 CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 
 
+@as_loss
 def crps(
     y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, horizon: Array = None
 ) -> Array:
