@@ -439,8 +439,8 @@ def _guards() -> tuple[Any, Any]:
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
             raise DerivativeError(
-                "Second derivatives of quantiles and draws of this distribution are not available, only first "
-                "ones. Its sf, cdf, logpdf, crps and log_score have second derivatives."
+                "Second derivatives of quantiles and draws of this distribution are not available, only "
+                "first ones. Its sf, cdf, logpdf, crps and log_score have second derivatives."
             )
 
     return Once, End

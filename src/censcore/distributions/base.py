@@ -18,6 +18,7 @@ from censcore._arrays import (
     detach,
     is_neutral,
     is_torch,
+    like_moved,
     namespace,
     not_compiled,
     one_namespace,
@@ -236,8 +237,31 @@ class Distribution(ABC):
         if not self._is_neutral and self._is_like(array):
             return self
         place = f"like {array.dtype} {array.device}"
-        made = self._remember(place, make) if self._is_neutral else make()
+        # one that serves all subjects is small, and asked for again in every step of training
+        made = self._remember(place, make) if self._is_neutral or len(self) == 1 else make()
         return made._estimated_like(self)
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """The same distributions as tensors on another device or in another dtype.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As of ``torch.Tensor.to``: a device, a dtype (float32 or float64), both, or a tensor.
+
+        Returns
+        -------
+        Distribution
+            Of the same class, itself where nothing changes. A distribution in NumPy becomes one in torch.
+            Gradients flow through the move.
+
+        Examples
+        --------
+        >>> import torch, censcore as cs
+        >>> cs.Exponential([1.0, 2.0]).to(torch.float32).mean()
+        tensor([1.0000, 0.5000])
+        """
+        return self.like(like_moved(self._reference, *args, **kwargs))
 
     def _is_like(self, array: Array) -> bool:
         """Whether library, device and dtype of all numbers are those of ``array``."""

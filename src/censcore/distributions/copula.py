@@ -168,12 +168,12 @@ class Copula(FromMarginals):
         return self._xp.stack([F._isf(survival[:, :, j]) for j, F in enumerate(self._marginals)], axis=2)
 
     def _check_differentiable(self) -> None:
-        """Draws of a distribution with jumps stay where they are when theta moves: a gradient would be zero."""
+        """Draws of a distribution with jumps stay where they are when theta moves."""
         jumping = [type(F).__name__ for F in self._marginals if not F.has_density]
         if jumping and grad_is_recorded(self._theta):
             raise DerivativeError(
-                f"Draws of a copula with marginals that have jumps ({', '.join(jumping)}) have no gradient in "
-                "theta. Train theta by log_likelihood or by joint_brier_score, use continuous marginals, or "
+                f"Draws of a copula with marginals that have jumps ({', '.join(jumping)}) have no gradient "
+                "in theta. Train theta by log_likelihood or by joint_brier_score, use continuous marginals, or "
                 "pass theta.detach()."
             )
 
@@ -252,8 +252,8 @@ class Clayton:
     def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
         r"""One coordinate given those before it, from unit exponentials E_j.
 
-        With :math:`A_j=1+\sum_{i\le j}(e^{\theta H_i}-1)` the chance of surviving a hazard H after j events is
-        :math:`(A_{j+1}/A_j)^{-(1+j\theta)/\theta}=e^{-E}`, so that :math:`\log A_{j+1}=\log A_j+a` and
+        With :math:`A_j=1+\sum_{i\le j}(e^{\theta H_i}-1)` the chance to survive a hazard H after j events
+        is :math:`(A_{j+1}/A_j)^{-(1+j\theta)/\theta}=e^{-E}`, so that :math:`\log A_{j+1}=\log A_j+a` and
         :math:`e^{\theta H_{j+1}}-1=A_j(e^a-1)` with :math:`a=\theta E/(1+j\theta)`.
         """
         n, m, k = shape
