@@ -173,7 +173,7 @@ class Copula(FromMarginals):
         if jumping and grad_is_recorded(self._theta):
             raise DerivativeError(
                 f"Draws of a copula with marginals that have jumps ({', '.join(jumping)}) have no gradient "
-                "in theta. Train theta by log_likelihood or by joint_brier_score, use continuous marginals, or "
+                "in theta. Train theta by log_likelihood or joint_brier_score, use continuous marginals, or "
                 "pass theta.detach()."
             )
 
