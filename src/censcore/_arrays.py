@@ -27,6 +27,7 @@ __all__ = [
     "detach",
     "full_precision",
     "grad_is_recorded",
+    "in_transform",
     "is_neutral",
     "is_torch",
     "like_moved",
@@ -273,10 +274,15 @@ def to_numpy(array: Array) -> np.ndarray:
         return array
     if not is_torch(array):
         return np.asarray(array)
-    core = sys.modules["torch"]._C
-    if core._are_functorch_transforms_active():
-        return _unwrapped(array, core)
+    if in_transform():
+        return _unwrapped(array, sys.modules["torch"]._C)
     return array.detach().cpu().numpy()
+
+
+def in_transform() -> bool:
+    """Whether ``torch.func.grad`` or a relative is at work: tensors made now must not outlive it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch._C._are_functorch_transforms_active())
 
 
 def _unwrapped(tensor: Array, core: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ from censcore._arrays import (
     common_rows,
     convert,
     detach,
+    in_transform,
     is_neutral,
     is_torch,
     like_moved,
@@ -165,7 +166,7 @@ class Distribution(ABC):
         if name in kept:
             return kept[name]
         value = make()
-        if not self._requires_grad:
+        if not (self._requires_grad or in_transform()):
             kept[name] = value
         return value
 

@@ -98,7 +98,7 @@ def _join(name: str, values: list[Any], first: Any) -> Any:
     if is_torch(first) or isinstance(first, np.ndarray):
         if all(value is not None and value.shape[1:] == first.shape[1:] for value in values):
             return namespace(first).concat(values, axis=0)
-    elif all(value is None for value in values) or all(value == first for value in values):
+    elif all(value is None if first is None else value == first for value in values):
         return first
     raise InvalidInputError(f"concat: {name} is not the same kind of thing in all outcomes.")
 
