@@ -248,6 +248,7 @@ def test_every_distribution_moves(name):
         assert moved._is_like(torch.empty(0, dtype=dtype))
         assert moved.to(dtype) is moved
         assert moved.to("cpu").shape == F.shape
+        assert moved.to("meta")._is_like(torch.empty(0, dtype=dtype, device="meta"))  # as to a GPU
     with pytest.raises(InvalidTypeError, match=r"float32 or float64; got torch.bfloat16"):
         F.to(torch.bfloat16)
 

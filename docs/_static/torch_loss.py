@@ -52,6 +52,6 @@ with styled():
     )
     axes.plot(grid, medians[0], color=TEAL, lw=2.2, label="censored CRPS")
     axes.plot(grid, medians[1], color=AMBER, lw=1.8, ls=":", label="events alone")
-    axes.set(xlabel="x", ylabel="median of T", ylim=(0, 3))
+    axes.set(xlabel="x", ylabel="time, and median of T", ylim=(0, 3.5))
     axes.legend(frameon=False, fontsize=8.5, ncols=5, loc="upper center", markerscale=3)
     figure.savefig(Path(__file__).with_suffix(".png"), dpi=140)
