@@ -391,7 +391,7 @@ def _bridge() -> Any:
         def vmap(info: Any, in_dims: Any, f: Any, partials: Any, *tensors: Any) -> Any:
             dims = zip(tensors, in_dims[2:], strict=True)
             aligned = [x[None] if d is None else x.movedim(d, 0) for x, d in dims]
-            return Bridge.apply(f, partials, *torch.broadcast_tensors(*aligned)), 0
+            return _bridge().apply(f, partials, *torch.broadcast_tensors(*aligned)), 0
 
     return Bridge
 
@@ -423,7 +423,9 @@ def _guards() -> tuple[Any, Any]:
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
             # the input is handed on so that the guard lies on every way back to the parameters
-            return End.apply(gradient, *ctx.saved_tensors) if torch.is_grad_enabled() else gradient
+            if not torch.is_grad_enabled():
+                return gradient
+            return _guards()[1].apply(gradient, *ctx.saved_tensors)
 
     class End(torch.autograd.Function):
         generate_vmap_rule = True

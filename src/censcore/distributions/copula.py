@@ -20,6 +20,7 @@ from censcore._arrays import (
     one_namespace,
     possibly,
     surely,
+    to_numpy,
 )
 from censcore._validation import check_positive
 from censcore.distributions.joint import FromMarginals, in_one_library
@@ -54,12 +55,13 @@ class Copula(FromMarginals):
 
     Notes
     -----
-    ``sample`` draws Clayton coordinates one after the other, each given those before it, and Gumbel ones
-    through their positive stable frailty (Marshall and Olkin, 1988; Chambers, Mallows and Stuck, 1976). Draws
-    are smooth functions of the parameters and of random numbers that do not depend on them, so that gradients
-    of draws flow through the marginals and through theta, as those of ``log_likelihood``, ``sf`` and
-    ``first()`` do. Marginals with jumps have draws that do not move with theta: there a gradient in theta is
-    an error.
+    ``sample`` draws through the frailty that both families have (Marshall and Olkin, 1988; Chambers, Mallows
+    and Stuck, 1976). Draws are smooth functions of the parameters and of random numbers that do not depend on
+    them, so that gradients of draws flow through the marginals and through theta, as those of
+    ``log_likelihood``, ``sf`` and ``first()`` do. With a gradient in theta Clayton coordinates are drawn one
+    after the other, each given those before it: the same distribution, by other draws than without a
+    gradient. Marginals with jumps have draws that do not move with theta, and Gumbel draws no derivative at
+    theta = 1: there a gradient in theta is an error.
 
     See Also
     --------
@@ -250,6 +252,26 @@ class Clayton:
         return seen + constants - g
 
     def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
+        r"""V ~ Gamma(1/theta), H_j = log(1 + E_j/V)/theta, with log V since V underflows for large theta.
+
+        With a gradient in theta the coordinates are drawn one by one instead: of the frailty it is unbounded
+        near independence.
+        """
+        if grad_is_recorded(theta):
+            return self._draw_in_turn(theta, shape, rng)
+        n, m, k = shape
+        exponential, theta = _in_one_library(rng.standard_exponential((n, m, k)), detach(theta), n)
+        xp = namespace(exponential)
+        dependent = theta > 0
+        positive = xp.where(dependent, theta, xp.ones_like(theta))
+        gamma = rng.standard_gamma(_as_draws_take_it(1 + 1 / positive, rng), (n, m))
+        log_frailty = xp.log(convert(gamma, exponential))
+        log_frailty = log_frailty - positive * convert(rng.standard_exponential((n, m)), exponential)
+        x = xp.log(exponential) - log_frailty[:, :, None]
+        H = xp.logaddexp(xp.zeros_like(x), x) / positive[:, :, None]
+        return xp.where(dependent[:, :, None], H, exponential)
+
+    def _draw_in_turn(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
         r"""One coordinate given those before it, from unit exponentials E_j.
 
         With :math:`A_j=1+\sum_{i\le j}(e^{\theta H_i}-1)` the chance to survive a hazard H after j events
@@ -315,6 +337,11 @@ class Gumbel:
     def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
         """Positive stable V of index a = 1/theta (Chambers, Mallows and Stuck), H_j = (E_j/V)^a."""
         n, m, k = shape
+        if grad_is_recorded(theta) and possibly((theta <= 1).any()):
+            raise DerivativeError(
+                "Draws of a Gumbel copula have no gradient in theta at independence, theta = 1. Keep theta "
+                "above 1, for instance theta = 1.01 + softplus(x), or train it by log_likelihood."
+            )
         exponential, theta = _in_one_library(rng.standard_exponential((n, m, k)), theta, n)
         xp, a = namespace(exponential), 1 / theta
         U = convert(np.pi * (1 - rng.random((n, m))), exponential)
@@ -340,6 +367,11 @@ def _in_one_library(draws: Array, theta: Array, n: int) -> tuple[Array, Array]:
     else:
         theta = convert(theta, draws)
     return draws, namespace(theta).broadcast_to(theta, (n, 1))
+
+
+def _as_draws_take_it(shape: Array, rng: Draws) -> Array:
+    """A parameter of random numbers: for a generator of NumPy an array of NumPy."""
+    return to_numpy(shape) if isinstance(rng, np.random.Generator) else shape
 
 
 def _log_of_risen(log_A: Array, rate: Array, theta: Array) -> Array:
