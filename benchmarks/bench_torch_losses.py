@@ -36,7 +36,7 @@ class Data:
         like = torch.zeros(1)
         one = cs.RightCensored(time[:, 0], event[:, 0])
         estimate = cs.Censoring(cs.KaplanMeier()).fit(X, one).predict_distribution(X)
-        self.C = estimate.like(like)
+        self.C: Any = estimate.like(like)
         self.y = one[:BATCH].like(like)
         self.joint = cs.RightCensored(time[:BATCH], event[:BATCH]).censor_at(2.5).like(like)
         self.known = cs.RightCensored(time[:BATCH], event[:BATCH], c[:BATCH, 0]).like(like)
