@@ -7,24 +7,32 @@ operations that the standard lacks, or spells row by row, live here.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from censcore.exceptions import InvalidIndexError, InvalidInputError, InvalidTypeError
+from censcore.exceptions import DerivativeError, InvalidIndexError, InvalidInputError, InvalidTypeError
 
 __all__ = [
     "Array",
     "as_float",
+    "as_loss",
     "as_rows",
     "broadcast_to",
     "common_rows",
     "convert",
     "detach",
+    "full_precision",
+    "grad_is_recorded",
+    "in_transform",
     "is_neutral",
     "is_torch",
+    "like_moved",
     "namespace",
+    "not_compiled",
     "one_namespace",
     "possibly",
     "requires_grad",
@@ -190,11 +198,24 @@ def _is_number(value: object) -> bool:
 
 def _torch_float(value: Array, name: str) -> Array:
     torch = sys.modules["torch"]
+    _check_not_batched(value, name)
     if value.dtype in (torch.float32, torch.float64):
         return value
     if value.is_complex():
         raise InvalidTypeError(f"{name} must hold real numbers; got a tensor of dtype {value.dtype}.")
     return value.to(torch.float32 if value.is_floating_point() else torch.float64)
+
+
+def _check_not_batched(value: Array, name: str) -> None:
+    functorch = sys.modules["torch"]._C._functorch
+    while functorch.is_functorch_wrapped_tensor(value):
+        if functorch.is_batchedtensor(value):
+            raise DerivativeError(
+                f"torch.vmap: got {name} with a hidden batch axis, which the checks and quadratures of "
+                "censcore cannot read. Subjects are an axis already: pass one value per subject, (n,), and "
+                "call the score once; it returns one loss per subject."
+            )
+        value = functorch.get_unwrapped(value)
 
 
 def as_rows(rows: Any) -> Any:
@@ -240,11 +261,95 @@ def convert(array: Array, like: Array) -> Array:
     return array.astype(like.dtype, copy=False) if array.dtype.kind == "f" else array
 
 
+def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
+    """An empty tensor where ``tensor.to(*args, **kwargs)`` would bring ``array``; what ``.to`` is made of.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from censcore._arrays import like_moved
+    >>> like_moved(np.ones(3), torch.float32).dtype
+    torch.float32
+    """
+    import torch
+
+    here = array.device if is_torch(array) else None
+    dtype = array.dtype if is_torch(array) else getattr(torch, str(array.dtype))
+    moved = torch.empty(0, dtype=dtype, device=here).to(*args, **kwargs)
+    if moved.dtype not in (torch.float32, torch.float64):
+        raise InvalidTypeError(
+            f"Outcomes and distributions hold float32 or float64; got {moved.dtype}. Inside torch.autocast "
+            "leave them as they are: scores are computed in float32 at least."
+        )
+    return moved
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def full_precision(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same function, which regions of ``torch.autocast`` leave in float32 or float64."""
+
+    @wraps(function)
+    def precise(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        torch = sys.modules.get("torch")
+        if torch is None or not any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+            return function(*args, **kwargs)
+        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+            return function(*args, **kwargs)
+
+    return precise
+
+
+def not_compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same function, which ``torch.compile`` calls as it is.
+
+    Checks and quadratures read values to decide what to do next, so that tracing them makes hundreds of small
+    graphs, takes minutes and gains nothing.
+    """
+    excluded: list[Callable[_P, _R]] = []
+
+    @wraps(function)
+    def eager(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if "torch._dynamo" not in sys.modules:  # nothing has been compiled in this process
+            return function(*args, **kwargs)
+        if not excluded:
+            excluded.append(sys.modules["torch"].compiler.disable(function))
+        return excluded[0](*args, **kwargs)
+
+    return eager
+
+
+def as_loss(score: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A score that may be called inside ``torch.autocast`` and ``torch.compile``, in a training step."""
+    return not_compiled(full_precision(score))
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """``array`` as NumPy, cut from any graph and brought to the CPU."""
     if type(array) is np.ndarray:
         return array
-    return array.detach().cpu().numpy() if is_torch(array) else np.asarray(array)
+    if not is_torch(array):
+        return np.asarray(array)
+    if in_transform():
+        return _unwrapped(array, sys.modules["torch"]._C)
+    return array.detach().cpu().numpy()
+
+
+def in_transform() -> bool:
+    """Whether ``torch.func.grad`` or a relative is at work: tensors made now must not outlive it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch._C._are_functorch_transforms_active())
+
+
+def _unwrapped(tensor: Array, core: Any) -> np.ndarray:
+    """What is inside the tensors that ``torch.func.grad`` and its relatives pass around."""
+    _check_not_batched(tensor, "a tensor")
+    while core._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = core._functorch.get_unwrapped(tensor)
+    with core._DisableFuncTorch():
+        return tensor.detach().cpu().numpy()
 
 
 def detach(array: Array) -> Array:
@@ -255,6 +360,11 @@ def detach(array: Array) -> Array:
 def requires_grad(array: Array) -> bool:
     """Whether a gradient is being recorded through ``array``."""
     return type(array) is not np.ndarray and is_torch(array) and array.requires_grad
+
+
+def grad_is_recorded(array: Array) -> bool:
+    """Whether what follows from ``array`` will have its gradient, which ``torch.no_grad`` suspends."""
+    return requires_grad(array) and sys.modules["torch"].is_grad_enabled()
 
 
 def surely(condition: Array) -> bool:

@@ -13,6 +13,7 @@ __all__ = [
     "CenscoreError",
     "CensoringWarning",
     "ContradictionError",
+    "DerivativeError",
     "ExtrapolationWarning",
     "FoldError",
     "ImpossibleForecastError",
@@ -58,6 +59,10 @@ class InvalidInputError(CenscoreError, ValueError):
 
 class InvalidIndexError(CenscoreError, IndexError):
     """Subjects that do not exist were asked for, or by something that is no index (a text, a fraction)."""
+
+
+class DerivativeError(CenscoreError, RuntimeError):
+    """A derivative, or a transform of torch.func, that does not exist here: a second derivative, vmap."""
 
 
 class InvalidTypeError(CenscoreError, TypeError):

@@ -16,9 +16,12 @@ from censcore._arrays import (
     common_rows,
     convert,
     detach,
+    in_transform,
     is_neutral,
     is_torch,
+    like_moved,
     namespace,
+    not_compiled,
     one_namespace,
     requires_grad,
     take_rows,
@@ -82,6 +85,11 @@ class Distribution(ABC):
     #: The origin of an estimate, set by the estimator: an object with ``take(rows)``. None for a
     #: distribution that was given, and for one derived from an estimate, other than by ``take`` and ``like``.
     estimated_from: Any = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:  # it checks values, which torch.compile cannot trace
+            cls.__init__ = not_compiled(cls.__init__)  # type: ignore[method-assign]
 
     def _store(self, **arrays: Array) -> None:
         """Keep ``arrays`` (numbers, or arrays with the subjects first) as ``_name`` in one array library."""
@@ -164,7 +172,7 @@ class Distribution(ABC):
         if name in kept:
             return kept[name]
         value = make()
-        if not self._requires_grad:
+        if not (self._requires_grad or in_transform()):
             kept[name] = value
         return value
 
@@ -240,8 +248,31 @@ class Distribution(ABC):
         if not self._is_neutral and self._is_like(array):
             return self
         place = f"like {array.dtype} {array.device}"
-        made = self._remember(place, make) if self._is_neutral else make()
+        # one that serves all subjects is small, and asked for again in every step of training
+        made = self._remember(place, make) if self._is_neutral or len(self) == 1 else make()
         return made._estimated_like(self)
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """The same distributions as tensors on another device or in another dtype.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As of ``torch.Tensor.to``: a device, a dtype (float32 or float64), both, or a tensor.
+
+        Returns
+        -------
+        Distribution
+            Of the same class, itself where nothing changes. A distribution in NumPy becomes one in torch.
+            Gradients flow through the move.
+
+        Examples
+        --------
+        >>> import torch, censcore as cs
+        >>> cs.Exponential([1.0, 2.0]).to(torch.float32).mean()
+        tensor([1.0000, 0.5000])
+        """
+        return self.like(like_moved(self._reference, *args, **kwargs))
 
     def _is_like(self, array: Array) -> bool:
         """Whether library, device and dtype of all numbers are those of ``array``."""

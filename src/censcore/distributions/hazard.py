@@ -94,10 +94,18 @@ class ByHazard(Univariate):
         return 0.0 - self._hazard_at(t)
 
     def _sf(self, t: Array) -> Array:
-        return self._xp.exp(-self._hazard_at(t))
+        return self._xp.exp(-self._hazard_of_survivors(t))
 
     def _cdf(self, t: Array) -> Array:
-        return 0.0 - expm1(-self._hazard_at(t))
+        return 0.0 - expm1(-self._hazard_of_survivors(t))
+
+    def _hazard_of_survivors(self, t: Array) -> Array:
+        """H(t), without a gradient where no survival is left: zero times its square would be NaN."""
+        hazard = self._hazard_at(t)
+        if not requires_grad(hazard):
+            return hazard
+        xp = namespace(hazard)
+        return xp.where(hazard < float(-np.log(xp.finfo(hazard.dtype).tiny)), hazard, detach(hazard))
 
     def _logpdf(self, t: Array) -> Array:
         xp = self._xp

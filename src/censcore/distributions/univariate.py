@@ -23,7 +23,7 @@ from censcore._arrays import (
 from censcore._numerics import invert_decreasing, log1p, safe_log
 from censcore._validation import as_events, as_index, check_not_nan, check_positive, check_probabilities
 from censcore.distributions._panels import integrated_survival, merge_edges, quantile_edges
-from censcore.distributions._special import exp
+from censcore.distributions._special import exp, once_differentiable
 from censcore.distributions.base import Distribution
 from censcore.distributions.random_draws import Draws
 from censcore.exceptions import InvalidInputError, NoDensityError
@@ -153,7 +153,7 @@ class Univariate(Distribution):
         if not self.has_density:  # an atom stays where it is
             movable = movable & (distribution._sf_left(inside) == distribution._sf(inside))
         step = (p - f(inside)) / (sign * xp.where(movable, slope, xp.ones_like(slope)))
-        return xp.where(movable, inside + (step - detach(step)), t)
+        return once_differentiable(xp.where(movable, inside + (step - detach(step)), t))
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
         """Quadrature between the distribution's own quantiles and breaks; a and b are (1 or n, q)."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, possibly
+from censcore._arrays import Array, detach, possibly, requires_grad, surely
 from censcore._numerics import safe_log, special, xlogy
-from censcore.distributions._special import gammainc, gammaincc, power
+from censcore.distributions._special import gammainc, gammaincc, log_of_positive, power
 from censcore.distributions.hazard import ByHazard
 from censcore.distributions.parametric import Parametric
 
@@ -41,6 +41,19 @@ class Weibull(ByHazard, Parametric):
 
     def _cumulative_hazard(self, t: Array) -> Array:
         return power(t / self._scale, self._shape)
+
+    def _hazard_at(self, t: Array) -> Array:
+        r"""With a gradient as :math:`e^{a(\log t-\log\lambda)}`: no power of small t in any derivative."""
+        if not (self._requires_grad or requires_grad(t)):
+            return self._cumulative_hazard(t)
+        xp, limits = self._xp, self._xp.finfo(t.dtype)
+        log_hazard = self._shape * (log_of_positive(t) - xp.log(self._scale))
+        ordinary = (t > float(limits.tiny) / float(limits.eps)) & (t < np.inf)
+        ordinary = ordinary & (log_hazard < float(np.log(limits.max)))
+        if surely(xp.all(ordinary)):
+            return xp.exp(log_hazard)
+        inner = xp.exp(xp.where(ordinary, log_hazard, xp.zeros_like(log_hazard)))
+        return xp.where(ordinary, inner, self.detach()._cumulative_hazard(detach(t)))
 
     def _inverse_hazard(self, h: Array) -> Array:
         return self._scale * power(h, 1 / self._shape)

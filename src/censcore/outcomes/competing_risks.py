@@ -11,12 +11,13 @@ import numpy as np
 from censcore._arrays import Array, as_float, as_rows, convert, is_torch, namespace, to_numpy
 from censcore._validation import as_count, as_frame, as_names, name_subjects, no_array
 from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes.in_torch import InTorch, register_collate
 from censcore.outcomes.right_censored import RightCensored
 
 __all__ = ["CompetingRisks", "EventOfCause", "as_competing_risks", "cause_number", "is_competing"]
 
 
-class CompetingRisks:
+class CompetingRisks(InTorch):
     r"""Time and cause of the first of m kinds of event, right-censored, for n subjects.
 
     The data are :math:`Y=\min(T,C)` and the cause :math:`D\in\{1,\dots,m\}` where :math:`T\le C`, 0 where
@@ -191,6 +192,7 @@ class CompetingRisks:
         return len(self._any)
 
     def __getitem__(self, rows: Any) -> CompetingRisks:
+        register_collate()
         return self.take(rows)
 
     def take(self, rows: Any) -> CompetingRisks:

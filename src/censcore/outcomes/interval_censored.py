@@ -34,12 +34,13 @@ from censcore.exceptions import (
     MissingVisitsError,
     UnsupportedOutcomeError,
 )
+from censcore.outcomes.in_torch import InTorch, register_collate
 from censcore.outcomes.right_censored import RightCensored
 
 __all__ = ["IntervalCensored"]
 
 
-class IntervalCensored:
+class IntervalCensored(InTorch):
     r"""Interval-censored event times of n subjects: all that is known is :math:`T\in(L,U]`.
 
     Parameters
@@ -313,6 +314,7 @@ class IntervalCensored:
         return int(self.lower.shape[0])
 
     def __getitem__(self, rows: Any) -> IntervalCensored:
+        register_collate()
         return self.take(rows)
 
     def take(self, rows: Any) -> IntervalCensored:
@@ -326,6 +328,10 @@ class IntervalCensored:
         if not len(other):
             raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
         return other
+
+    @property
+    def _reference(self) -> Array:
+        return self.lower
 
     def like(self, array: Array) -> IntervalCensored:
         """The same outcome in the library, on the device and in the dtype of ``array``."""

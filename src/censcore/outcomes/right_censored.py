@@ -28,6 +28,7 @@ from censcore._validation import (
     no_array,
 )
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+from censcore.outcomes.in_torch import InTorch, register_collate
 
 if TYPE_CHECKING:
     from censcore.outcomes.competing_risks import CompetingRisks
@@ -38,7 +39,7 @@ __all__ = ["OutcomeLike", "RightCensored", "as_followed", "as_outcome"]
 MOST_CODES = 20  # of competing risks; more different whole numbers are times
 
 
-class RightCensored:
+class RightCensored(InTorch):
     r"""Right-censored event times of n subjects.
 
     For event times :math:`T` and censoring times :math:`C` the data are :math:`Y=\min(T,C)` and
@@ -334,6 +335,7 @@ class RightCensored:
         return int(self.time.shape[0])
 
     def __getitem__(self, rows: Any) -> RightCensored:
+        register_collate()
         return self.take(rows)
 
     def take(self, rows: Any) -> RightCensored:

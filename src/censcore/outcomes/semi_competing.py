@@ -10,12 +10,13 @@ import numpy as np
 from censcore._arrays import Array, as_rows, namespace, take_rows, to_numpy
 from censcore._validation import name_subjects, no_array
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes.in_torch import InTorch, register_collate
 from censcore.outcomes.right_censored import RightCensored
 
 __all__ = ["SemiCompetingRisks"]
 
 
-class SemiCompetingRisks:
+class SemiCompetingRisks(InTorch):
     r"""Right-censored event times, one of which is terminal: after it none of the others can happen.
 
     Recurrence and death: :math:`T_j\le T_D` for a recurrence that happens, and :math:`T_j=\infty` for one
@@ -155,6 +156,7 @@ class SemiCompetingRisks:
         return int(self.time.shape[0])
 
     def __getitem__(self, rows: Any) -> SemiCompetingRisks:
+        register_collate()
         return self.take(rows)
 
     def take(self, rows: Any) -> SemiCompetingRisks:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, one_namespace, to_numpy
+from censcore._arrays import Array, as_loss, common_rows, one_namespace, to_numpy
 from censcore._numerics import chunked_rows, xlogy
 from censcore._validation import check_flag, name_subjects
 from censcore.distributions import Distribution, Univariate
@@ -29,6 +29,7 @@ from censcore.scores.inputs import (
 __all__ = ["augmented_binomial_log_score", "augmented_brier_score", "augmented_integrated_brier_score"]
 
 
+@as_loss
 def augmented_brier_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -116,6 +117,7 @@ def augmented_brier_score(
     return loss[:, 0] if single else loss
 
 
+@as_loss
 def augmented_binomial_log_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -172,6 +174,7 @@ def augmented_binomial_log_score(
     return loss[:, 0] if single else loss
 
 
+@as_loss
 def augmented_integrated_brier_score(
     y: OutcomeLike,
     forecast: Distribution,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, as_loss, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
 from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores._knots import are_knots, knot_losses
 from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import (
@@ -30,6 +31,7 @@ __all__ = ["crps", "crps_of"]
 CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 
 
+@as_loss
 def crps(
     y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, horizon: Array = None
 ) -> Array:
@@ -120,6 +122,8 @@ def _finite_or_not(inputs: ScoringInputs) -> Array:
         return losses_under_smooth(inputs, panels, _of_steps)
     if inputs.F._degree == 0:
         return _of_steps(inputs)
+    if are_knots(inputs):
+        return knot_losses(inputs, _by_subject)
     if are_smooth(inputs, inputs.C):
         end = float(to_numpy(inputs.C._end())[0, 0])
         return smooth_losses(inputs, Weight.of(None), Weight.of(inputs.C), end, _by_subject)

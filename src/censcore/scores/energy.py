@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad, to_numpy
+from censcore._arrays import Array, as_loss, convert, detach, is_torch, namespace, requires_grad, to_numpy
 from censcore._numerics import chunked_rows
 from censcore._validation import as_count, as_number, as_seed, check_flag, check_option
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
@@ -37,6 +37,7 @@ _FEW_MEMBERS = 64
 _SAMPLED_ROWS = 256
 
 
+@as_loss
 def energy_score(
     y: OutcomeLike | SemiCompetingRisks,
     forecast: Distribution,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, as_loss, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore._validation import check_flag
@@ -40,6 +40,7 @@ from censcore.scores.interval import through_visits
 __all__ = ["integrated_brier_score"]
 
 
+@as_loss
 def integrated_brier_score(
     y: OutcomeLike,
     forecast: Distribution,

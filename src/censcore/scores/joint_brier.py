@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, namespace
+from censcore._arrays import Array, as_loss, namespace
 from censcore.distributions import Distribution, Ensemble, Univariate
 from censcore.distributions.joint_events import JointEvent, all_before, either_before
 from censcore.exceptions import InvalidInputError
@@ -29,6 +29,7 @@ COMMON_DRAWS = 65_536  # at least, of one distribution that serves all subjects
 _SAMPLED_ROWS = 256  # subjects that are sampled together
 
 
+@as_loss
 def joint_brier_score(
     y: OutcomeLike,
     forecast: Distribution,

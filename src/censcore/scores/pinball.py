@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, as_loss
 from censcore._numerics import chunked_rows
 from censcore._validation import check_levels
 from censcore.distributions import Distribution
@@ -23,6 +23,7 @@ from censcore.scores.interval import through_visits
 __all__ = ["pinball_score"]
 
 
+@as_loss
 def pinball_score(
     y: OutcomeLike,
     forecast: Distribution,
