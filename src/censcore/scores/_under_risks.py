@@ -113,8 +113,8 @@ def _plain_below(inputs: ScoringInputs, F: Array) -> np.ndarray:
     kernel = _kernel("step_crps", inputs, F)
     if kernel is None:
         return square_below(F, inputs.time)
-    none = np.ones((1, 1))
-    return kernel(F._steps(), inputs.y.time, np.zeros(inputs.n, dtype=bool), (none, none, none))
+    none, nobody = np.ones((1, 1)), np.zeros(inputs.n, dtype=bool)
+    return kernel(F._steps(), inputs.y.time, (nobody, nobody), (none, none, none))
 
 
 def _plain_beyond(inputs: ScoringInputs, F: Array, end: PointMass) -> np.ndarray:
@@ -124,8 +124,9 @@ def _plain_beyond(inputs: ScoringInputs, F: Array, end: PointMass) -> np.ndarray
         return inputs.of_events(lambda seen: square_beyond(as_steps(seen.F), seen.time, end))
     times, sf = F._steps()
     event = inputs.y.event.astype(np.float64)
-    nothing = np.zeros_like(inputs.y.time)
-    return kernel((times, sf), np.zeros_like(times), (inputs.y.time, nothing), event, to_numpy(end.location))
+    nothing, nobody = np.zeros_like(inputs.y.time), np.zeros(inputs.n, dtype=bool)
+    y = (inputs.y.time, nothing)
+    return kernel((times, sf), np.zeros_like(times), y, event, nobody, to_numpy(end.location))
 
 
 def _kernel(name: str, inputs: ScoringInputs, F: Array) -> Callable[..., np.ndarray] | None:
