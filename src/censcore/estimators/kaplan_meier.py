@@ -190,14 +190,13 @@ def _influence(
     level = np.where(left, n - d, 1.0)[:, None]
     slope = np.where(left[:, None], D, 0.0) / level
     at_risk = np.concatenate([np.zeros((1, D.shape[1])), np.cumsum(slope * (d / n)[:, None], axis=0)])
-    values = at_risk[np.searchsorted(table["time"], time, side="right")]
+    times = np.append(-np.inf, table["time"])
+    passed = np.searchsorted(times[1:], time, side="right")
+    values = at_risk[passed]
     if entry is not None:
-        values = values - at_risk[np.searchsorted(table["time"], entry, side="right")]
-    place = np.searchsorted(table["time"], time[event])
-    kept = place < len(table)  # an event of weight zero need not be in the table
-    kept[kept] &= table["time"][place[kept]] == time[event][kept]
-    failed = np.nonzero(event)[0][kept]
-    values[failed] -= slope[place[kept]]
+        values = values - at_risk[np.searchsorted(times[1:], entry, side="right")]
+    failed = np.nonzero(event & (times[passed] == time))[0]  # a time of weight zero need not be in the table
+    values[failed] -= slope[passed[failed] - 1]
     return values
 
 

@@ -111,6 +111,10 @@ class Estimate:
         """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
         return cls(*clustered_mean(losses, weight, groups, added))
 
+    def take(self, columns: slice) -> Estimate:
+        """The estimate of some columns."""
+        return Estimate(self.value[columns], self.influence[:, columns])
+
     @cached_property
     def standard_error(self) -> np.ndarray:
         """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
@@ -136,8 +140,10 @@ class Estimate:
     def _corrections(self) -> tuple[np.ndarray, np.ndarray]:
         unit = self._unit
         square = unit * unit
-        sums = {2: square.sum(axis=0), 3: (square * unit).sum(axis=0), 4: (square**2).sum(axis=0)}
-        return corrections(sums | {6: (square**3).sum(axis=0)}, len(unit))
+        cube = square * unit
+        sums = {2: square.sum(axis=0), 3: cube.sum(axis=0)}
+        sums |= {4: np.einsum("mq,mq->q", square, square), 6: np.einsum("mq,mq->q", cube, cube)}
+        return corrections(sums, len(unit))
 
     @property
     def _unit(self) -> np.ndarray:
