@@ -46,6 +46,7 @@ from censcore.scores._lines import are_lines, line_below, line_beyond
 __all__ = [
     "area",
     "as_steps",
+    "has_common_areas",
     "is_shared",
     "weighted_beyond",
     "weighted_time_of",
@@ -202,10 +203,20 @@ def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
         times = xp.concat([times, xp.full_like(times[:, :1], np.inf)], axis=1)
     before = xp.concat([xp.ones_like(sf[:, :1]), sf[:, :-1]], axis=1)
     fall = (before - sf) * (before + sf)
-    reach = area(C, y, xp.where(times > y, times, y))
+    if has_common_areas(F, C):
+        since, until = (C._integrated_sf(xp.zeros_like(t), t) for t in (y.reshape(1, -1), times))
+        since = since.reshape(-1, 1)
+        reach = xp.where((times > y) & (until > since), until - since, xp.zeros_like(since))
+    else:
+        reach = area(C, y, xp.where(times > y, times, y))
     if bool(xp.any(xp.isinf(reach))):
         reach = xp.where(fall > 0, reach, xp.zeros_like(reach))
     return xp.vecdot(reach, fall, axis=-1)
+
+
+def has_common_areas(F: Univariate, C: Univariate) -> bool:
+    """Whether forecasts share their times and a step distribution of C: areas up to them serve everyone."""
+    return len(C) == 1 and C._degree == 0 and F._degree == 0 and F._breaks().shape[0] == 1
 
 
 def _step_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:

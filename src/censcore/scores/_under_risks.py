@@ -119,14 +119,13 @@ def _plain_below(inputs: ScoringInputs, F: Array) -> np.ndarray:
 
 def _plain_beyond(inputs: ScoringInputs, F: Array, end: PointMass) -> np.ndarray:
     """The integral of S² from y to the end, (n,); zero for censored subjects."""
-    kernel = _kernel("step_ipcw", inputs, F)
+    kernel = _kernel("step_in_weighted_time", inputs, F)
     if kernel is None:
         return inputs.of_events(lambda seen: square_beyond(as_steps(seen.F), seen.time, end))
     times, sf = F._steps()
-    event = inputs.y.event.astype(np.float64)
-    nothing, nobody = np.zeros_like(inputs.y.time), np.zeros(inputs.n, dtype=bool)
-    y = (inputs.y.time, nothing)
-    return kernel((times, sf), np.zeros_like(times), y, event, nobody, to_numpy(end.location))
+    y, event = inputs.y.time, inputs.y.event.astype(np.float64)
+    below, beyond = (np.zeros_like(times), np.zeros_like(y)), (times, y, to_numpy(end.location))
+    return kernel((times, sf), y, below, beyond, event, np.zeros(inputs.n, dtype=bool))
 
 
 def _kernel(name: str, inputs: ScoringInputs, F: Array) -> Callable[..., np.ndarray] | None:

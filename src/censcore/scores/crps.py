@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+
+import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
@@ -13,6 +16,7 @@ from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import (
     as_steps,
+    has_common_areas,
     is_shared,
     numbers_per_row,
     square_below,
@@ -138,27 +142,41 @@ def _by_subject(inputs: ScoringInputs) -> Array:
 
 def _of_steps(inputs: ScoringInputs) -> Array:
     """The score of a step forecast: sort its jumps once per chunk, then sum over them."""
-    numbers = numbers_per_row(inputs.F, inputs.C)
+    numbers, C = numbers_per_row(inputs.F, inputs.C), inputs.C
+    common = has_common_areas(inputs.F, C) and bool(np.isfinite(to_numpy(C._end())).all())
     kernel = None
-    if inputs.C._degree == 0:
-        kernel = on_cpu("censcore.scores._crps_numba", "step_crps", inputs.y.time, inputs.n * numbers)
-    if kernel and len(inputs.C) == 1:
-        inputs = replace(inputs, C=as_steps(inputs.C))
+    if C._degree == 0:
+        name = "step_in_weighted_time" if common else "step_crps"
+        kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
+    if kernel and common:
+        return _by_areas(inputs, kernel)
+    if kernel and len(C) == 1:
+        inputs = replace(inputs, C=as_steps(C))
 
     def part(rows: slice) -> Array:
         some = inputs.take(rows)
         some = replace(some, F=as_steps(some.F))
         if not kernel:
             return _crps(some)
-        C = as_steps(some.C)
-        return kernel(
-            some.F._steps(),
-            some.y.time,
-            (some.y.event, some.y.never),
-            (*C._steps(), C._remember("areas", C._areas)),
-        )
+        y, C = some.y, as_steps(some.C)
+        censoring = (*C._steps(), C._remember("areas", C._areas))
+        return kernel(some.F._steps(), y.time, (y.event, y.never), censoring)
 
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
+
+
+def _by_areas(inputs: ScoringInputs, kernel: Callable[..., np.ndarray]) -> np.ndarray:
+    """From the area under one C up to the times that all forecasts share, and up to each y."""
+    y, C, never = inputs.y.time, inputs.C, inputs.y.never
+    (times, sf), reach = inputs.F._steps(), inverse_probability_weights(inputs)[:, 0]
+    at_times, at_y, at_end = (C._integrated_sf(np.zeros_like(t), t) for t in (times, y[None, :], C._end()))
+
+    def part(rows: slice) -> np.ndarray:
+        beyond = (at_times, at_y[0, rows], at_end[0])
+        curves = (times, sf if len(sf) == 1 else sf[rows])
+        return kernel(curves, y[rows], (times, y[rows]), beyond, reach[rows], never[rows])
+
+    return chunked_rows(part, inputs.n, times.shape[1], like=y, budget=CACHED_NUMBERS)
 
 
 def _crps(inputs: ScoringInputs) -> Array:

@@ -175,16 +175,18 @@ def _ipcw_by_subject(inputs: ScoringInputs, end: PointMass) -> Array:
         inputs.F._degree == 0 and inputs.C._degree == 0 and bool(np.isfinite(to_numpy(end.location)).all())
     )
     if steps:
-        kernel = on_cpu("censcore.scores._crps_numba", "step_ipcw", inputs.y.time, inputs.n * numbers)
+        kernel = on_cpu("censcore.scores._crps_numba", "step_in_weighted_time", inputs.y.time, inputs.n * numbers)
+
+    shared = weighted_time_of(inputs.C) if kernel and len(inputs.C) == 1 else None
 
     def part(rows: slice) -> Array:
         some, last = inputs.take(rows), end if len(end) == 1 else end.take(rows)
         if kernel is None:
             return _ipcw_integral(some, last)
         times, sf = as_steps(some.F)._steps()
-        weighted_time = weighted_time_of(some.C)
-        y = (some.y.time, weighted_time(some.time)[:, 0])
-        reach = inverse_probability_weights(some)[:, 0]
-        return kernel((times, sf), weighted_time(times), y, reach, some.y.never, last.location)
+        weighted_time = shared or weighted_time_of(some.C)
+        y, reach = some.y.time, inverse_probability_weights(some)[:, 0]
+        below = weighted_time(times), weighted_time(some.time)[:, 0]
+        return kernel((times, sf), y, below, (times, y, last.location), reach, some.y.never)
 
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)
