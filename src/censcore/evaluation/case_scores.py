@@ -29,6 +29,8 @@ from censcore.estimators.risk_sets import entries_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.scores import brier_score, registry
+from censcore.scores.inputs import as_columns, scoring_inputs
+from censcore.scores.pinball import pinball_of
 from censcore.scores.registry import ScoreInfo
 
 __all__ = ["CASE_SCORES", "DEFAULT_SCORES", "Case", "CaseScore", "Custom", "named_scores"]
@@ -327,6 +329,11 @@ class Pinball(CaseScore):
     sum of :math:`w(1-\alpha)\{a(q)-a(u)\}/G(y-)` over events with y <= u < q, where a is the area under G up
     to a time, and of :math:`w\alpha\{a(h)-a(\max(q,u))\}/G(y-)` over those who never have the event, y <= u.
     """
+
+    def _losses(self, case: Case) -> np.ndarray:
+        inputs = scoring_inputs(case.y, case.F, case.C, case.horizon, one_cause=True)
+        levels, _ = as_columns(case.levels, "levels", inputs.y)
+        return as_losses(pinball_of(inputs, levels, case.quantiles.astype(levels.dtype, copy=False)))
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         knots = u if len(u) <= KNOTS else u[np.linspace(0, len(u) - 1, KNOTS).astype(np.intp)]

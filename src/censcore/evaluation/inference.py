@@ -120,7 +120,7 @@ class Estimate:
         """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
         return np.sqrt(np.einsum("mq,mq->q", self.influence, self.influence))
 
-    @property
+    @cached_property
     def varies(self) -> np.ndarray:
         """Whether the standard error is known and more than rounding, (q,)."""
         with np.errstate(invalid="ignore"):
@@ -145,7 +145,7 @@ class Estimate:
         sums |= {4: np.einsum("mq,mq->q", square, square), 6: np.einsum("mq,mq->q", cube, cube)}
         return corrections(sums, len(unit))
 
-    @property
+    @cached_property
     def _unit(self) -> np.ndarray:
         """The influence with columns of length one, NaN where nothing varies."""
         error = np.where(self.varies, self.standard_error, np.nan)
@@ -160,7 +160,7 @@ class Estimate:
         error, gamma = np.where(self.varies, self.standard_error, np.nan), self.skewness
         return self.value - error * hall_inverse(x, gamma), self.value - error * hall_inverse(-x, gamma)
 
-    @property
+    @cached_property
     def p_value(self) -> np.ndarray:
         """Two-sided p-value of "the value is zero", (q,)."""
         from scipy.special import stdtr
