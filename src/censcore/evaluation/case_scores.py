@@ -23,7 +23,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import searchsorted, to_numpy
 from censcore.distributions import Distribution, Independent, ProportionalHazards, Step, Univariate
 from censcore.estimators.risk_sets import entries_of
 from censcore.exceptions import InvalidInputError
@@ -135,7 +135,7 @@ class Case:
         Several scores ask for the same u: the last answer is kept.
         """
         if self._placed.get("u") is not u:
-            self._placed.update(u=u, first=np.searchsorted(u, self.time))
+            self._placed.update(u=u, first=searchsorted(u[None, :], self.time[None, :], "left")[0])
         return self._placed["first"]
 
     @cached_property
@@ -194,7 +194,8 @@ def sums_at(first: np.ndarray, weight: np.ndarray, values: np.ndarray, J: int) -
 
     n = len(first)
     counts = csr_array((weight, first, np.arange(n + 1)), shape=(n, J + 1)).T
-    return counts @ (values if np.isfinite(values).all() else np.where(np.isfinite(values), values, 0.0))
+    sums = counts @ values
+    return sums if np.isfinite(sums).all() else counts @ np.where(np.isfinite(values), values, 0.0)
 
 
 @dataclass(frozen=True)

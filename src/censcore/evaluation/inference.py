@@ -178,6 +178,8 @@ class Estimate:
         with np.errstate(invalid="ignore"):
             size = np.maximum(np.abs(self.value), self.standard_error)
             equal = (size <= ROUNDING * scale) & np.isfinite(scale)
+        if not equal.any():
+            return self
         return Estimate(np.where(equal, 0.0, self.value), np.where(equal, 0.0, self.influence))
 
     def skill(self, reference: Estimate) -> Estimate:
@@ -386,7 +388,7 @@ def _largest_statistics(unit: np.ndarray, seed: int) -> np.ndarray:
     values, vectors = np.linalg.eigh(unit.T @ unit)
     some = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
     root = vectors[:, some] * np.sqrt(values[some])
-    return np.abs(_normal_draws(root.shape[1], seed) @ root.T).max(axis=1)
+    return np.abs(root @ _normal_draws(root.shape[1], seed).T).max(axis=0)
 
 
 @lru_cache(maxsize=8)

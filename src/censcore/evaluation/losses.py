@@ -100,7 +100,8 @@ def estimate_means(
                 xi[part.training] += part.influence(together, of_part, found, w)
             for score, columns in zip(together.scores, together.columns, strict=True):
                 for s in range(len(subsets)):
-                    mean = mean_with_influence(found[:, columns], w[:, s], clusters, xi[:, s, columns])
+                    of_score = losses.values[model, score.name]
+                    mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s, columns])
                     values[s, model, score.name] = mean
     return Means(values, _method(censoring))
 

@@ -29,9 +29,11 @@ from censcore.scores.competing_risks import over_causes
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 from censcore.scores.interval import through_visits
 
-__all__ = ["crps", "crps_of"]
+__all__ = ["Kernel", "crps", "crps_of", "in_weighted_time"]
 
 CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
+
+Kernel = Callable[..., np.ndarray]
 
 
 def crps(
@@ -165,18 +167,33 @@ def _of_steps(inputs: ScoringInputs) -> Array:
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
 
 
-def _by_areas(inputs: ScoringInputs, kernel: Callable[..., np.ndarray]) -> np.ndarray:
+def _by_areas(inputs: ScoringInputs, kernel: Kernel) -> np.ndarray:
     """From the area under one C up to the times that all forecasts share, and up to each y."""
-    y, C, never = inputs.y.time, inputs.C, inputs.y.never
-    (times, sf), reach = inputs.F._steps(), inverse_probability_weights(inputs)[:, 0]
+    y, C, (times, _) = inputs.y.time, inputs.C, inputs.F._steps()
     at_times, at_y, at_end = (C._integrated_sf(np.zeros_like(t), t) for t in (times, y[None, :], C._end()))
+    return in_weighted_time(inputs, kernel, (times, y), (at_times, at_y[0], at_end[0]))
+
+
+def in_weighted_time(
+    inputs: ScoringInputs,
+    kernel: Kernel,
+    below: tuple[np.ndarray, np.ndarray],
+    beyond: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Losses of step forecasts on common times, (n,), by the kernel ``step_in_weighted_time``.
+
+    ``below`` and ``beyond`` are the integrals of the weights of F² and S² up to those times, (1, J), up to
+    each y, (n,), and up to the end, (1,) or (n,).
+    """
+    y, reach, (times, sf) = inputs.y, inverse_probability_weights(inputs)[:, 0], inputs.F._steps()
+    (low, low_y), (high, high_y, end), never = below, beyond, y.never
 
     def part(rows: slice) -> np.ndarray:
-        beyond = (at_times, at_y[0, rows], at_end[0])
-        curves = (times, sf if len(sf) == 1 else sf[rows])
-        return kernel(curves, y[rows], (times, y[rows]), beyond, reach[rows], never[rows])
+        curves = times, sf if len(sf) == 1 else sf[rows]
+        until = high, high_y[rows], end if len(end) == 1 else end[rows]
+        return kernel(curves, y.time[rows], (low, low_y[rows]), until, reach[rows], never[rows])
 
-    return chunked_rows(part, inputs.n, times.shape[1], like=y, budget=CACHED_NUMBERS)
+    return chunked_rows(part, inputs.n, times.shape[1], like=y.time, budget=CACHED_NUMBERS)
 
 
 def _crps(inputs: ScoringInputs) -> Array:
