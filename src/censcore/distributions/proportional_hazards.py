@@ -193,20 +193,32 @@ class ProportionalHazards(Univariate):
 
     def _area_by_tables(self, a: Array, b: Array, rows: int) -> Array:
         """The same from tables at a few risks, in which the area is smooth; few subjects by their curves."""
-        area = np.empty((rows, max(a.shape[1], b.shape[1])))
+        columns = max(a.shape[1], b.shape[1])
+        starts = a[:, :1] if a.shape[1] == 1 or a.strides[1] == 0 else a  # often one for all ends
+        area = np.zeros((rows, columns))
+        before_a, before_b = (searchsorted(self._times, t, "left") for t in (starts, b))
+
+        def of(values: np.ndarray, some: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(values if len(values) == 1 else values[some], (len(some), columns))
+
         for group in risk_groups(self._risk[:, 0]):
             table = _AreaTable(self._times[0], self._padded()[0], group.risks)
-            step = max(1, CACHED_NUMBERS // (RISKS * area.shape[1]))
+            step = max(1, CACHED_NUMBERS // (RISKS * columns))
             for start in range(0, len(group.rows), step):
                 some, mix = group.rows[start : start + step], group.mix[start : start + step]
-                low, high = (t if t.shape[0] == 1 else t[some] for t in (a, b))
-                at_risks = table.up_to(high) - table.up_to(low)
-                area[some] = np.einsum("mqk,mk->mq", at_risks, mix)
-                slack = TOLERANCE * np.abs(area[some]) + 8 * np.finfo(np.float64).eps * high
-                bad = some[(interpolation_error(at_risks) > slack).any(axis=1)]
+                i, j = np.nonzero(of(b, some) > of(a, some))
+                high = of(b, some)[i, j]
+                at_risks = table.up_to(high, of(before_b, some)[i, j])
+                if starts.shape[1] == 1:
+                    low, before = (values[some, 0] if len(values) > 1 else values[:, 0] for values in (starts, before_a))
+                    at_risks -= table.up_to(low, before)[i if len(low) > 1 else np.zeros_like(i)]
+                else:
+                    at_risks -= table.up_to(of(a, some)[i, j], of(before_a, some)[i, j])
+                area[some[i], j] = value = np.einsum("pk,pk->p", at_risks, mix[i])
+                slack = TOLERANCE * np.abs(value) + 8 * np.finfo(np.float64).eps * high
+                bad = some[np.unique(i[interpolation_error(at_risks) > slack])]
                 if bad.size:
-                    low, high = (t if t.shape[0] == 1 else t[bad] for t in (a, b))
-                    area[bad] = self.take(bad)._area(low, high)
+                    area[bad] = self.take(bad)._area(of(a, bad), of(b, bad))
         return area
 
     def _area(self, a: Array, b: Array) -> Array:
@@ -256,14 +268,13 @@ class _AreaTable:
     """Areas under exp(-r H) for a few risks r, read at any times."""
 
     def __init__(self, times: np.ndarray, hazard: np.ndarray, risks: np.ndarray) -> None:
-        self._times, self._starts = times, np.append(0.0, times)
+        self._starts = np.append(0.0, times)
         self._heights = np.exp(-hazard[:, None] * risks)
         self._passed = np.zeros_like(self._heights)
         np.cumsum(self._heights[:-1] * np.diff(self._starts)[:, None], axis=0, out=self._passed[1:])
 
-    def up_to(self, t: np.ndarray) -> np.ndarray:
-        """Areas from 0 to times (m, q), (m, q, RISKS); where nothing is left they stand still."""
-        k = np.searchsorted(self._times, t, side="left")
+    def up_to(self, t: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """Areas from 0 to times (p,) with k jumps before them, (p, RISKS); they stand still at the end."""
         heights = self._heights[k]
         way = (t - self._starts[k])[..., None]
         if np.isinf(t).any():
