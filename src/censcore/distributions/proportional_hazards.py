@@ -193,32 +193,29 @@ class ProportionalHazards(Univariate):
 
     def _area_by_tables(self, a: Array, b: Array, rows: int) -> Array:
         """The same from tables at a few risks, in which the area is smooth; few subjects by their curves."""
-        columns = max(a.shape[1], b.shape[1])
-        starts = a[:, :1] if a.shape[1] == 1 or a.strides[1] == 0 else a  # often one for all ends
-        area = np.zeros((rows, columns))
-        before_a, before_b = (searchsorted(self._times, t, "left") for t in (starts, b))
-
-        def of(values: np.ndarray, some: np.ndarray) -> np.ndarray:
-            return np.broadcast_to(values if len(values) == 1 else values[some], (len(some), columns))
-
+        wide = (rows, max(a.shape[1], b.shape[1]))
+        one_start = a.shape[1] == 1 or a.strides[1] == 0  # of a subject, for all its ends
+        low, high = np.broadcast_to(a, wide), np.broadcast_to(b, wide)
+        low = low[:, :1] if one_start else low
+        before_low, before_high = (searchsorted(self._times, t, "left") for t in (low, high))
+        area, step = np.zeros(wide), CACHED_NUMBERS // RISKS
         for group in risk_groups(self._risk[:, 0]):
             table = _AreaTable(self._times[0], self._padded()[0], group.risks)
-            step = max(1, CACHED_NUMBERS // (RISKS * columns))
-            for start in range(0, len(group.rows), step):
-                some, mix = group.rows[start : start + step], group.mix[start : start + step]
-                i, j = np.nonzero(of(b, some) > of(a, some))
-                high = of(b, some)[i, j]
-                at_risks = table.up_to(high, of(before_b, some)[i, j])
-                if starts.shape[1] == 1:
-                    low, before = (values[some, 0] if len(values) > 1 else values[:, 0] for values in (starts, before_a))
-                    at_risks -= table.up_to(low, before)[i if len(low) > 1 else np.zeros_like(i)]
+            number, column = np.nonzero(high[group.rows] > low[group.rows])
+            since = table.up_to(low[group.rows, 0], before_low[group.rows, 0])
+            for start in range(0, len(number), step):
+                i, j = number[start : start + step], column[start : start + step]
+                some = group.rows[i]
+                at_risks = table.up_to(high[some, j], before_high[some, j])
+                if one_start:
+                    at_risks -= since[i]
                 else:
-                    at_risks -= table.up_to(of(a, some)[i, j], of(before_a, some)[i, j])
-                area[some[i], j] = value = np.einsum("pk,pk->p", at_risks, mix[i])
-                slack = TOLERANCE * np.abs(value) + 8 * np.finfo(np.float64).eps * high
-                bad = some[np.unique(i[interpolation_error(at_risks) > slack])]
+                    at_risks -= table.up_to(low[some, j], before_low[some, j])
+                value = area[some, j] = np.einsum("pk,pk->p", at_risks, group.mix[i])
+                slack = TOLERANCE * np.abs(value) + 8 * np.finfo(np.float64).eps * high[some, j]
+                bad = np.unique(some[interpolation_error(at_risks) > slack])
                 if bad.size:
-                    area[bad] = self.take(bad)._area(of(a, bad), of(b, bad))
+                    area[bad] = self.take(bad)._area(low[bad], high[bad])
         return area
 
     def _area(self, a: Array, b: Array) -> Array:

@@ -17,8 +17,8 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
-from censcore._risk_tables import RiskGroup, risk_groups
-from censcore.distributions import PointMass, ProportionalHazards
+from censcore._risk_tables import RiskGroup, interpolation_error, risk_groups
+from censcore.distributions import PointMass, ProportionalHazards, Step
 from censcore.scores._shared_panels import accurate
 from censcore.scores._squares import as_steps, square_below, square_beyond
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
@@ -66,15 +66,46 @@ def _losses(
     inputs: ScoringInputs, group: RiskGroup, areas: _Areas, end: PointMass | None, otherwise: Loss
 ) -> np.ndarray:
     F, weights = as_steps(inputs.F), inverse_probability_weights(inputs)[:, 0]
-    value, error = group.read(areas.weighted(F._steps(), inputs.y.time, beyond=end is None))
-    if end is None:
-        loss, error = _plain_below(inputs, F) + weights * value, weights * error
+    kernel = _kernel(inputs, F)
+    if kernel is not None:
+        loss, error = _by_kernel(inputs, F, group, areas, end, kernel)
     else:
-        loss = value + weights * _plain_beyond(inputs, F, end)
+        value, error = group.read(areas.weighted(F._steps(), inputs.y.time, beyond=end is None))
+        if end is None:
+            loss, error = square_below(F, inputs.time) + weights * value, weights * error
+        else:
+            last = inputs.of_events(lambda seen: square_beyond(as_steps(seen.F), seen.time, end))
+            loss = value + weights * last
     bad = np.nonzero(~accurate(loss, error))[0]
     if bad.size:
         loss[bad] = otherwise(inputs.take(bad))
     return loss
+
+
+def _by_kernel(
+    inputs: ScoringInputs,
+    F: Step,
+    group: RiskGroup,
+    areas: _Areas,
+    end: PointMass | None,
+    kernel: Callable[..., np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Losses from the areas of each subject, and the largest error that those of its areas amount to.
+
+    Falls of S² after y sum to less than one, as do rises of F² before it.
+    """
+    y, (times, sf), weights = inputs.y.time, F._steps(), inverse_probability_weights(inputs)[:, 0]
+    at_times, at_y = areas.up_to(np.append(times[0], np.inf)), areas.up_to(y)
+    of_times = group.mix @ at_times
+    of_y, error = group.read(at_y)
+    error += interpolation_error(at_times[:, :-1].T).max()
+    if end is not None:
+        below, beyond = (of_times[:, :-1], of_y), (times, y, to_numpy(end.location))
+    else:
+        error += interpolation_error(at_times[:, -1])
+        below, beyond = (times, y), (of_times[:, :-1], of_y, of_times[:, -1])
+    loss = kernel((times, sf), y, below, beyond, weights, np.zeros(inputs.n, dtype=bool))
+    return loss, error * (weights if end is None else 1.0)
 
 
 class _Areas:
@@ -108,29 +139,9 @@ class _Areas:
         return self.up_to(t) @ falls.T - self.up_to(y) * falls.sum(axis=1)
 
 
-def _plain_below(inputs: ScoringInputs, F: Array) -> np.ndarray:
-    """The integral of F² up to y, (n,)."""
-    kernel = _kernel("step_crps", inputs, F)
-    if kernel is None:
-        return square_below(F, inputs.time)
-    none, nobody = np.ones((1, 1)), np.zeros(inputs.n, dtype=bool)
-    return kernel(F._steps(), inputs.y.time, (nobody, nobody), (none, none, none))
-
-
-def _plain_beyond(inputs: ScoringInputs, F: Array, end: PointMass) -> np.ndarray:
-    """The integral of S² from y to the end, (n,); zero for censored subjects."""
-    kernel = _kernel("step_in_weighted_time", inputs, F)
-    if kernel is None:
-        return inputs.of_events(lambda seen: square_beyond(as_steps(seen.F), seen.time, end))
-    times, sf = F._steps()
-    y, event = inputs.y.time, inputs.y.event.astype(np.float64)
-    below, beyond = (np.zeros_like(times), np.zeros_like(y)), (times, y, to_numpy(end.location))
-    return kernel((times, sf), y, below, beyond, event, np.zeros(inputs.n, dtype=bool))
-
-
-def _kernel(name: str, inputs: ScoringInputs, F: Array) -> Callable[..., np.ndarray] | None:
+def _kernel(inputs: ScoringInputs, F: Step) -> Callable[..., np.ndarray] | None:
     numbers = inputs.n * F._breaks().shape[1]
     found: Callable[..., np.ndarray] | None = on_cpu(
-        "censcore.scores._crps_numba", name, inputs.y.time, 10 * numbers
+        "censcore.scores._crps_numba", "step_in_weighted_time", inputs.y.time, 10 * numbers
     )
     return found
