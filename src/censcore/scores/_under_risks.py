@@ -27,7 +27,7 @@ __all__ = ["are_curves_under_risks", "losses_under_risks"]
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are faster than curves
 FEW = 32  # subjects of a group whose own curves cost less than its tables
-CHUNK_NUMBERS = 200_000
+CHUNK_NUMBERS = 500_000
 
 Loss = Callable[[ScoringInputs], Array]
 
@@ -115,16 +115,19 @@ class _Areas:
         hazard, self._times = C._padded()[0], C._breaks()[0]
         self._since = np.append(0.0, self._times)
         ended = np.isinf(hazard)
-        exponent = np.where(ended, 0.0, hazard) * risks[:, None] * (1.0 if inverse else -1.0)
-        self._heights = np.where(ended, 0.0, np.exp(np.minimum(exponent, 700.0)))
+        exponent = np.where(ended, 0.0, hazard)[:, None] * risks * (1.0 if inverse else -1.0)
+        self._heights = np.where(ended[:, None], 0.0, np.exp(np.minimum(exponent, 700.0)))
         self._passed = np.zeros_like(self._heights)
-        np.cumsum(self._heights[:, :-1] * np.diff(self._since), axis=1, out=self._passed[:, 1:])
+        np.cumsum(self._heights[:-1] * np.diff(self._since)[:, None], axis=0, out=self._passed[1:])
 
     def up_to(self, t: np.ndarray) -> np.ndarray:
         """(RISKS, q) for times (q,), which may be infinite: the last area ends with follow-up."""
         k = np.searchsorted(self._times, t, side="left")
         way = np.where(np.isfinite(t), t, 0.0) - np.where(np.isfinite(t), self._since[k], 0.0)
-        return self._passed[:, k] + self._heights[:, k] * way
+        heights = self._heights[k]  # of one time side by side
+        heights *= way[:, None]
+        heights += self._passed[k]
+        return heights.T
 
     def weighted(self, steps: tuple[Array, Array], y: np.ndarray, *, beyond: bool) -> np.ndarray:
         """The sum over the jumps t > y (``beyond``) or t < y of falls of S² or rises of F² times areas."""
