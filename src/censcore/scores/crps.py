@@ -15,6 +15,7 @@ from censcore.outcomes import CompetingRisks, OutcomeLike
 from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import (
+    area_from,
     as_steps,
     has_common_areas,
     is_shared,
@@ -145,7 +146,7 @@ def _by_subject(inputs: ScoringInputs) -> Array:
 def _of_steps(inputs: ScoringInputs) -> Array:
     """The score of a step forecast: sort its jumps once per chunk, then sum over them."""
     numbers, C = numbers_per_row(inputs.F, inputs.C), inputs.C
-    common = has_common_areas(inputs.F, C) and bool(np.isfinite(to_numpy(C._end())).all())
+    common = has_common_areas(inputs.F, C)
     kernel = None
     if C._degree == 0:
         name = "step_in_weighted_time" if common else "step_crps"
@@ -168,10 +169,10 @@ def _of_steps(inputs: ScoringInputs) -> Array:
 
 
 def _by_areas(inputs: ScoringInputs, kernel: Kernel) -> np.ndarray:
-    """From the area under one C up to the times that all forecasts share, and up to each y."""
+    """From the area under one C beyond the times that all forecasts share, and beyond each y."""
     y, C, (times, _) = inputs.y.time, inputs.C, inputs.F._steps()
-    at_times, at_y, at_end = (C._integrated_sf(np.zeros_like(t), t) for t in (times, y[None, :], C._end()))
-    return in_weighted_time(inputs, kernel, (times, y), (at_times, at_y[0], at_end[0]))
+    at_times, at_y = (-area_from(C, t) for t in (times, y[None, :]))
+    return in_weighted_time(inputs, kernel, (times, y), (at_times, at_y[0], np.zeros_like(y[:1])))
 
 
 def in_weighted_time(
