@@ -271,6 +271,7 @@ def searchsorted(knots: Array, values: Array, side: str) -> Array:
 def _scanned(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
     """The same values in every row: a scan for the first knot beyond each costs less than bisection."""
     J, backwards = knots.shape[1], knots.strides[1] < 0
+    beyond: np.ufunc
     if backwards:  # a falling curve read as a rising one, without a copy
         knots, beyond = knots[:, ::-1], np.less_equal if side == "right" else np.less
     else:
@@ -290,12 +291,12 @@ def _searchsorted_in_one(knots: np.ndarray, values: np.ndarray, side: str) -> np
     compare with. Bisection of values in no order waits for memory at every step.
     """
     if knots.size < _FEW_KNOTS or values.size < 2 * knots.size or knots.dtype != values.dtype:
-        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload, no-any-return]
+        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
     low, buckets = knots[0], 4 * knots.size
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         scale = buckets / (knots[-1] - low)
     if not (0 < scale < np.inf) or np.isnan(values).any():
-        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload, no-any-return]
+        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
 
     def bucket_of(numbers: np.ndarray) -> np.ndarray:
         place = ((np.clip(numbers, low, knots[-1]) - low) * scale).astype(np.intp)
@@ -303,7 +304,7 @@ def _searchsorted_in_one(knots: np.ndarray, values: np.ndarray, side: str) -> np
 
     inside = np.bincount(bucket_of(knots), minlength=buckets)
     if inside.max() > _MOST_IN_BUCKET:
-        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload, no-any-return]
+        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
     flat = values.reshape(-1)
     bucket, passed = bucket_of(flat), np.less_equal if side == "right" else np.less
     end = np.cumsum(inside)

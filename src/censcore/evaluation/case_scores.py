@@ -372,8 +372,8 @@ class Pinball(CaseScore):
                     before, after = (summed(at, never[:, m], values, J) for at in (began, ended))
                     a_h = float(to_numpy(G.integrated_sf(0.0, case.horizon))[0])
                     rest = a_h * before[1] - (before - after)[0] - a_u[0] * after[1]
-                    A[m, :, k] += np.where(u < case.horizon, level * rest, 0.0)
-        return A
+                    A[m, :, k] += level * rest
+        return np.where((u < case.horizon)[:, None], A, 0.0)  # sums leave rounding where nothing is left
 
     def _under_many(
         self,

@@ -215,11 +215,11 @@ def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
 
 
 def has_common_areas(F: Univariate, C: Univariate) -> bool:
-    """Whether forecasts share their times and a step distribution of C with an end.
+    """Whether curves at common times meet one step distribution of C with an end.
 
     The areas beyond those times then serve all subjects.
     """
-    if len(C) > 1 or C._degree != 0 or F._degree != 0 or F._breaks().shape[0] > 1:
+    if not isinstance(F, Step) or F._times.shape[0] > 1 or len(C) > 1 or C._degree != 0:
         return False
     return bool(namespace(C._end()).isfinite(C._end()).all())
 
