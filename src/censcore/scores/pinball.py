@@ -111,7 +111,7 @@ def pinball_of(inputs: ScoringInputs, alpha: Array, quantiles: Array = None) -> 
 
 def _pinball(inputs: ScoringInputs, alpha: Array, q: Array) -> Array:
     xp, C, y, delta = inputs.xp, inputs.C, inputs.time, inputs.event
-    y = xp.broadcast_to(y, q.shape)
+    y = xp.broadcast_to(y, (inputs.n, q.shape[1]))
     above = area(C, y, xp.where(delta & (q > y), q, y))
     below = xp.where(y > q, y - q, xp.zeros_like(y))
     weight = inverse_probability_weights(inputs)
