@@ -428,10 +428,61 @@ def searchsorted(knots: Array, values: Array, side: str) -> Array:
         values = values.expand(rows, values.shape[1]).contiguous()
         return torch.searchsorted(knots.contiguous(), values, side=side)
     if knots.shape[0] == 1:
-        return np.searchsorted(knots[0], values, side=side)  # type: ignore[call-overload]
+        return _searchsorted_in_one(knots[0], values, side)
     if values.shape[0] == 1:
+        if knots.shape[1] <= _SCANNED and knots.shape[0] > 1 and not np.isnan(values).any():
+            return _scanned(knots, values[0], side)
         values = np.broadcast_to(values, (knots.shape[0], values.shape[1]))
     return _searchsorted_rows(knots, values, side)
+
+
+def _scanned(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
+    """The same values in every row: a scan for the first knot beyond each costs less than bisection."""
+    J, backwards = knots.shape[1], knots.strides[1] < 0
+    beyond: np.ufunc
+    if backwards:  # a falling curve read as a rising one, without a copy
+        knots, beyond = knots[:, ::-1], np.less_equal if side == "right" else np.less
+    else:
+        beyond = np.greater if side == "right" else np.greater_equal
+    found = np.empty((len(knots), len(values)), dtype=np.intp)
+    for column, value in enumerate(values):
+        hit = beyond(knots, value)
+        first = np.where(hit[:, -1], hit.argmax(axis=1), J)
+        found[:, column] = J - first if backwards else first
+    return found
+
+
+def _searchsorted_in_one(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
+    """Many values among the same many knots are looked up in a table of equally wide buckets first.
+
+    The bucket of a number never falls as the number grows, so that only the knots of its bucket are left to
+    compare with. Bisection of values in no order waits for memory at every step.
+    """
+    if knots.size < _FEW_KNOTS or values.size < 2 * knots.size or knots.dtype != values.dtype:
+        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
+    low, buckets = knots[0], 4 * knots.size
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        scale = buckets / (knots[-1] - low)
+    if not (0 < scale < np.inf) or np.isnan(values).any():
+        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
+
+    def bucket_of(numbers: np.ndarray) -> np.ndarray:
+        place = ((np.clip(numbers, low, knots[-1]) - low) * scale).astype(np.intp)
+        return np.minimum(place, buckets - 1, out=place)
+
+    inside = np.bincount(bucket_of(knots), minlength=buckets)
+    if inside.max() > _MOST_IN_BUCKET:
+        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
+    flat = values.reshape(-1)
+    bucket, passed = bucket_of(flat), np.less_equal if side == "right" else np.less
+    end = np.cumsum(inside)
+    found, last = (end - inside)[bucket], end[bucket]
+    left = np.nonzero(found < last)[0]
+    while left.size:
+        left = left[passed(knots[found[left]], flat[left])]
+        found[left] += 1
+        left = left[found[left] < last[left]]
+    return found.reshape(values.shape)
 
 
 def _searchsorted_rows(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
@@ -449,6 +500,11 @@ def _searchsorted_rows(knots: np.ndarray, values: np.ndarray, side: str) -> np.n
     return found
 
 
+# Knots of a row up to which a scan costs less than bisection.
+_SCANNED = 256
+# Knots up to which bisection stays in the cache, and the most of them that one bucket may hold.
+_FEW_KNOTS = 256
+_MOST_IN_BUCKET = 32
 # q log2(J) from which one call per row costs less than bisection.
 _MANY_PASSES = 128
 # Values bisected at once: few enough for the cache.
@@ -457,12 +513,16 @@ _BLOCK_VALUES = 20_000
 
 def _bisect(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
     """How many knots each value passes: add powers of two, largest first, while the knot there is passed."""
-    n_knots = knots.shape[1]
+    n, n_knots = knots.shape
     passed = np.less_equal if side == "right" else np.less
+    backwards = knots.strides[1] < 0  # a falling curve read as a rising one, without a copy
+    flat = np.ascontiguousarray(knots[:, ::-1] if backwards else knots).reshape(-1)
+    before = np.arange(n)[:, None] * n_knots + (n_knots if backwards else -1)  # the place before the first
     index = np.zeros(values.shape, dtype=np.intp)
     for power in range(int(n_knots).bit_length() - 1, -1, -1):
         candidate = index + (1 << power)
-        knot = np.take_along_axis(knots, np.minimum(candidate, n_knots) - 1, axis=1)
+        step = np.minimum(candidate, n_knots)
+        knot = flat.take(before - step if backwards else before + step)
         np.copyto(index, candidate, where=(candidate <= n_knots) & passed(knot, values))
     return index
 

@@ -111,12 +111,16 @@ class Estimate:
         """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
         return cls(*clustered_mean(losses, weight, groups, added))
 
+    def take(self, columns: slice) -> Estimate:
+        """The estimate of some columns."""
+        return Estimate(self.value[columns], self.influence[:, columns])
+
     @cached_property
     def standard_error(self) -> np.ndarray:
         """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
         return np.sqrt(np.einsum("mq,mq->q", self.influence, self.influence))
 
-    @property
+    @cached_property
     def varies(self) -> np.ndarray:
         """Whether the standard error is known and more than rounding, (q,)."""
         with np.errstate(invalid="ignore"):
@@ -136,10 +140,12 @@ class Estimate:
     def _corrections(self) -> tuple[np.ndarray, np.ndarray]:
         unit = self._unit
         square = unit * unit
-        sums = {2: square.sum(axis=0), 3: (square * unit).sum(axis=0), 4: (square**2).sum(axis=0)}
-        return corrections(sums | {6: (square**3).sum(axis=0)}, len(unit))
+        cube = square * unit
+        sums = {2: square.sum(axis=0), 3: cube.sum(axis=0)}
+        sums |= {4: np.einsum("mq,mq->q", square, square), 6: np.einsum("mq,mq->q", cube, cube)}
+        return corrections(sums, len(unit))
 
-    @property
+    @cached_property
     def _unit(self) -> np.ndarray:
         """The influence with columns of length one, NaN where nothing varies."""
         error = np.where(self.varies, self.standard_error, np.nan)
@@ -154,7 +160,7 @@ class Estimate:
         error, gamma = np.where(self.varies, self.standard_error, np.nan), self.skewness
         return self.value - error * hall_inverse(x, gamma), self.value - error * hall_inverse(-x, gamma)
 
-    @property
+    @cached_property
     def p_value(self) -> np.ndarray:
         """Two-sided p-value of "the value is zero", (q,)."""
         from scipy.special import stdtr
@@ -172,6 +178,8 @@ class Estimate:
         with np.errstate(invalid="ignore"):
             size = np.maximum(np.abs(self.value), self.standard_error)
             equal = (size <= ROUNDING * scale) & np.isfinite(scale)
+        if not equal.any():
+            return self
         return Estimate(np.where(equal, 0.0, self.value), np.where(equal, 0.0, self.influence))
 
     def skill(self, reference: Estimate) -> Estimate:
@@ -378,7 +386,7 @@ def _largest_statistics(unit: np.ndarray, seed: int) -> np.ndarray:
     values, vectors = np.linalg.eigh(unit.T @ unit)
     some = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
     root = vectors[:, some] * np.sqrt(values[some])
-    return np.abs(_normal_draws(root.shape[1], seed) @ root.T).max(axis=1)
+    return np.abs(root @ _normal_draws(root.shape[1], seed).T).max(axis=0)
 
 
 @lru_cache(maxsize=8)

@@ -147,7 +147,7 @@ def _infinite(comparison: Comparison, s: int, model: str, score: str, j: int) ->
 
 
 def _column(estimate: Estimate | None, j: int) -> Estimate | None:
-    return None if estimate is None else Estimate(estimate.value[j : j + 1], estimate.influence[:, j : j + 1])
+    return None if estimate is None else estimate.take(slice(j, j + 1))
 
 
 def _ranks(values: dict[str, float]) -> dict[str, float]:

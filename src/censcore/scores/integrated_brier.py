@@ -17,6 +17,7 @@ from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import (
     as_steps,
+    has_common_areas,
     numbers_per_row,
     square_below,
     square_beyond,
@@ -25,7 +26,7 @@ from censcore.scores._squares import (
 )
 from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
 from censcore.scores.competing_risks import over_causes
-from censcore.scores.crps import crps_of
+from censcore.scores.crps import crps_of, in_weighted_time
 from censcore.scores.inputs import (
     ScoringInputs,
     check_horizon,
@@ -178,16 +179,20 @@ def _ipcw_by_subject(inputs: ScoringInputs, end: PointMass) -> Array:
         inputs.F._degree == 0 and inputs.C._degree == 0 and bool(np.isfinite(to_numpy(end.location)).all())
     )
     if steps:
-        kernel = on_cpu("censcore.scores._crps_numba", "step_ipcw", inputs.y.time, inputs.n * numbers)
+        name = "step_in_weighted_time"
+        kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
+    if kernel and has_common_areas(inputs.F, inputs.C):
+        y, weighted_time, (times, _) = inputs.y.time, weighted_time_of(inputs.C), inputs.F._steps()
+        below = weighted_time(times), weighted_time(y[None, :])[0]
+        return in_weighted_time(inputs, kernel, below, (times, y, to_numpy(end.location)))
 
     def part(rows: slice) -> Array:
         some, last = inputs.take(rows), end if len(end) == 1 else end.take(rows)
         if kernel is None:
             return _ipcw_integral(some, last)
-        times, sf = as_steps(some.F)._steps()
-        weighted_time = weighted_time_of(some.C)
-        y = (some.y.time, weighted_time(some.time)[:, 0])
+        y, weighted_time, (times, sf) = some.y, weighted_time_of(some.C), as_steps(some.F)._steps()
+        below, beyond = (weighted_time(times), weighted_time(some.time)[:, 0]), (times, y.time, last.location)
         reach = inverse_probability_weights(some)[:, 0]
-        return kernel((times, sf), weighted_time(times), y, reach, some.y.never, last.location)
+        return kernel((times, sf), y.time, below, beyond, reach, y.never)
 
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)

@@ -143,10 +143,14 @@ def clustered_mean(
             f"{tuple(losses.shape)} and {tuple(weight.shape)}."
         )
     used = weight > 0
+    everyone = bool(xp.all(used))
     with np.errstate(invalid="ignore"):  # infinity less infinity
-        mean = weight[used] @ losses[used]
-        spread = weight.reshape((-1,) + (1,) * (losses.ndim - 1)) * (losses - mean)
-    influence = xp.where(used.reshape((-1,) + (1,) * (losses.ndim - 1)), spread, xp.zeros_like(spread))
+        mean = weight @ losses if everyone else weight[used] @ losses[used]
+        influence = weight.reshape((-1,) + (1,) * (losses.ndim - 1)) * (losses - mean)
+    if not everyone:
+        influence = xp.where(
+            used.reshape((-1,) + (1,) * (losses.ndim - 1)), influence, xp.zeros_like(influence)
+        )
     if added is not None:
         added = as_float(added, "added")
         if tuple(added.shape) != tuple(losses.shape):
@@ -154,11 +158,11 @@ def clustered_mean(
                 f"added must have the shape of losses, {tuple(losses.shape)}; got {tuple(added.shape)}."
             )
         influence = influence + added
-        used = xp.ones_like(used)
-    if groups is None:
-        influence = influence[used]
-    else:
+        used, everyone = xp.ones_like(used), True
+    if groups is not None:
         influence = _sum_by_group(influence, groups, to_numpy(used))
+    elif not everyone:
+        influence = influence[used]
     g = influence.shape[0]
     return mean, influence * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
 
