@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 import censcore as cs
-from censcore.cli.predictions import OutcomeColumns, forecasts_of, outcome_of, read_table
+from censcore.cli.predictions import OutcomeColumns, outcome_of, read_table
 from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -192,6 +192,8 @@ def read_inputs(
     repair: bool,
 ) -> Inputs:
     """Read the files that the options name."""
+    from censcore.evaluation.forecast_columns import forecasts_of  # --help needs none of what it imports
+
     frame = read_table(predictions)
     X = covariates_of(frame, words(covariates), stratify)
     y = outcome_of(frame, columns, censoring_time)
