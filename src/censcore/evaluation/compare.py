@@ -36,6 +36,7 @@ from censcore.evaluation.landmarks import taking_landmarks
 from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import resolve_censoring
+from censcore.evaluation.streaming.compare_table import taking_tables
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome, is_competing
@@ -48,6 +49,7 @@ TIME_LEVELS = np.array([0.25, 0.5, 0.75])
 KAPLAN_MEIER = "kaplan-meier"
 
 
+@taking_tables
 @taking_landmarks
 @cross_validating
 @taking_intervals
