@@ -71,7 +71,11 @@ def test_causes_and_semi_competing_risks_are_the_same_in_any_split():
     whole = cs.energy_score(risks, F, G, members=40, draws=4)
     part = cs.energy_score(risks[rows], F.take(rows), G, members=40, draws=4)
     np.testing.assert_allclose(part, whole[rows], rtol=1e-12, atol=1e-14)
-    semi = cs.SemiCompetingRisks.from_first_event(Y)
+    terminal = np.minimum(T[:, 1], C)
+    first = np.minimum(T[:, 0], terminal)
+    semi = cs.SemiCompetingRisks(
+        np.column_stack([first, terminal]), np.column_stack([T[:, 0] <= terminal, T[:, 1] <= C])
+    )
     for forecast in (ENSEMBLE, COPULA):
         whole = cs.energy_score(semi, forecast, G, members=40, draws=4)
         part = cs.energy_score(semi[rows], forecast.take(rows), G, members=40, draws=4)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
+from censcore._numerics import scramble
 from censcore.distributions import Independent
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -68,15 +69,30 @@ def compatible_times(y: RightCensored, C: Any, levels: Array) -> Array:
 
 
 def subject_keys(y: Any, ids: Any = None, seed: int = 0) -> np.ndarray:
-    """What the random numbers of each subject follow from: its ``ids``, or its times and events, (n,)."""
+    """What the random numbers of each subject follow from: its ``ids``, or its times and events, (n,).
+
+    Times count in single precision, so that a subject has the same numbers in both. An event at time zero,
+    which says nothing and stands for a time that is left out, does not count.
+    """
     if ids is None:
-        return keys_of([to_numpy(y.time), to_numpy(y.event)], seed)
+        time, event = to_numpy(y.time).reshape(len(y), -1), to_numpy(y.event).reshape(len(y), -1)
+        key = np.broadcast_to(keys_of([], seed), (len(y),))
+        for t, d in zip(time.T, event.T, strict=True):
+            with_it = scramble(key ^ _single(t) ^ (d.astype(np.uint64) << np.uint64(63)))
+            key = np.where((t == 0) & d, key, with_it)
+        return key
     labels = to_numpy(ids)
     if labels.shape != (len(y),):
         raise InvalidInputError(
             f"ids: got an array of shape {labels.shape}, expected one label per subject, ({len(y)},)."
         )
     return keys_of([labels], seed)
+
+
+def _single(t: np.ndarray) -> np.ndarray:
+    """The bits of times, rounded to 24 binary digits at any scale."""
+    bits = (t.astype(np.float64) + 0.0).view(np.uint64)
+    return (bits + np.uint64(2**28)) >> np.uint64(29)
 
 
 @dataclass(frozen=True, eq=False)

@@ -219,8 +219,8 @@ def _censoring(censoring: Any) -> tuple[Censoring | None, Distribution | None]:
     if isinstance(censoring, Distribution):
         if len(censoring) > 1 or censoring.k > 1 or censoring.estimated_from is not None:
             raise InvalidInputError(
-                "censoring: got a distribution for given subjects, or an estimate; for a table read in batches "
-                "expected an estimator, Censoring(KaplanMeier()), with train= where it is fitted to "
+                "censoring: got a distribution for given subjects, or an estimate; for a table read in "
+                "batches expected an estimator, Censoring(KaplanMeier()), with train= where it is fitted to "
                 "others, or one known distribution for all subjects."
             )
         return None, censoring
@@ -631,7 +631,7 @@ def _notes(ready: Prepared, losses: PartialSums, effective: float, discriminatio
         )
     if discrimination:
         notes.append(
-            "Concordance and AUC are over all pairs of subjects, and calibration over their order: neither is "
-            "a sum over batches. Compare a sample in memory for these."
+            "Concordance and AUC are over all pairs of subjects, and calibration over their order: neither "
+            "is a sum over batches. Compare a sample in memory for these."
         )
     return notes

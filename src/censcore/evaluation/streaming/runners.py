@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from censcore.evaluation.fold_store import model_key
 from censcore.evaluation.streaming.batches import Batch, DelayedBatch
 from censcore.evaluation.streaming.partial_sums import PartialSums, merged, read_partial, write_partial
 from censcore.exceptions import InvalidInputError, MissingDependencyError
@@ -74,12 +75,8 @@ class _Stored:
     """A task whose results are kept, by a hash of everything that they depend on."""
 
     def __init__(self, work: Callable[[Any], PartialSums], folder: Path) -> None:
-        from importlib.metadata import version
-
-        import cloudpickle
-
         self.work, self.folder = work, folder
-        self.token = hashlib.sha256(cloudpickle.dumps(work) + version("censcore").encode()).hexdigest()
+        self.token = model_key("comparison", work, None)
 
     def __call__(self, batch: Any) -> PartialSums:
         """The result that was stored, or a new one."""
@@ -165,9 +162,15 @@ def _check_scheduler(address: str) -> None:
             f"dask: got {address!r}, expected the address of a scheduler, such as tcp://127.0.0.1:8786."
         )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
-    except (OSError, OverflowError) as error:
+        asyncio.run(_answers(host.strip("[]"), int(port)))
+    except (OSError, OverflowError, TimeoutError) as error:
         raise InvalidInputError(_no_scheduler(address, str(error))) from None
+
+
+async def _answers(host: str, port: int) -> None:
+    _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), PATIENCE)
+    writer.close()
+    await writer.wait_closed()
 
 
 def _no_scheduler(address: str, why: str) -> str:
