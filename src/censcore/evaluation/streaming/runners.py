@@ -6,9 +6,11 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from censcore.evaluation.fold_store import model_key
 from censcore.evaluation.streaming.batches import Batch, DelayedBatch
@@ -76,7 +78,7 @@ class _Stored:
 
     def __init__(self, work: Callable[[Any], PartialSums], folder: Path) -> None:
         self.work, self.folder = work, folder
-        self.token = model_key("comparison", work, None)
+        self.token = hashlib.sha256(_described(work).encode()).hexdigest()
 
     def __call__(self, batch: Any) -> PartialSums:
         """The result that was stored, or a new one."""
@@ -89,6 +91,20 @@ class _Stored:
             found = self.work(batch)
             write_partial(path, found)
         return found
+
+
+def _described(value: Any) -> str:
+    """What a task depends on, in words that are the same in every run."""
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = [f"{entry.name}={_described(getattr(value, entry.name))}" for entry in fields(value)]
+        return f"{type(value).__name__}({', '.join(parts)})"
+    if isinstance(value, dict):
+        return _described([[key, entry] for key, entry in value.items()])
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_described, value))}]"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {hashlib.sha256(np.ascontiguousarray(value)).hexdigest()}"
+    return model_key("comparison", value, None)
 
 
 def _stored(work: Callable[[Any], PartialSums], store: Path | None) -> Callable[[Any], PartialSums]:

@@ -34,6 +34,11 @@ def power_sums(
         ``single`` (4, M, q) and ``pair`` (4, P, q): powers of each model and each difference; ``product``
         (P, P, q); ``mixed`` (7, 7, M, q): products of powers of a difference from the reference and of that.
     """
+    with np.errstate(invalid="ignore"):  # infinite losses have no spread
+        return _power_sums(psi, reference, repeat)
+
+
+def _power_sums(psi: np.ndarray, reference: int | None, repeat: np.ndarray | None) -> dict[str, np.ndarray]:
     _, M, q = psi.shape
     times = None if repeat is None else repeat[:, None, None]
     pairs = list(combinations(range(M), 2))
