@@ -3,8 +3,8 @@
 Three models (survival probabilities at ten and at twenty times, an ensemble of twenty draws), three scores
 (integrated Brier score and Brier score at three times on the ipcw scale, CRPS), censoring distribution by
 Kaplan-Meier of all subjects, with its term in the standard errors. Batches are made when they are read, from
-their number, so that no disk is needed; the time of making them is measured apart. ``--parquet FOLDER`` writes
-them first and reads the files instead.
+their number, so that no disk is needed; the time of making them is measured apart. ``--parquet FOLDER``
+writes them first and reads the files instead.
 
     python -m benchmarks.bench_stream --rows 10000000 --jobs 2
 """
@@ -41,9 +41,11 @@ class MadeBatch:
     size: int
 
     def names(self) -> list[str]:
+        """Names of the columns."""
         return list(make(0, 2).columns)
 
     def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[Any]:
+        """Frames of at most ``rows`` rows."""
         for start in range(0, self.size, rows):
             few = columns is not None and not any("__" in name for name in columns)
             frame = make(self.number * self.size + start, min(rows, self.size - start), outcome_only=few)
@@ -51,6 +53,7 @@ class MadeBatch:
 
     @property
     def identity(self) -> str:
+        """What the content follows from."""
         return f"made {self.number} {self.size}"
 
 

@@ -6,7 +6,11 @@ from censcore.evaluation.style import AMBER, FAINT, GREY, INK, TEAL, new_figure,
 
 PASSES = [
     ("1  count", "subjects by time, event\nand stratum", "Kaplan-Meier of C,\nhorizon, times"),
-    ("2  score", "sums of losses, and of their\nderivatives by the hazard of C", "means, influence ξ\nof each outcome"),
+    (
+        "2  score",
+        "sums of losses, and of their\nderivatives by the hazard of C",
+        "means, influence ξ\nof each outcome",
+    ),
     ("3  spread", "sums of powers of\nw (loss − mean) + w ξ", "errors, p-values,\npaired differences"),
 ]
 

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from tests.evaluation.streaming.conftest import make_table
 from typer.testing import CliRunner
 
 from censcore.cli.app import app
 from censcore.exceptions import InvalidInputError
-from tests.evaluation.streaming.conftest import make_table
 
 COMMON = ("--time", "t", "--event", "d", "--scores", "crps,brier_score:ipcw", "--times", "50,100")
 

@@ -18,7 +18,7 @@ from censcore.cli.predictions import OutcomeColumns
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.forecast_columns import column_forecasts
 from censcore.evaluation.streaming.batches import batches_of, column_names
-from censcore.evaluation.streaming.compare_table import prepare
+from censcore.evaluation.streaming.decisions import prepare
 from censcore.evaluation.streaming.passes import losses_of
 from censcore.evaluation.streaming.plan import Plan
 from censcore.evaluation.streaming.runners import Runner, cluster

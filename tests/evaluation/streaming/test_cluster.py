@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.evaluation.streaming.conftest import assert_same, make_table
 
 import censcore as cs
-from tests.evaluation.streaming.conftest import assert_same, make_table
 
 pytest.importorskip("distributed")
 pytestmark = [

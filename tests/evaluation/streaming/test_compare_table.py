@@ -201,9 +201,13 @@ def test_text_page_and_json(table, tmp_path):
 )
 def test_what_cannot_be_done_says_so(table, change, error, match):
     options = {"forecasts": "columns", "censoring": KM, "data": table, "time": "t", "rows": 100, **change}
-    with pytest.raises(error, match=match):
+
+    def compared():
         data = cs.OutcomeTable(options.pop("data"), options.pop("time"), "d", rows=options.pop("rows"))
         cs.compare(options.pop("forecasts"), data, **options)
+
+    with pytest.raises(error, match=match):
+        compared()
 
 
 def test_bad_rows_are_named_by_their_place(table, tmp_path):

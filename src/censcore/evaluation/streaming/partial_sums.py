@@ -136,7 +136,7 @@ def read_partial(path: Path) -> PartialSums | None:
         if kind == "sum":
             found.sums[rest] = value
         elif kind == "values":
-            keys = []
+            keys: list[np.ndarray] = []
             while f"key|{len(keys)}|{rest}" in arrays:
                 keys.append(arrays[f"key|{len(keys)}|{rest}"])
             found.keyed[rest] = Keyed(tuple(keys), value, rest in about["largest"])
