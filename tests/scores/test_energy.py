@@ -258,7 +258,7 @@ def test_all_pairs_ignore_the_order_of_members(rng):
 def test_rows_sharing_one_ensemble_are_drawn_independently(rng, pairs):
     T = np.full((200, 2), 0.3)
     y, F = cs.RightCensored(T, np.ones_like(T)), cs.Ensemble(rng.exponential(size=(1, 100, 2)))
-    loss = cs.energy_score(y, F, cs.Uniform(0.0, 3.0), pairs=pairs, draws=4)
+    loss = cs.energy_score(y, F, cs.Uniform(0.0, 3.0), pairs=pairs, draws=4, ids=np.arange(200))
     exact = cs.energy_score(y[:1], F, cs.Uniform(0.0, 3.0), pairs="all", draws=4096)[0]
     assert loss.std() > 0
     assert abs(loss.mean() - exact) < 4.5 * loss.std() / np.sqrt(200)
@@ -377,8 +377,9 @@ def test_members_at_infinity_need_an_end_of_follow_up(rng):
 def test_any_unit_of_time(rng, scale):
     y, F, _ = shared_scenario(rng)
     scaled = cs.RightCensored(y.time * scale, y.event)
-    loss = cs.energy_score(scaled, cs.Ensemble(F.samples * scale), cs.Uniform(0.0, 3.0 * scale))
-    np.testing.assert_allclose(loss / scale, cs.energy_score(y, F, cs.Uniform(0.0, 3.0)), rtol=1e-9)
+    ids = np.arange(len(y))  # draws would follow from the times
+    loss = cs.energy_score(scaled, cs.Ensemble(F.samples * scale), cs.Uniform(0.0, 3.0 * scale), ids=ids)
+    np.testing.assert_allclose(loss / scale, cs.energy_score(y, F, cs.Uniform(0.0, 3.0), ids=ids), rtol=1e-9)
 
 
 def test_times_whose_power_is_no_number_are_refused():

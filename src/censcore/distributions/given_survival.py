@@ -22,7 +22,7 @@ from censcore._numerics import expm1
 from censcore._validation import check_finite, check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint
-from censcore.distributions.random_draws import Draws
+from censcore.distributions.random_draws import Draws, SubjectDraws, some_draws
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError
@@ -367,15 +367,17 @@ class GivenJointSurvival(Joint):
 
     def _sample(self, m: int, rng: Draws) -> Array:
         """Candidates are drawn until enough of every subject survive to a."""
-        n, k = len(self), self.k
+        n, k, size = len(self), self.k, (len(self), m, self.k)
+        if isinstance(rng, SubjectDraws) and rng.flat:  # as many for every subject
+            n, m = len(rng.keys), m // len(rng.keys)
         a = np.broadcast_to(to_numpy(self._entry), (n, 1))
         chosen, count = np.empty((n, m, k)), np.zeros(n, dtype=np.intp)
         joint = self._distribution.detach()
-        for _ in range(DRAWS):
+        for round_ in range(DRAWS):
             missing = np.nonzero(count < m)[0]
             if not missing.size:
-                return convert(chosen, self._reference)
-            draws = _candidates(joint, missing, m, rng)
+                return convert(chosen.reshape(size), self._reference)
+            draws = _candidates(joint, missing, m, some_draws(rng, missing, stream=16 + round_))
             for i, row in zip(missing, draws, strict=True):
                 kept = row[(row > a[i]).all(axis=1)][: m - count[i]]
                 chosen[i, count[i] : count[i] + len(kept)] = kept
@@ -389,6 +391,7 @@ class GivenJointSurvival(Joint):
 def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: Draws) -> np.ndarray:
     """Draws for some subjects, (rows, m, k), different for each also where one distribution serves all."""
     if len(joint) == 1:
+        rng = SubjectDraws(rng.keys, flat=True) if isinstance(rng, SubjectDraws) else rng
         return to_numpy(joint._sample(rows.size * m, rng)).reshape(rows.size, m, joint.k)
     return to_numpy(joint.take(rows)._sample(m, rng))
 

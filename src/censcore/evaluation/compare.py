@@ -36,6 +36,7 @@ from censcore.evaluation.landmarks import taking_landmarks
 from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import resolve_censoring
+from censcore.evaluation.streaming.compare_table import taking_tables
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome, is_competing
@@ -48,6 +49,7 @@ TIME_LEVELS = np.array([0.25, 0.5, 0.75])
 KAPLAN_MEIER = "kaplan-meier"
 
 
+@taking_tables
 @taking_landmarks
 @cross_validating
 @taking_intervals
@@ -107,7 +109,9 @@ def compare(
         joint distributions; or :class:`CompetingRisks`, of which they are distributions of time and cause
         (whatever :func:`as_competing_forecast` takes). :class:`~censcore.IntervalCensored` data with visits
         are compared by the detection time and by the log score of the intervals; ``censoring`` is then
-        needed only where subjects drop out, and the reference is :class:`~censcore.Turnbull`.
+        needed only where subjects drop out, and the reference is :class:`~censcore.Turnbull`. An
+        :class:`~censcore.OutcomeTable` stays in its files or on a Dask cluster and is read in batches;
+        forecasts are then functions of rows or names of columns, as are ``groups``, ``by`` and weights.
     censoring : distribution or estimator, optional
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
         or on the scored subjects without it (``cv=5`` predicts every subject from the other folds; subjects

@@ -111,14 +111,30 @@ class Estimate:
         """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
         return cls(*clustered_mean(losses, weight, groups, added))
 
-    def take(self, columns: slice) -> Estimate:
-        """The estimate of some columns."""
-        return Estimate(self.value[columns], self.influence[:, columns])
-
     @cached_property
     def standard_error(self) -> np.ndarray:
         """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
         return np.sqrt(np.einsum("mq,mq->q", self.influence, self.influence))
+
+    def column(self, j: int) -> Estimate:
+        """The estimate of one column."""
+        return Estimate(self.value[j : j + 1], self.influence[:, j : j + 1])
+
+    def correlations(self, estimates: Sequence[Estimate]) -> np.ndarray:
+        """The correlations (p, p) of several estimates of one column."""
+        unit = np.column_stack([estimate._unit[:, 0] for estimate in estimates])
+        return unit.T @ unit
+
+    def residual_products(self, reference: Estimate) -> tuple[float, float, np.ndarray, int]:
+        r"""Of estimates of one column: scale s, slope beta, and sums of products of powers, (7, 7).
+
+        With :math:`\psi/s=\beta\psi_0/s+\varepsilon` by least squares, entry (i, j) is the sum of
+        :math:`\varepsilon^i(\psi_0/s)^j` for i + j <= 6; last is the number of contributions.
+        """
+        scale = float(np.hypot(self.standard_error[0], reference.standard_error[0]))
+        psi, psi0 = self.influence[:, 0] / scale, reference.influence[:, 0] / scale
+        beta = float(psi @ psi0) / max(float(psi0 @ psi0), 1e-300)
+        return scale, beta, _powers(psi - beta * psi0) @ _powers(psi0).T, len(psi)
 
     @cached_property
     def varies(self) -> np.ndarray:
@@ -236,12 +252,8 @@ class _Refuted:
 
     def __init__(self, mean: Estimate, reference: Estimate, confidence: float) -> None:
         self.a, self.b = float(mean.value[0]), float(reference.value[0])
-        self.level, self.m = 0.5 + confidence / 2, len(mean.influence)
-        self.scale = float(np.hypot(mean.standard_error[0], reference.standard_error[0]))
-        psi, psi0 = mean.influence[:, 0] / self.scale, reference.influence[:, 0] / self.scale
-        self.beta = float(psi @ psi0) / max(float(psi0 @ psi0), 1e-300)
-        rest = psi - self.beta * psi0
-        products = _powers(rest) @ _powers(psi0).T  # sums of rest^i psi0^j
+        self.level = 0.5 + confidence / 2
+        self.scale, self.beta, products, self.m = mean.residual_products(reference)
         self.sums = {p: [comb(p, i) * float(products[p - i, i]) for i in range(p + 1)] for p in POWERS}
 
     def __call__(self, r: float) -> float:
@@ -370,8 +382,8 @@ def _max_t(estimates: Sequence[Estimate], p: np.ndarray, confidence: float, seed
     from scipy.special import ndtr, ndtri
 
     known = ~np.isnan(p)
-    unit = np.column_stack([e._unit[:, 0] for e, use in zip(estimates, known, strict=True) if use])
-    largest = np.sort(_largest_statistics(unit, seed))
+    used = [estimate for estimate, use in zip(estimates, known, strict=True) if use]
+    largest = np.sort(_largest_statistics(used[0].correlations(used), seed))
     z = -ndtri(np.where(known, p, 1.0) / 2)
     exceeded = (len(largest) - np.searchsorted(largest, z, side="left") + 1) / (len(largest) + 1)
     # the simulation cannot resolve what is rarer than its draws; the sum over the family bounds it
@@ -381,9 +393,9 @@ def _max_t(estimates: Sequence[Estimate], p: np.ndarray, confidence: float, seed
     return Adjusted(together, float(max(each, confidence)))
 
 
-def _largest_statistics(unit: np.ndarray, seed: int) -> np.ndarray:
-    """Draws of the largest absolute test statistic, for columns (m, p) of length one."""
-    values, vectors = np.linalg.eigh(unit.T @ unit)
+def _largest_statistics(correlations: np.ndarray, seed: int) -> np.ndarray:
+    """Draws of the largest absolute test statistic."""
+    values, vectors = np.linalg.eigh(correlations)
     some = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
     root = vectors[:, some] * np.sqrt(values[some])
     return np.abs(root @ _normal_draws(root.shape[1], seed).T).max(axis=0)

@@ -25,6 +25,11 @@ class Subset:
     label: str
     weight: np.ndarray
 
+    @property
+    def count(self) -> int:
+        """How many subjects there are."""
+        return int((self.weight > 0).sum())
+
 
 @dataclass(frozen=True, eq=False)
 class Losses:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from censcore._numerics import scramble
 from censcore.estimators.engression.generator import Generator
 
 __all__ = ["NoisePool", "places", "shares"]
@@ -107,13 +108,5 @@ def places(x: np.ndarray, size: int) -> np.ndarray:
     bits = np.ascontiguousarray(x + np.float32(0)).view(np.uint32).astype(np.uint64)  # -0.0 becomes 0.0
     state = np.full(len(bits), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in bits.T:
-        state = _mix(state ^ column)
+        state = scramble(state ^ column)
     return (state >> np.uint64(33)).astype(np.int64) & (size - 1)
-
-
-def _mix(state: np.ndarray) -> np.ndarray:
-    """One round of a 64-bit mixing function (the finaliser of SplitMix64)."""
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
