@@ -48,10 +48,12 @@ from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["CensoredEngression"]
 
-#: Up to so many subjects "auto" is so many generators, each validated on another fifth.
-_GENERATORS = ((1_000, 5), (4_000, 2))
+# Up to so many subjects "auto" is five generators, each validated on another fifth; up to so many two, the
+# second of which is trained on all subjects.
+_FEW, _SOME, _FOLDS = 1_000, 4_000, 5
 
-_SPARSITY = 0.3  # of the penalty, in units of its noise
+# of the penalty on covariates: in units of the noise, and for more covariates than these
+_SPARSITY, _FEW_COVARIATES = 0.4, 5
 _SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
 
 _log = logging.getLogger("censcore")
@@ -87,9 +89,18 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         Exponent of the energy score [2]_.
     samples : int
         Samples per subject in every training step.
-    n_generators : int
+    sparsity : float or "auto"
+        Penalty on covariates in training: so much times the sum over covariates of the norm of all weights by
+        which one enters the network, a group lasso [3]_. ``"auto"`` grows with the number of covariates and
+        falls with that of subjects, see Notes.
+    baseline : bool
+        Let baselines take a share of the draws where that improves the forecast of held-out subjects, see
+        Notes.
+    n_generators : int or "auto"
         Generators trained from different seeds, whose samples are pooled; :meth:`by_generator` shows how far
-        they disagree.
+        they disagree. Each is validated on another part of the subjects. ``"auto"`` is 5 up to 1,000
+        subjects; 2 up to 4,000, the second trained on all subjects for as many epochs as the first kept; and
+        1 for more, or where there is an ``eval_set`` or no validation.
     batch_size : int or "auto"
         Subjects per step; ``"auto"`` is 256, and an eighth of the subjects (at least 32) where they are few.
     epochs, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
@@ -121,6 +132,12 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         The censoring distribution that training used.
     censoring_choice_ : str
         Where that distribution came from, in words.
+    baseline_weight_ : float
+        Share of the draws that come from a baseline.
+    baseline_ : str
+        Which baselines these are, and why, in words.
+    histories_ : list of History
+        Losses of every generator.
     follow_up_ : float or array, (k,)
         The end of follow-up: quantiles and means beyond it are returned as infinite, unless a tail is named.
     k_ : int
@@ -128,6 +145,17 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     Notes
     -----
+    Baselines: where subjects are few a network may learn less than a simple model. After training, the
+    forecasts of the generators for the subjects that they did not see are compared with three models fitted
+    to the others: Kaplan-Meier, Cox and Weibull margins, joined by a Clayton copula (independent where one
+    event prevents another). The energy score of a mixture is a convex quadratic function of its weights, so
+    the best ones are known exactly; with them the model forecasts the mixture of its generators and of the
+    baselines, fitted again to all subjects. A network that has learned nothing gets weight zero. Nothing is
+    compared without validation, and then the network is alone.
+
+    Sparsity: with p covariates and n subjects ``"auto"`` is :math:`0.4\,s\sqrt{\log(p/5)/n}` with the scale s
+    of the loss, and zero for up to five covariates.
+
     Competing risks: fitted to a :class:`~censcore.CompetingRisks` outcome, the generator draws a time and a
     cause. Its loss is the energy score of :math:`(\min(T_1,C),\dots,\min(T_m,C))` with :math:`T_j=T` for the
     cause of the event and infinity for the others, at draws of C given the observation: :math:`C\ge y`
@@ -146,6 +174,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
        regression. Journal of the Royal Statistical Society, Series B.
     .. [2] T. Gneiting and A. E. Raftery (2007). Strictly proper scoring rules, prediction, and estimation.
        Journal of the American Statistical Association 102, 359-378.
+    .. [3] M. Yuan and Y. Lin (2006). Model selection and estimation in regression with grouped variables.
+       Journal of the Royal Statistical Society, Series B 68, 49-67.
 
     Examples
     --------
@@ -318,26 +348,25 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         return self
 
     def _folds(self, everything: Data, validation: Data | None, groups: np.ndarray | None) -> list[Fold]:
-        """The subjects of every generator; each holds out others, unless there is other validation data."""
-        n, folds = len(everything["x"]), []
-        for i in range(self._number_of_generators(n, validation is not None)):
-            rows, held_out = self._split(n, groups, validation is not None, i)
-            folds.append(
-                Fold(
-                    rows,
-                    rows_of(everything, rows),
-                    validation if held_out is None else rows_of(everything, held_out),
-                    None if groups is None else groups[rows],
-                )
-            )
-        return folds
+        """The subjects of every generator, and those that validate it."""
+        n = len(everything["x"])
+        if validation is not None or self.validation_fraction == 0:
+            count = 1 if self.n_generators == "auto" else int(self.n_generators)
+            return [Fold(slice(None), everything, validation, groups)] * count
+        if self.n_generators == "auto" and _FEW < n <= _SOME:
+            return [self._fold(everything, groups, 0), Fold(slice(None), everything, None, groups)]
+        count = (_FOLDS if n <= _FEW else 1) if self.n_generators == "auto" else int(self.n_generators)
+        return [self._fold(everything, groups, i) for i in range(count)]
 
-    def _number_of_generators(self, n: int, others_validate: bool) -> int:
-        if not isinstance(self.n_generators, str):
-            return int(self.n_generators)
-        if others_validate or self.validation_fraction == 0:
-            return 1
-        return next((count for most, count in _GENERATORS if n <= most), 1)
+    def _fold(self, everything: Data, groups: np.ndarray | None, part: int) -> Fold:
+        """All subjects but one part, which is held out."""
+        rows, held_out = self._split(len(everything["x"]), groups, False, part)
+        return Fold(
+            rows,
+            rows_of(everything, rows),
+            None if held_out is None else rows_of(everything, held_out),
+            None if groups is None else groups[rows],
+        )
 
     @staticmethod
     def _baseline_data(x: Any, y: Any, mask: Any, weight: Any) -> BaselineData:
@@ -496,8 +525,11 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             checkpoint = (
                 self.checkpoint if self.checkpoint is None or i == 0 else Path(f"{self.checkpoint}.{i}")
             )
+            # without held-out subjects: as many epochs as the first generator kept
+            again = fold.validation is None and histories and folds[0].validation is not None
+            epochs = histories[0].kept_epoch + 1 if again else None
             history = self._train(
-                task, fold.training, fold.validation, fold.groups, callbacks, seed, checkpoint
+                task, fold.training, fold.validation, fold.groups, callbacks, seed, checkpoint, epochs
             )
             histories.append(history)
             tasks.append(task)
@@ -507,17 +539,18 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         return tasks, histories
 
     def _penalty(self, rows: Data) -> float:
-        r"""Weight of the penalty on covariates: of the order of the noise in the gradient of the loss.
+        r"""Weight of the penalty on covariates, of the order of the noise in the gradient of the loss.
 
         That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
-        of p such :math:`\sqrt{\log p}` times as large.
+        of many grows with the root of the logarithm of their number.
         """
         if self.sparsity != "auto":
             return float(self.sparsity)
         y = rows["y"][:_SCALE_SUBJECTS]
         y = bounded(y) if self._times.bounded else y
         spread = 0.5 * float((y - y.roll(len(y) // 2, 0)).square().sum(dim=1).sqrt().mean())
-        return _SPARSITY * spread * float(np.sqrt(np.log1p(self._n_inputs) / len(rows["x"])))
+        excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
+        return _SPARSITY * spread * float(np.sqrt(excess / len(rows["x"])))
 
     def _new_generator(self, seed: int) -> Generator:
         with torch.random.fork_rng(devices=[]):

@@ -170,24 +170,23 @@ def choose_mixture(
     MixtureChoice
         With baselines fitted to all training subjects.
     """
-    pairs = [(fold, task) for fold, task in zip(folds, tasks, strict=False) if fold.validation is not None]
-    if not pairs:
+    held = [i for i, _ in enumerate(tasks) if folds[i].validation is not None]
+    if not held:
         return MixtureChoice()
-    structure = pairs[0][1].structure
+    structure = tasks[0].structure
     final = data.fit(slice(None), structure, seed)
-    fitted = [data.fit(fold.rows, structure, seed) for fold, _ in pairs]
-    names = [b.name for b in final if all(b.name in [a.name for a in part] for part in fitted)]
+    fitted = {i: {b.name: b for b in data.fit(folds[i].rows, structure, seed)} for i in held}
+    final = [b for b in final if all(b.name in part for part in fitted.values())]
     a, D, total = 0.0, 0.0, 0.0
-    for i, ((fold, task), part) in enumerate(zip(pairs, fitted, strict=True)):
-        kept = [b for b in part if b.name in names]
-        another = pairs[(i + 1) % len(pairs)][1]
-        assert fold.validation is not None
-        terms = _held_out_terms([task, another], kept, fold.validation, times, mix_seed(seed, i))
+    for i in held:
+        pair = [tasks[i], tasks[(i + 1) % len(tasks)]]
+        part, validation = [fitted[i][b.name] for b in final], folds[i].validation
+        assert validation is not None
+        terms = _held_out_terms(pair, part, validation, times, mix_seed(seed, i))
         a, D, total = a + terms[0], D + terms[1], total + terms[2]
-    a, D = _pooled(np.asarray(a / total), np.asarray(D / total), len(pairs))
+    a, D = _pooled(np.asarray(a / total), np.asarray(D / total), len(tasks))
     weights = best_mixture(a, D)[1:]
-    chosen = [(b, float(w)) for b, w in zip([b for b in final if b.name in names], weights, strict=True)]
-    chosen = [(b, w) for b, w in chosen if w >= _SMALLEST]
+    chosen = [(b, float(w)) for b, w in zip(final, weights, strict=True) if w >= _SMALLEST]
     return MixtureChoice(tuple(b for b, _ in chosen), tuple(w for _, w in chosen), True)
 
 

@@ -6,6 +6,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -252,12 +253,14 @@ class NeuralEstimator(SurvivalEstimator):
         callbacks: Sequence[Callback] = (),
         seed: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        epochs: int | None = None,
     ) -> History:
+        recipe = self._recipe(len(rows["x"]))
         return train(
             task,
             rows,
             validation,
-            self._recipe(len(rows["x"])),
+            recipe if epochs is None else replace(recipe, epochs=epochs),
             seed=self._seed if seed is None else seed,
             device=pick_device(self.device),
             groups=groups,
