@@ -55,7 +55,7 @@ class Design:
         rng = np.random.default_rng([seed, 1])
         X = rng.normal(size=(NEW, self.covariates))
         G, C = self.times(X, DRAWS, rng), self.censoring((NEW, DRAWS, 1), rng)
-        F = rng.permuted(np.asarray(draw(X, DRAWS), dtype=float).reshape(NEW, DRAWS, -1), axis=1)
+        F = np.asarray(draw(X, DRAWS), dtype=float)[:, rng.permutation(DRAWS)]  # components are in turn
         f, g = np.minimum(F, C), np.minimum(G, C)
         distance, spread = 0.0, 0.0
         for lag in LAGS:

@@ -26,7 +26,7 @@ def excess(scenario: LogNormalScenario, model: cs.CensoredEngression, seed: int)
     X = scenario.sample(NEW, seed=seed + 1000).X
     rng = np.random.default_rng(seed)
     C = rng.uniform(0, scenario.c_max, (NEW, DRAWS, 1))
-    F = rng.permuted(model.sample(X, DRAWS).astype(float), axis=1)
+    F = model.sample(X, DRAWS).astype(float)[:, rng.permutation(DRAWS)]  # generators are in turn
     G = np.asarray(scenario.event_distribution(X).sample(DRAWS, [seed, 9]))
     f, g = np.minimum(F, C), np.minimum(G, C)
     distance, spread = np.zeros(NEW), 0.0

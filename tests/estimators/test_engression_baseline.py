@@ -176,7 +176,7 @@ def test_an_untrained_network_gives_way_to_the_baselines(untrained):
     assert gain > -2 * error
     alone = cs.CensoredEngression(**SMALL, baseline=False, n_generators=1).fit(X, Y)
     assert alone.baseline_weight_ == 0
-    assert "nothing was held out" in alone.baseline_
+    assert "not compared" in alone.baseline_
 
 
 def test_a_forecast_belongs_to_a_subject_with_baselines_too(untrained):
@@ -265,7 +265,7 @@ def test_generators_that_are_resumed_end_with_the_same_mixture(tmp_path):
 
 def test_covariates_without_effect_are_left_out():
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(600, 12))
+    x = rng.normal(size=(600, 20))
     T = np.exp(x[:, :1]) * rng.exponential(size=(600, 1))
     y = cs.RightCensored(T, np.ones((600, 1)))
     settings = SMALL | {"epochs": 30, "n_generators": 1, "baseline": False}
@@ -276,7 +276,7 @@ def test_covariates_without_effect_are_left_out():
 
     sparse, dense = norms(), norms(sparsity=0.0)
     assert sparse[1:].mean() < 0.6 * dense[1:].mean()
-    assert sparse[0] > 3 * sparse[1:].mean()
+    assert sparse[0] > 2 * sparse[1:].max()
     with pytest.raises(InvalidInputError, match="sparsity"):
         norms(sparsity=-1.0)
     with pytest.raises(InvalidInputError, match="n_generators"):

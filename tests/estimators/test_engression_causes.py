@@ -34,7 +34,7 @@ def model() -> cs.CensoredEngression:
         "epochs": 25,
         "width": 48,
         "depth": 2,
-        "n_samples": 400,
+        "n_samples": 2000,
         "learning_rate": 1e-2,
         "n_generators": 1,
     }

@@ -93,7 +93,7 @@ class MixtureChoice:
     weights : tuple of float
         Share of the draws that each makes.
     compared : bool
-        Whether there were held-out subjects to compare with.
+        Whether network and baselines were compared on held-out subjects.
     """
 
     baselines: tuple[Baseline, ...] = ()
@@ -109,7 +109,7 @@ class MixtureChoice:
     def words(self) -> str:
         """What was chosen, and why."""
         if not self.compared:
-            return "none: nothing was held out to compare the network with a baseline"
+            return "none: the network was not compared with a baseline on held-out subjects"
         if not self.baselines:
             return "none: on held-out subjects no mixture with a baseline was better than the network"
         parts = [
