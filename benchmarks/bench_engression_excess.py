@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,7 +43,7 @@ def _norm(a: np.ndarray) -> np.ndarray:
     return np.sqrt((a**2).sum(axis=-1))
 
 
-def fitted(data: Sample, seed: int, **settings: int) -> tuple[cs.CensoredEngression, float]:
+def fitted(data: Sample, seed: int, **settings: Any) -> tuple[cs.CensoredEngression, float]:
     """The model, and the processor seconds of its fit."""
     start = time.process_time()
     model = cs.CensoredEngression(random_state=seed, device="cpu", **settings).fit(data.X, data.y)

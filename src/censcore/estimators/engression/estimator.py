@@ -393,7 +393,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
                 "samples must be at least 2, and n_generators at least 1 or 'auto'; "
                 f"got {(self.samples, self.n_generators)}."
             )
-        if self.sparsity != "auto" and not (_number(self.sparsity) and self.sparsity >= 0):
+        if self.sparsity != "auto" and not _not_negative(self.sparsity):
             raise InvalidInputError(f"sparsity must be 'auto' or at least 0; got {self.sparsity!r}.")
         if not 0 < self.beta < 2:
             raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; got {self.beta}.")
@@ -735,11 +735,12 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+def _not_negative(value: Any) -> bool:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return number and bool(0 <= value < np.inf)
 
 
 def _in_numpy(y: Any) -> Any:

@@ -147,11 +147,10 @@ class EngressionTask:
         losses = energy_loss(
             z, y, c[:, None], weights=weights, mask=rows.get("mask"), beta=self.beta, branches=branches
         )
-        return losses + self.sparsity * network.input_norms() if self._penalised(network) else losses
-
-    def _penalised(self, network: nn.Module) -> bool:
-        """Validation compares the scores alone."""
-        return self.sparsity > 0 and network.training
+        if not self.sparsity or not network.training:  # validation compares the scores alone
+            return losses
+        assert isinstance(network, Generator)
+        return losses + self.sparsity * network.input_norms()
 
     def generate(self, network: nn.Module, x: Tensor, noise: Tensor) -> Tensor:
         """Outputs in the unit of the times, (n, m, outputs), in float32 whatever the network computes in."""

@@ -177,15 +177,15 @@ def choose_mixture(
     final = data.fit(slice(None), structure, seed)
     fitted = {i: {b.name: b for b in data.fit(folds[i].rows, structure, seed)} for i in held}
     final = [b for b in final if all(b.name in part for part in fitted.values())]
-    a, D, total = 0.0, 0.0, 0.0
+    size = 2 + len(final)
+    a, D, total = np.zeros(size), np.zeros((size, size)), 0.0
     for i in held:
         pair = [tasks[i], tasks[(i + 1) % len(tasks)]]
         part, validation = [fitted[i][b.name] for b in final], folds[i].validation
         assert validation is not None
         terms = _held_out_terms(pair, part, validation, times, mix_seed(seed, i))
         a, D, total = a + terms[0], D + terms[1], total + terms[2]
-    a, D = _pooled(np.asarray(a / total), np.asarray(D / total), len(tasks))
-    weights = best_mixture(a, D)[1:]
+    weights = best_mixture(*_pooled(a / total, D / total, len(tasks)))[1:]
     chosen = [(b, float(w)) for b, w in zip(final, weights, strict=True) if w >= _SMALLEST]
     return MixtureChoice(tuple(b for b, _ in chosen), tuple(w for _, w in chosen), True)
 
@@ -209,7 +209,7 @@ def _held_out_terms(
     validation: Data,
     times: TimeScale,
     seed: int,
-) -> tuple[Any, Any, float]:
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Sums over subjects of the terms of the energy score of mixtures, and of their weights."""
     task = tasks[0]
     device = next(task.network.parameters()).device
