@@ -8,7 +8,7 @@ from scipy import stats
 import censcore as cs
 from censcore.estimators.engression.baseline import Baseline, BaselinePool, fit_baselines
 from censcore.estimators.engression.sampling import shares
-from censcore.estimators.engression.stacking import best_mixture, mixture_terms
+from censcore.estimators.engression.stacking import best_mixture, mixture_terms, shrunk_mixture
 from censcore.estimators.engression.structures import Competing, Free, Ordered, Semicompeting
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.exceptions import InvalidInputError, ModelFileError
@@ -147,6 +147,30 @@ def test_the_weights_are_the_minimum_over_the_simplex():
         others = rng.dirichlet(np.full(4, 0.4), size=4000)
         losses = others @ a - 0.5 * np.einsum("ij,jk,ik->i", others, D, others)
         assert a @ w - 0.5 * w @ D @ w <= losses.min() + 1e-9
+
+
+def test_a_gain_that_may_be_chance_is_not_used():
+    rng = np.random.default_rng(0)
+    D = np.broadcast_to(np.array([[1.0, 1.1], [1.1, 1.0]]), (400, 2, 2))
+
+    def weight(gain, noise):
+        a = 1 + np.stack([np.zeros(400), -gain + noise * rng.normal(size=400)], axis=1)
+        return shrunk_mixture(a, D, np.ones(400))[1]
+
+    assert weight(0.1, 0.01) == pytest.approx(1.0, abs=0.01)  # better than any mixture
+    assert weight(0.0, 0.01) == pytest.approx(0.5, abs=0.02)  # as good as the first, and different
+    assert np.mean([weight(-0.1, 1.0) for _ in range(20)]) < 0.15  # worse, though hardly any subject shows it
+
+
+def test_some_subjects_train_the_network_again_on_all_of_them():
+    x, y = clayton_weibull(1200, 0)
+    model = cs.CensoredEngression(**SMALL | {"epochs": 4}).fit(x, y)
+    first, second = model.histories_
+    assert first.epochs[-1].validation_loss is not None
+    assert second.epochs[-1].validation_loss is None
+    assert len(second.epochs) == first.kept_epoch + 1
+    with pytest.raises(InvalidInputError, match="two or more generators"):
+        model.by_generator(x, np.mean)
 
 
 def test_shares_are_exact_in_expectation():

@@ -48,8 +48,8 @@ from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["CensoredEngression"]
 
-# Up to so many subjects "auto" is five generators, each validated on another fifth; up to so many two, the
-# second of which is trained on all subjects.
+# Up to so many subjects "auto" is five generators, each validated on another fifth; up to so many one, which
+# is trained again on all subjects.
 _FEW, _SOME, _FOLDS = 1_000, 4_000, 5
 
 # of the penalty on covariates: in units of the noise, and for more covariates than these
@@ -99,8 +99,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     n_generators : int or "auto"
         Generators trained from different seeds, whose samples are pooled; :meth:`by_generator` shows how far
         they disagree. Each is validated on another part of the subjects. ``"auto"`` is 5 up to 1,000
-        subjects; 2 up to 4,000, the second trained on all subjects for as many epochs as the first kept; and
-        1 for more, or where there is an ``eval_set`` or no validation.
+        subjects. Otherwise it is 1; up to 4,000 subjects that one is trained again on all of them, for as
+        many epochs as were kept by validation.
     batch_size : int or "auto"
         Subjects per step; ``"auto"`` is 256, and an eighth of the subjects (at least 32) where they are few.
     epochs, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
@@ -342,7 +342,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self._mixture = MixtureChoice()
         if self.baseline:
             data = self._baseline_data(everything["x"], outcome, mask, sample_weight)
-            self._mixture = choose_mixture(data, folds, tasks, self._times, self._seed)
+            self._mixture = choose_mixture(data, folds, tasks, self._times, self._seed, len(self._generators))
             _log.info("baseline of censored engression: %s", self._mixture.words)
         self.history_, self.histories_ = histories[0], histories
         return self
@@ -536,6 +536,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             self._generators.append(task.network)
             if history.interrupted:
                 break
+        if len(tasks) > 1 and folds[0].validation is not None and folds[-1].validation is None:
+            self._generators = self._generators[1:]  # the first has told for how long to train
         return tasks, histories
 
     def _penalty(self, rows: Data) -> float:

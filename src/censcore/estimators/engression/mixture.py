@@ -13,7 +13,7 @@ from torch import Tensor
 from censcore.estimators.engression.baseline import Baseline, BaselinePool, fit_baselines
 from censcore.estimators.engression.loss import EngressionTask, bounded
 from censcore.estimators.engression.sampling import NoisePool
-from censcore.estimators.engression.stacking import best_mixture, mixture_terms
+from censcore.estimators.engression.stacking import mixture_terms, shrunk_mixture
 from censcore.estimators.engression.structures import Structure
 from censcore.estimators.engression.time_scale import TimeScale
 from censcore.estimators.neural.model_contents import check_number
@@ -151,6 +151,7 @@ def choose_mixture(
     tasks: Sequence[EngressionTask],
     times: TimeScale,
     seed: int,
+    pooled: int,
 ) -> MixtureChoice:
     """Weigh generators and baselines by the energy score of their mixture on held-out subjects.
 
@@ -164,6 +165,8 @@ def choose_mixture(
         From times to the scale of the loss.
     seed : int
         Of the draws.
+    pooled : int
+        How many of the generators forecast together.
 
     Returns
     -------
@@ -177,15 +180,14 @@ def choose_mixture(
     final = data.fit(slice(None), structure, seed)
     fitted = {i: {b.name: b for b in data.fit(folds[i].rows, structure, seed)} for i in held}
     final = [b for b in final if all(b.name in part for part in fitted.values())]
-    size = 2 + len(final)
-    a, D, total = np.zeros(size), np.zeros((size, size)), 0.0
+    terms = []
     for i in held:
-        pair = [tasks[i], tasks[(i + 1) % len(tasks)]]
+        pair = [tasks[i], tasks[(i + 1) % pooled]]
         part, validation = [fitted[i][b.name] for b in final], folds[i].validation
         assert validation is not None
-        terms = _held_out_terms(pair, part, validation, times, mix_seed(seed, i))
-        a, D, total = a + terms[0], D + terms[1], total + terms[2]
-    weights = best_mixture(*_pooled(a / total, D / total, len(tasks)))[1:]
+        terms.append(_held_out_terms(pair, part, validation, times, mix_seed(seed, i)))
+    a, D, weight = (np.concatenate(values) for values in zip(*terms, strict=True))
+    weights = shrunk_mixture(*_pooled(a, D, pooled), weight)[1:]
     chosen = [(b, float(w)) for b, w in zip(final, weights, strict=True) if w >= _SMALLEST]
     return MixtureChoice(tuple(b for b, _ in chosen), tuple(w for _, w in chosen), True)
 
@@ -197,9 +199,9 @@ def _pooled(a: np.ndarray, D: np.ndarray, generators: int) -> tuple[np.ndarray, 
     generators are further apart than two draws of one, and that is what pooling gains.
     """
     D = D.copy()
-    D[0, 0] += (1 - 1 / generators) * (D[0, 1] - D[0, 0])
-    rest = [0, *range(2, len(a))]
-    return a[rest], D[np.ix_(rest, rest)]
+    D[:, 0, 0] += (1 - 1 / generators) * (D[:, 0, 1] - D[:, 0, 0])
+    rest = [0, *range(2, a.shape[1])]
+    return a[:, rest], D[:, rest][:, :, rest]
 
 
 @torch.no_grad()
@@ -209,8 +211,8 @@ def _held_out_terms(
     validation: Data,
     times: TimeScale,
     seed: int,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Sums over subjects of the terms of the energy score of mixtures, and of their weights."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The terms of the energy score of mixtures, and the weights of the subjects, one entry for each."""
     task = tasks[0]
     device = next(task.network.parameters()).device
     pools = [NoisePool(t.network.eval(), _DRAWS, mix_seed(seed, i), t.mixed) for i, t in enumerate(tasks)]
@@ -220,8 +222,7 @@ def _held_out_terms(
     ]
     generator = torch.Generator().manual_seed(seed)
     n = min(len(validation["x"]), _HELD_OUT)
-    size = len(pools) + len(others)
-    a, D, total = np.zeros(size), np.zeros((size, size)), 0.0
+    parts = []
     for start in range(0, n, _AT_ONCE):
         rows = rows_of(validation, slice(start, min(n, start + _AT_ONCE)))
         part = {name: value[:].to(device) for name, value in rows.items()}
@@ -229,11 +230,10 @@ def _held_out_terms(
         draws = [task.structure.draw(task.scaled(pool.draw(x)), pool.uniform(x)) for pool in pools]
         draws += [times.forward_tensor(other.draw(x)) for other in others]
         found = _terms(task, torch.stack(draws, dim=1), part, generator)
-        weight = part.get("weight", torch.ones(len(x), device=device)).double()
-        a += (weight[:, None] * found[0].double()).sum(dim=0).cpu().numpy()
-        D += (weight[:, None, None] * found[1].double()).sum(dim=0).cpu().numpy()
-        total += float(weight.sum())
-    return a, D, total
+        weight = part.get("weight", torch.ones(len(x), device=device))
+        parts.append([value.double().cpu().numpy() for value in (*found, weight)])
+    a, D, weights = (np.concatenate(values) for values in zip(*parts, strict=True))
+    return a, D, weights
 
 
 def _terms(

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["best_mixture", "mixture_terms"]
+__all__ = ["best_mixture", "mixture_terms", "shrunk_mixture"]
 
 _LAGS = (1, 2, 3, 5, 8, 13, 21, 31)  # pairs of draws that are compared: i and i + lag
 
@@ -96,6 +96,45 @@ def best_mixture(a: np.ndarray, D: np.ndarray) -> np.ndarray:
             if loss < smallest - 1e-12:
                 best, smallest = weights, loss
     return best
+
+
+def shrunk_mixture(a: np.ndarray, D: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    r"""The best weights, drawn towards the first component as far as the gain may be chance.
+
+    With the mean gain g over the first component alone and its standard error e the weights of the others
+    are multiplied by :math:`\max\{0,1-(e/2g)^2\}`. Close to the minimum the gain is quadratic in a weight, so
+    that 2g/e is that weight over its standard error, and the factor is that of a positive-part James-Stein
+    estimate.
+
+    Parameters
+    ----------
+    a, D : arrays, (n, J) and (n, J, J)
+        The terms of :func:`mixture_terms`.
+    weight : array, (n,)
+        Weights of the subjects.
+
+    Returns
+    -------
+    array, (J,)
+
+    Examples
+    --------
+    >>> a, D = np.array([[1.0, 0.9], [1.0, 1.1]]), np.ones((2, 2, 2))
+    >>> shrunk_mixture(a, D, np.ones(2))  # no component is better on average
+    array([1., 0.])
+    """
+    share = weight / weight.sum()
+    w = best_mixture(share @ a, np.einsum("i,ijk->jk", share, D))
+    first = np.eye(len(w))[0]
+    gain = _losses(a, D, first) - _losses(a, D, w)
+    mean = float(share @ gain)
+    variance = float(share**2 @ (gain - mean) ** 2)
+    factor = max(0.0, 1 - variance / (4 * mean**2)) if mean > 0 else 0.0
+    return first + factor * (w - first)
+
+
+def _losses(a: np.ndarray, D: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return a @ w - 0.5 * np.einsum("j,ijk,k->i", w, D, w)
 
 
 def _stationary(a: np.ndarray, D: np.ndarray, chosen: Sequence[int]) -> np.ndarray | None:
