@@ -1,9 +1,10 @@
 """Excess of censored engression over the true distribution, with default settings and 4,000 subjects.
 
-The mixture scenario: one C uniform on [0, 5] is shared by k event times; seeds 100 to 104. The excess is the
-energy distance between forecast and truth after censoring, on 3,000 new covariates, in per cent of the score
-of the truth: what the censored energy score exceeds that of the truth by, without the noise of outcomes. CPU
-seconds of the fit, and excess and CPU seconds of a single generator for the first seed.
+The mixture scenario: one C uniform on [0, 5], with known distribution, is shared by k event times; seeds 100
+to 104. The excess is the energy distance between forecast and truth after censoring, on 3,000 new covariates,
+in per cent of the score of the truth: what the censored energy score exceeds that of the truth by, without
+the noise of outcomes. CPU seconds of the fit, and excess and CPU seconds of a single generator that is not
+trained again on all subjects, for the first seed.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ def _norm(a: np.ndarray) -> np.ndarray:
 
 def fitted(data: Sample, seed: int, **settings: Any) -> tuple[cs.CensoredEngression, float]:
     """The model, and the processor seconds of its fit."""
+    C = LogNormalScenario(data.T.shape[1], censoring="uniform").censoring_distribution(data.X)
     start = time.process_time()
-    model = cs.CensoredEngression(random_state=seed, device="cpu", **settings).fit(data.X, data.y)
+    model = cs.CensoredEngression(random_state=seed, device="cpu", **settings)
+    model.fit(data.X, data.y, censoring=C)
     return model, time.process_time() - start
 
 

@@ -23,10 +23,10 @@ from censcore.exceptions import ModelFileError
 
 __all__ = ["BaselineData", "Fold", "MixtureChoice", "choose_mixture"]
 
-_SUBJECTS = 20_000  # at most, that a baseline is fitted to
+_SUBJECTS, _VALUES = 20_000, 2**17  # at most, of subjects and their covariates, that a baseline is fitted to
 _HELD_OUT = 5_000  # at most, of a fold, that the weights are fitted to
 _DRAWS = 64  # of every component and subject
-_AT_ONCE = 256  # subjects
+_AT_ONCE = 64  # subjects
 _SMALLEST = 0.01  # a weight below is none
 
 
@@ -53,8 +53,9 @@ class BaselineData:
     def fit(self, rows: np.ndarray | slice, structure: Structure, seed: int) -> list[Baseline]:
         """Baselines of these subjects, or of a random part of them where they are very many."""
         index = np.arange(len(self.time))[rows]
-        if len(index) > _SUBJECTS:
-            index = np.sort(np.random.default_rng(seed).choice(index, _SUBJECTS, replace=False))
+        most = min(_SUBJECTS, max(1000, _VALUES // self.x.shape[1]))
+        if len(index) > most:
+            index = np.sort(np.random.default_rng(seed).choice(index, most, replace=False))
         time = self.time[index].astype(np.float64, copy=False)
         counts = np.ones(time.shape, dtype=bool) if self.counts is None else self.counts[index]
         weight = None if self.weight is None else self.weight[index]
