@@ -134,6 +134,12 @@ class Generator(nn.Module):
         """Parameters that weight decay should leave alone: biases, norms and the linear skip."""
         return [p for name, p in self.named_parameters() if p.ndim != 2 or name.startswith("skip")]
 
+    def input_norms(self) -> Tensor:
+        """The sum over the covariates of the norm of the weights by which each enters."""
+        layers = [self.from_x.weight] if self.skip is None else [self.from_x.weight, self.skip.weight]
+        # the small number keeps the gradient finite at zero
+        return (torch.cat(layers).square().sum(dim=0) + 1e-8).sqrt().sum()
+
     @property
     def noise_size(self) -> int:
         """Random numbers that one sample of one subject needs."""

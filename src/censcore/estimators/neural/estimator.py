@@ -6,6 +6,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -182,9 +183,12 @@ class NeuralEstimator(SurvivalEstimator):
         return groups
 
     def _split(
-        self, n: int, groups: np.ndarray | None, others_validate: bool
+        self, n: int, groups: np.ndarray | None, others_validate: bool, part: int = 0
     ) -> tuple[np.ndarray | slice, np.ndarray | None]:
-        """Subjects for training and, without an eval_set, for validation; a group stays on one side."""
+        """Subjects for training and, without an eval_set, for validation; a group stays on one side.
+
+        Different parts hold out different subjects, as long as there are any that were not held out before.
+        """
         share = self.validation_fraction
         if not 0 <= share < 1:
             raise InvalidInputError(f"validation_fraction must lie in [0, 1); got {share}.")
@@ -193,7 +197,8 @@ class NeuralEstimator(SurvivalEstimator):
         rng = np.random.default_rng(self._seed)
         units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
         order = rng.permutation(units.max() + 1)
-        held_out = np.isin(units, order[: max(1, round(share * len(order)))])
+        size = max(1, round(share * len(order)))
+        held_out = np.isin(units, np.roll(order, -part * size)[:size])
         return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
     @property
@@ -251,12 +256,14 @@ class NeuralEstimator(SurvivalEstimator):
         callbacks: Sequence[Callback] = (),
         seed: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        epochs: int | None = None,
     ) -> History:
+        recipe = self._recipe(len(rows["x"]))
         return train(
             task,
             rows,
             validation,
-            self._recipe(len(rows["x"])),
+            recipe if epochs is None else replace(recipe, epochs=epochs),
             seed=self._seed if seed is None else seed,
             device=pick_device(self.device),
             groups=groups,
