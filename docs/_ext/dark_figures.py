@@ -1,7 +1,7 @@
 """A dark twin of every SVG figure, made when the pages are built.
 
-Figures are drawn once, in the light colours of ``censcore.evaluation.style``. The twin has the dark colours of
-the same palette; the theme shows whichever suits the reader's settings.
+Figures are drawn once, in the light colours of ``censcore.evaluation.style``. The twin has the dark colours
+of the same palette; the theme shows whichever suits the reader's settings.
 """
 
 from __future__ import annotations
