@@ -4,6 +4,8 @@ import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from docutils import nodes
+
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "censcore"
@@ -55,7 +57,15 @@ def _skip_what_scikit_learn_documents(app, what, name, obj, skip, options):
     return skip or str(getattr(obj, "__module__", "")).startswith("sklearn.")
 
 
+def _end_code_without_blank_lines(app, doctree):
+    """A session needs a blank line at its end to be run; readers need none."""
+    for block in doctree.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        block.rawsource, block.children = text, [nodes.Text(text)]
+
+
 def setup(app):
     # as SVG, since browsers block web fonts next to a page that is opened from a file
     app.config.mathjax_path = "mathjax/tex-svg.js"
     app.connect("autodoc-skip-member", _skip_what_scikit_learn_documents)
+    app.connect("doctree-read", _end_code_without_blank_lines)

@@ -9,6 +9,7 @@ import censoring  # noqa: F401
 import comparisons  # noqa: F401
 import concepts  # noqa: F401
 import diagrams  # noqa: F401
+import evidence  # noqa: F401
 
 from kit import PICTURES, write
 

@@ -57,7 +57,7 @@ def follow_up() -> Figure:
             ("o", "white", GREY, "event that nobody saw"),
         ):
             right.plot([], [], mark, mfc=face, mec=edge, label=text)
-        right.legend(loc="lower right")
+        figure.legend(loc="outside lower center", ncols=3)
         return figure
 
 

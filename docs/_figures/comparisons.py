@@ -127,6 +127,11 @@ def coming_from() -> Figure:
     y, F, C, whole, G, times = (page[name] for name in ("y", "F", "C", "whole", "G", "times"))
     from censcore.published import ipcw_brier
 
+    def its_own(outcome: cs.RightCensored) -> cs.Distribution:
+        """The censoring distribution of pycox: censorings come first."""
+        exchanged = cs.RightCensored(outcome.time, ~outcome.event)
+        return cs.KaplanMeier().fit(None, exchanged).predict_distribution()
+
     with styled(grid=True):
         figure = new_figure(8.0, 3.0)
         for axes, title, outcome, G_of in zip(
@@ -142,7 +147,8 @@ def coming_from() -> Figure:
                 if name == "censcore":
                     means = cs.brier_score(outcome, F, G_of, times, scale="ipcw").mean(axis=0)
                 else:
-                    means = ipcw_brier(outcome, F, G_of, times, convention=name).mean(axis=0)
+                    used = its_own(outcome) if name == "pycox" else G_of
+                    means = ipcw_brier(outcome, F, used, times, convention=name).mean(axis=0)
                 axes.bar(np.arange(3) + 0.26 * (shift - 1), means, 0.24, color=colour, label=name)
             axes.set_xticks(np.arange(3), labels=[f"t = {t:g}" for t in times])
             axes.set_title(title)

@@ -55,7 +55,7 @@ def why_proper() -> Figure:
         "pinball score, median": lambda y, F, C: cs.pinball_score(y, F, C, 0.5).reshape(-1),
     }
     with styled(grid=True):
-        figure = new_figure(9.2, 2.8)
+        figure = new_figure(9.2, 3.1)
         for axes, (title, score) in zip(figure.subplots(1, 4), scores.items(), strict=True):
             for colour, (name, (c, C)) in zip((GREY, M1, M0), kinds.items(), strict=True):
                 y = cs.RightCensored(np.minimum(T, c), c >= T)
@@ -66,7 +66,7 @@ def why_proper() -> Figure:
             axes.set_xticks([0.5, 1, 2], labels=["0.5", "1", "2"])
             axes.minorticks_off()
         figure.axes[0].set_ylabel("mean loss above the lowest")
-        figure.axes[0].legend(fontsize=8)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         return figure
 
 
