@@ -219,7 +219,7 @@ def lessons(
     predicted = [name for name, fact in facts.items() if fact["p_censoring"] < 0.01]
     clear = sum(fact["clear pairs"] for fact in facts.values())
     return [
-        "- **The question.** Does the ranking of models depend on the score, or on the censoring distribution?",
+        "- **The question.** Does the ranking depend on the score or on the censoring distribution?",
         "- Between the pooled and the conditional censoring distribution the order of the five models "
         f"changes in {len(changes)} of {total} lines, and the winner in {len(winners)}"
         + (f" ({told} under the pooled distribution)." if told else "."),

@@ -25,6 +25,7 @@ extensions = [
     "dark_figures",
     "score_cards",
     "command_reference",
+    "api_links",
 ]
 # tables that pages include are no pages themselves
 exclude_patterns = ["_build", "results/*/*.md", "generated/*.md"]

@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 import pandas as pd
-from kit import DOCS, GREY, INK, M0, M1, M2, picture
 from matplotlib.figure import Figure
 
 from censcore.evaluation.style import new_figure, styled
+from kit import DOCS, GREY, INK, M0, M1, M2, picture
 
 RESULTS = DOCS / "results"
 
@@ -112,4 +112,22 @@ def engression_ablations() -> Figure:
         axes.set(
             xlabel="energy score above that of the true distribution, %, with 95 % intervals", xlim=(0, None)
         )
+        return figure
+
+
+@picture
+def icu_study() -> Figure:
+    """Energy scores on the synthetic database, and those of the paper on MIMIC-IV."""
+    table = pd.read_csv(RESULTS / "aki" / "energy.csv")
+    with styled(grid=True):
+        figure = new_figure(8.4, 3.2)
+        ours, paper = figure.subplots(1, 2, sharey=True)
+        place = np.arange(len(table))[::-1]
+        ours.errorbar(table.joint, place, xerr=1.96 * table.joint_error, fmt="o", color=M0, ms=6, lw=1.8)
+        ours.set(
+            title="synthetic database, 95 % intervals", xlabel="joint energy score, hours", xlim=(0, None)
+        )
+        ours.set_yticks(place, labels=list(table.method))
+        paper.plot(table.joint_printed, place, "o", mfc="white", color=GREY, ms=6)
+        paper.set(title="printed in the paper, MIMIC-IV", xlabel="joint energy score, hours", xlim=(0, None))
         return figure
