@@ -209,6 +209,21 @@ def test_the_entries_for_a_paper_are_those_of_the_citation_file():
     }
 
 
+@pytest.mark.parametrize("address", ["", "https://example.org/{kind}/main"])
+def test_the_readme_of_a_package_index_has_no_relative_target(address, monkeypatch):
+    hatchling = ModuleType("hatchling.metadata.plugin.interface")
+    hatchling.MetadataHookInterface = object  # the build alone has the real one
+    monkeypatch.setitem(sys.modules, hatchling.__name__, hatchling)
+    for package in ("hatchling", "hatchling.metadata", "hatchling.metadata.plugin"):
+        monkeypatch.setitem(sys.modules, package, ModuleType(package))
+    build = import_module("hatch_build")
+    text = build.for_an_index((ROOT / "README.md").read_text(encoding="utf-8"), address)
+    targets = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", text)
+    assert all(target.startswith(("https://", "#")) for _, target in targets)
+    raw = [target for picture, target in targets if picture]
+    assert raw == (["https://example.org/raw/main/docs/_static/demo.png"] if address else [])
+
+
 def documented() -> set[str]:
     """Dotted names in the reference: entries of summaries, and the members of whole modules."""
     module, names = "censcore", set()

@@ -1,4 +1,4 @@
-"""Names of the library in the text link to the reference: `compare`, `cs.Step(...)`, `comparison.plot("brier")`."""
+"""Names in the text link to the reference: `compare`, `cs.Step(...)`, `comparison.plot("brier")`."""
 
 from __future__ import annotations
 
