@@ -91,7 +91,7 @@ def public_data() -> Figure:
         axes.plot([], [], "_", color=INK, ms=9, mew=2, label="with covariates in the censoring distribution")
         axes.set_xticks(range(len(gains)), labels=list(gains))
         axes.set_ylabel("CRPS saved against\nKaplan-Meier, %")
-        axes.legend(ncols=3, fontsize=8.5)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=9)
         return figure
 
 

@@ -290,9 +290,7 @@ SCORES: dict[str, ScoreInfo] = {
             unit="that of time",
             range="may be slightly negative for a small ensemble",
             proper="Strictly proper for the joint distribution from which the members are drawn.",
-            pitfalls=(
-                "Members must be independent draws. For selected members take the other version.",
-            ),
+            pitfalls=("Members must be independent draws. For selected members take the other version.",),
         ),
         ScoreInfo(
             "joint_brier_score",
