@@ -223,7 +223,7 @@ def outcomes() -> Figure:
 def score_overview() -> Figure:
     """Which part of a survival curve each score looks at."""
     t, F = np.linspace(0, 6, 400), cs.Weibull(1.5, 3.0)
-    S, y = F.sf(t[None, :])[0], 2.2
+    S, y = F.sf(t[None, :])[0], 1.2
     median = float(F.icdf(0.5)[0])
     with styled():
         figure = new_figure(8.8, 2.8)
