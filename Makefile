@@ -17,7 +17,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help setup demo test test-slow test-bayes lint format bench docs studies clean
+.PHONY: help setup demo test test-slow test-bayes test-lowest lint format bench docs studies clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,12 @@ test-slow: $(DEV) ## Run the tests that take minutes
 test-bayes: $(DEV) ## Run the tests that need ArviZ and NumPyro, which make setup leaves out
 	$(BIN)/pip install -qq --constraint constraints.txt --editable '.[peers-bayes]'
 	$(ONE_THREAD) $(BIN)/pytest -q tests/estimators/libraries/test_draws.py
+
+test-lowest: ## Run the tests with the lowest versions that the metadata promises, in .venv-lowest
+	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install -qq --constraint constraints-lowest.txt --editable '.[test]' --editable './studies[dask]'
+	$(ONE_THREAD) .venv-lowest/bin/pytest -q -n $(WORKERS) -m "not slow" --ignore=docs \
+		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning
 
 lint: $(DEV) ## Check style, types and layers
 	$(BIN)/ruff check .
@@ -76,6 +82,6 @@ studies: $(DEV) ## Run the studies of the paper into results/; hours, and it goe
 	$(ONE_THREAD) $(BIN)/censcore reproduce real-data --repetitions 4 --jobs $(WORKERS)
 
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) .venv-lowest build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis
 	find src tests benchmarks studies -name __pycache__ -type d -prune -exec rm -rf {} +

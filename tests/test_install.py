@@ -44,6 +44,22 @@ def test_every_extra_is_named(page):
     assert {extra for command in commands for extra in command.split(",")} <= named
 
 
+def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
+    """Of what the tests install; torch is the one exception, which the file explains."""
+    extras = PROJECT["optional-dependencies"]
+    promised, todo = dict[str, str](), [*PROJECT["dependencies"], *extras["test"]]
+    for line in todo:
+        if (inner := re.fullmatch(r"censcore\[(.*)\]", line)) is not None:
+            todo += [part for extra in inner[1].split(",") for part in extras[extra]]
+        else:
+            name, _, version = line.partition(">=")
+            promised[name] = version
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if not line.startswith("#"))
+    del tested["torch"], promised["torch"]
+    assert tested == promised
+
+
 def run(code: str) -> subprocess.CompletedProcess[str]:
     script = BLOCK.format(blocked=only_in_extras()) + code
     return subprocess.run(

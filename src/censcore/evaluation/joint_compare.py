@@ -25,8 +25,10 @@ from censcore.evaluation.compare import (
     add_reference,
     as_distributions,
     fitted_reference,
+    given_entry,
     make_cases,
     make_subsets,
+    note_on_entry,
     training_subjects,
 )
 from censcore.evaluation.horizon import find_horizon
@@ -74,7 +76,6 @@ def compare_joint(
     """The comparison of forecasts of k event times; the arguments are those of :func:`compare`."""
     named = JointNames.of(y.names if names is None else names, events, y.k)
     chosen = joint_scores(scores, named)
-    _check_entry(y, "y")
     y = _in_numpy(y)
     n = len(y)
     check_rows(X, n)
@@ -100,6 +101,10 @@ def compare_joint(
     scored = Subjects(X, y, weight)
     end = _find_horizon(horizon, resolved, scored, named, notes, code, train_code)
     notes += notes_on_events(y, end, shares(weight, n), code, trained)
+    if y.has_delayed_entry:
+        distributions = {name: given_entry(name, F, y, end) for name, F in distributions.items()}
+        notes.append(note_on_entry(y, end, discrimination))
+        discrimination = False
     sample = _pooled(scored if trained is None else trained)
     cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, sample)
     cases = {model: replace(case, mask=counted, seed=seed) for model, case in cases.items()}
@@ -128,18 +133,8 @@ def compare_joint(
 
 
 def _in_numpy(y: RightCensored) -> RightCensored:
-    c = None if y.censoring_time is None else to_numpy(y.censoring_time)
-    return RightCensored(to_numpy(y.time), to_numpy(y.event), c)
-
-
-def _check_entry(y: RightCensored, name: str) -> None:
-    """Errors of a joint comparison are not worked out for delayed entry."""
-    if y.has_delayed_entry:
-        raise UnsupportedOutcomeError(
-            f"{name}: got delayed entry of subjects with {y.k} event times, which a comparison does not take "
-            "into account yet. Compare y.marginal(j) with forecast.marginal(j), which it does, or score "
-            "with energy_score and log_score."
-        )
+    c, entry = (None if part is None else to_numpy(part) for part in (y.censoring_time, y.entry))
+    return RightCensored(to_numpy(y.time), to_numpy(y.event), c)._with_entry(entry)
 
 
 def _followed(y: RightCensored, mask: Any, name: str) -> tuple[RightCensored, np.ndarray | None]:
@@ -151,7 +146,15 @@ def _followed(y: RightCensored, mask: Any, name: str) -> tuple[RightCensored, np
     except InvalidInputError as error:
         raise InvalidInputError(f"{name}: {error}") from error
     counted = np.asarray(to_numpy(kept))
-    return y, None if counted.all() else counted
+    if counted.all():
+        return y, None
+    if y.has_delayed_entry:
+        raise UnsupportedOutcomeError(
+            f"{name}: got event times that are not followed, of subjects with entries. What is known of "
+            "those times at the entry is not known to a comparison: leave such subjects out, or compare "
+            "y.marginal(j) with forecast.given_survival(y.entry).marginal(j)."
+        )
+    return y, counted
 
 
 def _followed_training(
@@ -161,7 +164,6 @@ def _followed_training(
         if train_mask is not None:
             raise InvalidInputError("train_mask: got a mask without train=(X_train, y_train).")
         return None
-    _check_entry(train.y, "train")
     if train.y.k != y.k:
         raise InvalidInputError(f"train: got outcomes of {train.y.k} event times, expected {y.k}.")
     if train_mask is None and mask is not None:

@@ -319,7 +319,7 @@ class EventBrier(CaseScore):
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """That of every score of a single time."""
         y = np.minimum(self.decided(case)[0], case.horizon)
-        return of_single_times(y, losses, weight, case.times, u, self.ipcw)
+        return of_single_times(y, losses, weight, case.times, u, self.ipcw, case.entry)
 
     def decided(self, case: Case) -> tuple[np.ndarray, np.ndarray]:
         """The time that decides the weight of a subject, and whether it was an event."""

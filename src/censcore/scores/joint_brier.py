@@ -17,6 +17,7 @@ from censcore.scores.inputs import (
     check_scale,
     check_unreached,
     evaluation_times,
+    known_to_exceed,
     scoring_inputs,
 )
 
@@ -124,7 +125,9 @@ def joint_brier_score(
         G = C._sf(t)
         if scale == "ipcw":
             check_unreached(ScoringInputs(seen, inputs.F, C), t)
-        weight = weight * _followed(seen, C, t, G) / (G if scale == "ipcw" else 1.0)
+        weight = weight * _followed(seen, C, t, G)
+        if scale == "ipcw":
+            weight = weight * _followed_to_entry(inputs.y, C) / G
     B = _happened(inputs, t, rule)
     if event == "either":
         p, noise = inputs.F.first()._cdf(t), 0.0
@@ -173,6 +176,11 @@ def _followed(y: RightCensored, C: Univariate, t: Array, G: Array) -> Array:
     reached = xp.where(seen, C.sf_left(y.time)[:, None], xp.ones_like(G))
     beyond = xp.astype(y.time[:, None] > t, G.dtype)
     return xp.where(seen, G / reached, beyond)
+
+
+def _followed_to_entry(y: RightCensored, C: Univariate) -> Array | float:
+    """P(C > entry), (n, 1): weights are 1 / P(C > t | C > entry)."""
+    return 1.0 if y.entry is None else C.sf(known_to_exceed(y.entry))[:, None]
 
 
 def _happened(inputs: ScoringInputs, t: Array, rule: JointEvent) -> Array:
