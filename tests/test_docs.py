@@ -120,6 +120,28 @@ def test_pictures_and_their_text_exist():
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_every_drawn_picture_is_committed_and_shown():
+    drawn = {
+        name
+        for script in (ROOT / "docs" / "_figures").glob("*.py")
+        for name in re.findall(r"^@picture\ndef (\w+)", script.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert drawn == {path.stem for path in (ROOT / "docs" / "_static" / "figures").glob("*.svg")}
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [name for name in sorted(drawn) if f"figures/{name}.svg" not in text] == []
+
+
+def test_what_links_to_the_reference_and_what_is_darkened(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    target_of = import_module("api_links").target_of
+    assert target_of("cs.Censoring(KaplanMeier())") == "censcore.Censoring"
+    assert target_of('comparison.plot("brier")') == "censcore.Comparison.plot"
+    for text in ("horizon=", "comparison", "y.time", "scores", "np.array([1])"):
+        assert target_of(text) is None
+    darkened = import_module("dark_figures").darkened
+    assert darkened("fill: #ffffff; stroke: #0F766E") == "fill: #131416; stroke: #2dd4bf"
+
+
 def test_results_begin_with_a_picture_and_five_lines():
     names = (
         "forecast_evaluation",
