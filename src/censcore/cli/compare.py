@@ -71,7 +71,12 @@ def compare(
     stratify: Stratify = None,
     censoring_time: CensoringTime = None,
     entry: Entry = None,
-    scores: Annotated[str | None, typer.Option(help="Scores between commas; all by default.")] = None,
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            help="Scores between commas; by default the integrated Brier score, CRPS, Brier and log score."
+        ),
+    ] = None,
     times: Times = None,
     levels: Levels = None,
     horizon: Annotated[str, typer.Option(help="End of the comparison, or auto.")] = "auto",
