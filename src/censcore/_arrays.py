@@ -130,7 +130,7 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     if is_torch(value):
         return _torch_float(value, name)
     kind = like.dtype if like is not None and is_neutral(value) else None
-    if kind is not None and is_torch(like):
+    if like is not None and kind is not None and is_torch(like):
         array = value if type(value) is float else _real(value, name, None)
         return sys.modules["torch"].as_tensor(array, dtype=kind, device=like.device)
     return _real(value, name, kind)

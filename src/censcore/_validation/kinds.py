@@ -117,7 +117,7 @@ def check_flag(value: Any, name: str) -> None:
 
 
 def as_frame(frame: Any, *columns: Any) -> Any:
-    """A data frame of any library, behind the interface of narwhals; ``columns`` must be names or None.
+    """A data frame of any library, behind the interface of narwhals; ``columns`` must be names.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def as_frame(frame: Any, *columns: Any) -> Any:
     """
     import narwhals as nw
 
-    bad = [column for column in columns if not (column is None or isinstance(column, str))]
+    bad = [column for column in columns if not isinstance(column, str)]
     if bad:
         raise InvalidTypeError(f"A column: got {_shown(bad[0])}, expected its name, a text.")
     try:

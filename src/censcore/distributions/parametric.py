@@ -6,15 +6,11 @@ from collections.abc import Collection
 from typing import ClassVar
 
 from censcore._arrays import Array, common_rows
-from censcore._validation import check_between
+from censcore._validation import check_between, check_finite
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Parametric"]
-
-
-#: Of a parameter that is the logarithm of a time.
-LARGEST_LOG = 230.0
 
 
 class Parametric(Univariate):
@@ -65,8 +61,8 @@ class Parametric(Univariate):
                     f"{type(self).__name__} takes {name} as a number or one value per subject (n,); "
                     f"got an array of shape {tuple(value.shape)}."
                 )
-            if name in real:
-                check_between(value, name, -LARGEST_LOG, LARGEST_LOG)
+            if name in real and name not in self._ranges:
+                check_finite(value, name)
             else:
                 check_between(value, name, *self._ranges.get(name, self._SCALES))
             setattr(self, f"_{name}", value.reshape(-1, 1))

@@ -107,8 +107,8 @@ class CompetingRisks(InTorch):
         >>> cs.CompetingRisks.from_frame(frame, time="months", cause="status").causes
         array([1, 0, 2])
         """
-        data = as_frame(frame, time, cause, censoring_time, entry)
-        wanted = [name for name in (time, cause, censoring_time, entry) if name is not None]
+        wanted = [time, cause, *(name for name in (censoring_time, entry) if name is not None)]
+        data = as_frame(frame, *wanted)
         missing = [name for name in wanted if name not in data.columns]
         if missing:
             raise InvalidInputError(

@@ -21,6 +21,7 @@ from censcore._arrays import (
 from censcore._validation import (
     as_frame,
     as_generator,
+    as_list,
     as_number,
     check_kind,
     check_method,
@@ -38,6 +39,9 @@ from censcore.outcomes.in_torch import InTorch, register_collate
 from censcore.outcomes.right_censored import RightCensored
 
 __all__ = ["IntervalCensored"]
+
+
+MOST_VISITS = 10_000  # drawn for one subject at most
 
 
 class IntervalCensored(InTorch):
@@ -261,8 +265,9 @@ class IntervalCensored(InTorch):
         >>> cs.IntervalCensored.from_frame(frame, lower="left", upper="right").upper
         array([ 6., inf])
         """
-        data = as_frame(frame, lower, upper, entry, *(visits or []))
-        wanted = [lower, upper, *(visits or []), *([entry] if entry else [])]
+        given = [] if visits is None else as_list(visits, "visits", "names of columns")
+        wanted = [lower, upper, *given, *([] if entry is None else [entry])]
+        data = as_frame(frame, *wanted)
         missing = [name for name in wanted if name not in data.columns]
         if missing:
             raise InvalidInputError(
@@ -335,7 +340,7 @@ class IntervalCensored(InTorch):
 
     def like(self, array: Array) -> IntervalCensored:
         """The same outcome in the library, on the device and in the dtype of ``array``."""
-        other = copy.copy(self)
+        array, other = as_float(array, "array"), copy.copy(self)
         for name in ("lower", "upper", "visits", "entry"):
             values = getattr(self, name)
             setattr(other, name, None if values is None else convert(values, array))
@@ -502,6 +507,11 @@ class IntervalCensored(InTorch):
         last, found = to_numpy(self.last_visit), to_numpy(self.found)
         drawn, at, rng = [visits], np.where(found, last, np.inf), as_generator(seed)
         while (at <= end).any():
+            if len(drawn) > MOST_VISITS:
+                raise InvalidInputError(
+                    f"until: got {end:g}, which takes more than {MOST_VISITS} visits of a subject. Pass a "
+                    "smaller time, or larger gaps."
+                )
             gap = to_numpy(gaps.sample(n if len(gaps) == 1 else 1, rng)).reshape(n)
             check_positive(gap, "gaps", infinite=True)
             at = at + gap
