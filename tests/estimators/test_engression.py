@@ -14,7 +14,8 @@ import censcore as cs
 from censcore.distributions.joint_events import all_before, either_before, first_is, in_order
 from censcore.estimators.censoring_choice import _log_score, choose_censoring
 from censcore.estimators.engression import Generator, sampling
-from censcore.estimators.engression.loss import EngressionTask, censoring_table
+from censcore.estimators.engression.censoring_quantiles import censoring_quantiles
+from censcore.estimators.engression.loss import EngressionTask
 from censcore.estimators.engression.time_scale import TimeScale
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.exceptions import CensoringWarning, InvalidInputError, ModelFileError, NotFittedError
@@ -415,7 +416,7 @@ def test_the_loss_is_the_energy_score(censoring):
     rows = {
         "x": torch.zeros(40, 0),
         "y": torch.from_numpy(y.time).float(),
-        "c": torch.from_numpy(censoring_table(y, C, lambda c: c)),
+        "c": censoring_quantiles(y, C, lambda c: c),
     }
     g = torch.Generator().manual_seed(0)
     losses = torch.stack(

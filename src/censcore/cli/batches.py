@@ -17,7 +17,7 @@ from censcore.cli.options import ROWS, censoring_of, horizon_of, numbers, words
 from censcore.cli.predictions import OutcomeColumns
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.forecast_columns import column_forecasts
-from censcore.evaluation.streaming.batches import batches_of, column_names
+from censcore.tables import batches_of, column_names
 from censcore.evaluation.streaming.decisions import prepare
 from censcore.evaluation.streaming.passes import losses_of
 from censcore.evaluation.streaming.plan import Plan

@@ -10,6 +10,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, as_rows, is_torch, to_numpy
 from censcore._validation import as_codes
 from censcore.distributions.joint import in_one_library
+from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -96,6 +97,12 @@ class Grouped(Univariate):
             return super(Grouped, distribution).censor_at(tau)
         other = distribution._map(lambda array: array)
         other._members = [member.censor_at(tau) for member in distribution._members]
+        return other
+
+    def thinned(self, jumps: int) -> Self:
+        """The same with at most so many jumps for each group whose subjects share a curve of jumps."""
+        other = self._map(lambda array: array)
+        other._members = [member.thinned(jumps) if isinstance(member, Step) else member for member in self._members]
         return other
 
     def _groups(self) -> list[tuple[np.ndarray, Univariate]]:

@@ -100,6 +100,27 @@ class Step(Curve):
         heights = self._as_sf(self._padded(self._levels, self._start, front=True)[:, :-1])
         return xp.cumulative_sum(widths * heights, axis=1)
 
+    def thinned(self, jumps: int) -> Step:
+        """The distribution of T rounded up to one of ``jumps`` jumps at most; several subjects stay as is.
+
+        Every m-th jump from the last one back is kept: no probability changes by more than what m jumps
+        have together, and P(T >= t) does not become smaller.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> T = cs.Step(times=[1.0, 2.0, 3.0, 4.0], sf=[0.8, 0.5, 0.25, 0.0])
+        >>> T.thinned(2).sf([[1.5, 2.0, 3.0, 4.0]])
+        array([[1. , 0.5, 0.5, 0. ]])
+        """
+        rows, J = self._levels.shape
+        if max(rows, self._times.shape[0]) > 1 or jumps >= J:
+            return self
+        every = -(-J // jumps)
+        kept = slice((J - 1) % every, None, every)
+        times, levels = self._times[:, kept], self._levels[:, kept]
+        return Step._trusted(times, levels, falls=self._falls)
+
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); a step distribution where all subjects share times and ``tau``."""
         distribution = self._fitting(tau)

@@ -18,10 +18,11 @@ from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.engression.baseline import BaselinePool
 from censcore.estimators.engression.causes import cause_times
+from censcore.estimators.engression.censoring_quantiles import censoring_quantiles
 from censcore.estimators.engression.codings import check_mask, check_order, warn_of_ties
 from censcore.estimators.engression.exported import export_sampler
 from censcore.estimators.engression.generator import Generator
-from censcore.estimators.engression.loss import EngressionTask, bounded, censoring_table
+from censcore.estimators.engression.loss import EngressionTask, bounded
 from censcore.estimators.engression.mixture import BaselineData, Fold, MixtureChoice, choose_mixture
 from censcore.estimators.engression.predictions import SamplePredictions
 from censcore.estimators.engression.sampling import NoisePool, chunks_of, shares
@@ -40,7 +41,7 @@ from censcore.estimators.engression.training_censoring import OBJECTIVES, Traini
 from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
 from censcore.estimators.neural.history import History
 from censcore.estimators.neural.model_contents import check_number
-from censcore.estimators.neural.standardised import Data, Standardised, blocks, rows_of
+from censcore.estimators.neural.standardised import Data, OnDemand, blocks, rows_of
 from censcore.estimators.neural.training import Callback, mix_seed
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
@@ -457,7 +458,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     def _tensors(
         self, X: np.ndarray, y: Any, C: Distribution, mask: Any = None, weight: Any = None
-    ) -> dict[str, Tensor | Standardised]:
+    ) -> dict[str, Tensor | OnDemand]:
         n, k = len(y), y.k
         time = y.known_time if isinstance(y, SemiCompetingRisks) else y.time
         y = _followed(y)
@@ -469,10 +470,10 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             if not mask.any():
                 raise InvalidInputError("mask is False everywhere: no event time counts.")
         inputs = scoring_inputs(y, _anything(y), C, joint=True)
-        rows: dict[str, Tensor | Standardised] = {
+        rows: dict[str, Tensor | OnDemand] = {
             "x": self._standardised(X),
             "y": _tensor(self._times.forward, to_numpy(time).reshape(n, k)),
-            "c": torch.from_numpy(censoring_table(inputs.y, inputs.C, self._times.forward)),
+            "c": censoring_quantiles(inputs.y, inputs.C, self._times.forward),
         }
         if mask is not None:
             rows["mask"] = torch.from_numpy(mask)

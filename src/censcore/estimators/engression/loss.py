@@ -2,62 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import to_numpy
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.structures import Free, Structure
-from censcore.estimators.neural.standardised import blocks
 from censcore.estimators.neural.training import Rows
-from censcore.outcomes import RightCensored
-from censcore.scores.compatible_times import compatible_times, known_rows
 from censcore.scores.energy_pairs import energy_loss
 
-__all__ = ["EngressionTask", "bounded", "censoring_table"]
-
-# Quantiles of C kept per subject; the draws of a step are taken from them.
-_TABLE = 64
+__all__ = ["EngressionTask", "bounded"]
 
 _VALIDATION_SAMPLES = 32
-
-
-def censoring_table(y: RightCensored, C: Any, scale: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Tabulate quantiles of C given each observation.
-
-    Parameters
-    ----------
-    y : RightCensored
-        The outcome.
-    C : Distribution
-        The censoring distribution.
-    scale : callable
-        Maps times to the scale of the loss.
-
-    Returns
-    -------
-    array, (n, Q, 1) or (n, Q, k)
-        Quantiles on the scale of the loss; Q = 1 where C is known for every subject.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> y = cs.RightCensored([1.0, 2.0], [1, 0])
-    >>> censoring_table(y, cs.Uniform(0.0, 3.0), lambda t: t)[:, -1, 0].round(2)  # C > 1, and C = 2
-    array([2.98, 2.  ], dtype=float32)
-    """
-    q = 1 if known_rows(y, C).all() else _TABLE
-    levels = ((np.arange(q) + 0.5) / q)[None, :, None]
-    table = np.empty((len(y), q, C.k), dtype=np.float32)
-    for rows in blocks(len(y), q * C.k):
-        part, distribution = y.take(rows), C if len(C) == 1 else C.take(rows)
-        times = compatible_times(part, distribution, np.broadcast_to(levels, (len(part), q, C.k)))
-        table[rows] = scale(to_numpy(times))
-    return table
 
 
 class EngressionTask:

@@ -17,7 +17,7 @@ from censcore.estimators.covariates import check_weights
 from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
 from censcore.estimators.neural.full_batch import minimise
 from censcore.estimators.neural.history import History
-from censcore.estimators.neural.standardised import Data, Standardised, rows_of
+from censcore.estimators.neural.standardised import Data, OnDemand, rows_of
 from censcore.estimators.neural.training import Callback, Rows, mix_seed
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
@@ -219,7 +219,7 @@ class LikelihoodEstimator(NeuralEstimator):
         outcome = leave_out_times(as_outcome(y).require_no_entry(type(self).__name__), mask)
         return self._tensors(self._check_X(X, len(outcome), reset=False), outcome, None)
 
-    def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | Standardised]:
+    def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | OnDemand]:
         time = to_numpy(y.time).reshape(len(y), -1)
         event = to_numpy(y.event).reshape(len(y), -1)
         if ((time == 0) & event).any():
@@ -227,7 +227,7 @@ class LikelihoodEstimator(NeuralEstimator):
                 f"{int(((time == 0) & event).any(axis=1).sum())} subjects have an event at time zero, where "
                 "the density of the model is zero or infinite. Shift these times or leave out these subjects."
             )
-        rows: dict[str, Tensor | Standardised] = {
+        rows: dict[str, Tensor | OnDemand] = {
             "x": self._standardised(X),
             "time": torch.from_numpy((time / self._unit).astype(np.float32)),
             "event": torch.from_numpy(np.ascontiguousarray(event)),

@@ -5,17 +5,46 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
+from typing import Protocol, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Data", "Standardised", "blocks", "digest", "moments", "rows_of"]
+__all__ = ["Data", "OnDemand", "Standardised", "blocks", "copied_to", "digest", "moments", "rows_of"]
 
 _VALUES_AT_ONCE = 2**18
 
+
+
+class OnDemand(Protocol):
+    """An array with the subjects as first axis that is computed for those that are asked for."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is computed."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As a network sees it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of it."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: np.ndarray | Tensor | slice) -> Tensor: ...
+
+    def take(self, rows: np.ndarray | slice) -> Self:
+        """Some subjects, not computed yet."""
+
+    def to(self, device: torch.device) -> Tensor:
+        """All subjects on a device."""
+
+
 #: Training data: arrays with the subjects as first axis.
-Data = Mapping[str, "Tensor | Standardised"]
+Data = Mapping[str, "Tensor | OnDemand"]
 
 
 class Standardised:
@@ -50,7 +79,11 @@ class Standardised:
     ) -> None:
         self._X, self._rows = _narrowed(X, rows)
         self._center, self._spread = center, spread
-        self.device = torch.device("cpu")
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is computed."""
+        return torch.device("cpu")
 
     def __len__(self) -> int:
         return len(self._X if self._rows is None else self._rows)
@@ -80,10 +113,15 @@ class Standardised:
 
     def to(self, device: torch.device) -> Tensor:
         """All subjects on a device, copied a block at a time."""
-        whole = torch.empty(self.shape, device=device)
-        for rows in blocks(*self.shape):
-            whole[rows] = self[rows].to(device)
-        return whole
+        return copied_to(self, device)
+
+
+def copied_to(value: OnDemand, device: torch.device) -> Tensor:
+    """All subjects on a device, computed and copied a block at a time."""
+    whole = torch.empty(value.shape, device=device)
+    for rows in blocks(len(value), math.prod(value.shape[1:])):
+        whole[rows] = value[rows].to(device)
+    return whole
 
 
 def moments(X: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +154,7 @@ def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
     {'y': tensor([3., 1.])}
     """
     return {
-        name: value.take(rows) if isinstance(value, Standardised) else value[rows]
+        name: value[rows] if isinstance(value, Tensor) else value.take(rows)
         for name, value in data.items()
     }
 
@@ -132,7 +170,7 @@ def blocks(n: int, width: int = 1) -> Iterator[slice]:
         yield slice(start, min(n, start + step))
 
 
-def digest(value: Tensor | Standardised) -> str:
+def digest(value: Tensor | OnDemand) -> str:
     """A hash of the contents, shape and type of an array, read in blocks.
 
     >>> digest(torch.tensor([1.0, 2.0])) == digest(torch.tensor([2.0, 1.0]))

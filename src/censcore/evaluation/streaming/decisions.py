@@ -15,7 +15,7 @@ from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.checks import check_reference_name, check_units
 from censcore.evaluation.forecast_columns import column_forecasts
 from censcore.evaluation.resolved_censoring import describe
-from censcore.evaluation.streaming.batches import Batch, FrameBatch, batches_of, check_columns, column_names
+from censcore.tables import Batch, FrameBatch, batches_of, check_columns, column_names
 from censcore.evaluation.streaming.counts import Counts, Followed, horizon_of
 from censcore.evaluation.streaming.outcome_table import OutcomeTable
 from censcore.evaluation.streaming.partial_sums import PartialSums

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from censcore.evaluation.fold_store import model_key
-from censcore.evaluation.streaming.batches import Batch, DelayedBatch
+from censcore.tables import Batch, DelayedBatch
 from censcore.evaluation.streaming.partial_sums import PartialSums, merged, read_partial, write_partial
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.progress import ProgressBar
