@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.estimators.engression import CensoredEngression as CensoredEngression
     from censcore.estimators.grid import JointGridModel as JointGridModel
     from censcore.estimators.loading import load as load
+    from censcore.estimators.neural.sources import TrainingTable as TrainingTable
     from censcore.evaluation import Comparison as Comparison
     from censcore.evaluation import WithCensoring as WithCensoring
     from censcore.evaluation import at_landmark as at_landmark
@@ -144,6 +145,7 @@ _EXPORTS = {
     "estimators.loading": ["load"],
     "estimators.copula": ["CopulaWeibull"],
     "estimators.grid": ["JointGridModel"],
+    "estimators.neural.sources": ["TrainingTable"],
     "evaluation": [
         "Comparison",
         "at_landmark",

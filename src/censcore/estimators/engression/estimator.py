@@ -21,6 +21,7 @@ from censcore.estimators.engression.causes import cause_times
 from censcore.estimators.engression.censoring_quantiles import censoring_quantiles
 from censcore.estimators.engression.codings import check_mask, check_order, warn_of_ties
 from censcore.estimators.engression.exported import export_sampler
+from censcore.estimators.engression.from_batches import FitFromBatches, followed_outcome, in_numpy
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, bounded
 from censcore.estimators.engression.mixture import BaselineData, Fold, MixtureChoice, choose_mixture
@@ -38,10 +39,11 @@ from censcore.estimators.engression.structures import (
 from censcore.estimators.engression.tails import end_of_follow_up
 from censcore.estimators.engression.time_scale import TRANSFORMS, TimeScale
 from censcore.estimators.engression.training_censoring import OBJECTIVES, TrainingCensoring
-from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
+from censcore.estimators.neural.estimator import pick_device
 from censcore.estimators.neural.history import History
 from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.standardised import Data, OnDemand, blocks, rows_of
+from censcore.estimators.neural.streamed import StreamedRows, sample_of, subjects_in
 from censcore.estimators.neural.training import Callback, mix_seed
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
@@ -61,7 +63,7 @@ _SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
 _log = logging.getLogger("censcore")
 
 
-class CensoredEngression(SamplePredictions, NeuralEstimator):
+class CensoredEngression(SamplePredictions, FitFromBatches):
     r"""Joint distribution of several event times given covariates, learned from right-censored data.
 
     A generator :math:`g_\theta(x,\varepsilon)` with random input :math:`\varepsilon` (engression [1]_) is
@@ -192,6 +194,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     """
 
     _kind: ClassVar[str] = "CensoredEngression"
+
+    _baseline_sample: int | None  # subjects that baselines were fitted to, where not all
 
     def __init__(
         self,
@@ -325,7 +329,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         if isinstance(outcome, RightCensored) and not self.ordered:
             warn_of_ties(outcome, check_mask(mask, outcome))
         self._training_censoring = TrainingCensoring.choose(
-            self.objective, X, _followed(outcome), censoring, groups
+            self.objective, X, followed_outcome(outcome), censoring, groups
         )
         assert self._training_censoring.distribution is not None
         self._follow_up = end_of_follow_up(outcome, self._training_censoring.distribution)
@@ -340,14 +344,24 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             parts = self._check_eval_set(eval_set, "X", "y", "censoring", "mask")
             validation = self._evaluation_rows(*parts)
         folds = self._folds(everything, validation, groups)
+        self._baseline_sample = None
+        self._fit_folds(
+            folds, callbacks, lambda: self._baseline_data(everything["x"], outcome, mask, sample_weight)
+        )
+        return self
+
+    def _fit_folds(
+        self, folds: list[Fold], callbacks: Sequence[Callback], data: Callable[[], BaselineData]
+    ) -> None:
+        """Train the generators, and choose what they are mixed with."""
         tasks, histories = self._fit_generators(folds, callbacks)
         self._mixture = MixtureChoice()
         if self.baseline:
-            data = self._baseline_data(everything["x"], outcome, mask, sample_weight)
-            self._mixture = choose_mixture(data, folds, tasks, self._times, self._seed, len(self._generators))
+            self._mixture = choose_mixture(
+                data(), folds, tasks, self._times, self._seed, len(self._generators)
+            )
             _log.info("baseline of censored engression: %s", self._mixture.words)
         self.history_, self.histories_ = histories[0], histories
-        return self
 
     def _folds(self, everything: Data, validation: Data | None, groups: np.ndarray | None) -> list[Fold]:
         """The subjects of every generator, and those that validate it."""
@@ -415,7 +429,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def baseline_(self) -> str:
         """Which baselines these are, and why, in words."""
         self.check_fitted()
-        return self._mixture.words
+        sampled = "" if self._baseline_sample is None else f" (fitted to a sample of {self._baseline_sample:,})"
+        return self._mixture.words + (sampled if self._mixture.compared else "")
 
     @property
     def censoring_choice_(self) -> str:
@@ -440,7 +455,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             self._structure = Competing(y.n_causes, y.names)
             y = cause_times(y, type(self).__name__, training=True)
         else:
-            y = _in_numpy(y)
+            y = in_numpy(y)
             self._structure = Semicompeting(y.k, y.terminal)
         super()._check_outcome(RightCensored(y.time, y.event))
         return y
@@ -461,7 +476,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     ) -> dict[str, Tensor | OnDemand]:
         n, k = len(y), y.k
         time = y.known_time if isinstance(y, SemiCompetingRisks) else y.time
-        y = _followed(y)
+        y = followed_outcome(y)
         if mask is not None:
             if y.k != k:
                 raise InvalidInputError("mask: not available for SemiCompetingRisks; leave it out.")
@@ -498,7 +513,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             return cause_times(y, type(self).__name__)
         semicompeting = isinstance(self._structure, Semicompeting)
         given = isinstance(y, SemiCompetingRisks)
-        outcome = _in_numpy(y if given else as_outcome(y).require_no_entry(type(self).__name__))
+        outcome = in_numpy(y if given else as_outcome(y).require_no_entry(type(self).__name__))
         if given != semicompeting or outcome.k != self.k_:
             expected = "SemiCompetingRisks" if semicompeting else "RightCensored"
             raise InvalidInputError(
@@ -509,7 +524,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     def _within_follow_up(self, X: Any, y: Any, censoring: Any) -> tuple[Any, Distribution]:
         """Other subjects up to the end of follow-up of the censoring distribution, and that distribution."""
-        followed, C = self._training_censoring.followed(X, _followed(y), censoring)
+        followed, C = self._training_censoring.followed(X, followed_outcome(y), censoring)
         if not isinstance(y, SemiCompetingRisks):
             return followed, C
         return y.censor_at(np.where(followed.event, np.inf, followed.time)), C
@@ -542,7 +557,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             self._generators = self._generators[1:]  # the first has told for how long to train
         return tasks, histories
 
-    def _penalty(self, rows: Data) -> float:
+    def _penalty(self, rows: Data | StreamedRows) -> float:
         r"""Weight of the penalty on covariates, of the order of the noise in the gradient of the loss.
 
         That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
@@ -550,11 +565,11 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         """
         if self.sparsity != "auto":
             return float(self.sparsity)
-        y = rows["y"][:_SCALE_SUBJECTS]
+        y = sample_of(rows)["y"][:_SCALE_SUBJECTS]
         y = bounded(y) if self._times.bounded else y
         spread = 0.5 * float((y - y.roll(len(y) // 2, 0)).square().sum(dim=1).sqrt().mean())
         excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
-        return _SPARSITY * spread * float(np.sqrt(excess / len(rows["x"])))
+        return _SPARSITY * spread * float(np.sqrt(excess / subjects_in(rows)))
 
     def _new_generator(self, seed: int) -> Generator:
         with torch.random.fork_rng(devices=[]):
@@ -719,6 +734,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             "follow_up": [None if np.isinf(end) else float(end) for end in self._follow_up],
             "censoring_choice": self.censoring_choice_,
             "mixture": self._mixture.settings,
+            "baseline_sample": self._baseline_sample,
         }
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
@@ -733,6 +749,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self._training_censoring = TrainingCensoring(settings["censoring_choice"])
         # files written before there were baselines have none
         self._mixture = MixtureChoice.restored(settings.get("mixture"), self.k_, self._n_inputs)
+        self._baseline_sample = settings.get("baseline_sample")
         # files written before the end of follow-up was kept have none
         ends = settings.get("follow_up", [None] * self.k_)
         self._follow_up = np.array([np.inf if end is None else end for end in ends])
@@ -745,16 +762,6 @@ def _whole(value: Any) -> bool:
 def _not_negative(value: Any) -> bool:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     return number and bool(0 <= value < np.inf)
-
-
-def _in_numpy(y: Any) -> Any:
-    """An outcome of torch in NumPy."""
-    return y.like(to_numpy(y.time)) if is_torch(y.time) else y
-
-
-def _followed(y: Any) -> RightCensored:
-    """The outcome that tells how long subjects were followed."""
-    return y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
 
 
 def _anything(y: RightCensored) -> Distribution:

@@ -18,6 +18,7 @@ from censcore.estimators.engression.structures import Structure
 from censcore.estimators.engression.time_scale import TimeScale
 from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.standardised import Data, Standardised, rows_of
+from censcore.estimators.neural.streamed import StreamedRows
 from censcore.estimators.neural.training import mix_seed
 from censcore.exceptions import ModelFileError
 
@@ -78,7 +79,7 @@ class Fold:
     """
 
     rows: np.ndarray | slice
-    training: Data
+    training: Data | StreamedRows
     validation: Data | None
     groups: np.ndarray | None
 

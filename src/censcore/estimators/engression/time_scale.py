@@ -12,7 +12,7 @@ from censcore._arrays import Array, to_numpy
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["TRANSFORMS", "TimeScale"]
+__all__ = ["TRANSFORMS", "TimeScale", "time_sums"]
 
 TRANSFORMS = ("auto", "scale", "log1p", "bounded")
 
@@ -58,6 +58,20 @@ class TimeScale:
         centre = [np.exp(np.log(column).mean()) if column.size else 1.0 for column in positive]
         return cls(transform, unit, tuple(float(np.float32(value)) for value in centre))
 
+    @classmethod
+    def of_sums(cls, sums: np.ndarray, transform: str, some: RightCensored) -> Self:
+        """The scale of times of which these are the :func:`time_sums`, and these outcomes a sample."""
+        count, total, log, log_log = sums
+        if not count.any():
+            raise InvalidInputError("Times: got zeros only, expected positive times.")
+        if transform == "log1p":
+            time = to_numpy(some.time).reshape(len(some), -1).astype(np.float64, copy=False)
+            unit, log = float(np.log1p(_last_contact(some, time))), log_log
+        else:
+            unit = float(total.sum() / count.sum())
+        centre = np.where(count > 0, np.exp(log / np.maximum(count, 1)) / unit, 1.0)
+        return cls(transform, unit, tuple(float(np.float32(value)) for value in centre))
+
     def forward(self, time: np.ndarray) -> np.ndarray:
         """Times to the scale of the loss."""
         return (np.log1p(time) if self.transform == "log1p" else time) / self.unit
@@ -75,6 +89,19 @@ class TimeScale:
         """The scale of the loss to times, in place of z; beyond the largest float lies infinity."""
         z *= self.unit
         return z.expm1_() if self.transform == "log1p" else z
+
+
+def time_sums(time: np.ndarray) -> np.ndarray:
+    """Number of positive times, their sum, and the sums of log t and log log(1 + t), for each column, (4, k).
+
+    >>> time_sums(np.array([[1.0], [0.0], [3.0]])).round(3).ravel()
+    array([2.   , 4.   , 1.099, -0.04 ])
+    """
+    time = time.astype(np.float64, copy=False)
+    positive = time > 0
+    t = np.where(positive, time, 1.0)
+    parts = [np.ones_like(t), t, np.log(t), np.log(np.log1p(t))]
+    return np.stack([np.where(positive, part, 0.0).sum(axis=0) for part in parts])
 
 
 def _last_contact(y: RightCensored, time: np.ndarray) -> float:

@@ -4,6 +4,7 @@ from censcore.estimators.neural.estimator import NeuralEstimator
 from censcore.estimators.neural.history import Epoch, History
 from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.estimators.neural.recipe import Recipe
+from censcore.estimators.neural.sources import TrainingTable
 from censcore.estimators.neural.training import Callback, Task, train
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "ParameterNetwork",
     "Recipe",
     "Task",
+    "TrainingTable",
     "train",
 ]

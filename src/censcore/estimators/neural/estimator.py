@@ -21,6 +21,7 @@ from censcore.estimators.neural.model_contents import check_contents
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.estimators.neural.recipe import Recipe
 from censcore.estimators.neural.standardised import Data, Standardised, moments
+from censcore.estimators.neural.streamed import StreamedRows, subjects_in
 from censcore.estimators.neural.training import Callback, Task, rank_and_processes, same_everywhere, train
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.outcomes import RightCensored, as_outcome
@@ -250,7 +251,7 @@ class NeuralEstimator(SurvivalEstimator):
     def _train(
         self,
         task: Task,
-        rows: Data,
+        rows: Data | StreamedRows,
         validation: Data | None,
         groups: np.ndarray | None = None,
         callbacks: Sequence[Callback] = (),
@@ -258,7 +259,7 @@ class NeuralEstimator(SurvivalEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         epochs: int | None = None,
     ) -> History:
-        recipe = self._recipe(len(rows["x"]))
+        recipe = self._recipe(subjects_in(rows))
         return train(
             task,
             rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,8 @@ from censcore.estimators.neural.exchange import SharedGradient, share_of
 from censcore.estimators.neural.history import Epoch, History
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.estimators.neural.recipe import Recipe
-from censcore.estimators.neural.standardised import Data, Standardised, blocks, digest
+from censcore.estimators.neural.standardised import Data, OnDemand, blocks, digest
+from censcore.estimators.neural.streamed import StreamedRows, subjects_in
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.progress import ProgressBar
 
@@ -63,7 +64,7 @@ Callback = Callable[[Epoch, nn.Module], Any]
 
 def train(
     task: Task,
-    rows: Data,
+    rows: Data | StreamedRows,
     validation: Data | None,
     recipe: Recipe,
     *,
@@ -83,7 +84,8 @@ def train(
     rows, validation : mappings of tensors with the subjects as first axis
         Training and validation data; an entry ``"weight"`` holds weights. They may stay in CPU memory, and
         covariates in a mapped file (:class:`~censcore.estimators.neural.standardised.Standardised`):
-        batches are copied to the device.
+        batches are copied to the device. Training data that are too large for that are read again in every
+        epoch (:class:`~censcore.estimators.neural.streamed.StreamedRows`).
     recipe : Recipe
         How to train.
     seed : int
@@ -148,7 +150,7 @@ class _Run:
     def __init__(
         self,
         task: Task,
-        rows: Data,
+        rows: Data | StreamedRows,
         validation: Data | None,
         recipe: Recipe,
         seed: int,
@@ -159,17 +161,18 @@ class _Run:
         self.task, self.rows, self.validation, self.recipe = task, rows, validation, recipe
         self.seed, self.device = seed, device
         self.rank, self.processes = rank_and_processes()
-        n = len(next(iter(rows.values())))
+        n = subjects_in(rows)
         self.batches = Batches(n, recipe.batch_size, groups)
         self.network = task.network.to(device)
         self.subjects: np.ndarray | None = None
         self.shared: SharedGradient | None = None
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            self.subjects = share_of(n, groups, self.rank, self.processes)
-            own = None if groups is None else np.asarray(groups)[self.subjects]
-            self.batches = Batches(len(self.subjects), recipe.batch_size, own, count=len(self.batches))
+            if not isinstance(rows, StreamedRows):  # which has the share of this process already
+                self.subjects = share_of(n, groups, self.rank, self.processes)
+                own = None if groups is None else np.asarray(groups)[self.subjects]
+                self.batches = Batches(len(self.subjects), recipe.batch_size, own, count=len(self.batches))
             self.shared = SharedGradient(self.network)
-        captured = captured and device.type == "cuda"
+        captured = captured and device.type == "cuda" and not isinstance(rows, StreamedRows)
         self.optimizer = _optimizer(self.network, recipe, device if captured else None)
         self.averaged = _clone(self.network)
         self.best = _clone(self.network)
@@ -180,6 +183,7 @@ class _Run:
 
     def _graphed(self) -> GraphedEpochs:
         """Epochs on a GPU are replays of one captured step."""
+        assert not isinstance(self.rows, StreamedRows)
         total = self.recipe.epochs * len(self.batches)
         return GraphedEpochs(
             self.rows,
@@ -231,11 +235,19 @@ class _Run:
     def _eager_steps(self, number: int) -> tuple[Tensor, Tensor]:
         generator = torch.Generator(self.device).manual_seed(self._noise_seed(number))
         total, weight = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
-        for index in self.batches.epoch(self.seed, number):
-            if len(index) or self.shared is not None:  # every process takes part in every exchange
-                loss, size = self.step(index, generator)
+        for batch in self._minibatches(number):
+            if _size(batch) or self.shared is not None:  # every process takes part in every exchange
+                loss, size = self.step(batch, generator)
                 total, weight = total + loss, weight + size
         return total, weight
+
+    def _minibatches(self, number: int) -> Iterator[dict[str, Tensor]]:
+        if isinstance(self.rows, StreamedRows):
+            for batch in self.rows.epoch(self.seed, number, len(self.batches)):
+                yield {name: value.to(self.device) for name, value in batch.items()}
+            return
+        for index in self.batches.epoch(self.seed, number):
+            yield _gather(self.rows, index if self.subjects is None else self.subjects[index], self.device)
 
     def _noise_seed(self, number: int) -> int:
         """The seed of an epoch's noise, another one in every process."""
@@ -271,13 +283,13 @@ class _Run:
         _copy(self.averaged, self.best)
         self.history.kept_epoch = number
 
-    def step(self, index: np.ndarray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def step(self, batch: Rows, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """One update; the sums of losses and of weights, over all processes."""
+        n = _size(batch)
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.rate(self.steps, self.recipe.epochs * len(self.batches))
-        batch = _gather(self.rows, index if self.subjects is None else self.subjects[index], self.device)
-        random = self.task.draw(len(index), generator, self.device)
-        weight = batch.get("weight", torch.ones(len(index), device=self.device))
+        random = self.task.draw(n, generator, self.device)
+        weight = batch.get("weight", torch.ones(n, device=self.device))
         if self.shared is None:
             size = weight.sum()
             loss = (self.task.loss(self.network, batch, random) * weight).sum() / size
@@ -285,7 +297,7 @@ class _Run:
             loss.backward()
             total = loss.detach() * size
         else:
-            losses = self.task.loss(self.network, batch, random) if len(index) else weight
+            losses = self.task.loss(self.network, batch, random) if n else weight
             self.shared.add(losses, weight)
             self.shared.exchange()
             total, size = self.shared.finish()
@@ -361,11 +373,10 @@ class _Run:
     @cached_property
     def _identity(self) -> dict[str, Any]:
         """What must be equal for a checkpoint to be continued; patience may change."""
-        parts = {"training": self.rows, "validation": self.validation or {}}
-        data = {name: {n: digest(value) for n, value in rows.items()} for name, rows in parts.items()}
+        data = {"training": _content(self.rows), "validation": _content(self.validation or {})}
         return {
             "seed": self.seed,
-            "rows": len(next(iter(self.rows.values()))),
+            "rows": subjects_in(self.rows),
             "batches": len(self.batches),
             "data": data,
             "recipe": asdict(replace(self.recipe, patience=None)),
@@ -394,7 +405,18 @@ def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None)
     return torch.optim.AdamW(groups, foreach=recipe.compile, fused=not recipe.compile, capturable=True)
 
 
-def _total(value: Tensor | Standardised) -> float:
+def _content(rows: Data | StreamedRows) -> Any:
+    """Hashes of the data."""
+    if isinstance(rows, StreamedRows):
+        return rows.digest
+    return {name: digest(value) for name, value in rows.items()}
+
+
+def _size(batch: Rows) -> int:
+    return len(next(iter(batch.values())))
+
+
+def _total(value: Tensor | OnDemand) -> float:
     width = math.prod(value.shape[1:])
     return sum(float(value[rows].double().sum()) for rows in blocks(len(value), width))
 

@@ -1,0 +1,284 @@
+"""Censored engression from training data that are read in batches."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from torch import Tensor
+
+from censcore._arrays import is_torch, to_numpy
+from censcore.distributions import Distribution
+from censcore.estimators.engression.causes import cause_times
+from censcore.estimators.engression.censoring_quantiles import LEVELS
+from censcore.estimators.engression.codings import check_order, warn_of_ties
+from censcore.estimators.engression.first_pass import FirstPass, first_pass
+from censcore.estimators.engression.mixture import BaselineData, Fold
+from censcore.estimators.engression.tails import end_of_follow_up
+from censcore.estimators.engression.time_scale import TimeScale
+from censcore.estimators.engression.training_censoring import TrainingCensoring
+from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.neural.estimator import NeuralEstimator
+from censcore.estimators.neural.sources import Block, Source, as_source
+from censcore.estimators.neural.standardised import Data
+from censcore.estimators.neural.streamed import StreamedRows
+from censcore.estimators.neural.training import Callback, rank_and_processes
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.scores.inputs import known_censoring
+
+__all__ = ["FitFromBatches", "followed_outcome", "in_numpy"]
+
+_HELD_OUT, _SAMPLE = 50_000, 20_000  # subjects, at most, for validation, and in the sample for baselines
+
+
+class FitFromBatches(NeuralEstimator):
+    """The method ``fit_batches`` of censored engression."""
+
+    objective: str
+    ordered: bool
+    baseline: bool
+    n_generators: int | str
+    _structure: Any
+    _transform: str
+
+    def fit_batches(
+        self,
+        batches: Any,
+        *,
+        censoring: Any = None,
+        eval_set: tuple[Any, ...] | None = None,
+        callbacks: Sequence[Callback] = (),
+        buffer: int = 65_536,
+    ) -> Self:
+        """Train on data that are read in batches, in every epoch again; memory does not grow with them.
+
+        One pass finds the number of subjects, the moments of the covariates, the unit of time, the
+        Kaplan-Meier estimate of C (times are told apart to 65,536 values), and a random sample. A share of the
+        subjects, at most 50,000, is held out for validation; which ones follows from their groups or else
+        their places in the data. The baselines, and estimators of C other than Kaplan-Meier, are fitted to
+        the sample of 20,000 others. In every epoch parts of the data are read in random order, eight side by
+        side, and their subjects are shuffled in a buffer. There is one generator, unless ``n_generators`` is a
+        number.
+
+        Parameters
+        ----------
+        batches : TrainingTable, sequence or callable
+            A :class:`~censcore.TrainingTable` of files; a sequence of batches ``(X, y)``, which may load them
+            when they are asked for; or a function without arguments that returns an iterator of batches, the
+            same every time. A batch may have weights and groups as further entries:
+            ``(X, y, sample_weight, groups)``. Subjects of one group are not separated by the validation
+            split, but may share a minibatch.
+        censoring : Distribution, estimator or "auto", optional
+            As in :meth:`fit`; a distribution must serve all subjects.
+        eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
+            Validation data in memory; otherwise ``validation_fraction`` of the subjects is held out.
+        callbacks : sequence of callables
+            Called after every epoch with ``(epoch, network)``; True stops the training.
+        buffer : int
+            Subjects that are shuffled at a time.
+
+        Returns
+        -------
+        self
+
+        See Also
+        --------
+        censcore.TrainingTable : Files that are read in batches.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> from censcore.simulation import LogNormalScenario
+        >>> parts = [LogNormalScenario(k=2, censoring="uniform").sample(200, seed=s) for s in range(3)]
+        >>> model = cs.CensoredEngression(epochs=2, random_state=0)
+        >>> model = model.fit_batches([(part.X, part.y) for part in parts])
+        >>> model.predict_distribution(parts[0].X[:5], n_samples=100)
+        Ensemble(shape=(5, 2), m=100)
+        """
+        self._check_settings()
+        self._forget()
+        if not isinstance(buffer, int | np.integer) or buffer < 1:
+            raise InvalidInputError(f"buffer: got {buffer!r}, expected a positive number of subjects.")
+        source = as_source(batches).share(*rank_and_processes())
+        found = self._first_pass(source, censoring)
+        held_out = self._held_out(found, eval_set is not None)
+        sample = found.sample.take(np.arange(held_out, min(len(found.key), held_out + _SAMPLE)))
+        outcome = self._learn_units(found, sample, censoring)
+        training = self._streamed(source, found, sample, held_out, int(buffer))
+        validation = self._streamed_validation(found, held_out, eval_set)
+        count = 1 if self.n_generators == "auto" else int(self.n_generators)
+        folds = [Fold(slice(None), training, validation, None)] * count
+        self._baseline_sample = len(sample)
+        self._fit_folds(folds, callbacks, lambda: self._sampled_baseline(sample, outcome))
+        return self
+
+    # ---- before training -----------------------------------------------------------------------
+
+    def _first_pass(self, source: Source, censoring: Any) -> FirstPass:
+        known: list[int] = []
+
+        def matrix(block: Block) -> np.ndarray:
+            X = self._check_X(block.X, len(block), reset=not known)
+            known.append(1)
+            return X
+
+        return first_pass(
+            source,
+            matrix,
+            self._plain_outcome,
+            followed_outcome,
+            size=_HELD_OUT + _SAMPLE,
+            seed=self._seed,
+            stratify=_stratify(censoring),
+            hashed=self.checkpoint is not None,
+        )
+
+    def _plain_outcome(self, y: Any) -> Any:
+        """The outcome of a batch with an array of times and one of events."""
+        if isinstance(y, CompetingRisks):
+            return cause_times(y, type(self).__name__)
+        outcome = y if isinstance(y, SemiCompetingRisks) else as_outcome(y).require_no_entry(type(self).__name__)
+        return in_numpy(outcome)
+
+    def _held_out(self, found: FirstPass, others_validate: bool) -> int:
+        """How many subjects of the sample are held out: the first ones."""
+        share = self.validation_fraction
+        if not 0 <= share < 1:
+            raise InvalidInputError(f"validation_fraction must lie in [0, 1); got {share}.")
+        if others_validate or share == 0 or found.n < 10:
+            return 0
+        size = min(_HELD_OUT, max(1, round(share * found.n)), len(found.key) - 1)
+        return int(np.searchsorted(found.key, found.key[size - 1], side="right"))  # whole groups
+
+    def _learn_units(self, found: FirstPass, sample: Block, censoring: Any) -> Any:
+        """The kind of outcome, the censoring distribution and the units; the outcome of the sample."""
+        extreme = self._check_outcome(found.extreme.y)
+        outcome = self._other_outcome(sample.y)
+        if isinstance(outcome, RightCensored) and not self.ordered:
+            warn_of_ties(outcome)
+        self._training_censoring = TrainingCensoring.choose_counted(
+            self.objective, sample.X, followed_outcome(outcome), censoring, found.follow_up, sample.groups
+        )
+        self._follow_up = end_of_follow_up(extreme, self._some_censoring(extreme, sample))
+        self._center = found.moments.mean.astype(np.float32)
+        spread = found.moments.spread.astype(np.float32)
+        self._spread = np.where(spread > 0, spread, np.float32(1))
+        outcome = self._as_seen(outcome)
+        self._times = TimeScale.of_sums(found.times, self._transform, outcome)
+        return outcome
+
+    def _some_censoring(self, extreme: Any, sample: Block) -> Distribution:
+        """A censoring distribution that reaches as far as any."""
+        chosen = self._training_censoring
+        if chosen.distribution is not None:
+            return chosen.distribution
+        if chosen.estimator is not None:
+            return chosen.estimator.predict_distribution(sample.X)
+        known = known_censoring(followed_outcome(extreme))
+        assert known is not None
+        return known
+
+    def _streamed(
+        self, source: Source, found: FirstPass, sample: Block, held_out: int, buffer: int
+    ) -> StreamedRows:
+        last = int(found.key[held_out - 1]) if held_out else -1
+        here = int((found.key_here <= np.uint64(last)).sum()) if held_out else 0
+        single = self._knows_censoring()
+
+        def convert(block: Block) -> dict[str, Tensor]:
+            return self._block_tensors(block, single)
+
+        return StreamedRows(
+            source,
+            convert,
+            found.n - held_out,
+            found.n_here - here,
+            self._seed,
+            last,
+            self._block_tensors(sample, single),
+            buffer,
+            found.digest,
+        )
+
+    def _knows_censoring(self) -> bool:
+        """Whether one censoring time is possible for every subject."""
+        chosen = self._training_censoring
+        if chosen.distribution is None:
+            return chosen.estimator is None
+        C = chosen.distribution
+        return not any(np.isnan(to_numpy(C.marginal(j).known_time())).any() for j in range(C.k))
+
+    def _block_tensors(self, block: Block, single: bool) -> dict[str, Tensor]:
+        outcome = self._as_seen(self._other_outcome(block.y))
+        if self.ordered:
+            check_order(outcome)
+        X = self._check_X(block.X, len(block), reset=False)
+        chosen = self._training_censoring
+        given = None if chosen.estimated or chosen.estimator is not None else chosen.distribution
+        rows = self._tensors(X, *self._within_follow_up(block.X, outcome, given), None, block.weight)
+        tensors = {name: value[:] for name, value in rows.items()}
+        c = tensors["c"]
+        if not single and c.shape[1] == 1:  # by chance every time of this block is known
+            tensors["c"] = c.expand(-1, LEVELS, -1)
+        return tensors
+
+    def _streamed_validation(
+        self, found: FirstPass, held_out: int, eval_set: tuple[Any, ...] | None
+    ) -> Data | None:
+        if eval_set is not None:
+            return self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "censoring", "mask"))
+        if not held_out:
+            return None
+        return self._block_tensors(found.sample.take(np.arange(held_out)), self._knows_censoring())
+
+    def _sampled_baseline(self, sample: Block, outcome: Any) -> BaselineData:
+        X = self._check_X(sample.X, len(sample), reset=False)
+        return self._baseline_data(self._standardised(X), outcome, None, sample.weight)
+
+    # ---- what the estimator has ----------------------------------------------------------------
+
+    @abstractmethod
+    def _check_settings(self) -> None: ...
+
+    @abstractmethod
+    def _as_seen(self, y: Any) -> Any: ...
+
+    @abstractmethod
+    def _other_outcome(self, y: Any) -> Any: ...
+
+    @abstractmethod
+    def _within_follow_up(self, X: Any, y: Any, censoring: Any) -> tuple[Any, Distribution]: ...
+
+    @abstractmethod
+    def _tensors(self, X: np.ndarray, y: Any, C: Distribution, mask: Any = None, weight: Any = None) -> Any: ...
+
+    @abstractmethod
+    def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data: ...
+
+    @staticmethod
+    @abstractmethod
+    def _baseline_data(x: Any, y: Any, mask: Any, weight: Any) -> BaselineData: ...
+
+    @abstractmethod
+    def _fit_folds(
+        self, folds: list[Fold], callbacks: Sequence[Callback], data: Callable[[], BaselineData]
+    ) -> None: ...
+
+
+def in_numpy(y: Any) -> Any:
+    """An outcome of torch in NumPy."""
+    return y.like(to_numpy(y.time)) if is_torch(y.time) else y
+
+
+def followed_outcome(y: Any) -> RightCensored:
+    """The outcome that tells how long subjects were followed."""
+    return y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
+
+
+def _stratify(censoring: Any) -> Any:
+    """The column by whose values a Kaplan-Meier estimate of C is stratified, if any."""
+    estimator = getattr(censoring, "estimator", censoring)
+    return estimator.stratify if isinstance(estimator, KaplanMeier) else None

@@ -1,0 +1,261 @@
+"""Training data that are read in batches: tables on disk, and batches that the user provides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from censcore._numerics import scramble
+from censcore._validation import check_instance
+from censcore.distributions.random_draws import keys_of
+from censcore.estimators.covariates import take_rows
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
+from censcore.tables import Batch, batches_of, check_columns, column_names
+
+__all__ = ["Block", "Source", "TrainingTable", "as_source"]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some consecutive subjects of a part of the data.
+
+    Attributes
+    ----------
+    X : array, frame or None
+        Covariates.
+    y : outcome
+        Of any kind that an estimator takes.
+    weight, groups : arrays, (n,), or None
+        Weights and groups of the subjects.
+    part : int
+        Number of the part.
+    place : array of int, (n,)
+        The places of the subjects in it.
+    """
+
+    X: Any
+    y: Any
+    weight: np.ndarray | None
+    groups: np.ndarray | None
+    part: int
+    place: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def keys(self, seed: int) -> np.ndarray:
+        """A random number for every subject, (n,), that follows from its group, or else from its place."""
+        if self.groups is not None:
+            return np.broadcast_to(keys_of([self.groups], seed), (len(self),))
+        start = scramble(scramble(np.array([seed % 2**64], dtype=np.uint64)) ^ np.uint64(self.part))
+        return scramble(start ^ scramble(self.place.astype(np.uint64)))
+
+    def take(self, rows: np.ndarray) -> Block:
+        """Some of the subjects."""
+        weight, groups = (None if v is None else v[rows] for v in (self.weight, self.groups))
+        return Block(
+            take_rows(self.X, rows), self.y.take(rows), weight, groups, self.part, self.place[rows]
+        )
+
+
+Reader = Callable[[], Iterator[Block]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data in parts that can be read again and again, each in blocks of bounded size."""
+
+    parts: tuple[Reader, ...]
+
+    def share(self, rank: int, processes: int) -> Source:
+        """What one of several processes reads: whole parts, or every so-manieth subject if parts are few."""
+        if processes == 1:
+            return self
+        if len(self.parts) >= processes:
+            return Source(self.parts[rank::processes])
+        return Source(tuple(_thinned(read, rank, processes) for read in self.parts))
+
+
+def _thinned(read: Reader, rank: int, processes: int) -> Reader:
+    def blocks() -> Iterator[Block]:
+        for block in read():
+            rows = np.flatnonzero(block.keys(-1) % np.uint64(processes) == rank)
+            if rows.size:
+                yield block.take(rows)
+
+    return blocks
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
+    """Training subjects in a table that is read in batches: Parquet or CSV files, or a frame.
+
+    Passed to ``fit_batches`` of a neural estimator, which then holds no more than a few batches in memory.
+
+    Parameters
+    ----------
+    data : path, pattern, list of paths, Dask data frame or frame
+        A Parquet or CSV file, a folder of such files, a pattern such as ``"visits/*.parquet"``, or a table.
+        Row groups of Parquet files are the parts that are visited in random order and shared out to several
+        processes; write some hundred of them, of up to 100,000 rows each.
+    time, event : str or list of str
+        Columns of the observed times, and of whether each is an event; lists for several event times.
+    covariates : list of str, optional
+        Columns of the covariates; all others if omitted.
+    censoring_time : str or list of str, optional
+        Columns of the censoring times, where they are known for all subjects.
+    terminal : int, optional
+        Which of several events is terminal: the outcome is then :class:`~censcore.SemiCompetingRisks`.
+    causes : list of str, optional
+        Names of competing causes: ``event`` then holds 0 for censoring, and 1, 2, ... for these; the outcome
+        is :class:`~censcore.CompetingRisks`.
+    sample_weight, groups : str, optional
+        Columns of the weights, and of groups, which are not separated by the validation split.
+    rows : int
+        How many rows to read at a time.
+
+    Examples
+    --------
+    >>> import pandas as pd, censcore as cs
+    >>> frame = pd.DataFrame({"age": [50.0, 61.0, 47.0], "days": [5.0, 2.0, 9.0], "died": [1, 0, 1]})
+    >>> table = cs.TrainingTable(frame, "days", "died", rows=2)
+    >>> [(list(X.columns), len(y)) for X, y, _, _ in table]
+    [(['age'], 2), (['age'], 1)]
+    """
+
+    data: Any
+    time: str | Sequence[str]
+    event: str | Sequence[str]
+    covariates: Sequence[str] | None = None
+    censoring_time: str | Sequence[str] | None = None
+    terminal: int | None = None
+    causes: Sequence[str] | None = None
+    sample_weight: str | None = None
+    groups: str | None = None
+    rows: int = 32_768
+    _batches: list[Batch] = field(init=False, repr=False)
+    _columns: list[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rows, int) or self.rows < 1:
+            raise InvalidInputError(f"rows: got {self.rows!r}, expected a whole number of at least 1.")
+        if isinstance(self.covariates, str):
+            raise InvalidTypeError(f"covariates: got {self.covariates!r}, expected a list of column names.")
+        batches = batches_of(self.data, self.rows)
+        if not batches:
+            raise InvalidInputError("The table has no rows.")
+        there, used = column_names(batches), self._used()
+        check_columns(used, there, "the table")
+        covariates = [name for name in there if name not in used] if self.covariates is None else None
+        object.__setattr__(self, "_columns", list(self.covariates or ()) if covariates is None else covariates)
+        check_columns(self._columns, there, "the table")
+        object.__setattr__(self, "_batches", batches)
+
+    def _used(self) -> list[str]:
+        named = (self.time, self.event, self.censoring_time, self.sample_weight, self.groups)
+        return [name for part in named for name in _names(part)]
+
+    def __iter__(self) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Covariates, outcome, weights and groups of one batch after the other."""
+        for part in range(len(self._batches)):
+            yield from self.read(part)
+
+    def __len__(self) -> int:
+        """Number of parts."""
+        return len(self._batches)
+
+    def read(self, part: int) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """The batches of one part."""
+        wanted = [*self._columns, *self._used()]
+        for frame in self._batches[part].frames(list(dict.fromkeys(wanted)), self.rows, ()):
+            X = frame[self._columns] if self._columns else None
+            weight, groups = (
+                None if name is None else frame[name].to_numpy() for name in (self.sample_weight, self.groups)
+            )
+            yield X, self._outcome(frame), weight, groups
+
+    def _outcome(self, frame: Any) -> Any:
+        time, event, c = (
+            None if names is None else frame[names if isinstance(names, str) else list(names)].to_numpy()
+            for names in (self.time, self.event, self.censoring_time)
+        )
+        if self.causes is not None:
+            return CompetingRisks(time, event, c, names=list(self.causes))
+        if self.terminal is not None:
+            return SemiCompetingRisks(time, event, self.terminal, c)
+        return RightCensored(time, event, c)
+
+
+def _names(part: str | Sequence[str] | None) -> list[str]:
+    return [] if part is None else [part] if isinstance(part, str) else list(part)
+
+
+def as_source(data: Any) -> Source:
+    """Data in parts, from a table, a sequence of batches or a function that gives an iterator of them.
+
+    A batch is ``(X, y)``, ``(X, y, sample_weight)`` or ``(X, y, sample_weight, groups)``.
+
+    >>> y = RightCensored([1.0, 2.0], [1, 0])
+    >>> source = as_source([(None, y), (None, y)])
+    >>> len(source.parts), [len(block) for block in source.parts[1]()]
+    (2, [2])
+    """
+    if isinstance(data, TrainingTable):
+        return Source(tuple(_reader(i, _part_of(data, i)) for i in range(len(data))))
+    check_instance(data, "batches")
+    if callable(data):
+        return Source((_reader(0, data),))
+    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, str):
+        if not len(data):
+            raise InvalidInputError("batches: got an empty sequence, expected at least one (X, y).")
+        return Source(tuple(_reader(i, _item_of(data, i)) for i in range(len(data))))
+    if isinstance(data, Iterable) and not isinstance(data, str | Iterator):
+        return Source((_reader(0, lambda: data),))
+    raise InvalidTypeError(
+        f"batches: got {type(data).__name__}, expected what can be read once per epoch: a TrainingTable of "
+        "files, a list of (X, y), or a function without arguments that returns an iterator of (X, y)."
+    )
+
+
+def _part_of(table: TrainingTable, part: int) -> Callable[[], Iterable[Any]]:
+    return lambda: table.read(part)
+
+
+def _item_of(data: Any, i: int) -> Callable[[], Iterable[Any]]:
+    return lambda: [data[i]]
+
+
+def _reader(part: int, batches: Callable[[], Iterable[Any]]) -> Reader:
+    def blocks() -> Iterator[Block]:
+        first = 0
+        for batch in batches():
+            block = _block(batch, part, first)
+            first += len(block)
+            if len(block):
+                yield block
+
+    return blocks
+
+
+def _block(batch: Any, part: int, first: int) -> Block:
+    if not isinstance(batch, tuple | list) or not 2 <= len(batch) <= 4:
+        got = f"{len(batch)} entries" if isinstance(batch, tuple | list) else type(batch).__name__
+        raise InvalidTypeError(
+            f"A batch must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, groups); got {got}."
+        )
+    X, y, weight, groups = [*batch, None, None][:4]
+    if not hasattr(y, "take") or not hasattr(y, "time"):
+        from censcore.outcomes import as_outcome
+
+        y = as_outcome(y)
+    for name, value in (("X", X), ("sample_weight", weight), ("groups", groups)):
+        if value is not None and np.shape(value)[0] != len(y):
+            raise InvalidInputError(
+                f"{name} of a batch: got {np.shape(value)[0]} rows, expected {len(y)}, one per subject of y."
+            )
+    weight, groups = (None if v is None else np.asarray(v) for v in (weight, groups))
+    return Block(X, y, weight, groups, part, np.arange(first, first + len(y)))
