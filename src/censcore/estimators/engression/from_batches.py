@@ -166,9 +166,9 @@ class FitFromBatches(NeuralEstimator):
         self._center = found.moments.mean.astype(np.float32)
         spread = found.moments.spread.astype(np.float32)
         self._spread = np.where(spread > 0, spread, np.float32(1))
-        outcome = self._as_seen(outcome)
-        self._times = TimeScale.of_sums(found.times, self._transform, outcome)
-        return outcome
+        some = self._as_seen(self._other_outcome(found.sample.y))
+        self._times = TimeScale.of_sums(found.times, self._transform, some)
+        return self._as_seen(outcome)
 
     def _some_censoring(self, extreme: Any, sample: Block) -> Distribution:
         """A censoring distribution that reaches as far as any."""
