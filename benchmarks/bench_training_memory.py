@@ -1,9 +1,11 @@
-"""Memory of a training run on covariates in a mapped file, against the size of the file.
+"""Memory of a training run: covariates in a mapped file, an unknown censoring distribution, Parquet files.
 
-22 covariates and two event times, up to the 4.8 million prediction rows of the ICU study. Counted is
-anonymous memory beyond what the process held before ``fit``, in a process of its own for each size: the
-system can take back pages of a mapped file. The peer is the same fit after the file was read into memory.
-Linux only.
+22 covariates and two event times, one epoch of a small network. Counted is anonymous memory beyond what the
+process held before ``fit``, in a process of its own for each number: the system can take back pages of a
+mapped file. The first table has known censoring times, up to the 4.8 million prediction rows of the ICU
+study, and for a peer the same fit after the file was read into memory. In the second C is unknown: the peer
+keeps a table of 64 quantiles of C for every subject, where ``fit`` computes them by batch, and
+``fit_batches`` reads everything from Parquet files, row group by row group. Linux only.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from pathlib import Path
 import numpy as np
 
 SIZES = (250_000, 1_000_000, 4_831_810)
+UNKNOWN = (1_000_000, 5_000_000)
 COLUMNS = 22
 
-_FIT = """
+_MEASURE = """
 import json, sys, threading, time
 import numpy as np
 import censcore as cs
@@ -37,25 +40,59 @@ def grown(fit):
         time.sleep(0.001)
     return peak - start
 
+def model():
+    return cs.CensoredEngression(
+        width=8, depth=1, noise_dim=4, samples=2, epochs=1, batch_size=8192, time_transform="log1p",
+        n_generators=1,
+    )
+"""
+
+_FIT = (
+    _MEASURE
+    + """
 X = np.load(sys.argv[1], mmap_mode="r")
 n, rng = len(X), np.random.default_rng(0)
 c, t = rng.uniform(1, 80, n), rng.exponential(30, (n, 2))
 y = cs.RightCensored(np.minimum(t, c[:, None]), t <= c[:, None], c)
 del c, t
 groups, some = np.arange(n) // 65, slice(0, 500)
-def model():
-    return cs.CensoredEngression(
-        width=8, depth=1, noise_dim=4, samples=2, epochs=1, batch_size=8192, time_transform="log1p"
-    )
 model().fit(np.array(X[some]), y[some])
 def fit(copied):
     matrix = np.array(X) if copied else X
     model().fit(matrix, y, groups=groups, eval_set=(X[some], y[some]))
 print(json.dumps([grown(lambda: fit(copied)) for copied in (False, True)]))
 """
+)
+
+_UNKNOWN = (
+    _MEASURE
+    + """
+from censcore.estimators.engression import censoring_quantiles
+folder, kind = sys.argv[1:]
+X = np.load(f"{folder}/X.npy", mmap_mode="r")
+if kind == "files":
+    table = cs.TrainingTable(f"{folder}/rows/*.parquet", ["t0", "t1"], ["d0", "d1"])
+    first = next(iter(table))
+    model().fit_batches([first[:2]])
+    del first
+    fit = lambda: model().fit_batches(table)
+else:
+    import pyarrow.parquet
+    columns = pyarrow.parquet.read_table(f"{folder}/rows", columns=["t0", "t1", "d0", "d1"])
+    t, d = (np.column_stack([columns[f"{c}{j}"].to_numpy() for j in range(2)]) for c in "td")
+    y = cs.RightCensored(t, d)
+    del columns, t, d
+    model().fit(np.array(X[:5000]), y[:5000])
+    if kind == "table":
+        censoring_quantiles._KEPT = 2**40
+    fit = lambda: model().fit(X, y)
+start = time.perf_counter()
+print(json.dumps([grown(fit), time.perf_counter() - start]))
+"""
+)
 
 
-def main(sizes: tuple[int, ...] = SIZES) -> None:
+def main(sizes: tuple[int, ...] = SIZES, unknown: tuple[int, ...] = UNKNOWN) -> None:
     if not Path("/proc/self/status").exists():
         print("memory is read from /proc, on Linux only")
         return
@@ -69,6 +106,44 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
             size = path.stat().st_size / 2**20
         mapped, copied = found
         print(f"{n:10,d} {size:18.0f} {mapped:12.0f} {mapped * 2**20 / n:14.0f} {copied:16.0f}", flush=True)
+    print("\nC unknown")
+    print("      rows                   data        MiB  bytes per row  seconds")
+    for n in unknown:
+        with tempfile.TemporaryDirectory() as folder:
+            _write(Path(folder) / "X.npy", n)
+            _write_parquet(Path(folder), n)
+            for kind, words in _KINDS.items():
+                command = [sys.executable, "-c", _UNKNOWN, folder, kind]
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                grown, seconds = json.loads(done.stdout)
+                print(
+                    f"{n:10,d} {words:>22s} {grown:10.0f} {grown * 2**20 / n:14.0f} {seconds:8.0f}", flush=True
+                )
+
+
+_KINDS = {"table": "mapped, table of C", "batches": "mapped", "files": "Parquet files"}
+
+
+def _write_parquet(folder: Path, n: int) -> None:
+    """The covariates, and two times with a shared C, in row groups of 50,000."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    X, rng = np.load(folder / "X.npy", mmap_mode="r"), np.random.default_rng(1)
+    (folder / "rows").mkdir()
+    for file in range(4):
+        rows, writer = range(file * n // 4, (file + 1) * n // 4), None
+        for start in range(rows.start, rows.stop, 50_000):
+            part = X[start : min(rows.stop, start + 50_000)]
+            c, t = rng.uniform(1, 80, len(part)), rng.exponential(30, (len(part), 2))
+            columns = {f"x{j}": part[:, j] for j in range(COLUMNS)}
+            columns |= {f"t{j}": np.minimum(t[:, j], c) for j in range(2)}
+            columns |= {f"d{j}": t[:, j] <= c for j in range(2)}
+            block = pa.table(columns)
+            writer = writer or pq.ParquetWriter(folder / "rows" / f"part{file}.parquet", block.schema)
+            writer.write_table(block)
+        if writer is not None:
+            writer.close()
 
 
 def _write(path: Path, n: int) -> None:
@@ -80,4 +155,5 @@ def _write(path: Path, n: int) -> None:
 
 
 if __name__ == "__main__":
-    main(tuple(int(size) for size in sys.argv[1:]) or SIZES)
+    given = tuple(int(size) for size in sys.argv[1:])
+    main(given or SIZES, given or UNKNOWN)

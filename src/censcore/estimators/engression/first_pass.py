@@ -11,14 +11,13 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.estimators.covariates import column_of
 from censcore.estimators.engression.time_scale import time_sums
-from censcore.estimators.neural.sources import Block, Source
+from censcore.estimators.neural.sources import Block, Source, joined_blocks
 from censcore.estimators.neural.summaries import (
     CountedTimes,
     Moments,
     Reservoir,
     content_hash,
     gathered,
-    joined_blocks,
 )
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored

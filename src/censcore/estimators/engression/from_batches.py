@@ -59,7 +59,7 @@ class FitFromBatches(NeuralEstimator):
         Kaplan-Meier estimate of C (times are told apart to 65,536 values), and a random sample. A share of the
         subjects, at most 50,000, is held out for validation; which ones follows from their groups or else
         their places in the data. The baselines, and estimators of C other than Kaplan-Meier, are fitted to
-        the sample of 20,000 others. In every epoch parts of the data are read in random order, eight side by
+        the sample of 20,000 others. In every epoch parts of the data are read in random order, four side by
         side, and their subjects are shuffled in a buffer. There is one generator, unless ``n_generators`` is a
         number.
 

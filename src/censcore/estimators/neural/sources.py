@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from censcore._arrays import to_numpy
 from censcore._numerics import scramble
 from censcore._validation import check_instance
 from censcore.distributions.random_draws import keys_of
@@ -16,7 +17,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
 from censcore.tables import Batch, batches_of, check_columns, column_names
 
-__all__ = ["Block", "Source", "TrainingTable", "as_source"]
+__all__ = ["Block", "Source", "TrainingTable", "as_source", "joined_blocks"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,28 @@ class Block:
         return Block(
             take_rows(self.X, rows), self.y.take(rows), weight, groups, self.part, self.place[rows]
         )
+
+
+def joined_blocks(blocks: Sequence[Block]) -> Block:
+    """The subjects of several blocks in one."""
+    first = blocks[0]
+    weight, groups, place = (
+        None if getattr(first, name) is None else np.concatenate([getattr(b, name) for b in blocks])
+        for name in ("weight", "groups", "place")
+    )
+    assert place is not None
+    X, y = _stacked([b.X for b in blocks]), type(first.y).concat([b.y for b in blocks])
+    return Block(X, y, weight, groups, first.part, place)
+
+
+def _stacked(tables: Sequence[Any]) -> Any:
+    if tables[0] is None:
+        return None
+    if hasattr(tables[0], "columns"):
+        import narwhals as nw
+
+        return nw.concat([nw.from_native(table, eager_only=True) for table in tables]).to_native()
+    return np.concatenate([to_numpy(table) for table in tables])
 
 
 Reader = Callable[[], Iterator[Block]]

@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from censcore.estimators.neural.sources import Block, Reader, Source
+from censcore.estimators.neural.sources import Block, Reader, Source, joined_blocks
 from censcore.estimators.neural.standardised import Data
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["StreamedRows", "sample_of", "subjects_in"]
 
-_OPEN = 8  # parts that are read side by side
+_OPEN = 4  # parts that are read side by side
+_PIECE = 8192  # subjects that become tensors at a time
 
 _T = TypeVar("_T")
 
@@ -27,7 +28,7 @@ _T = TypeVar("_T")
 class StreamedRows:
     """Training subjects of a source, as tensors.
 
-    Every epoch visits the parts in another random order, reads eight of them side by side, and passes their
+    Every epoch visits the parts in another random order, reads four of them side by side, and passes their
     subjects through a buffer: when it is full, a random half of it becomes batches. The order follows from
     seed and epoch alone, so that a resumed run visits what an uninterrupted one would.
 
@@ -69,30 +70,31 @@ class StreamedRows:
         yield from _cut(_ahead(self._shuffled(rng)), sizes.tolist())
 
     def _shuffled(self, rng: np.random.Generator) -> Iterator[dict[str, Tensor]]:
-        """Random halves of the buffer, and at the end the rest of it."""
-        held: list[dict[str, Tensor]] = []
+        """Random halves of the buffer, and at the end the rest of it, in pieces."""
+        held: list[Block] = []
         size = 0
-        for tensors in self._tensors(rng):
-            held.append(tensors)
-            size += len(tensors["x"])
+        for block in self._training_blocks(rng):
+            held.append(block)
+            size += len(block)
             while size >= self.buffer:
-                whole = _joined(held)
-                order = torch.from_numpy(rng.permutation(size))
-                taken = max(1, size // 2)
-                yield {name: value[order[:taken]] for name, value in whole.items()}
-                held, size = [{name: value[order[taken:]] for name, value in whole.items()}], size - taken
+                whole, order, taken = joined_blocks(held), rng.permutation(size), max(1, size // 2)
+                yield from self._pieces(whole, order[:taken])
+                held, size = [whole.take(order[taken:])], size - taken
+                del whole
         if size:
-            whole, order = _joined(held), torch.from_numpy(rng.permutation(size))
-            yield {name: value[order] for name, value in whole.items()}
+            yield from self._pieces(joined_blocks(held), rng.permutation(size))
 
-    def _tensors(self, rng: np.random.Generator) -> Iterator[dict[str, Tensor]]:
+    def _pieces(self, block: Block, order: np.ndarray) -> Iterator[dict[str, Tensor]]:
+        for start in range(0, len(order), _PIECE):
+            yield self.convert(block.take(order[start : start + _PIECE]))
+
+    def _training_blocks(self, rng: np.random.Generator) -> Iterator[Block]:
         parts = self.source.parts
-        order = [parts[i] for i in rng.permutation(len(parts))]
-        for block in _side_by_side(order):
+        for block in _side_by_side([parts[i] for i in rng.permutation(len(parts))]):
             if self.held_out >= 0:
                 block = block.take(np.flatnonzero(block.keys(self.seed) > np.uint64(self.held_out)))
             if len(block):
-                yield self.convert(block)
+                yield block
 
 
 def _side_by_side(parts: Sequence[Reader]) -> Iterator[Block]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
-from censcore._arrays import to_numpy
-from censcore.estimators.covariates import take_rows
-from censcore.estimators.neural.sources import Block
+from censcore.estimators.neural.sources import Block, joined_blocks
 from censcore.estimators.neural.training import rank_and_processes
 
-__all__ = ["CountedTimes", "Moments", "Reservoir", "gathered", "joined_blocks"]
+__all__ = ["CountedTimes", "Moments", "Reservoir", "content_hash", "gathered"]
 
 
 @dataclass(frozen=True)
@@ -149,28 +147,6 @@ class Reservoir:
             self._limit = key[order[self.size - 1]]
             order = order[key[order] <= self._limit]
         return key[order], block.take(order)
-
-
-def joined_blocks(blocks: Sequence[Block]) -> Block:
-    """The subjects of several blocks in one."""
-    first = blocks[0]
-    weight, groups, place = (
-        None if getattr(first, name) is None else np.concatenate([getattr(b, name) for b in blocks])
-        for name in ("weight", "groups", "place")
-    )
-    assert place is not None
-    X, y = _stacked([b.X for b in blocks]), type(first.y).concat([b.y for b in blocks])
-    return Block(X, y, weight, groups, first.part, place)
-
-
-def _stacked(tables: Sequence[Any]) -> Any:
-    if tables[0] is None:
-        return None
-    if hasattr(tables[0], "columns"):
-        import narwhals as nw
-
-        return nw.concat([nw.from_native(table, eager_only=True) for table in tables]).to_native()
-    return np.concatenate([to_numpy(table) for table in tables])
 
 
 def content_hash(arrays: Iterable[np.ndarray | None]) -> str:
