@@ -219,7 +219,8 @@ class FitFromBatches(NeuralEstimator):
         chosen = self._training_censoring
         given = None if chosen.estimated or chosen.estimator is not None else chosen.distribution
         rows = self._tensors(X, *self._within_follow_up(block.X, outcome, given), None, block.weight)
-        tensors = {name: value[:] for name, value in rows.items()}
+        # sums depend on the layout, which differs between tables and arrays
+        tensors = {name: value[:].contiguous() for name, value in rows.items()}
         c = tensors["c"]
         if not single and c.shape[1] == 1:  # by chance every time of this block is known
             tensors["c"] = c.expand(-1, LEVELS, -1)

@@ -79,7 +79,7 @@ class StreamedRows:
             while size >= self.buffer:
                 whole, order, taken = joined_blocks(held), rng.permutation(size), max(1, size // 2)
                 yield from self._pieces(whole, order[:taken])
-                held, size = [whole.take(order[taken:])], size - taken
+                held, size = [whole.take(order[taken:])] if taken < size else [], size - taken
                 del whole
         if size:
             yield from self._pieces(joined_blocks(held), rng.permutation(size))
@@ -91,10 +91,12 @@ class StreamedRows:
     def _training_blocks(self, rng: np.random.Generator) -> Iterator[Block]:
         parts = self.source.parts
         for block in _side_by_side([parts[i] for i in rng.permutation(len(parts))]):
-            if self.held_out >= 0:
-                block = block.take(np.flatnonzero(block.keys(self.seed) > np.uint64(self.held_out)))
-            if len(block):
+            if self.held_out < 0:
                 yield block
+                continue
+            rows = np.flatnonzero(block.keys(self.seed) > np.uint64(self.held_out))
+            if rows.size:
+                yield block.take(rows)
 
 
 def _side_by_side(parts: Sequence[Reader]) -> Iterator[Block]:
