@@ -117,7 +117,8 @@ def main(sizes: tuple[int, ...] = SIZES, unknown: tuple[int, ...] = UNKNOWN) -> 
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                 grown, seconds = json.loads(done.stdout)
                 print(
-                    f"{n:10,d} {words:>22s} {grown:10.0f} {grown * 2**20 / n:14.0f} {seconds:8.0f}", flush=True
+                    f"{n:10,d} {words:>22s} {grown:10.0f} {grown * 2**20 / n:14.0f} {seconds:8.0f}",
+                    flush=True,
                 )
 
 

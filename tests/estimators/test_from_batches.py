@@ -15,12 +15,13 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, ModelFileEr
 
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
+from tests.estimators.test_training import WITH_TESTS, free_port  # noqa: E402
+
 from censcore.estimators.engression import censoring_quantiles as quantiles  # noqa: E402
 from censcore.estimators.neural.sources import Block, as_source  # noqa: E402
 from censcore.estimators.neural.streamed import StreamedRows  # noqa: E402
 from censcore.estimators.neural.summaries import CountedTimes, Moments, Reservoir  # noqa: E402
 from censcore.simulation import LogNormalScenario  # noqa: E402
-from tests.estimators.test_training import WITH_TESTS, free_port  # noqa: E402
 
 SMALL = {
     "width": 8, "depth": 1, "noise_dim": 4, "samples": 2, "epochs": 2, "n_generators": 1, "random_state": 0,
@@ -305,7 +306,10 @@ def test_estimators_of_the_censoring_distribution(censoring):
     X[:, 0] = X[:, 0] > 0
     model = cs.CensoredEngression(**SMALL).fit_batches(in_batches(X, data.y), censoring=censoring)
     whole = cs.CensoredEngression(**SMALL).fit(X, data.y, censoring=censoring)
-    expected, found = ("sample" if isinstance(censoring, cs.CoxRegression) else "training"), model.censoring_choice_
+    expected, found = (
+        ("sample" if isinstance(censoring, cs.CoxRegression) else "training"),
+        model.censoring_choice_,
+    )
     assert expected in found
     np.testing.assert_allclose(model.follow_up_, whole.follow_up_, rtol=0.05)
     assert np.isfinite(model.score(X[:100], data.y[:100]))
@@ -331,6 +335,23 @@ def test_other_outcomes():
         assert model._times.unit == pytest.approx(whole._times.unit)
         np.testing.assert_array_equal(model.follow_up_, whole.follow_up_)
         assert model.predict_distribution(data.X[:3]).shape == whole.predict_distribution(data.X[:3]).shape
+
+
+@pytest.mark.parametrize("kind", [cs.CopulaWeibull, cs.JointGridModel])
+@pytest.mark.parametrize("hidden", [(), (16,)])
+def test_likelihood_models(kind, hidden):
+    data, test = sample(1000), sample(500, seed=1)
+    settings = {"hidden": hidden, "epochs": 15, "learning_rate": 0.02, "random_state": 0, "solver": "adam"}
+    whole = kind(**settings).fit(data.X, data.y)
+    parts = kind(**settings).fit_batches(in_batches(data.X, data.y))
+    assert parts._unit == pytest.approx(whole._unit, rel=0.1)  # that one without held-out subjects
+    empty = kind(**settings | {"epochs": 1, "learning_rate": 1e-9}).fit(data.X, data.y)
+    losses = [
+        cs.log_score(test.y, model.predict_distribution(test.X)).mean() for model in (whole, parts, empty)
+    ]
+    assert losses[1] < losses[0] + 0.15 * (losses[2] - losses[0])
+    with pytest.raises(InvalidInputError, match="lbfgs"):
+        kind(solver="lbfgs").fit_batches(in_batches(data.X, data.y))
 
 
 def test_rare_events_are_seen_wherever_they_are():
@@ -484,7 +505,7 @@ def fit(n):
     )
     model.fit_batches(lambda: batches(n), buffer=4000)
 
-import censcore.estimators.engression.from_batches as module
+import censcore.estimators.neural.from_batches as module
 module._HELD_OUT, module._SAMPLE = 1000, 2000
 fit(4000)
 print(json.dumps([grown(lambda: fit(n)) for n in (20_000, 400_000)]))

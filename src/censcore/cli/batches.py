@@ -17,13 +17,13 @@ from censcore.cli.options import ROWS, censoring_of, horizon_of, numbers, words
 from censcore.cli.predictions import OutcomeColumns
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.forecast_columns import column_forecasts
-from censcore.tables import batches_of, column_names
 from censcore.evaluation.streaming.decisions import prepare
 from censcore.evaluation.streaming.passes import losses_of
 from censcore.evaluation.streaming.plan import Plan
 from censcore.evaluation.streaming.runners import Runner, cluster
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.files import partial_file
+from censcore.tables import batches_of, column_names
 
 __all__ = ["compare_batches", "score_batches"]
 

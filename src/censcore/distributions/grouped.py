@@ -102,7 +102,9 @@ class Grouped(Univariate):
     def thinned(self, jumps: int) -> Self:
         """The same with at most so many jumps for each group whose subjects share a curve of jumps."""
         other = self._map(lambda array: array)
-        other._members = [member.thinned(jumps) if isinstance(member, Step) else member for member in self._members]
+        other._members = [
+            member.thinned(jumps) if isinstance(member, Step) else member for member in self._members
+        ]
         return other
 
     def _groups(self) -> list[tuple[np.ndarray, Univariate]]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from censcore._arrays import Array, is_torch, to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._validation import as_seed
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
@@ -21,7 +21,7 @@ from censcore.estimators.engression.causes import cause_times
 from censcore.estimators.engression.censoring_quantiles import censoring_quantiles
 from censcore.estimators.engression.codings import check_mask, check_order, warn_of_ties
 from censcore.estimators.engression.exported import export_sampler
-from censcore.estimators.engression.from_batches import FitFromBatches, followed_outcome, in_numpy
+from censcore.estimators.engression.from_batches import FitFromBatches
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, bounded
 from censcore.estimators.engression.mixture import BaselineData, Fold, MixtureChoice, choose_mixture
@@ -40,6 +40,7 @@ from censcore.estimators.engression.tails import end_of_follow_up
 from censcore.estimators.engression.time_scale import TRANSFORMS, TimeScale
 from censcore.estimators.engression.training_censoring import OBJECTIVES, TrainingCensoring
 from censcore.estimators.neural.estimator import pick_device
+from censcore.estimators.neural.from_batches import followed_outcome, in_numpy
 from censcore.estimators.neural.history import History
 from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.standardised import Data, OnDemand, blocks, rows_of
@@ -429,7 +430,9 @@ class CensoredEngression(SamplePredictions, FitFromBatches):
     def baseline_(self) -> str:
         """Which baselines these are, and why, in words."""
         self.check_fitted()
-        sampled = "" if self._baseline_sample is None else f" (fitted to a sample of {self._baseline_sample:,})"
+        sampled = (
+            "" if self._baseline_sample is None else f" (fitted to a sample of {self._baseline_sample:,})"
+        )
         return self._mixture.words + (sampled if self._mixture.compared else "")
 
     @property

@@ -9,32 +9,28 @@ from typing import Any, Self
 import numpy as np
 from torch import Tensor
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators.engression.causes import cause_times
 from censcore.estimators.engression.censoring_quantiles import LEVELS
 from censcore.estimators.engression.codings import check_order, warn_of_ties
-from censcore.estimators.engression.first_pass import FirstPass, first_pass
 from censcore.estimators.engression.mixture import BaselineData, Fold
 from censcore.estimators.engression.tails import end_of_follow_up
 from censcore.estimators.engression.time_scale import TimeScale
 from censcore.estimators.engression.training_censoring import TrainingCensoring
 from censcore.estimators.kaplan_meier import KaplanMeier
-from censcore.estimators.neural.estimator import NeuralEstimator
-from censcore.estimators.neural.sources import Block, Source, as_source
+from censcore.estimators.neural.first_pass import FirstPass
+from censcore.estimators.neural.from_batches import BatchTraining, followed_outcome, in_numpy
+from censcore.estimators.neural.sources import Block
 from censcore.estimators.neural.standardised import Data
-from censcore.estimators.neural.streamed import StreamedRows
-from censcore.estimators.neural.training import Callback, rank_and_processes
-from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.estimators.neural.training import Callback
+from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
 from censcore.scores.inputs import known_censoring
 
-__all__ = ["FitFromBatches", "followed_outcome", "in_numpy"]
-
-_HELD_OUT, _SAMPLE = 50_000, 20_000  # subjects, at most, for validation, and in the sample for baselines
+__all__ = ["FitFromBatches"]
 
 
-class FitFromBatches(NeuralEstimator):
+class FitFromBatches(BatchTraining):
     """The method ``fit_batches`` of censored engression."""
 
     objective: str
@@ -100,15 +96,16 @@ class FitFromBatches(NeuralEstimator):
         """
         self._check_settings()
         self._forget()
-        if not isinstance(buffer, int | np.integer) or buffer < 1:
-            raise InvalidInputError(f"buffer: got {buffer!r}, expected a positive number of subjects.")
-        source = as_source(batches).share(*rank_and_processes())
-        found = self._first_pass(source, censoring)
+        source = self._share_of(batches, buffer)
+        found = self._first_pass(source, _stratify(censoring))
         held_out = self._held_out(found, eval_set is not None)
-        sample = found.sample.take(np.arange(held_out, min(len(found.key), held_out + _SAMPLE)))
+        sample = self._sample(found, held_out)
         outcome = self._learn_units(found, sample, censoring)
-        training = self._streamed(source, found, sample, held_out, int(buffer))
-        validation = self._streamed_validation(found, held_out, eval_set)
+        training = self._streamed(source, found, sample, held_out, buffer)
+        validation = self._validation_rows(found, held_out)
+        if eval_set is not None:
+            parts = self._check_eval_set(eval_set, "X", "y", "censoring", "mask")
+            validation = self._evaluation_rows(*parts)
         count = 1 if self.n_generators == "auto" else int(self.n_generators)
         folds = [Fold(slice(None), training, validation, None)] * count
         self._baseline_sample = len(sample)
@@ -117,41 +114,10 @@ class FitFromBatches(NeuralEstimator):
 
     # ---- before training -----------------------------------------------------------------------
 
-    def _first_pass(self, source: Source, censoring: Any) -> FirstPass:
-        known: list[int] = []
-
-        def matrix(block: Block) -> np.ndarray:
-            X = self._check_X(block.X, len(block), reset=not known)
-            known.append(1)
-            return X
-
-        return first_pass(
-            source,
-            matrix,
-            self._plain_outcome,
-            followed_outcome,
-            size=_HELD_OUT + _SAMPLE,
-            seed=self._seed,
-            stratify=_stratify(censoring),
-            hashed=self.checkpoint is not None,
-        )
-
     def _plain_outcome(self, y: Any) -> Any:
-        """The outcome of a batch with an array of times and one of events."""
         if isinstance(y, CompetingRisks):
             return cause_times(y, type(self).__name__)
-        outcome = y if isinstance(y, SemiCompetingRisks) else as_outcome(y).require_no_entry(type(self).__name__)
-        return in_numpy(outcome)
-
-    def _held_out(self, found: FirstPass, others_validate: bool) -> int:
-        """How many subjects of the sample are held out: the first ones."""
-        share = self.validation_fraction
-        if not 0 <= share < 1:
-            raise InvalidInputError(f"validation_fraction must lie in [0, 1); got {share}.")
-        if others_validate or share == 0 or found.n < 10:
-            return 0
-        size = min(_HELD_OUT, max(1, round(share * found.n)), len(found.key) - 1)
-        return int(np.searchsorted(found.key, found.key[size - 1], side="right"))  # whole groups
+        return in_numpy(y) if isinstance(y, SemiCompetingRisks) else super()._plain_outcome(y)
 
     def _learn_units(self, found: FirstPass, sample: Block, censoring: Any) -> Any:
         """The kind of outcome, the censoring distribution and the units; the outcome of the sample."""
@@ -163,9 +129,6 @@ class FitFromBatches(NeuralEstimator):
             self.objective, sample.X, followed_outcome(outcome), censoring, found.follow_up, sample.groups
         )
         self._follow_up = end_of_follow_up(extreme, self._some_censoring(extreme, sample))
-        self._center = found.moments.mean.astype(np.float32)
-        spread = found.moments.spread.astype(np.float32)
-        self._spread = np.where(spread > 0, spread, np.float32(1))
         some = self._as_seen(self._other_outcome(found.sample.y))
         self._times = TimeScale.of_sums(found.times, self._transform, some)
         return self._as_seen(outcome)
@@ -181,28 +144,6 @@ class FitFromBatches(NeuralEstimator):
         assert known is not None
         return known
 
-    def _streamed(
-        self, source: Source, found: FirstPass, sample: Block, held_out: int, buffer: int
-    ) -> StreamedRows:
-        last = int(found.key[held_out - 1]) if held_out else -1
-        here = int((found.key_here <= np.uint64(last)).sum()) if held_out else 0
-        single = self._knows_censoring()
-
-        def convert(block: Block) -> dict[str, Tensor]:
-            return self._block_tensors(block, single)
-
-        return StreamedRows(
-            source,
-            convert,
-            found.n - held_out,
-            found.n_here - here,
-            self._seed,
-            last,
-            self._block_tensors(sample, single),
-            buffer,
-            found.digest,
-        )
-
     def _knows_censoring(self) -> bool:
         """Whether one censoring time is possible for every subject."""
         chosen = self._training_censoring
@@ -211,7 +152,7 @@ class FitFromBatches(NeuralEstimator):
         C = chosen.distribution
         return not any(np.isnan(to_numpy(C.marginal(j).known_time())).any() for j in range(C.k))
 
-    def _block_tensors(self, block: Block, single: bool) -> dict[str, Tensor]:
+    def _block_tensors(self, block: Block) -> dict[str, Tensor]:
         outcome = self._as_seen(self._other_outcome(block.y))
         if self.ordered:
             check_order(outcome)
@@ -222,18 +163,9 @@ class FitFromBatches(NeuralEstimator):
         # sums depend on the layout, which differs between tables and arrays
         tensors = {name: value[:].contiguous() for name, value in rows.items()}
         c = tensors["c"]
-        if not single and c.shape[1] == 1:  # by chance every time of this block is known
+        if c.shape[1] == 1 and not self._knows_censoring():  # by chance every time of this block is known
             tensors["c"] = c.expand(-1, LEVELS, -1)
         return tensors
-
-    def _streamed_validation(
-        self, found: FirstPass, held_out: int, eval_set: tuple[Any, ...] | None
-    ) -> Data | None:
-        if eval_set is not None:
-            return self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "censoring", "mask"))
-        if not held_out:
-            return None
-        return self._block_tensors(found.sample.take(np.arange(held_out)), self._knows_censoring())
 
     def _sampled_baseline(self, sample: Block, outcome: Any) -> BaselineData:
         X = self._check_X(sample.X, len(sample), reset=False)
@@ -254,7 +186,9 @@ class FitFromBatches(NeuralEstimator):
     def _within_follow_up(self, X: Any, y: Any, censoring: Any) -> tuple[Any, Distribution]: ...
 
     @abstractmethod
-    def _tensors(self, X: np.ndarray, y: Any, C: Distribution, mask: Any = None, weight: Any = None) -> Any: ...
+    def _tensors(
+        self, X: np.ndarray, y: Any, C: Distribution, mask: Any = None, weight: Any = None
+    ) -> Any: ...
 
     @abstractmethod
     def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data: ...
@@ -267,16 +201,6 @@ class FitFromBatches(NeuralEstimator):
     def _fit_folds(
         self, folds: list[Fold], callbacks: Sequence[Callback], data: Callable[[], BaselineData]
     ) -> None: ...
-
-
-def in_numpy(y: Any) -> Any:
-    """An outcome of torch in NumPy."""
-    return y.like(to_numpy(y.time)) if is_torch(y.time) else y
-
-
-def followed_outcome(y: Any) -> RightCensored:
-    """The outcome that tells how long subjects were followed."""
-    return y.terminal_event() if isinstance(y, SemiCompetingRisks) else y
 
 
 def _stratify(censoring: Any) -> Any:

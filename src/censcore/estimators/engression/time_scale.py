@@ -12,7 +12,7 @@ from censcore._arrays import Array, to_numpy
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["TRANSFORMS", "TimeScale", "time_sums"]
+__all__ = ["TRANSFORMS", "TimeScale"]
 
 TRANSFORMS = ("auto", "scale", "log1p", "bounded")
 
@@ -60,7 +60,7 @@ class TimeScale:
 
     @classmethod
     def of_sums(cls, sums: np.ndarray, transform: str, some: RightCensored) -> Self:
-        """The scale of times of which these are the :func:`time_sums`, and these outcomes a sample."""
+        """The scale of times of which these are the sums (:func:`time_sums`), and these outcomes a sample."""
         count, total, log, log_log = sums
         if not count.any():
             raise InvalidInputError("Times: got zeros only, expected positive times.")
@@ -89,19 +89,6 @@ class TimeScale:
         """The scale of the loss to times, in place of z; beyond the largest float lies infinity."""
         z *= self.unit
         return z.expm1_() if self.transform == "log1p" else z
-
-
-def time_sums(time: np.ndarray) -> np.ndarray:
-    """Number of positive times, their sum, and the sums of log t and log log(1 + t), for each column, (4, k).
-
-    >>> time_sums(np.array([[1.0], [0.0], [3.0]])).round(3).ravel()
-    array([2.   , 4.   , 1.099, -0.04 ])
-    """
-    time = time.astype(np.float64, copy=False)
-    positive = time > 0
-    t = np.where(positive, time, 1.0)
-    parts = [np.ones_like(t), t, np.log(t), np.log(np.log1p(t))]
-    return np.stack([np.where(positive, part, 0.0).sum(axis=0) for part in parts])
 
 
 def _last_contact(y: RightCensored, time: np.ndarray) -> float:

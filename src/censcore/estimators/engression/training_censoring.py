@@ -14,8 +14,8 @@ from censcore.estimators.censoring import Censoring
 from censcore.estimators.censoring_choice import choose_censoring
 from censcore.estimators.covariate_test import covariates_predict
 from censcore.estimators.covariates import take_rows
-from censcore.estimators.engression.first_pass import FollowUp
 from censcore.estimators.kaplan_meier import KaplanMeier
+from censcore.estimators.neural.first_pass import FollowUp
 from censcore.estimators.neural.summaries import CountedTimes
 from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored

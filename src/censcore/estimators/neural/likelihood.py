@@ -14,9 +14,11 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
-from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
+from censcore.estimators.neural.estimator import pick_device
+from censcore.estimators.neural.from_batches import BatchTraining
 from censcore.estimators.neural.full_batch import minimise
 from censcore.estimators.neural.history import History
+from censcore.estimators.neural.sources import Block
 from censcore.estimators.neural.standardised import Data, OnDemand, rows_of
 from censcore.estimators.neural.training import Callback, Rows, mix_seed
 from censcore.exceptions import InvalidInputError
@@ -90,7 +92,7 @@ class LikelihoodTask:
         return -self.distribution(network(rows["x"])).log_likelihood(rows["time"], rows["event"])
 
 
-class LikelihoodEstimator(NeuralEstimator):
+class LikelihoodEstimator(BatchTraining):
     """Base class of estimators trained by the censored log score.
 
     A subclass builds the network (:meth:`_new_network`) and turns its outputs into a distribution
@@ -178,10 +180,7 @@ class LikelihoodEstimator(NeuralEstimator):
         validation = None if held_out is None else rows_of(everything, held_out)
         if eval_set is not None:
             validation = self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "mask"))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self._seed)
-            self._network = self._new_network()
-        task = LikelihoodTask(self._network, self._training_distribution)
+        task = self._new_task()
         if at_once:
             self.history_ = self._minimise(task, training, validation, callbacks)
         else:
@@ -190,6 +189,73 @@ class LikelihoodEstimator(NeuralEstimator):
             )
         self._finish(training)
         return self
+
+    def fit_batches(
+        self,
+        batches: Any,
+        *,
+        eval_set: tuple[Any, ...] | None = None,
+        callbacks: Sequence[Callback] = (),
+        buffer: int = 65_536,
+    ) -> Self:
+        """Train on data that are read in batches, in every epoch again; memory does not grow with them.
+
+        As :meth:`CensoredEngression.fit_batches`. The network is trained by minibatches (``solver="adam"``)
+        also without hidden layers. What needs times beyond their mean (edges of a grid) and what is fitted
+        after training (a copula given its margins) is learned from a random sample of 20,000 subjects.
+
+        Parameters
+        ----------
+        batches : TrainingTable, sequence or callable
+            A :class:`~censcore.TrainingTable` of files; a sequence of batches ``(X, y)``, which may load them
+            when they are asked for; or a function without arguments that returns an iterator of batches, the
+            same every time. A batch may have weights and groups: ``(X, y, sample_weight, groups)``.
+        eval_set : (X, y) or (X, y, mask), optional
+            Validation data in memory; otherwise ``validation_fraction`` of the subjects is held out, at most
+            50,000.
+        callbacks : sequence of callables
+            Called after every epoch with ``(epoch, network)``; True stops the training.
+        buffer : int
+            Subjects that are shuffled at a time.
+
+        Returns
+        -------
+        self
+        """
+        self._forget()
+        if self._fits_at_once() and self.solver == "lbfgs":
+            raise InvalidInputError(
+                "solver='lbfgs' needs all subjects at once; for data read in batches use 'adam' or 'auto'."
+            )
+        source = self._share_of(batches, buffer)
+        found = self._first_pass(source)
+        held_out = self._held_out(found, eval_set is not None)
+        sample = self._sample(found, held_out)
+        self._check_outcome(found.extreme.y)
+        count, total = found.times[:2].sum(axis=1)
+        if not count:
+            raise InvalidInputError("Times: got zeros only, expected positive times.")
+        self._unit = float(total / count)
+        self._fit_units(self._plain_outcome(sample.y))
+        training = self._streamed(source, found, sample, held_out, buffer)
+        validation = self._validation_rows(found, held_out)
+        if eval_set is not None:
+            validation = self._evaluation_rows(*self._check_eval_set(eval_set, "X", "y", "mask"))
+        self.history_ = self._train(self._new_task(), training, validation, None, callbacks)
+        self._finish(training.sample)
+        return self
+
+    def _block_tensors(self, block: Block) -> dict[str, Tensor]:
+        X = self._check_X(block.X, len(block), reset=False)
+        rows = self._tensors(X, self._plain_outcome(block.y), block.weight)
+        # sums depend on the layout, which differs between tables and arrays
+        return {name: value[:].contiguous() for name, value in rows.items()}
+
+    def _new_task(self) -> LikelihoodTask:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._seed)
+            self._network = self._new_network()
+        return LikelihoodTask(self._network, self._training_distribution)
 
     def _fits_at_once(self) -> bool:
         """Whether the loss of all subjects is minimised by L-BFGS, the default without hidden layers."""

@@ -58,9 +58,7 @@ class Block:
     def take(self, rows: np.ndarray) -> Block:
         """Some of the subjects."""
         weight, groups = (None if v is None else v[rows] for v in (self.weight, self.groups))
-        return Block(
-            take_rows(self.X, rows), self.y.take(rows), weight, groups, self.part, self.place[rows]
-        )
+        return Block(take_rows(self.X, rows), self.y.take(rows), weight, groups, self.part, self.place[rows])
 
 
 def joined_blocks(blocks: Sequence[Block]) -> Block:
@@ -174,7 +172,9 @@ class TrainingTable:
         there, used = column_names(batches), self._used()
         check_columns(used, there, "the table")
         covariates = [name for name in there if name not in used] if self.covariates is None else None
-        object.__setattr__(self, "_columns", list(self.covariates or ()) if covariates is None else covariates)
+        object.__setattr__(
+            self, "_columns", list(self.covariates or ()) if covariates is None else covariates
+        )
         check_columns(self._columns, there, "the table")
         object.__setattr__(self, "_batches", batches)
 

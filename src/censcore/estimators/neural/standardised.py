@@ -16,7 +16,6 @@ __all__ = ["Data", "OnDemand", "Standardised", "blocks", "copied_to", "digest", 
 _VALUES_AT_ONCE = 2**18
 
 
-
 class OnDemand(Protocol):
     """An array with the subjects as first axis that is computed for those that are asked for."""
 
@@ -154,8 +153,7 @@ def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
     {'y': tensor([3., 1.])}
     """
     return {
-        name: value[rows] if isinstance(value, Tensor) else value.take(rows)
-        for name, value in data.items()
+        name: value[rows] if isinstance(value, Tensor) else value.take(rows) for name, value in data.items()
     }
 
 

@@ -13,7 +13,7 @@ import torch
 from censcore.estimators.neural.sources import Block, joined_blocks
 from censcore.estimators.neural.training import rank_and_processes
 
-__all__ = ["CountedTimes", "Moments", "Reservoir", "content_hash", "gathered"]
+__all__ = ["CountedTimes", "Moments", "Reservoir", "content_hash", "gathered", "time_sums"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,19 @@ class Moments:
     def spread(self) -> np.ndarray:
         """Standard deviations."""
         return np.sqrt(self.squares / self.n)
+
+
+def time_sums(time: np.ndarray) -> np.ndarray:
+    """Number of positive times, their sum, and the sums of log t and log log(1 + t), for each column, (4, k).
+
+    >>> time_sums(np.array([[1.0], [0.0], [3.0]])).round(3).ravel()
+    array([2.   , 4.   , 1.099, -0.04 ])
+    """
+    time = time.astype(np.float64, copy=False)
+    positive = time > 0
+    t = np.where(positive, time, 1.0)
+    parts = [np.ones_like(t), t, np.log(t), np.log(np.log1p(t))]
+    return np.stack([np.where(positive, part, 0.0).sum(axis=0) for part in parts])
 
 
 DISTINCT = 2**16  # times, at most, that are told apart

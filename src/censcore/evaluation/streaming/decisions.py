@@ -15,7 +15,6 @@ from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.checks import check_reference_name, check_units
 from censcore.evaluation.forecast_columns import column_forecasts
 from censcore.evaluation.resolved_censoring import describe
-from censcore.tables import Batch, FrameBatch, batches_of, check_columns, column_names
 from censcore.evaluation.streaming.counts import Counts, Followed, horizon_of
 from censcore.evaluation.streaming.outcome_table import OutcomeTable
 from censcore.evaluation.streaming.partial_sums import PartialSums
@@ -25,6 +24,7 @@ from censcore.evaluation.streaming.runners import Runner
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
 from censcore.outcomes import as_outcome
+from censcore.tables import Batch, FrameBatch, batches_of, check_columns, column_names
 
 __all__ = ["Prepared", "count_of", "prepare", "strata_numbers"]
 

@@ -14,10 +14,10 @@ from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import as_forecast
 from censcore.evaluation.case_scores import Case, CaseScore
-from censcore.tables import Batch, FrameBatch
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
+from censcore.tables import Batch, FrameBatch
 
 __all__ = ["BatchCase", "Columns", "Curve", "Plan", "Rows", "labels_of", "rows_of"]
 

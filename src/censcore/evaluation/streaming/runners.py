@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from censcore.evaluation.fold_store import model_key
-from censcore.tables import Batch, DelayedBatch
 from censcore.evaluation.streaming.partial_sums import PartialSums, merged, read_partial, write_partial
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.progress import ProgressBar
+from censcore.tables import Batch, DelayedBatch
 
 __all__ = ["Runner", "cluster"]
 

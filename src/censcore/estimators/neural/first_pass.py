@@ -10,7 +10,6 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.estimators.covariates import column_of
-from censcore.estimators.engression.time_scale import time_sums
 from censcore.estimators.neural.sources import Block, Source, joined_blocks
 from censcore.estimators.neural.summaries import (
     CountedTimes,
@@ -18,6 +17,7 @@ from censcore.estimators.neural.summaries import (
     Reservoir,
     content_hash,
     gathered,
+    time_sums,
 )
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
