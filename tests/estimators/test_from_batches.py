@@ -1,9 +1,10 @@
-"""Training on data that are read in batches: the units of all subjects, every subject once, bounded memory."""
+"""Training on data that are read in batches: units of all subjects, each visited once, bounded memory."""
 
 import json
 import subprocess
 import sys
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -140,7 +141,7 @@ def test_moments_and_counts_do_not_depend_on_the_batches(rng):
     censored = rng.random(1000) < 0.3
     cuts = [0, 13, 500, 501, 1000]
     moments, counted = None, CountedTimes()
-    for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+    for a, b in pairwise(cuts):
         moments = Moments.of(X[a:b]) if moments is None else moments + Moments.of(X[a:b])
         counted = counted.add(time[a:b], censored[a:b])
     np.testing.assert_allclose(moments.mean, X.mean(axis=0), rtol=1e-12)
@@ -211,7 +212,7 @@ def test_every_training_subject_is_visited_once_an_epoch(buffer):
     rows, left = streamed(held_out=100, buffer=buffer)
     batches = visited(rows, 0)
     assert len(batches) == 9
-    assert sorted(sum(batches, [])) == left.tolist()
+    assert sorted(i for batch in batches for i in batch) == left.tolist()
     assert max(map(len, batches)) - min(map(len, batches)) <= 1
     assert visited(rows, 0) == batches
     assert visited(rows, 1) != batches

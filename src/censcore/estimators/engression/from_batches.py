@@ -22,7 +22,7 @@ from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.neural.first_pass import FirstPass
 from censcore.estimators.neural.from_batches import BatchTraining, followed_outcome, in_numpy
 from censcore.estimators.neural.sources import Block
-from censcore.estimators.neural.standardised import Data
+from censcore.estimators.neural.standardised import Data, OnDemand
 from censcore.estimators.neural.training import Callback
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
 from censcore.scores.inputs import known_censoring
@@ -52,12 +52,12 @@ class FitFromBatches(BatchTraining):
         """Train on data that are read in batches, in every epoch again; memory does not grow with them.
 
         One pass finds the number of subjects, the moments of the covariates, the unit of time, the
-        Kaplan-Meier estimate of C (times are told apart to 65,536 values), and a random sample. A share of the
-        subjects, at most 50,000, is held out for validation; which ones follows from their groups or else
-        their places in the data. The baselines, and estimators of C other than Kaplan-Meier, are fitted to
-        the sample of 20,000 others. In every epoch parts of the data are read in random order, four side by
-        side, and their subjects are shuffled in a buffer. There is one generator, unless ``n_generators`` is a
-        number.
+        Kaplan-Meier estimate of C (of times that are rounded up to 65,536 different ones), and a random
+        sample. A share of the subjects, at most 50,000, is held out for validation; which ones follows from
+        their groups or else their places in the data. The baselines, and estimators of C other than
+        Kaplan-Meier, are fitted to a sample of 20,000 others. In every epoch parts of the data are read in
+        random order, four side by side, and their subjects are shuffled in a buffer. There is one
+        generator, unless ``n_generators`` is a number.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class FitFromBatches(BatchTraining):
     @abstractmethod
     def _tensors(
         self, X: np.ndarray, y: Any, C: Distribution, mask: Any = None, weight: Any = None
-    ) -> Any: ...
+    ) -> dict[str, Tensor | OnDemand]: ...
 
     @abstractmethod
     def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data: ...

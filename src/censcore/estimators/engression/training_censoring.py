@@ -129,8 +129,8 @@ class TrainingCensoring:
         if (simple := cls._without_estimate(objective, follow_up.censored, censoring)) is not None:
             if simple.distribution is not None and len(simple.distribution) > 1:
                 raise InvalidInputError(
-                    f"censoring: got distributions for {len(simple.distribution)} subjects; for subjects read "
-                    "in batches expected one for all, an estimator, or censoring times in the outcome."
+                    f"censoring: got distributions for {len(simple.distribution)} subjects; for subjects "
+                    "read in batches expected one for all, an estimator, or censoring times in the outcome."
                 )
             return simple
         automatic = isinstance(censoring, str)

@@ -78,8 +78,8 @@ class BatchTraining(NeuralEstimator):
         """A random sample of the training subjects."""
         if held_out >= len(found.key):
             raise InvalidInputError(
-                "All subjects have one group, so that none can be held out for validation. Pass eval_set=, or "
-                "validation_fraction=0."
+                "All subjects have one group, so that none can be held out for validation. Pass eval_set=, "
+                "or validation_fraction=0."
             )
         return found.sample.take(np.arange(held_out, min(len(found.key), held_out + _SAMPLE)))
 

@@ -171,10 +171,8 @@ class TrainingTable:
             raise InvalidInputError("The table has no rows.")
         there, used = column_names(batches), self._used()
         check_columns(used, there, "the table")
-        covariates = [name for name in there if name not in used] if self.covariates is None else None
-        object.__setattr__(
-            self, "_columns", list(self.covariates or ()) if covariates is None else covariates
-        )
+        others = [name for name in there if name not in used]
+        object.__setattr__(self, "_columns", others if self.covariates is None else list(self.covariates))
         check_columns(self._columns, there, "the table")
         object.__setattr__(self, "_batches", batches)
 

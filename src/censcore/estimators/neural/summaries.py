@@ -1,4 +1,4 @@
-"""What one pass over the data tells before training: moments, a sample, and how long subjects were followed."""
+"""What one pass over the data tells before training: moments, a sample, counts of times."""
 
 from __future__ import annotations
 
