@@ -143,9 +143,9 @@ def _ahead(items: Iterator[_T]) -> Iterator[_T]:
     """The same items, the next of which is made while the present one is used."""
     end = object()
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, items, end)  # type: ignore[arg-type]
+        following = pool.submit(next, items, end)
         while (item := following.result()) is not end:
-            following = pool.submit(next, items, end)  # type: ignore[arg-type]
+            following = pool.submit(next, items, end)
             yield item  # type: ignore[misc]
 
 
