@@ -59,7 +59,7 @@ def time_sums(time: np.ndarray) -> np.ndarray:
     """Number of positive times, their sum, and the sums of log t and log log(1 + t), for each column, (4, k).
 
     >>> time_sums(np.array([[1.0], [0.0], [3.0]])).round(3).ravel()
-    array([2.   , 4.   , 1.099, -0.04 ])
+    array([ 2.   ,  4.   ,  1.099, -0.04 ])
     """
     time = time.astype(np.float64, copy=False)
     positive = time > 0
