@@ -132,7 +132,8 @@ def as_confidence(value: Any, name: str = "confidence") -> float:
     >>> as_confidence(95)
     Traceback (most recent call last):
     ...
-    censcore.exceptions.InvalidInputError: confidence: got 95, expected a number between 0 and 1, such as 0.95.
+    censcore.exceptions.InvalidInputError: confidence: got 95, expected a number between 0 and 1, such as
+    0.95.
     """
     try:
         return as_number(value, name, above=0, below=1)
