@@ -373,7 +373,7 @@ def test_members_at_infinity_need_an_end_of_follow_up(rng):
     assert np.isfinite(finite).all()
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-80, 1e80, 1e300])
+@pytest.mark.parametrize("scale", [1e-90, 1e-30, 1e30, 1e90])
 def test_any_unit_of_time(rng, scale):
     y, F, _ = shared_scenario(rng)
     scaled = cs.RightCensored(y.time * scale, y.event)
