@@ -41,11 +41,11 @@ REFUSED = {
     ),
     "no confidence": (
         lambda: cs.compare(MODELS, Y, C, confidence=None, **QUICK),
-        "confidence must be a number",
+        "got None, expected a number between",
     ),
     "a confidence in percent": (
         lambda: cs.compare(MODELS, Y, C, confidence=95, **QUICK),
-        "above 0 and below 1",
+        "got 95, expected a number between 0 and 1",
     ),
     "a seed that is no number": (
         lambda: cs.compare(MODELS, Y, C, seed="a", **QUICK),

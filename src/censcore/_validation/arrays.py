@@ -52,6 +52,10 @@ def check_positive(values: Array, name: str, *, zero: bool = False, infinite: bo
 
 def check_between(values: Array, name: str, low: float, high: float) -> None:
     """Check that all values lie in [low, high], outside of which a formula has no digits left."""
+    if values.dtype in (np.float32, np.float16):  # which have no such numbers, and would warn of them
+        limits = np.finfo(values.dtype)
+        low, high = max(low, float(limits.min)), min(high, float(limits.max))
+        low = low if low <= 0 else max(low, float(limits.tiny))
     if possibly(((values >= low) & (values <= high)).all()):
         return
     if low < 0:

@@ -132,9 +132,15 @@ def as_confidence(value: Any, name: str = "confidence") -> float:
     >>> as_confidence(95)
     Traceback (most recent call last):
     ...
-    censcore.exceptions.InvalidInputError: confidence must be a finite number above 0 and below 1; got 95.
+    censcore.exceptions.InvalidInputError: confidence: got 95, expected a number between 0 and 1, such as
+    0.95.
     """
-    return as_number(value, name, above=0, below=1)
+    try:
+        return as_number(value, name, above=0, below=1)
+    except (InvalidInputError, InvalidTypeError) as error:
+        raise InvalidInputError(
+            f"{name}: got {_shown(value)}, expected a number between 0 and 1, such as 0.95."
+        ) from error
 
 
 def as_generator(seed: Any, name: str = "seed") -> np.random.Generator:

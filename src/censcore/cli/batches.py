@@ -17,6 +17,7 @@ from censcore.cli.options import ROWS, censoring_of, horizon_of, numbers, words
 from censcore.cli.predictions import OutcomeColumns
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.forecast_columns import column_forecasts
+from censcore.evaluation.streaming.compare_table import compare_table
 from censcore.evaluation.streaming.decisions import prepare
 from censcore.evaluation.streaming.passes import losses_of
 from censcore.evaluation.streaming.plan import Plan
@@ -100,11 +101,11 @@ def compare_batches(
 ) -> cs.Comparison:
     """The comparison of a table that is read in batches."""
     forecasts, table, C, train = _inputs(predictions, columns, **inputs)
-    return cs.compare(
+    return compare_table(
         forecasts,
         table,
         C,
-        train=train,  # type: ignore[arg-type]
+        train=train,
         reference=None if reference == "none" else reference,
         horizon=horizon_of(horizon),
         times=numbers(times, "--times"),
@@ -198,7 +199,8 @@ class _ParquetWriter:
     """Appends row groups."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.file = path, None
+        self.path = path
+        self.file: Any = None
 
     def __call__(self, losses: dict[str, np.ndarray]) -> None:
         try:

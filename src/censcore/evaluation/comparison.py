@@ -297,6 +297,7 @@ class Comparison:
             given as that. With fewer than five effective events they are NaN, and ``note`` says "cannot
             tell".
         """
+        check_flag(discrimination, "discrimination")
         return data_frame(self.shown(difference_lines(self, adjustment, discrimination)))
 
     def shown(self, lines: list[Line]) -> list[Line]:

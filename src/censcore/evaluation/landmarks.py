@@ -235,12 +235,12 @@ def _places(landmarks: Any) -> np.ndarray:
 
 
 def _check_window(window: float | None, times: Any) -> None:
+    if window is not None:
+        window = as_number(window, "window", above=0)
     if window is not None and times is not None:
         raise InvalidInputError(
             "got times and window, expected one of them: window is a time after each landmark."
         )
-    if window is not None and not 0 < window < np.inf:
-        raise InvalidInputError(f"window: got {window!r}, expected a positive time after each landmark.")
 
 
 def _of_each(values: Any, name: str, n: int) -> np.ndarray:

@@ -102,7 +102,7 @@ def net_benefit(
            [ 0.  ,  0.  ],
            [-0.33, -1.  ]])
     """
-    y = as_outcome(y)
+    y = as_outcome(y, one_cause=True)
     check_kind(censoring, "censoring", Distribution, "the distribution of C")
     time, theta = (
         as_number(time, "time", least=0),

@@ -90,7 +90,7 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
         )
     xp = namespace(influence)
     error = xp.sqrt(xp.sum(influence**2, axis=0))
-    return MeanLoss(mean, xp.where(xp.isfinite(mean), error, xp.full_like(error, np.inf)))
+    return MeanLoss(mean, xp.where(xp.isfinite(mean), error, xp.full_like(error, np.inf))[()])
 
 
 def clustered_mean(

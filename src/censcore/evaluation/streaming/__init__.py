@@ -6,7 +6,3 @@ derivatives of mean losses with respect to the censoring distribution. The third
 influence, from which standard errors, intervals, p-values and paired differences follow. Every sum of two
 batches is the sum of their sums, so that batches may be anywhere, and in any number.
 """
-
-from censcore.evaluation.streaming.outcome_table import OutcomeTable
-
-__all__ = ["OutcomeTable"]

@@ -50,8 +50,8 @@ class OutcomeTable:
     ... )
     >>> comparison.frame()[["model", "mean", "standard_error"]].round(3)
          model   mean  standard_error
-    0   with x  0.220           0.004
-    1  without  0.393           0.007
+    0   with x  0.207           0.004
+    1  without  0.382           0.007
     """
 
     data: Any

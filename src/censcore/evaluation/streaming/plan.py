@@ -100,7 +100,7 @@ class BatchCase(Case):
     edges: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
-    def cells(self) -> np.ndarray:  # type: ignore[override]
+    def cells(self) -> np.ndarray:
         """Edges from 0 to the horizon."""
         return self.edges
 
@@ -173,7 +173,7 @@ class Plan:
                 continue
             if not hasattr(forecast, "columns"):
                 return None
-            names += forecast.columns
+            names += list(getattr(forecast, "columns", ()))
         return tuple(names)
 
     def read(self, batch: Batch | Any) -> Iterator[Rows]:

@@ -103,7 +103,7 @@ def _described(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_described, value))}]"
     if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape} {hashlib.sha256(np.ascontiguousarray(value)).hexdigest()}"
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     return model_key("comparison", value, None)
 
 
@@ -116,11 +116,16 @@ def _stored(work: Callable[[Any], PartialSums], store: Path | None) -> Callable[
 
 def _tasks(work: Work, batches: Sequence[Batch]) -> list[Any]:
     """Tasks of Dask; the plan is one of them, so that a lost worker does not lose it."""
-    from dask import delayed
-
+    delayed = _dask().delayed
     plan = delayed(_same, pure=False)(work)
     run = delayed(_run, pure=False)
     return [run(plan, batch.delayed if isinstance(batch, DelayedBatch) else batch) for batch in batches]
+
+
+def _dask() -> Any:
+    import dask
+
+    return dask
 
 
 def _same(work: Work) -> Work:
@@ -133,11 +138,9 @@ def _run(work: Work, batch: Any) -> Any:
 
 def _by_dask(work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
     """By the scheduler that Dask uses by default, a few partitions at a time."""
-    import dask
-
     tasks = _tasks(work, batches)
     for start in range(0, len(tasks), 8):
-        yield from dask.compute(*tasks[start : start + 8])
+        yield from _dask().compute(*tasks[start : start + 8])
 
 
 def _on_cluster(client: Any, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:

@@ -110,7 +110,7 @@ class StreamedComparison(Comparison):
         counts, end = self.counts, self.horizon
         reached = np.ones(len(counts.time))
         support = safe = np.inf
-        curves = [curve.distribution for curve in self.plan.curves] or [self.plan.given]
+        curves: list[Any] = [curve.distribution for curve in self.plan.curves] or [self.plan.given]
         numbers = self._strata()
         for i, C in enumerate(curves):
             if C is not None:
