@@ -196,8 +196,6 @@ class CensoredEngression(SamplePredictions, FitFromBatches):
 
     _kind: ClassVar[str] = "CensoredEngression"
 
-    _baseline_sample: int | None  # subjects that baselines were fitted to, where not all
-
     def __init__(
         self,
         *,

@@ -38,7 +38,7 @@ class FitFromBatches(BatchTraining):
     baseline: bool
     n_generators: int | str
     _structure: Any
-    _transform: str
+    _baseline_sample: int | None  # subjects that baselines were fitted to, where not all
 
     def fit_batches(
         self,
@@ -172,6 +172,10 @@ class FitFromBatches(BatchTraining):
         return self._baseline_data(self._standardised(X), outcome, None, sample.weight)
 
     # ---- what the estimator has ----------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _transform(self) -> str: ...
 
     @abstractmethod
     def _check_settings(self) -> None: ...
