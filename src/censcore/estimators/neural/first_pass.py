@@ -50,12 +50,12 @@ class FollowUp:
         self.censored |= bool(to_numpy(y.censored).any())
         self.known &= y.censoring_time is not None
         time, open_ = (to_numpy(part).reshape(len(y), -1) for part in (y.time, y.censored))
-        columns = {-1: (time.max(axis=1), open_.any(axis=1))}
+        columns: dict[int, tuple[Any, Any]] = {-1: (time.max(axis=1), open_.any(axis=1))}
         if y.k > 1:
             columns |= {j: (time[:, j], open_[:, j]) for j in range(y.k)}
         labels = [None] if strata is None else np.unique(strata).tolist()
         for label in labels:
-            rows = slice(None) if strata is None else strata == label
+            rows: Any = slice(None) if strata is None else np.flatnonzero(strata == label)
             for j, (t, c) in columns.items():
                 counted = self.counts.get((label, j), CountedTimes())
                 self.counts[label, j] = counted.add(t[rows], c[rows])
