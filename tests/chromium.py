@@ -1,4 +1,4 @@
-"""A headless Chromium that is driven through two pipes by its DevTools protocol; nothing has to be installed."""
+"""A headless Chromium, driven through two pipes by its DevTools protocol; nothing has to be installed."""
 
 from __future__ import annotations
 

@@ -68,8 +68,7 @@ def run_console(source: str) -> None:
             continue
         found = CliRunner().invoke(app, words[1:])
         assert found.exit_code == 0, found.output
-        wanted, got = (text.replace("\n\n", "\n<BLANKLINE>\n") for text in (shown, found.output))
-        assert doctest.OutputChecker().check_output(wanted, got, OPTIONS), got
+        assert doctest.OutputChecker().check_output(shown, found.output, OPTIONS), found.output
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -142,7 +141,7 @@ def test_every_drawn_picture_is_committed_and_shown():
     assert [name for name in sorted(drawn) if f"figures/{name}.svg" not in text] == []
 
 
-#: Pictures that are no drawings: of the README on a package index, screenshots, densities, thousands of points.
+#: Pictures that are no drawings: for the README on a package index, a screenshot, densities, many points.
 PIXELS = {"demo.png", "report.png", "joint_densities.png", "calibration.png"}
 
 
@@ -150,7 +149,9 @@ def test_pictures_are_drawings_where_they_can_be():
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES if page.parent.name != "generated")
     assert {Path(found).name for found in re.findall(r"!\[.+?\]\(([^)]+\.png)\)", text)} <= PIXELS
     beside = [*(ROOT / "docs" / "gallery").glob("*.svg"), *(ROOT / "docs" / "results").rglob("*.svg")]
-    assert [path.name for path in beside if f"/{path.name})" not in text and f"({path.name})" not in text] == []
+    assert [
+        path.name for path in beside if f"/{path.name})" not in text and f"({path.name})" not in text
+    ] == []
 
 
 def test_the_gallery_shows_every_page_with_its_picture():

@@ -1,6 +1,7 @@
-"""The built documentation in a real browser: nothing overflows, formulas are set, no request leaves the machine.
+"""The built documentation in a browser: nothing overflows, formulas are set, no request leaves the machine.
 
-``make test-docs`` builds the pages and runs these tests. Without a build, or without Chromium, they are skipped.
+``make test-docs`` builds the pages and runs these tests. Without a build or without Chromium they are
+skipped.
 """
 
 from __future__ import annotations
@@ -39,10 +40,12 @@ OVERFLOW = """(() => {
         .slice(-3).map(element => element.outerHTML.slice(0, 120));
 })()"""
 UNSET = """[...document.querySelectorAll(".math")]
-    .filter(formula => !formula.querySelector("mjx-container svg") || formula.querySelector("[data-mml-node=merror]"))
+    .filter(formula => !formula.querySelector("mjx-container svg")
+                       || formula.querySelector("[data-mml-node=merror]"))
     .map(formula => formula.textContent.slice(0, 80))"""
 BROKEN = """[...document.images]
-    .filter(image => image.loading !== "lazy" && image.complete && image.naturalWidth === 0).map(image => image.src)"""
+    .filter(image => image.loading !== "lazy" && image.complete && image.naturalWidth === 0)
+    .map(image => image.src)"""
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +116,10 @@ def test_a_reader_finds_the_page_by_searching(tab, words, page):
     tab.resize(1280)
     tab.open((HTML / "search.html").as_uri() + f"?q={words.replace(' ', '+')}")
     results = """new Promise(resolve => {
-        const links = () => [...document.querySelectorAll("#search-results li a")].map(link => link.getAttribute("href"));
-        const look = tries => links().length >= 5 || tries === 0 ? resolve(links()) : setTimeout(look, 50, tries - 1);
+        const links = () => [...document.querySelectorAll("#search-results li a")]
+            .map(link => link.getAttribute("href"));
+        const look = tries => links().length >= 5 || tries === 0
+            ? resolve(links()) : setTimeout(look, 50, tries - 1);
         look(100);
     })"""
     found = [href.split("?")[0].split("#")[0].removesuffix(".html") for href in tab.evaluate(results)]
@@ -125,5 +130,8 @@ def test_a_reader_finds_the_page_by_searching(tab, words, page):
 def test_the_search_index_has_the_words_in_a_title_of_the_page(words, page):
     text = (HTML / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
-    titles = {title.lower(): [index["docnames"][doc] for doc, _ in where] for title, where in index["alltitles"].items()}
+    titles = {
+        title.lower(): [index["docnames"][doc] for doc, _ in where]
+        for title, where in index["alltitles"].items()
+    }
     assert any(words.lower() in title and page in pages for title, pages in titles.items())

@@ -77,9 +77,7 @@ def build() -> str:
 @on("icu_study.md")
 def memory_of_a_fit() -> str:
     features, mapped = re.search(r"^ +4,831,810 +(\d+) +(\d+)", output("training_memory"), re.M).groups()
-    return (
-        f"takes {mapped} MiB beyond the libraries themselves, less than the {features} MiB of its features"
-    )
+    return f"takes {mapped} MiB beyond the libraries themselves, less than the {features} MiB of its features"
 
 
 @on("icu_study.md")
@@ -88,8 +86,8 @@ def cost() -> str:
     train = seconds[seconds.index.str.startswith("models/")].sum()
     methods = seconds[seconds.index.str.match("evaluation/(?!results)")]
     return (
-        f"The stages of the second command add up to {seconds.sum() / 60:.1f} minutes: {seconds.iloc[0]:.0f} s "
-        f"to build, {train / 60:.1f} minutes to train seven methods on 3.26 million rows, and "
+        f"The stages of the second command add up to {seconds.sum() / 60:.1f} minutes: "
+        f"{seconds.iloc[0]:.0f} s to build, {train / 60:.1f} minutes to train seven methods on 3.26 million rows, and "
         f"{spread(methods, '.0f')} s a method"
     )
 
@@ -145,8 +143,8 @@ def ranks() -> str:
     assert (found["printed"][sentence] == 1).all()
     return (
         f"{found['reproduced'].sum()} of the {len(found)} ranks that the paper reports are the rank of most "
-        f"draws. {(~sentence).sum()} of the {len(found)} stand in its table; the other {sentence.sum()}, of the "
-        "five rules with oracle weights in four regimes, in one sentence: all are first."
+        f"draws. {(~sentence).sum()} of the {len(found)} stand in its table; the other {sentence.sum()}, "
+        "of the five rules with oracle weights in four regimes, in one sentence: all are first."
     )
 
 
@@ -162,11 +160,13 @@ def which_ranks_differ() -> str:
 
 @on("results/forecast_evaluation.md")
 def expected_gaps() -> str:
-    lines = table("forecast_evaluation/raw_scores").set_index(["rule", "regime"]).loc["NLL, Yanagisawa plug-in"]
+    lines = (
+        table("forecast_evaluation/raw_scores").set_index(["rule", "regime"]).loc["NLL, Yanagisawa plug-in"]
+    )
     b, d = lines.loc["B"], lines.loc["D"]
     return (
-        f"the printed means differ by {b['printed gap']:.4f}, and the expected ones by {b['large-n gap']:.4f} ± "
-        f"{b['large-n gap se']:.4f}. In regime D, where the truth is ahead by {d['large-n gap']:.4f} ± "
+        f"the printed means differ by {b['printed gap']:.4f}, and the expected ones by "
+        f"{b['large-n gap']:.4f} ± {b['large-n gap se']:.4f}. In regime D, where the truth is ahead by {d['large-n gap']:.4f} ± "
         f"{d['large-n gap se']:.4f} in expectation"
     )
 
@@ -174,9 +174,7 @@ def expected_gaps() -> str:
 @on("results/forecast_evaluation.md")
 def printed_means() -> str:
     most = table("forecast_evaluation/raw_scores")["z"].abs().max()
-    return (
-        f"Every printed mean score of the truth lies within {most:.2f} standard deviations of one draw of 1,000"
-    )
+    return f"Every printed mean score of the truth lies within {most:.2f} standard deviations of one draw"
 
 
 @on("results/forecast_evaluation.md")
@@ -186,7 +184,8 @@ def estimated_censoring() -> str:
     shares = 100 * found["oracle first"]
     return (
         "With an estimated censoring distribution the truth is first in "
-        f"{spread(shares[~known], '.0f')} % of 100 draws, with the true one in {spread(shares[known], '.0f')} %"
+        f"{spread(shares[~known], '.0f')} % of 100 draws, with the true one in "
+        f"{spread(shares[known], '.0f')} %"
     )
 
 
@@ -215,8 +214,8 @@ def clayton() -> str:
     lines = blocks()
     lines = lines[lines["method"].str.contains("Clayton") & lines["k"].isin([5, 10])]
     return (
-        f"The Clayton models for k = 5 and 10 are worse than printed ({spread(lines['censored excess %'], '.0f')} "
-        f"% instead of {spread(lines['printed excess %'], '.0f')} %)."
+        f"The Clayton models for k = 5 and 10 are worse than printed "
+        f"({spread(lines['censored excess %'], '.0f')} % instead of {spread(lines['printed excess %'], '.0f')} %)."
     )
 
 
@@ -249,9 +248,9 @@ def converged_clayton() -> str:
     mixture = linear[linear["scenario"] == "mixture"]
     three, ten = (mixture[mixture["k"] == k]["censored excess %"] for k in (3, 10))
     return (
-        f"in the mixture scenario their dependence is now {spread(mixture['theta'], '.0f')} instead of 5 to 7 "
-        f"where both were recorded, and their excess at k = 3 is {spread(three, '.0f')} instead of 10 to 11 %, "
-        f"at k = 10 {spread(ten, '.0f')} instead of 35 to 42 %."
+        f"in the mixture scenario their dependence is now {spread(mixture['theta'], '.0f')} instead of "
+        f"5 to 7 where both were recorded, and their excess at k = 3 is {spread(three, '.0f')} instead of "
+        f"10 to 11 %, at k = 10 {spread(ten, '.0f')} instead of 35 to 42 %."
     )
 
 
@@ -261,7 +260,8 @@ def intervals_with_zero() -> str:
     count = ((pairs["low"] < 0) & (pairs["high"] > 0)).sum()
     more = table("multivariate/paired_administrative")
     assert (more["high"] < 0).all()
-    return f"{ {1: 'One', 2: 'Two', 3: 'Three'}[count]} of the five-repetition intervals include zero. With fifteen"
+    number = ("None", "One", "Two", "Three")[count]
+    return f"{number} of the five-repetition intervals include zero. With fifteen repetitions they do not"
 
 
 @on("results/multivariate.md")
@@ -312,7 +312,9 @@ def ahead_of_independence() -> str:
     lines = pd.concat([behind("Independent Kaplan-Meier"), behind("Independent Weibull")])
     lines = lines.loc[["colon", "lymph node", "nafld"]]
     assert math.floor((lines["behind %"] / lines["error %"]).min()) == 4
-    return "by four standard errors or more in the comparison with independent Kaplan-Meier and Weibull models"
+    return (
+        "by four standard errors or more in the comparison with independent Kaplan-Meier and Weibull models"
+    )
 
 
 @on("results/public_data.md")
@@ -345,7 +347,9 @@ def test_the_table_of_ties_is_that_of_the_benchmark():
     whole = output("ties").split("whole-number times")[1]
     found = {
         name: [float(value) for value in numbers.split()]
-        for name, numbers in re.findall(r"^(no censoring|[a-z-]+) +((?:[-+]?[\d.]+ *)+)$", whole, re.MULTILINE)
+        for name, numbers in re.findall(
+            r"^(no censoring|[a-z-]+) +((?:[-+]?[\d.]+ *)+)$", whole, re.MULTILINE
+        )
     }
     shown = {
         row[0].split(" 0.")[0].replace("without", "no"): [float(c) for c in row[1:4]]

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 import censcore as cs
 from censcore.evaluation.style import new_figure, styled
-from kit import GREY, INK, M0, M1, names_of, picture
+from kit import GREY, INK, M0, names_of, picture
 
 #: entry, end of observation and whether it is an event
 SEEN = {
