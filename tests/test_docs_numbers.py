@@ -87,7 +87,8 @@ def cost() -> str:
     methods = seconds[seconds.index.str.match("evaluation/(?!results)")]
     return (
         f"The stages of the second command add up to {seconds.sum() / 60:.1f} minutes: "
-        f"{seconds.iloc[0]:.0f} s to build, {train / 60:.1f} minutes to train seven methods on 3.26 million rows, and "
+        f"{seconds.iloc[0]:.0f} s to build, {train / 60:.1f} minutes "
+        f"to train seven methods on 3.26 million rows, and "
         f"{spread(methods, '.0f')} s a method"
     )
 
@@ -166,7 +167,8 @@ def expected_gaps() -> str:
     b, d = lines.loc["B"], lines.loc["D"]
     return (
         f"the printed means differ by {b['printed gap']:.4f}, and the expected ones by "
-        f"{b['large-n gap']:.4f} ± {b['large-n gap se']:.4f}. In regime D, where the truth is ahead by {d['large-n gap']:.4f} ± "
+        f"{b['large-n gap']:.4f} ± {b['large-n gap se']:.4f}. "
+        f"In regime D, where the truth is ahead by {d['large-n gap']:.4f} ± "
         f"{d['large-n gap se']:.4f} in expectation"
     )
 
@@ -215,7 +217,8 @@ def clayton() -> str:
     lines = lines[lines["method"].str.contains("Clayton") & lines["k"].isin([5, 10])]
     return (
         f"The Clayton models for k = 5 and 10 are worse than printed "
-        f"({spread(lines['censored excess %'], '.0f')} % instead of {spread(lines['printed excess %'], '.0f')} %)."
+        f"({spread(lines['censored excess %'], '.0f')} "
+        f"% instead of {spread(lines['printed excess %'], '.0f')} %)."
     )
 
 
