@@ -47,7 +47,7 @@ test-bayes: $(DEV) ## Run the tests that need ArviZ and NumPyro, which make setu
 	$(ONE_THREAD) $(BIN)/pytest -q tests/estimators/libraries/test_draws.py
 
 test-docs: docs ## Build the documentation and test it in a browser (Chromium, where there is one)
-	$(BIN)/pytest -q tests/test_docs*.py
+	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) tests/test_docs*.py
 
 test-lowest: ## Run the tests with the lowest versions that the metadata promises, in .venv-lowest
 	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest

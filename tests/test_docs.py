@@ -141,6 +141,31 @@ def test_every_drawn_picture_is_committed_and_shown():
     assert [name for name in sorted(drawn) if f"figures/{name}.svg" not in text] == []
 
 
+def test_the_pictures_can_be_drawn_again(monkeypatch):
+    folder = ROOT / "docs" / "_figures"
+    monkeypatch.syspath_prepend(folder)
+    names = [path.stem for path in folder.glob("*.py") if path.stem != "__main__"]
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    listed = (folder / "__main__.py").read_text(encoding="utf-8")
+    for name in names:
+        import_module(name)
+        if "PICTURES" in (text := (folder / f"{name}.py").read_text(encoding="utf-8")) or "@picture" in text:
+            assert name == "kit" or f"import {name} " in listed
+    pictures = import_module("kit").PICTURES
+    for name in names:
+        monkeypatch.delitem(sys.modules, name)
+    assert {f"gallery/{page.stem}" for page in GALLERY} <= set(pictures)
+    for name in pictures:
+        assert (ROOT / "docs" / ("" if "/" in name else "_static/figures") / f"{name}.svg").exists(), name
+    for name in (
+        "delayed_entry",
+        "results/multivariate/dimension",
+        "results/forecast_evaluation/oracle_ranks",
+    ):
+        assert hasattr(pictures[name](), "savefig")
+
+
 #: Pictures that are no drawings: for the README on a package index, a screenshot, densities, many points.
 PIXELS = {"demo.png", "report.png", "joint_densities.png", "calibration.png"}
 

@@ -41,8 +41,8 @@ def rejections_at_a_time() -> str:
 def intervals_of_net_benefit() -> str:
     benefit, gain = columns_of("calibration_curve", r"\d+ +[01]\.\d")[3:5]
     return (
-        f"95 % intervals of the net benefit cover {spread(benefit)} % at thresholds of 0.2, 0.4 and 0.6, those "
-        f"of the gain {spread(gain)} %."
+        f"95 % intervals of the net benefit cover {spread(benefit)} % at thresholds of 0.2, 0.4 and 0.6, "
+        f"those of the gain {spread(gain)} %."
     )
 
 
@@ -53,8 +53,8 @@ def d_calibration() -> str:
     most = columns_of("calibration", "75 %, continuous")[4][0]
     return (
         f"a nominal 5 % test rejects the true forecast in {spread(true)} %. A hazard that is a "
-        f"quarter too large is rejected in {third:.0f} % of data sets of 500 subjects with a third censored, and in "
-        f"{most:.0f} % with three quarters censored"
+        f"quarter too large is rejected in {third:.0f} % of data sets of 500 subjects with a third censored, "
+        f"and in {most:.0f} % with three quarters censored"
     )
 
 
