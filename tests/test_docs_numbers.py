@@ -259,6 +259,17 @@ def cost_of_naive_training() -> str:
     return "If patients leave at different times it costs a fifth to a quarter of the score"
 
 
+@QUOTES.on("results/engression_ablations.md")
+def layer_norm() -> str:
+    lines = table("engression_ablations")
+    lines = lines[(lines["round"] == "C") & lines["settings"].str.endswith("lr=0.004")].set_index("variant")
+    with_both, with_norm, neither = lines.loc[["R res", "R", "R noln"], "latest_within_se"]
+    return (
+        f"Layer norm pays together with residual layers ({with_both:.2f}). Without them it does not: the excess "
+        f"is {with_norm:.2f} with it and {neither:.2f} without."
+    )
+
+
 @QUOTES.on("censored_engression.md")
 def recovered_dependence() -> str:
     line = table("recovery").set_index("quantity").loc["mean tau, by 4"]
