@@ -265,8 +265,8 @@ def layer_norm() -> str:
     lines = lines[(lines["round"] == "C") & lines["settings"].str.endswith("lr=0.004")].set_index("variant")
     with_both, with_norm, neither = lines.loc[["R res", "R", "R noln"], "latest_within_se"]
     return (
-        f"Layer norm pays together with residual layers ({with_both:.2f}). Without them it does not: the excess "
-        f"is {with_norm:.2f} with it and {neither:.2f} without."
+        f"Layer norm pays together with residual layers ({with_both:.2f}). Without them it does not: the "
+        f"excess is {with_norm:.2f} with it and {neither:.2f} without."
     )
 
 
