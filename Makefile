@@ -17,7 +17,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help setup demo test test-slow test-bayes test-lowest fuzz lint format bench conformance docs studies clean
+.PHONY: help setup demo test test-slow test-bayes test-docs test-lowest fuzz lint format bench conformance docs studies clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ fuzz: $(DEV) ## Call every public name with bad input, hundreds of times, and pr
 test-bayes: $(DEV) ## Run the tests that need ArviZ and NumPyro, which make setup leaves out
 	$(BIN)/pip install -qq --constraint constraints.txt --editable '.[peers-bayes]'
 	$(ONE_THREAD) $(BIN)/pytest -q tests/estimators/libraries/test_draws.py
+
+test-docs: docs ## Build the documentation and test it in a browser (Chromium, where there is one)
+	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) tests/test_docs*.py
 
 test-lowest: ## Run the tests with the lowest versions that the metadata promises, in .venv-lowest
 	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest

@@ -17,7 +17,7 @@ from hazardous.metrics import brier_score_incidence
 
 import censcore as cs
 from benchmarks.timing import alternate, one_thread, print_ratios
-from censcore.evaluation.style import AMBER, GREY, RED, TEAL, new_figure, styled
+from censcore.evaluation.style import AMBER, GREY, RED, TEAL, new_figure, styled, svg_of
 
 SUBJECTS, TIMES, REPEATS = 20_000, np.linspace(0.05, 2, 100), 7
 PICTURES = Path(__file__).parent.parent / "docs" / "_static"
@@ -110,7 +110,7 @@ def _draw_censored(y: cs.CompetingRisks, forecasts: dict[str, Any], outcomes: di
                 axes.plot(t, loss, color=color, lw=2, label=what)
             axes.set(title=f"Brier score, {name}", xlabel="t", ylim=(0, None))
             axes.legend()
-        figure.savefig(PICTURES / "competing_risks_censored.png", dpi=110)
+        (PICTURES / "competing_risks_censored.svg").write_bytes(svg_of(figure))
 
 
 # ---- progression or death in mgus2 -------------------------------------------------------------------
@@ -169,8 +169,8 @@ def mgus2(path: Path, n_train: int = 900, horizon: float = 300.0) -> None:
     )
     print(compared)
     for kind, options in GALLERY.items():
-        picture = PICTURES.parent / "gallery" / f"mgus2_{kind}.png"
-        compared.plot(**options).savefig(picture, dpi=110, bbox_inches="tight")
+        picture = PICTURES.parent / "gallery" / f"mgus2_{kind}.svg"
+        picture.write_bytes(svg_of(compared.plot(**options)))
 
 
 GALLERY: dict[str, dict[str, Any]] = {
@@ -210,7 +210,7 @@ def _draw_mgus2(y: cs.CompetingRisks, y_test: cs.CompetingRisks, F: dict[str, An
                 axes.plot(t, loss.mean(axis=0), color=color, lw=1.8, label=name)
             axes.set(title=f"Brier score (ipcw), {cause}", xlabel="months", ylim=(0, None))
             axes.legend(fontsize=8.5)
-        figure.savefig(PICTURES / "competing_risks_mgus2.png", dpi=110)
+        (PICTURES / "competing_risks_mgus2.svg").write_bytes(svg_of(figure))
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ extensions = [
     "dark_figures",
     "score_cards",
     "command_reference",
+    "notebooks",
     "api_links",
 ]
 # tables that pages include are no pages themselves

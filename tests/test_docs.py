@@ -18,6 +18,12 @@ from censcore.scores.registry import SCORES
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 PAGES = [page for page in PAGES if "_build" not in page.parts]
+#: Pages that draw a picture of their own, and show it.
+GALLERY = [
+    page
+    for page in PAGES
+    if page.parent.name == "gallery" and f"]({page.stem}.svg)" in page.read_text(encoding="utf-8")
+]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -62,8 +68,7 @@ def run_console(source: str) -> None:
             continue
         found = CliRunner().invoke(app, words[1:])
         assert found.exit_code == 0, found.output
-        got = found.output.replace("\n\n", "\n<BLANKLINE>\n")
-        assert doctest.OutputChecker().check_output(shown, got, OPTIONS), got
+        assert doctest.OutputChecker().check_output(shown, found.output, OPTIONS), found.output
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -71,11 +76,16 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = ModuleType("__page__")
     monkeypatch.setitem(sys.modules, "__page__", module)  # so that classes of a page can be pickled
+    if page.parent.name == "gallery":
+        for library in re.findall(r"^>>> import (\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            pytest.importorskip(library, reason=f"the page needs {library}, which is optional")
     for line, language, source in blocks(page, "python", "console"):
         if language == "python":
             run_block(source, module.__dict__, page, line)
         else:
             run_console(source)
+    if page in GALLERY:
+        assert hasattr(module.figure, "savefig"), "the picture of the page is what it draws as figure"
 
 
 def test_a_wrong_output_is_caught():
@@ -129,6 +139,71 @@ def test_every_drawn_picture_is_committed_and_shown():
     assert drawn == {path.stem for path in (ROOT / "docs" / "_static" / "figures").glob("*.svg")}
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert [name for name in sorted(drawn) if f"figures/{name}.svg" not in text] == []
+
+
+def test_the_pictures_can_be_drawn_again(monkeypatch):
+    folder = ROOT / "docs" / "_figures"
+    monkeypatch.syspath_prepend(folder)
+    names = [path.stem for path in folder.glob("*.py") if path.stem != "__main__"]
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    listed = (folder / "__main__.py").read_text(encoding="utf-8")
+    for name in names:
+        import_module(name)
+        if "PICTURES" in (text := (folder / f"{name}.py").read_text(encoding="utf-8")) or "@picture" in text:
+            assert name == "kit" or f"import {name} " in listed
+    pictures = import_module("kit").PICTURES
+    for name in names:
+        monkeypatch.delitem(sys.modules, name)
+    assert {f"gallery/{page.stem}" for page in GALLERY} <= set(pictures)
+    for name in pictures:
+        assert (ROOT / "docs" / ("" if "/" in name else "_static/figures") / f"{name}.svg").exists(), name
+    for name in (
+        "delayed_entry",
+        "results/multivariate/dimension",
+        "results/forecast_evaluation/oracle_ranks",
+    ):
+        assert hasattr(pictures[name](), "savefig")
+
+
+#: Pictures that are no drawings: for the README on a package index, a screenshot, densities, many points.
+PIXELS = {"demo.png", "report.png", "joint_densities.png", "calibration.png"}
+
+
+def test_pictures_are_drawings_where_they_can_be():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES if page.parent.name != "generated")
+    assert {Path(found).name for found in re.findall(r"!\[.+?\]\(([^)]+\.png)\)", text)} <= PIXELS
+    beside = [*(ROOT / "docs" / "gallery").glob("*.svg"), *(ROOT / "docs" / "results").rglob("*.svg")]
+    assert [
+        path.name for path in beside if f"/{path.name})" not in text and f"({path.name})" not in text
+    ] == []
+
+
+def test_the_gallery_shows_every_page_with_its_picture():
+    folder = ROOT / "docs" / "gallery"
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    cards = dict(re.findall(r":link: (\w+)\n:link-type: doc\n:img-top: (\S+)\n", index))
+    assert set(cards) == {page.stem for page in folder.glob("*.md")} - {"index"}
+    assert all((folder / picture).exists() for picture in cards.values())
+    assert len(GALLERY) >= 12
+    assert [page.stem for page in GALLERY if cards[page.stem] != f"{page.stem}.svg"] == []
+    listed = re.findall(r"^\w+$", index.split("{toctree}")[1], re.MULTILINE)
+    assert listed == list(cards)
+
+
+@pytest.mark.parametrize("page", GALLERY, ids=lambda page: page.stem)
+def test_a_page_of_the_gallery_is_a_notebook(page, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    made = import_module("notebooks").notebook(page)
+    code = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
+    for cell in code:
+        if not cell["source"].startswith("!"):
+            compile(cell["source"], page.name, "exec")
+    assert made["cells"][0]["source"].startswith("# ")
+    assert any(cell["outputs"] for cell in code)
+    assert code[-1]["outputs"][0]["data"]["image/svg+xml"].startswith("<?xml")
+    assert not re.search(r"\]\([^)]*\.md", "".join(cell["source"] for cell in made["cells"]))
+    assert len({cell["id"] for cell in made["cells"]}) == len(made["cells"])
 
 
 def test_what_links_to_the_reference_and_what_is_darkened(monkeypatch):

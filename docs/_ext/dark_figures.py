@@ -42,10 +42,13 @@ class DarkFigures(SphinxTransform):
             if not image["uri"].endswith(".svg") or "only-light" in image["classes"]:
                 continue
             path = (source / page / image["uri"]).resolve()
+            svg = path.read_text(encoding="utf-8")
+            if "<image" in svg:  # pixels, as of a heat map: their colours stay, so the labels must too
+                continue
             folder = source / "generated" / "dark"
             folder.mkdir(parents=True, exist_ok=True)
             made = folder / path.name
-            made.write_text(darkened(path.read_text(encoding="utf-8")), encoding="utf-8")
+            made.write_text(darkened(svg), encoding="utf-8")
             twin = image.deepcopy()
             twin["uri"] = f"/generated/dark/{path.name}"
             twin["classes"].append("only-dark")

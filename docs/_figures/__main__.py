@@ -10,6 +10,9 @@ import comparisons  # noqa: F401
 import concepts  # noqa: F401
 import diagrams  # noqa: F401
 import evidence  # noqa: F401
+import gallery  # noqa: F401
+import observation  # noqa: F401
+import studies  # noqa: F401
 
 from kit import PICTURES, write
 

@@ -36,11 +36,12 @@ def picture(draw: Callable[[], Figure | str]) -> Callable[[], Figure | str]:
 
 
 def write(name: str) -> None:
-    """Draw one picture into docs/_static/figures."""
+    """Draw one picture into docs/_static/figures, or beside its page where the name has a folder."""
     drawn = PICTURES[name]()
     svg = drawn if isinstance(drawn, str) else svg_of(drawn).decode()
-    OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / f"{name}.svg").write_text(re.sub(r"[ \t]+\n", "\n", svg), encoding="utf-8")
+    path = (DOCS if "/" in name else OUT) / f"{name}.svg"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(re.sub(r"[ \t]+\n", "\n", svg), encoding="utf-8")
 
 
 def names_of(page: str, blocks: int | None = None) -> dict[str, Any]:

@@ -343,7 +343,7 @@ KM = {"a": cs.KaplanMeier()}
         ({"cv": 1}, "got 1 folds, expected between 2 and the 60"),
         ({"cv": True}, "cv: got True, expected a number of folds"),
         ({"cv": "5"}, "cv: got '5', expected a number of folds"),
-        ({"cv": 3, "on_error": "stop"}, "on_error: got 'stop', expected 'raise' or 'skip'"),
+        ({"cv": 3, "on_error": "stop"}, "on_error must be 'raise' or 'skip'; got 'stop'"),
         ({"cv": 3, "reference": "b"}, "reference: got 'b', expected one of the models, a, 'kaplan-meier'"),
         ({"cv": KFold(3), "repeats": 2}, "A splitter repeats itself"),
         ({"cv": 3, "repeats": 0}, "repeats: got 0, expected how often"),

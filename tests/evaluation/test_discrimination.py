@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.distributions import Grouped
+from censcore.distributions import Distribution, Grouped
 from censcore.evaluation import concordance, dynamic_auc
 from censcore.evaluation.auc import cases_and_controls
 from censcore.evaluation.concordance import comparable_pairs
@@ -212,6 +212,7 @@ def test_derivatives_are_difference_quotients(kind, measure):
         assert quotient == pytest.approx(expected, abs=2e-6)
 
 
+@Distribution.register
 class Thinned:
     """G with 1 - dLambda(u) multiplied by a factor for each subject."""
 

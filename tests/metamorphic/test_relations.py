@@ -177,7 +177,7 @@ def hold(name, only, roles, some):
         horizons(message, y, F, C, expected, only)
         for word in [list(WRAPPED)[number % 3]] if some else WRAPPED:
             mixtures(message, y, F, C, expected, only, word)
-        if "Scipy" not in name:
+        if "scipy" not in name.lower():
             libraries(message, y, F, C, expected, only)
             for unit in [UNITS[number % 3]] if some else UNITS:
                 units(message, y, F, C, expected, only, unit)

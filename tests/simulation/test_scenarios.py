@@ -168,15 +168,18 @@ def test_a_sample_says_what_the_analyst_sees():
     assert len(sample[1:]) == 2
 
 
+FITTED = cs.KaplanMeier().fit(None, cs.RightCensored([1.0, 2.0], [1, 0]))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: WeibullScenario("left"), "censoring must be one of"),
         (lambda: LogNormalScenario(2, censoring="left"), "censoring must be one of"),
-        (lambda: LogNormalScenario(0), "k must be at least 1"),
-        (lambda: WeibullScenario().sample(0), "n must be at least 1"),
+        (lambda: LogNormalScenario(0), "k must be a whole number from 1"),
+        (lambda: WeibullScenario().sample(0), "n must be a whole number from 1"),
         (lambda: DataScenario(np.zeros(3), None, None), "X must be"),
-        (lambda: DataScenario(np.zeros((3, 1)), None, None, end=0.0), "end must be positive"),
+        (lambda: DataScenario(np.zeros((3, 1)), FITTED, FITTED, end=0.0), "end must be a number above 0"),
     ],
 )
 def test_wrong_input_is_refused(make, message):

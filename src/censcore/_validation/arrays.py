@@ -101,7 +101,7 @@ def as_events(event: Any, time: Array) -> Array:
         values = convert(values, time)
     if values.ndim < 2 and time.shape[1] == 1:
         values = values.reshape(-1, 1)
-    serves_all = tuple(values.shape) == (1, time.shape[1]) or (time.shape[0] == 1 and values.ndim == 2)
+    serves_all = (time.shape[1] == 1 and values.shape[0] == 1) or (time.shape[0] == 1 and values.ndim == 2)
     if tuple(values.shape) != tuple(time.shape) and not serves_all:
         raise InvalidInputError(
             f"event must have the shape of time, {tuple(time.shape)}; got {tuple(values.shape)}."

@@ -45,7 +45,7 @@ class Weibull(ByHazard, Parametric):
     def _hazard_at(self, t: Array) -> Array:
         r"""With a gradient as :math:`e^{a(\log t-\log\lambda)}`: no power of small t in any derivative."""
         if not (self._requires_grad or requires_grad(t)):
-            return self._cumulative_hazard(t)
+            return super()._hazard_at(t)
         xp, limits = self._xp, self._xp.finfo(t.dtype)
         log_hazard = self._shape * (log_of_positive(t) - xp.log(self._scale))
         ordinary = (t > float(limits.tiny) / float(limits.eps)) & (t < np.inf)
@@ -53,7 +53,7 @@ class Weibull(ByHazard, Parametric):
         if surely(xp.all(ordinary)):
             return xp.exp(log_hazard)
         inner = xp.exp(xp.where(ordinary, log_hazard, xp.zeros_like(log_hazard)))
-        return xp.where(ordinary, inner, self.detach()._cumulative_hazard(detach(t)))
+        return xp.where(ordinary, inner, self.detach()._hazard_at(detach(t)))
 
     def _inverse_hazard(self, h: Array) -> Array:
         return self._scale * power(h, 1 / self._shape)

@@ -58,8 +58,8 @@ class JointComparison(SeveralOutcomes):
     ['joint', 'relapse', 'death', 'either', 'both', 'relapse first', 'death first']
     >>> comparison.frame()[["score", "outcome", "model", "mean"]].round(3)
               score  outcome        model   mean
-    0  energy_score    joint      clayton  0.520
-    1  energy_score    joint  independent  0.541
+    0  energy_score    joint      clayton  0.522
+    1  energy_score    joint  independent  0.542
     2          crps  relapse      clayton  0.298
     3          crps  relapse  independent  0.298
     4          crps    death      clayton  0.378

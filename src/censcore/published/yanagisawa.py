@@ -144,7 +144,7 @@ def yanagisawa_log(
     >>> yanagisawa_log(y, cs.Exponential(1.0), grid=np.linspace(0, 5, 11)).round(3)
     array([0.933, 1.612])
     """
-    epsilon = as_number(epsilon, "epsilon", above=0, below=1)
+    epsilon = as_number(epsilon, "epsilon", least=0, below=1)
     check_flag(simple, "simple")
     data = _complete(y, forecast, weights, grid)
     rows, i = np.arange(len(data.z)), data.bin

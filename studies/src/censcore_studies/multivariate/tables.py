@@ -89,7 +89,7 @@ def _printed(row: dict[str, Any]) -> dict[str, float]:
 
 
 def _se(values: pd.Series) -> float:
-    return float(mean_loss(values.to_numpy(dtype=float)).standard_error)
+    return float(mean_loss(values.to_numpy(dtype=float)).standard_error) if len(values) > 1 else np.nan
 
 
 def block_view(summary: pd.DataFrame) -> pd.DataFrame:

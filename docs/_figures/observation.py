@@ -1,0 +1,101 @@
+"""Pictures of who is seen and when: delayed entry, visits."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import censcore as cs
+from censcore.evaluation.style import new_figure, styled
+from kit import GREY, INK, M0, names_of, picture
+
+#: entry, end of observation and whether it is an event
+SEEN = {
+    6: (0.0, 4.2, True),
+    5: (1.2, 3.1, True),
+    4: (2.0, 6.0, False),
+    3: (0.6, 5.1, True),
+    1: (3.4, 6.6, False),
+}
+#: entry and an event before it
+NEVER_SEEN = {2: (2.6, 1.7), 0: (1.9, 0.9)}
+#: visits, and the time of the event, which nobody sees
+SUBJECTS = {
+    4: ([1.2, 2.4, 3.9, 5.2, 6.5], 3.1),
+    3: ([0.8, 2.9, 4.4, 6.1], 0.5),
+    2: ([1.6, 3.0, 5.8], 7.6),
+    1: ([4.5], 3.4),
+    0: ([3.2], 5.6),
+}
+NAMES = {4: "between two visits", 3: "before the first visit", 2: "after the last visit"}
+NAMES |= {1: "current status: found", 0: "current status: not found"}
+
+
+@picture
+def delayed_entry() -> Figure:
+    with styled(grid=False):
+        figure = new_figure(9.0, 3.5)
+        left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1.25, 1]})
+        for i, (entry, end, event) in SEEN.items():
+            left.plot([0, entry], [i, i], color=GREY, lw=1.2, ls=":")
+            left.plot([entry, end], [i, i], color=M0, lw=2.4)
+            left.plot(entry, i, "|", color=INK, ms=12, mew=2)
+            left.plot(end, i, "o" if event else ">", mec=M0, mfc=M0 if event else "white", ms=7)
+        for i, (entry, end) in NEVER_SEEN.items():
+            left.plot([0, end], [i, i], color=GREY, lw=1.2, ls=":")
+            left.plot(end, i, "o", mfc="white", mec=GREY, ms=6)
+            left.plot(entry, i, "|", color=GREY, ms=12, mew=2)
+            left.text(entry + 0.12, i, "never in the data: T < entry", va="center", fontsize=8, color=GREY)
+        left.set(xlabel="time", yticks=[], xlim=(0, 7), ylim=(-0.7, 6.7))
+        left.set_title("seen from the entry on ( | ),  event (●),  censored (▷)", fontsize=9.5)
+        F, t = cs.Weibull(1.5, 3.0), np.linspace(0, 7, 400)[None, :]
+        right.plot(t[0], F.sf(t)[0], color=GREY, lw=1.6, ls="--", label="forecast, P(T > t)")
+        given = F.given_survival(2.0).sf(t)[0]
+        right.plot(t[0], given, color=M0, lw=2.4, label="given survival to 2, P(T > t | T > 2)")
+        right.axvline(2.0, color=INK, lw=0.8)
+        right.text(2.06, 0.04, "entry", fontsize=8.5, color=INK)
+        right.set(xlabel="time", xlim=(0, 7), ylim=(0, 1.03))
+        right.set_title("what is scored for a subject that enters at 2", fontsize=9.5)
+        right.legend(frameon=False, fontsize=8.5)
+        return figure
+
+
+@picture
+def interval_censoring() -> Figure:
+    with styled(grid=False):
+        figure = new_figure(9.6, 3.7)
+        left, right = figure.subplots(1, 2, gridspec_kw={"width_ratios": [1.15, 1]})
+        for i, (visits, T) in SUBJECTS.items():
+            before = [v for v in visits if v < T]
+            after = [v for v in visits if v >= T]
+            low, high = max(before, default=0.0), min(after, default=8.0)
+            left.plot([0, 8], [i, i], color=GREY, lw=0.8, ls=":")
+            left.plot([low, high], [i, i], color=M0, lw=5, solid_capstyle="butt", alpha=0.55)
+            left.plot(visits, [i] * len(visits), "|", color=INK, ms=13, mew=1.8)
+            left.plot(T, i, "o", mfc="white", mec=GREY, ms=6)
+            left.text(0.05, i + 0.3, NAMES[i], fontsize=8, color=INK)
+        left.set(xlabel="time", yticks=[], xlim=(0, 8), ylim=(-0.5, 4.8))
+        left.set_title("visits ( | ),  what is known of T (bar),  T itself (○, never seen)", fontsize=9.5)
+        F, t = cs.Weibull(1.5, 3.0), np.linspace(0, 8, 400)[None, :]
+        visits = np.array([1.2, 2.4, 3.9, 5.2, 6.5])
+        D = cs.Step(visits, cdf=F.cdf(visits[None, :]))
+        right.plot(t[0], F.cdf(t)[0], color=GREY, lw=1.6, ls="--", label="forecast, F(t)")
+        p, seen = D.cdf(t)[0], (t[0] >= 3.9).astype(float)
+        right.fill_between(t[0], p, seen, where=t[0] < 6.5, step="mid", color=M0, alpha=0.15, lw=0)
+        right.step(t[0], p, color=M0, lw=2.2, where="mid", label="sent through the visits")
+        right.step(t[0], seen, color=INK, lw=1.4, where="mid", label="detected (T in (2.4, 3.9])")
+        right.plot(visits, np.full(len(visits), -0.03), "|", color=INK, ms=10, mew=1.6, clip_on=False)
+        right.set(xlabel="time", xlim=(0, 8), ylim=(-0.06, 1.05))
+        right.set_title("what is scored: both jump at visits only", fontsize=9.5)
+        right.legend(frameon=False, fontsize=8.5, loc="lower right", bbox_to_anchor=(1.0, 0.07))
+        return figure
+
+
+@picture
+def dependent_censoring() -> Figure:
+    return names_of("robustness")["figure"]
+
+
+@picture
+def cross_validation() -> Figure:
+    return names_of("cross_validation", 1)["found"].plot("folds")

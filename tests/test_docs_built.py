@@ -1,0 +1,137 @@
+"""The built documentation in a browser: nothing overflows, formulas are set, no request leaves the machine.
+
+``make test-docs`` builds the pages and runs these tests. Without a build or without Chromium they are
+skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chromium import Tab, browser, chromium
+
+ROOT = Path(__file__).resolve().parent.parent
+HTML = Path(os.environ.get("CENSCORE_DOCS_HTML", ROOT / "docs" / "_build" / "html"))
+WIDTHS = (390, 1280)
+#: What the indices of the theme are, and no page of ours.
+NO_PAGES = {"genindex", "py-modindex", "search"}
+PAGES = sorted(
+    str(path.relative_to(HTML).with_suffix(""))
+    for path in HTML.rglob("*.html")
+    if path.stem not in NO_PAGES and "_static" not in path.parts and "_modules" not in path.parts
+)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not PAGES, reason=f"no built documentation in {HTML}; run make docs"),
+]
+in_a_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium on the path")
+
+OVERFLOW = """(() => {
+    const page = document.scrollingElement;
+    if (page.scrollWidth <= page.clientWidth) return [];
+    return [...document.querySelectorAll("body *")]
+        .filter(element => element.getBoundingClientRect().right > page.clientWidth + 1)
+        .slice(-3).map(element => element.outerHTML.slice(0, 120));
+})()"""
+UNSET = """[...document.querySelectorAll(".math")]
+    .filter(formula => !formula.querySelector("mjx-container svg")
+                       || formula.querySelector("[data-mml-node=merror]"))
+    .map(formula => formula.textContent.slice(0, 80))"""
+BROKEN = """[...document.images]
+    .filter(image => image.loading !== "lazy" && image.complete && image.naturalWidth === 0)
+    .map(image => image.src)"""
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    with browser() as opened:
+        yield opened
+
+
+@in_a_browser
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_fits_and_is_complete_without_a_network(tab, page):
+    tab.requests.clear()
+    tab.resize(WIDTHS[-1])
+    tab.open((HTML / f"{page}.html").as_uri())
+    for width in WIDTHS:
+        tab.resize(width)
+        assert tab.evaluate("document.scrollingElement.clientWidth") <= width
+        assert tab.evaluate(OVERFLOW) == [], f"{page} overflows at {width} px"
+    assert tab.evaluate(UNSET) == []
+    assert tab.evaluate(BROKEN) == []
+    assert [url for url in tab.requests if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+
+
+@in_a_browser
+def test_formulas_are_pictures_and_a_wrong_one_is_caught(tab):
+    tab.open((HTML / "concepts.html").as_uri())
+    assert tab.evaluate("document.querySelectorAll('.math mjx-container svg').length") > 10
+    tab.evaluate("document.querySelector('.math').textContent = '\\\\(\\\\frac{1\\\\)'")
+    tab.evaluate("MathJax.typesetPromise().then(() => true)")
+    assert len(tab.evaluate(UNSET)) == 1
+
+
+@in_a_browser
+def test_an_overflow_is_caught(tab, tmp_path):
+    page = tmp_path / "wide.html"
+    page.write_text("<!doctype html><body><div style='width: 1500px'>wide</div></body>")
+    tab.open(page.as_uri())
+    tab.resize(1280)
+    assert len(tab.evaluate(OVERFLOW)) == 1
+
+
+@in_a_browser
+@pytest.mark.parametrize(("scheme", "shown"), [("light", "only-light"), ("dark", "only-dark")])
+def test_figures_follow_the_colours_of_the_reader(tab, scheme, shown):
+    tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    tab.resize(1280)
+    tab.open((HTML / "gallery" / "index.html").as_uri())
+    visible = """[...document.querySelectorAll("img.only-light, img.only-dark")]
+        .filter(image => getComputedStyle(image).display !== "none")
+        .map(image => image.classList.contains("only-dark") ? "only-dark" : "only-light")"""
+    found = tab.evaluate(visible)
+    assert len(found) > 12
+    assert set(found) == {shown}
+    tab.call("Emulation.setEmulatedMedia", features=[])
+
+
+SEARCHES = [
+    ("sksurv", "coming_from"),
+    ("cite", "cite"),
+    ("C-index", "discrimination"),
+    ("competing risks", "competing_risks"),
+]
+
+
+@in_a_browser
+@pytest.mark.parametrize(("words", "page"), SEARCHES)
+def test_a_reader_finds_the_page_by_searching(tab, words, page):
+    tab.resize(1280)
+    tab.open((HTML / "search.html").as_uri() + f"?q={words.replace(' ', '+')}")
+    results = """new Promise(resolve => {
+        const links = () => [...document.querySelectorAll("#search-results li a")]
+            .map(link => link.getAttribute("href"));
+        const look = tries => links().length >= 5 || tries === 0
+            ? resolve(links()) : setTimeout(look, 50, tries - 1);
+        look(100);
+    })"""
+    found = [href.split("?")[0].split("#")[0].removesuffix(".html") for href in tab.evaluate(results)]
+    assert page in list(dict.fromkeys(found))[:3], found[:8]
+
+
+@pytest.mark.parametrize(("words", "page"), SEARCHES)
+def test_the_search_index_has_the_words_in_a_title_of_the_page(words, page):
+    text = (HTML / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    titles = {
+        title.lower(): [index["docnames"][doc] for doc, _ in where]
+        for title, where in index["alltitles"].items()
+    }
+    assert any(words.lower() in title and page in pages for title, pages in titles.items())
