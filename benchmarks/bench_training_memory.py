@@ -106,7 +106,8 @@ def main(sizes: tuple[int, ...] = SIZES, unknown: tuple[int, ...] = UNKNOWN) -> 
         print(f"{n:10,d} {size:18.0f} {mapped:12.0f} {mapped * 2**20 / n:14.0f} {copied:16.0f}", flush=True)
     print("\nC unknown")
     print(
-        "      rows  MiB of covariates  MiB of a table of C           data  MiB of fit  bytes per row  seconds"
+        "      rows  MiB of covariates  MiB of a table of C           data  MiB of fit  "
+        "bytes per row  seconds"
     )
     for n in unknown:
         with tempfile.TemporaryDirectory() as folder:

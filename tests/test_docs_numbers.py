@@ -49,9 +49,10 @@ def memory_with_unknown_censoring() -> str:
     quantiles, memory = found[0][0], {data: grown for _, data, grown in found}
     return (
         "With 5,000,000 subjects, 22 covariates, two event times and unknown C, an epoch takes "
-        f"{memory['Parquet files']} MiB from Parquet files, beyond the libraries themselves. With the outcome in "
-        f"memory and covariates in a mapped file it takes {memory['mapped']} MiB, most of them for the curve of C; "
-        f"a table of quantiles would add {quantiles} MiB (`python -m benchmarks training_memory`)."
+        f"{memory['Parquet files']} MiB from Parquet files, beyond the libraries themselves. With the "
+        f"outcome in memory and covariates in a mapped file it takes {memory['mapped']} MiB, most of them "
+        f"for the curve of C; a table of quantiles would add {quantiles} MiB "
+        "(`python -m benchmarks training_memory`)."
     )
 
 
