@@ -12,6 +12,7 @@ from censcore._arrays import Array, as_float, as_rows, convert, is_torch, namesp
 from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.right_censored import RightCensored
+from censcore.plain_text import one_line
 
 __all__ = ["CompetingRisks", "EventOfCause", "as_competing_risks", "cause_number", "is_competing"]
 
@@ -293,7 +294,7 @@ class CompetingRisks:
     def __repr__(self) -> str:
         cause, time = to_numpy(self._cause), to_numpy(self.time)
         shares = ", ".join(
-            f"{name} {int((cause == j).sum())} ({(cause == j).mean():.1%})".replace("%", " %")
+            f"{one_line(name)} {int((cause == j).sum())} ({(cause == j).mean():.1%})".replace("%", " %")
             for j, name in enumerate(self.names, start=1)
         )
         known = "" if self.censoring_time is None else ", C known"
