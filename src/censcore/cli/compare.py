@@ -30,6 +30,7 @@ from censcore.cli.options import (
     words,
 )
 from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns, column
+from censcore.plain_text import visible
 
 __all__ = ["compare"]
 
@@ -119,7 +120,7 @@ def compare(
         typer.echo(repr(found))
         for path in (html, json):
             if path is not None:
-                typer.echo(f"written: {path}")
+                typer.echo(visible(f"written: {path}"))
 
 
 compare.__doc__ = f"{compare.__doc__}\n\n\b{COLUMNS_HELP}"

@@ -77,6 +77,10 @@ class Engine:
         except duckdb.Error as error:
             raise InvalidInputError(f"DuckDB does not accept the resources {allowed}: {error}") from None
         self.connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+        # It would turn a TRY_CAST of text into a cast by the CSV reader, which ends at the first bad record.
+        known = self.connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+        if ("type_pushdown",) in known:
+            self.connection.execute("SET disabled_optimizers = 'type_pushdown'")
 
     def __enter__(self) -> Engine:
         return self
