@@ -335,11 +335,19 @@ class _Run:
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         tensors, settings = read_model_file(path, "training checkpoint")
-        if settings["identity"] != self._identity:
+        if settings.get("identity") != self._identity:
             raise ModelFileError(
                 f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another "
                 "path, or delete it."
             )
+        try:
+            self._restore(tensors, settings)
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            raise ModelFileError(
+                f"The checkpoint {path} cannot be restored ({type(error).__name__}: {error}). Delete it."
+            ) from error
+
+    def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
         for name, module in (("network", self.network), ("averaged", self.averaged), ("best", self.best)):
             prefix = f"{name}."
             module.load_state_dict(
