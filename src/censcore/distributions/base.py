@@ -22,6 +22,7 @@ from censcore._arrays import (
     one_namespace,
     requires_grad,
 )
+from censcore._kept_values import KeepsValues
 from censcore.distributions.random_draws import Draws, as_draws
 from censcore.exceptions import InvalidInputError
 
@@ -34,7 +35,7 @@ __all__ = ["Distribution"]
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | Any | None
 
 
-class Distribution(ABC):
+class Distribution(KeepsValues, ABC):
     """One distribution of an event time, or of several, per subject.
 
     The base of :class:`~censcore.distributions.Univariate` (one event time) and of
@@ -123,7 +124,7 @@ class Distribution(ABC):
         return n
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
+        state = super().__getstate__()
         state.pop("_xp", None)  # modules are neither pickled nor copied
         return state
 

@@ -24,6 +24,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._kept_values import KeepsValues
 from censcore.distributions import Distribution, Independent, ProportionalHazards, Step, Univariate
 from censcore.estimators.risk_sets import entries_of
 from censcore.exceptions import InvalidInputError
@@ -41,7 +42,7 @@ CHUNK = 4096  # subjects at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Case(KeepsValues):
     """One forecast F of the outcomes y, the censoring distribution C, and where the forecast is scored.
 
     Parameters

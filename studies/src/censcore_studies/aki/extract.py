@@ -111,7 +111,7 @@ def _key(wanted: _Extraction, source: Mapping[str, SourceFile], parameters: Mapp
 
 
 def _merge_sql(wanted: _Extraction) -> str:
-    return read_sql(f"merge_{wanted.name}") if wanted.merge else "SELECT * FROM kept"
+    return read_sql(f"merge_{wanted.name}") if wanted.merge else "SELECT * FROM kept ORDER BY ALL"
 
 
 def _extract(
