@@ -187,8 +187,9 @@ def _hashes(paths: Mapping[str, Path], remembered: Path) -> dict[str, str]:
         status = path.stat()
         stamp = [str(path.resolve()), status.st_size, status.st_mtime_ns]
         old = known.get(name)
-        same = isinstance(old, dict) and old.get("stamp") == stamp and isinstance(old.get("sha256"), str)
-        return old if same else {"stamp": stamp, "sha256": _checked_hash(path)}
+        if isinstance(old, dict) and old.get("stamp") == stamp and isinstance(old.get("sha256"), str):
+            return {"stamp": stamp, "sha256": old["sha256"]}
+        return {"stamp": stamp, "sha256": _checked_hash(path)}
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         current = dict(zip(paths, pool.map(described, paths), strict=True))
