@@ -17,10 +17,10 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help setup demo test test-slow test-bayes test-lowest lint format bench docs studies clean
+.PHONY: help setup demo test test-slow test-bayes test-lowest fuzz lint format bench conformance docs studies clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(DEV) ## Build .venv with the library, the studies and the pinned versions of constraints.txt
 
@@ -41,6 +41,9 @@ test: $(DEV) ## Run the tests, the docstring examples and the code blocks of the
 
 test-slow: $(DEV) ## Run the tests that take minutes
 	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) -m slow tests studies/tests
+
+fuzz: $(DEV) ## Call every public name with bad input, hundreds of times, and print how the calls ended
+	$(ONE_THREAD) $(BIN)/python -m tests.fuzz
 
 test-bayes: $(DEV) ## Run the tests that need ArviZ and NumPyro, which make setup leaves out
 	$(BIN)/pip install -qq --constraint constraints.txt --editable '.[peers-bayes]'
@@ -65,6 +68,9 @@ format: $(DEV) ## Rewrite the code in the house style
 bench: $(DEV) ## Time against the peers, as ratios measured in one run
 	$(BIN)/python -m benchmarks
 
+conformance: $(DEV) ## Run the conformance cases on every installed library, for docs/conformance.md
+	$(ONE_THREAD) $(BIN)/python -m censcore.testing.conformance --out docs/results/conformance
+
 docs: $(DEV) ## Build the documentation in docs/_build/html
 	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
@@ -80,6 +86,7 @@ studies: $(DEV) ## Run the studies of the paper into results/; hours, and it goe
 	$(ONE_THREAD) $(BIN)/censcore reproduce ablations --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce pictures
 	$(ONE_THREAD) $(BIN)/censcore reproduce real-data --repetitions 4 --jobs $(WORKERS)
+	$(ONE_THREAD) $(BIN)/censcore reproduce neutral-benchmark --jobs $(WORKERS)
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) .venv-lowest build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \

@@ -29,6 +29,7 @@ import censcore as cs
 from censcore.distributions import Grouped
 from censcore.scores.registry import SCORES
 
+FIGURE = "![CRPS saved against Kaplan-Meier on six data sets](../_static/figures/public_data.svg)"
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "public_data.md"
 FOLDS = 5
 REFITS = 20
@@ -144,29 +145,37 @@ def table(lines: pd.DataFrame, frame: pd.DataFrame, data: str) -> list[str]:
     return out
 
 
+def folded(title: str, lines: list[str]) -> list[str]:
+    """A part of the page that opens on a click."""
+    return ["", f":::{{dropdown}} {title}", *lines, ":::"]
+
+
 def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
-    text = [
-        "# Six public data sets, five models, every score",
-        "",
-        "Made by `python -m benchmarks public_data`. Every subject is forecast and scored out of fold, in "
-        "five folds; the horizon is the 90 % quantile of the observed times. Times and levels are averaged: "
-        "three times, and the levels that the data reach. `–` means not available: no density, "
-        "or, on the ipcw scale, P(C > t) = 0 for some subject before the horizon. The best is bold.",
-        "",
+    sets = [
         "| data | subjects | columns | events | horizon | largest weight | "
         "do covariates predict censoring? p | pairs of models that CRPS distinguishes (of 10) |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, (_, facts) in results.items():
-        text.append(
+        sets.append(
             f"| {name} | {facts['subjects']} | {facts['columns']} | {facts['events']} | "
             f"{facts['horizon']:.4g} | {facts['largest weight']:.3g} | {shown(facts['p_censoring'])} | "
             f"{facts['clear pairs']} |"
         )
+    text = [
+        *folded("The data sets", sets),
+        "",
+        "## Every score",
+        "",
+        "Made by `python -m benchmarks public_data`. Every subject is forecast and scored out of fold, in "
+        "five folds; the horizon is the 90 % quantile of the observed times. Times and levels are averaged: "
+        "three times, and the levels that the data reach. `–` means not available: no density, "
+        "or, on the ipcw scale, P(C > t) = 0 for some subject before the horizon. The best is bold.",
+    ]
     changes, winners, total = [], [], 0
     for name, (frame, _) in results.items():
         lines = summary(frame)
-        text += ["", f"## {name}", "", *table(lines, frame, name)]
+        text += folded(name, table(lines, frame, name))
         for score in TITLES:
             block = lines[(lines["data"] == name) & (lines["score"] == score)]
             orders = {
@@ -183,8 +192,8 @@ def page(results: dict[str, tuple[pd.DataFrame, dict[str, Any]]]) -> str:
                     winners.append((name, score, first, second, means[second] / means[first] - 1))
     moves = {name: largest_move(frame) for name, (frame, _) in results.items()}
     facts = {name: fact for name, (_, fact) in results.items()}
-    text[3:3] = ["", *lessons(changes, winners, total, moves, facts)]
-    return "\n".join(text) + "\n"
+    head = ["# Six public data sets, five models, every score", "", FIGURE, ""]
+    return "\n".join([*head, *lessons(changes, winners, total, moves, facts), *text]) + "\n"
 
 
 def shown(p: float) -> str:
@@ -210,8 +219,7 @@ def lessons(
     predicted = [name for name, fact in facts.items() if fact["p_censoring"] < 0.01]
     clear = sum(fact["clear pairs"] for fact in facts.values())
     return [
-        "## Do the rankings change?",
-        "",
+        "- **The question.** Does the ranking depend on the score or on the censoring distribution?",
         "- Between the pooled and the conditional censoring distribution the order of the five models "
         f"changes in {len(changes)} of {total} lines, and the winner in {len(winners)}"
         + (f" ({told} under the pooled distribution)." if told else "."),

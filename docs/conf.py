@@ -1,7 +1,12 @@
 """Sphinx settings."""
 
+import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
+
+from docutils import nodes
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "censcore"
 author = "The censcore developers"
@@ -16,6 +21,11 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
+    "sphinx_design",
+    "dark_figures",
+    "score_cards",
+    "command_reference",
+    "api_links",
 ]
 # tables that pages include are no pages themselves
 exclude_patterns = ["_build", "results/*/*.md", "generated/*.md"]
@@ -31,11 +41,16 @@ numpydoc_show_class_members = False  # the class template lists them
 numpydoc_xref_param_type = False
 
 html_theme = "furo"
-html_title = "censcore"
+html_title = f"censcore {version}"
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["censcore.css"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+# whole scripts are copied: lines after a backslash, and files written by <<'EOF'
+copybutton_line_continuation_character = "\\"
+copybutton_here_doc_delimiter = "EOF"
 
 
 def _skip_what_scikit_learn_documents(app, what, name, obj, skip, options):
@@ -43,20 +58,15 @@ def _skip_what_scikit_learn_documents(app, what, name, obj, skip, options):
     return skip or str(getattr(obj, "__module__", "")).startswith("sklearn.")
 
 
-def _write_the_table_of_scores(app):
-    """What the registry knows of each score, as a table that docs/scores.md includes."""
-    from censcore.scores.registry import SCORES
-
-    lines = ["| name | axis | loss of a subject | reference |", "|---|---|---|---|"]
-    for info in SCORES.values():
-        lines.append(f"| `{info.name}` | {info.axis or '-'} | ${info.formula}$ | {info.reference} |")
-    path = Path(app.srcdir) / "generated" / "scores.md"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+def _end_code_without_blank_lines(app, doctree):
+    """A session needs a blank line at its end to be run; readers need none."""
+    for block in doctree.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        block.rawsource, block.children = text, [nodes.Text(text)]
 
 
 def setup(app):
     # as SVG, since browsers block web fonts next to a page that is opened from a file
     app.config.mathjax_path = "mathjax/tex-svg.js"
-    app.connect("builder-inited", _write_the_table_of_scores, priority=1)
     app.connect("autodoc-skip-member", _skip_what_scikit_learn_documents)
+    app.connect("doctree-read", _end_code_without_blank_lines)

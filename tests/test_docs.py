@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import shlex
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from types import ModuleType
 import pytest
 
 import censcore as cs
+from censcore.scores.registry import SCORES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -20,14 +22,19 @@ FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-def python_blocks(page: Path) -> list[tuple[int, str]]:
-    """(line, source) of each fenced block marked ``python``."""
+def blocks(page: Path, *languages: str) -> list[tuple[int, str, str]]:
+    """(line, language, source) of each fenced block in one of the languages, in the order of the page."""
     text = page.read_text(encoding="utf-8")
     return [
-        (text.count("\n", 0, match.start(2)), match.group(2))
+        (text.count("\n", 0, match.start(2)), match.group(1), match.group(2))
         for match in FENCE.finditer(text)
-        if match.group(1) == "python"
+        if match.group(1) in languages
     ]
+
+
+def python_blocks(page: Path) -> list[tuple[int, str]]:
+    """(line, source) of each fenced block marked ``python``."""
+    return [(line, source) for line, _, source in blocks(page, "python")]
 
 
 def run_block(source: str, names: dict, page: Path, line: int) -> None:
@@ -42,13 +49,33 @@ def run_block(source: str, names: dict, page: Path, line: int) -> None:
     assert not said, "".join(said)
 
 
+def run_console(source: str) -> None:
+    """Run the commands of the library whose output a console block shows, and compare the output."""
+    from typer.testing import CliRunner
+
+    from censcore.cli.app import app
+
+    commands = re.findall(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", source, re.MULTILINE)
+    for command, shown in commands:
+        words = shlex.split(command.replace("\\\n", " "), comments=True)
+        if words[0] != "censcore" or not shown.strip():
+            continue
+        found = CliRunner().invoke(app, words[1:])
+        assert found.exit_code == 0, found.output
+        got = found.output.replace("\n\n", "\n<BLANKLINE>\n")
+        assert doctest.OutputChecker().check_output(shown, got, OPTIONS), got
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = ModuleType("__page__")
     monkeypatch.setitem(sys.modules, "__page__", module)  # so that classes of a page can be pickled
-    for line, source in python_blocks(page):
-        run_block(source, module.__dict__, page, line)
+    for line, language, source in blocks(page, "python", "console"):
+        if language == "python":
+            run_block(source, module.__dict__, page, line)
+        else:
+            run_console(source)
 
 
 def test_a_wrong_output_is_caught():
@@ -56,10 +83,131 @@ def test_a_wrong_output_is_caught():
         run_block(">>> 1 + 1\n3\n", {}, Path("page.md"), 0)
 
 
+def test_a_wrong_output_of_a_command_is_caught():
+    run_console(f"$ censcore --version\ncenscore {cs.__version__}\n")
+    with pytest.raises(AssertionError):
+        run_console("$ censcore --version\ncensore 0.0.0\n")
+
+
+#: Pages of the navigation that need no picture: lists, tables, references, installation.
+WITHOUT_PICTURE = {
+    "api", "bibliography", "changelog", "cite", "conformance", "contributing", "faq", "glossary", "install",
+}  # fmt: skip
+
+
+def guide() -> list[Path]:
+    """Pages of the navigation in docs/ itself; those of the gallery and the results have their own rules."""
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = [
+        line for tree in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL) for line in tree.split()
+    ]
+    return [ROOT / "docs" / f"{name}.md" for name in listed if (ROOT / "docs" / f"{name}.md").exists()]
+
+
+def test_every_page_of_the_guide_has_a_picture():
+    pages = [page for page in guide() if page.parent.name == "docs" and page.stem not in WITHOUT_PICTURE]
+    assert len(pages) > 20
+    picture = re.compile(r"!\[.+\]\(|:file: \S+\.svg|include} generated/score_cards")
+    assert [page.stem for page in pages if not picture.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_pictures_and_their_text_exist():
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for alt, target in re.findall(r"!\[(.*?)\]\(([^)]+)\)", text):
+            if page.parent.name != "generated":
+                assert alt, f"{page.name}: {target} has no description for those who cannot see it"
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_drawn_picture_is_committed_and_shown():
+    drawn = {
+        name
+        for script in (ROOT / "docs" / "_figures").glob("*.py")
+        for name in re.findall(r"^@picture\ndef (\w+)", script.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert drawn == {path.stem for path in (ROOT / "docs" / "_static" / "figures").glob("*.svg")}
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert [name for name in sorted(drawn) if f"figures/{name}.svg" not in text] == []
+
+
+def test_what_links_to_the_reference_and_what_is_darkened(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    target_of = import_module("api_links").target_of
+    assert target_of("cs.Censoring(KaplanMeier())") == "censcore.Censoring"
+    assert target_of('comparison.plot("brier")') == "censcore.Comparison.plot"
+    for text in ("horizon=", "comparison", "y.time", "scores", "np.array([1])"):
+        assert target_of(text) is None
+    darkened = import_module("dark_figures").darkened
+    assert darkened("fill: #ffffff; stroke: #0F766E") == "fill: #131416; stroke: #2dd4bf"
+
+
+def test_results_begin_with_a_picture_and_five_lines():
+    names = (
+        "forecast_evaluation",
+        "multivariate",
+        "real_data",
+        "coverage",
+        "engression_ablations",
+        "public_data",
+    )
+    for name in names:
+        text = (ROOT / "docs" / "results" / f"{name}.md").read_text(encoding="utf-8")
+        first = re.split(r"\n(?:## |:::)", text)[0]
+        assert "![" in first.splitlines()[2], name
+        assert 4 <= len(re.findall(r"^- ", first, re.MULTILINE)) <= 6, name
+        unfolded = re.sub(r":::\{dropdown\}.*?\n:::", "", text, flags=re.DOTALL)
+        assert "{include}" not in unfolded, name
+
+
+@pytest.mark.parametrize("info", SCORES.values(), ids=SCORES)
+def test_every_score_has_what_its_card_shows(info):
+    assert info.unit
+    assert info.range
+    assert info.proper.endswith(".")
+    assert info.pitfalls
+    assert all(pitfall.endswith(".") for pitfall in info.pitfalls)
+    assert re.search(r"\(\d{4}\)", info.reference)
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("sksurv", "coming_from"),
+        ("cite", "cite"),
+        ("C-index", "discrimination"),
+        ("competing risks", "competing_risks"),
+        ("horizon", "choosing_a_horizon"),
+        ("BibTeX", "cite"),
+    ],
+)
+def test_a_search_finds_its_page(words, page):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    headings = " ".join(re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+    assert words.lower() in (headings if words != "BibTeX" else text).lower()
+
+
+def test_the_bibliography_has_every_reference_of_the_scores_and_the_guide():
+    listed = " ".join(
+        (ROOT / "docs" / "bibliography.md").read_text(encoding="utf-8").replace("*", "").split()
+    )
+    assert [info.name for info in SCORES.values() if title_of(info.reference) not in listed] == []
+    for page in guide():
+        _, _, references = page.read_text(encoding="utf-8").partition("\n## References\n")
+        for entry in re.findall(r"^- (.*?)(?=^- |\Z)", references, re.MULTILINE | re.DOTALL):
+            text = " ".join(entry.replace("*", "").split())
+            assert title_of(text) in listed, f"{page.name}: {text}"
+
+
+def title_of(reference: str) -> str:
+    """The title: what stands between the year and the next stop or comma."""
+    return re.split(r"\(\d{4}\)\. ", reference)[1].split(".")[0].split(",")[0]
+
+
 def test_every_page_of_the_guide_shows_code():
-    guide = [ROOT / "README.md", ROOT / "docs" / "getting_started.md", ROOT / "docs" / "concepts.md"]
-    assert set(guide) <= set(PAGES)
-    assert all(python_blocks(page) for page in guide)
+    pages = [ROOT / "README.md", ROOT / "docs" / "getting_started.md", ROOT / "docs" / "concepts.md"]
+    assert set(pages) <= set(PAGES)
+    assert all(python_blocks(page) for page in pages)
 
 
 def test_no_python_hides_in_another_fence():
@@ -81,6 +229,21 @@ def test_the_entries_for_a_paper_are_those_of_the_citation_file():
         (cs.__version__, ""),
         ("", cs.__version__),
     }
+
+
+@pytest.mark.parametrize("address", ["", "https://example.org/{kind}/main"])
+def test_the_readme_of_a_package_index_has_no_relative_target(address, monkeypatch):
+    hatchling = ModuleType("hatchling.metadata.plugin.interface")
+    hatchling.MetadataHookInterface = object  # the build alone has the real one
+    monkeypatch.setitem(sys.modules, hatchling.__name__, hatchling)
+    for package in ("hatchling", "hatchling.metadata", "hatchling.metadata.plugin"):
+        monkeypatch.setitem(sys.modules, package, ModuleType(package))
+    build = import_module("hatch_build")
+    text = build.for_an_index((ROOT / "README.md").read_text(encoding="utf-8"), address)
+    targets = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", text)
+    assert all(target.startswith(("https://", "#")) for _, target in targets)
+    raw = [target for picture, target in targets if picture]
+    assert raw == (["https://example.org/raw/main/docs/_static/demo.png"] if address else [])
 
 
 def documented() -> set[str]:

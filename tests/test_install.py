@@ -53,7 +53,7 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
             todo += [part for extra in inner[1].split(",") for part in extras[extra]]
         else:
             name, _, version = line.partition(">=")
-            promised[name] = version
+            promised[name.partition("[")[0]] = version
     lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
     del tested["torch"], promised["torch"]

@@ -63,6 +63,7 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation.copula_graphic import copula_graphic as copula_graphic
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
+    from censcore.evaluation.streaming.outcome_table import OutcomeTable as OutcomeTable
     from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
@@ -154,6 +155,7 @@ _EXPORTS = {
     "evaluation.compare": ["compare"],
     "evaluation.copula_graphic": ["copula_graphic"],
     "evaluation.scorers": ["scorer", "scorers"],
+    "evaluation.streaming.outcome_table": ["OutcomeTable"],
 }
 _SUBMODULES = [
     "outcomes",

@@ -7,35 +7,48 @@ operations that the standard lacks, or spells row by row, live here.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import DerivativeError, InvalidIndexError, InvalidInputError, InvalidTypeError
 
 __all__ = [
     "Array",
     "as_float",
+    "as_loss",
     "as_rows",
     "broadcast_to",
     "common_rows",
     "convert",
     "detach",
+    "full_precision",
+    "grad_is_recorded",
+    "in_transform",
     "is_neutral",
     "is_torch",
+    "like_moved",
     "namespace",
+    "not_compiled",
     "one_namespace",
     "possibly",
     "requires_grad",
     "searchsorted",
     "surely",
     "take_along",
+    "take_rows",
     "to_numpy",
 ]
 
 #: An array of NumPy or a tensor of torch. Neither library has a type that describes both.
 Array = Any
+
+
+# Axes that an array can have; a list nested deeper, such as one that holds itself, is none.
+_DEEPEST = 32
 
 
 def is_torch(value: object) -> bool:
@@ -46,10 +59,10 @@ def is_torch(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def is_neutral(value: object) -> bool:
+def is_neutral(value: object, depth: int = 0) -> bool:
     """Whether ``value`` belongs to no array library: a Python number or a (nested) list of them."""
     if isinstance(value, list | tuple):
-        return all(is_neutral(item) for item in value)
+        return depth < _DEEPEST and all(is_neutral(item, depth + 1) for item in value)
     return value is None or isinstance(value, bool | int | float)
 
 
@@ -114,43 +127,78 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     """
     if type(value) is np.ndarray and value.dtype in _FLOATS:
         return value
-    if like is not None and is_torch(like) and is_neutral(value):
-        return sys.modules["torch"].as_tensor(value, dtype=like.dtype, device=like.device)
-    kind = like.dtype if like is not None and is_neutral(value) else None
     if is_torch(value):
         return _torch_float(value, name)
-    array = np.asarray(value)
-    if array.dtype.kind in "iub":
-        return array.astype(kind or np.float64)
+    kind = like.dtype if like is not None and is_neutral(value) else None
+    if like is not None and kind is not None and is_torch(like):
+        array = value if type(value) is float else _real(value, name, None)
+        return sys.modules["torch"].as_tensor(array, dtype=kind, device=like.device)
+    return _real(value, name, kind)
+
+
+def _real(value: Any, name: str, kind: Any) -> np.ndarray:
+    """``value`` as an array of NumPy that holds real numbers, in the dtype ``kind`` where there is one."""
+    array = _as_array(value, name)
     if array.dtype.kind in "OUST":
         array = _from_objects(array, name)
-    if array.dtype.kind != "f":
+    if array.dtype.kind not in "fiub":
         raise InvalidTypeError(f"{name} must hold numbers; got an array of dtype {array.dtype}.")
     if kind is None and array.dtype == np.float16:
         kind = np.float32
-    return array if kind is None else array.astype(kind, copy=False)
+    elif kind is None and array.dtype not in _FLOATS:
+        kind = np.float64
+    if kind is None or array.dtype == kind:
+        return array
+    with np.errstate(over="ignore"):  # beyond the range of the dtype is infinite
+        return array.astype(kind)
+
+
+def _as_array(value: Any, name: str) -> np.ndarray:
+    if value is None:
+        raise InvalidTypeError(f"{name} must hold numbers; got None.")
+    if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
+        raise InvalidInputError(
+            f"{name}: got a masked array with masked entries, expected numbers. Leave out the subjects that "
+            "they belong to, or fill them in."
+        )
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        if isinstance(error, InvalidTypeError):
+            raise InvalidTypeError(f"{name}: {error}") from error
+        raise InvalidTypeError(
+            f"{name} must be a number or an array of numbers; got {type(value).__name__} that is none "
+            f"({error})."
+        ) from error
 
 
 def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
     """Objects or text that hold numbers; an error names the first entry that does not."""
     try:
         return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         values = array.ravel().tolist()
         bad = next((place for place, value in enumerate(values) if not _is_number(value)), 0)
-        raise InvalidTypeError(f"{name} must hold numbers; got {values[bad]!r} in entry {bad}.") from error
+        got = "an integer too large for a float" if isinstance(error, OverflowError) else _shown(values[bad])
+        raise InvalidTypeError(f"{name} must hold numbers; got {got} in entry {bad}.") from error
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _is_number(value: object) -> bool:
     try:
         float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
 
 def _torch_float(value: Array, name: str) -> Array:
     torch = sys.modules["torch"]
+    _check_not_batched(value, name)
     if value.dtype in (torch.float32, torch.float64):
         return value
     if value.is_complex():
@@ -158,16 +206,47 @@ def _torch_float(value: Array, name: str) -> Array:
     return value.to(torch.float32 if value.is_floating_point() else torch.float64)
 
 
+def _check_not_batched(value: Array, name: str) -> None:
+    functorch = sys.modules["torch"]._C._functorch
+    while functorch.is_functorch_wrapped_tensor(value):
+        if functorch.is_batchedtensor(value):
+            raise DerivativeError(
+                f"torch.vmap: got {name} with a hidden batch axis, which the checks and quadratures of "
+                "censcore cannot read. Subjects are an axis already: pass one value per subject, (n,), and "
+                "call the score once; it returns one loss per subject."
+            )
+        value = functorch.get_unwrapped(value)
+
+
 def as_rows(rows: Any) -> Any:
     """Which subjects to take (indices, a slice or a mask) as either library indexes by; one stays an axis."""
-    if isinstance(rows, int | np.integer):
+    if isinstance(rows, int | np.integer) and not isinstance(rows, bool):
         return [int(rows)]
     if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
         rows = rows[0]  # scikit-learn indexes by [rows, ...]
-    if isinstance(rows, slice) or is_torch(rows):
+    if isinstance(rows, slice) or (is_torch(rows) and not rows.is_floating_point() and not rows.is_complex()):
         return rows
-    chosen = np.ascontiguousarray(rows)  # torch takes no index with negative strides, such as order[::-1]
+    try:
+        chosen = np.ascontiguousarray(rows)  # torch takes no index with negative strides, such as order[::-1]
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidIndexError(f"rows: got {_shown(rows)}, {_EXPECTED_ROWS}.") from error
+    if chosen.size and chosen.dtype.kind not in "iub":
+        raise InvalidIndexError(f"rows: got {_shown(rows)}, {_EXPECTED_ROWS}.")
     return chosen if chosen.size else chosen.astype(np.intp)
+
+
+_EXPECTED_ROWS = "expected places of subjects from 0, an array of booleans or a slice"
+
+
+def take_rows(array: Array, rows: Any) -> Array:
+    """The entries of ``array`` that belong to some subjects, chosen by what :func:`as_rows` returns."""
+    try:
+        return array[rows]
+    except (IndexError, OverflowError) as error:
+        raise InvalidIndexError(
+            f"rows: got places that do not exist ({error}). There are {len(array)} subjects, from 0 to "
+            f"{len(array) - 1}; booleans need one entry for each."
+        ) from error
 
 
 def convert(array: Array, like: Array) -> Array:
@@ -182,11 +261,95 @@ def convert(array: Array, like: Array) -> Array:
     return array.astype(like.dtype, copy=False) if array.dtype.kind == "f" else array
 
 
+def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
+    """An empty tensor where ``tensor.to(*args, **kwargs)`` would bring ``array``; what ``.to`` is made of.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from censcore._arrays import like_moved
+    >>> like_moved(np.ones(3), torch.float32).dtype
+    torch.float32
+    """
+    import torch
+
+    here = array.device if is_torch(array) else None
+    dtype = array.dtype if is_torch(array) else getattr(torch, str(array.dtype))
+    moved = torch.empty(0, dtype=dtype, device=here).to(*args, **kwargs)
+    if moved.dtype not in (torch.float32, torch.float64):
+        raise InvalidTypeError(
+            f"Outcomes and distributions hold float32 or float64; got {moved.dtype}. Inside torch.autocast "
+            "leave them as they are: scores are computed in float32 at least."
+        )
+    return moved
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def full_precision(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same function, which regions of ``torch.autocast`` leave in float32 or float64."""
+
+    @wraps(function)
+    def precise(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        torch = sys.modules.get("torch")
+        if torch is None or not any(map(torch.is_autocast_enabled, ("cpu", "cuda"))):
+            return function(*args, **kwargs)
+        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+            return function(*args, **kwargs)
+
+    return precise
+
+
+def not_compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The same function, which ``torch.compile`` calls as it is.
+
+    Checks and quadratures read values to decide what to do next, so that tracing them makes hundreds of small
+    graphs, takes minutes and gains nothing.
+    """
+    excluded: list[Callable[_P, _R]] = []
+
+    @wraps(function)
+    def eager(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if "torch._dynamo" not in sys.modules:  # nothing has been compiled in this process
+            return function(*args, **kwargs)
+        if not excluded:
+            excluded.append(sys.modules["torch"].compiler.disable(function))
+        return excluded[0](*args, **kwargs)
+
+    return eager
+
+
+def as_loss(score: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A score that may be called inside ``torch.autocast`` and ``torch.compile``, in a training step."""
+    return not_compiled(full_precision(score))
+
+
 def to_numpy(array: Array) -> np.ndarray:
     """``array`` as NumPy, cut from any graph and brought to the CPU."""
     if type(array) is np.ndarray:
         return array
-    return array.detach().cpu().numpy() if is_torch(array) else np.asarray(array)
+    if not is_torch(array):
+        return np.asarray(array)
+    if in_transform():
+        return _unwrapped(array, sys.modules["torch"]._C)
+    return array.detach().cpu().numpy()
+
+
+def in_transform() -> bool:
+    """Whether ``torch.func.grad`` or a relative is at work: tensors made now must not outlive it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch._C._are_functorch_transforms_active())
+
+
+def _unwrapped(tensor: Array, core: Any) -> np.ndarray:
+    """What is inside the tensors that ``torch.func.grad`` and its relatives pass around."""
+    _check_not_batched(tensor, "a tensor")
+    while core._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = core._functorch.get_unwrapped(tensor)
+    with core._DisableFuncTorch():
+        return tensor.detach().cpu().numpy()
 
 
 def detach(array: Array) -> Array:
@@ -197,6 +360,11 @@ def detach(array: Array) -> Array:
 def requires_grad(array: Array) -> bool:
     """Whether a gradient is being recorded through ``array``."""
     return type(array) is not np.ndarray and is_torch(array) and array.requires_grad
+
+
+def grad_is_recorded(array: Array) -> bool:
+    """Whether what follows from ``array`` will have its gradient, which ``torch.no_grad`` suspends."""
+    return requires_grad(array) and sys.modules["torch"].is_grad_enabled()
 
 
 def surely(condition: Array) -> bool:
@@ -260,10 +428,61 @@ def searchsorted(knots: Array, values: Array, side: str) -> Array:
         values = values.expand(rows, values.shape[1]).contiguous()
         return torch.searchsorted(knots.contiguous(), values, side=side)
     if knots.shape[0] == 1:
-        return np.searchsorted(knots[0], values, side=side)  # type: ignore[call-overload]
+        return _searchsorted_in_one(knots[0], values, side)
     if values.shape[0] == 1:
+        if knots.shape[1] <= _SCANNED and knots.shape[0] > 1 and not np.isnan(values).any():
+            return _scanned(knots, values[0], side)
         values = np.broadcast_to(values, (knots.shape[0], values.shape[1]))
     return _searchsorted_rows(knots, values, side)
+
+
+def _scanned(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
+    """The same values in every row: a scan for the first knot beyond each costs less than bisection."""
+    J, backwards = knots.shape[1], knots.strides[1] < 0
+    beyond: np.ufunc
+    if backwards:  # a falling curve read as a rising one, without a copy
+        knots, beyond = knots[:, ::-1], np.less_equal if side == "right" else np.less
+    else:
+        beyond = np.greater if side == "right" else np.greater_equal
+    found = np.empty((len(knots), len(values)), dtype=np.intp)
+    for column, value in enumerate(values):
+        hit = beyond(knots, value)
+        first = np.where(hit[:, -1], hit.argmax(axis=1), J)
+        found[:, column] = J - first if backwards else first
+    return found
+
+
+def _searchsorted_in_one(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
+    """Many values among the same many knots are looked up in a table of equally wide buckets first.
+
+    The bucket of a number never falls as the number grows, so that only the knots of its bucket are left to
+    compare with. Bisection of values in no order waits for memory at every step.
+    """
+    if knots.size < _FEW_KNOTS or values.size < 2 * knots.size or knots.dtype != values.dtype:
+        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
+    low, buckets = knots[0], 4 * knots.size
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        scale = buckets / (knots[-1] - low)
+    if not (0 < scale < np.inf) or np.isnan(values).any():
+        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
+
+    def bucket_of(numbers: np.ndarray) -> np.ndarray:
+        place = ((np.clip(numbers, low, knots[-1]) - low) * scale).astype(np.intp)
+        return np.minimum(place, buckets - 1, out=place)
+
+    inside = np.bincount(bucket_of(knots), minlength=buckets)
+    if inside.max() > _MOST_IN_BUCKET:
+        return np.searchsorted(knots, values, side=side)  # type: ignore[call-overload]
+    flat = values.reshape(-1)
+    bucket, passed = bucket_of(flat), np.less_equal if side == "right" else np.less
+    end = np.cumsum(inside)
+    found, last = (end - inside)[bucket], end[bucket]
+    left = np.nonzero(found < last)[0]
+    while left.size:
+        left = left[passed(knots[found[left]], flat[left])]
+        found[left] += 1
+        left = left[found[left] < last[left]]
+    return found.reshape(values.shape)
 
 
 def _searchsorted_rows(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
@@ -281,6 +500,11 @@ def _searchsorted_rows(knots: np.ndarray, values: np.ndarray, side: str) -> np.n
     return found
 
 
+# Knots of a row up to which a scan costs less than bisection.
+_SCANNED = 256
+# Knots up to which bisection stays in the cache, and the most of them that one bucket may hold.
+_FEW_KNOTS = 256
+_MOST_IN_BUCKET = 32
 # q log2(J) from which one call per row costs less than bisection.
 _MANY_PASSES = 128
 # Values bisected at once: few enough for the cache.
@@ -289,12 +513,16 @@ _BLOCK_VALUES = 20_000
 
 def _bisect(knots: np.ndarray, values: np.ndarray, side: str) -> np.ndarray:
     """How many knots each value passes: add powers of two, largest first, while the knot there is passed."""
-    n_knots = knots.shape[1]
+    n, n_knots = knots.shape
     passed = np.less_equal if side == "right" else np.less
+    backwards = knots.strides[1] < 0  # a falling curve read as a rising one, without a copy
+    flat = np.ascontiguousarray(knots[:, ::-1] if backwards else knots).reshape(-1)
+    before = np.arange(n)[:, None] * n_knots + (n_knots if backwards else -1)  # the place before the first
     index = np.zeros(values.shape, dtype=np.intp)
     for power in range(int(n_knots).bit_length() - 1, -1, -1):
         candidate = index + (1 << power)
-        knot = np.take_along_axis(knots, np.minimum(candidate, n_knots) - 1, axis=1)
+        step = np.minimum(candidate, n_knots)
+        knot = flat.take(before - step if backwards else before + step)
         np.copyto(index, candidate, where=(candidate <= n_knots) & passed(knot, values))
     return index
 

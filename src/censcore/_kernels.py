@@ -5,15 +5,22 @@ graphics processor. They agree with the formulas up to rounding. They hold no lo
 callers run them on chunks of rows in a thread pool. The choice depends on the size of the work, on where the
 arrays are and on what is installed; nothing is measured. Loading a compiler takes as long as the formulas do
 for millions of numbers: a process loads it once that much work was asked for, and small scripts never do.
+
+So the same call may use the formula early in a process and the kernel later. The two differ by rounding only
+(tests demand 1e-11 of the loss in double precision). Where even that must not be,
+the environment variable ``CENSCORE_KERNELS`` fixes the route for a process: ``always`` loads kernels at the
+first call that is worth it, ``never`` uses formulas throughout.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
 
 from censcore._arrays import Array, is_torch, requires_grad
+from censcore.exceptions import InvalidInputError
 
 __all__ = ["WORTH_COMPILING", "on_cpu", "on_gpu"]
 
@@ -35,6 +42,13 @@ def on_cpu(module: str, name: str, like: Array, numbers: float) -> Any:
 
 def _pays(module: str, numbers: float) -> bool:
     """Whether a module of kernels is loaded, or has been asked for enough work to be."""
+    asked = os.environ.get("CENSCORE_KERNELS", "auto")
+    if asked not in ("auto", "always", "never"):
+        raise InvalidInputError(
+            f"The environment variable CENSCORE_KERNELS: got {asked!r}, expected 'auto', 'always' or 'never'."
+        )
+    if asked != "auto":
+        return asked == "always"
     if module in sys.modules:
         return True
     _asked[module] = _asked.get(module, 0.0) + numbers

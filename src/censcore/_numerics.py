@@ -1,7 +1,8 @@
-"""Inversion, threads and safe elementary functions, for NumPy and torch alike."""
+"""Inversion, threads, hashes and safe elementary functions."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import threading
@@ -14,18 +15,37 @@ import numpy as np
 from censcore._arrays import Array, detach, is_torch, namespace, requires_grad
 
 __all__ = [
+    "bits_of",
     "chunked_rows",
     "expm1",
     "invert_decreasing",
     "log1p",
     "run_threads",
     "safe_log",
+    "scramble",
     "special",
     "xlogy",
 ]
 
 # One chunk of rows works on at most this many numbers, so that memory stays a small multiple of the input.
 CHUNK_NUMBERS = 2_000_000
+
+
+def scramble(x: np.ndarray) -> np.ndarray:
+    """The finaliser of splitmix64: a bijection of 64 bits that spreads every bit over all."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def bits_of(column: np.ndarray) -> np.ndarray:
+    """64 bits per entry, equal for equal entries: numbers by their value, everything else by its text."""
+    if column.dtype.kind in "biuf":
+        return (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: -0 is 0
+    text, number = np.unique(column.astype(str), return_inverse=True)
+    digests = [hashlib.blake2b(entry.encode(), digest_size=8).digest() for entry in text.tolist()]
+    return np.frombuffer(b"".join(digests), dtype=np.uint64)[number.reshape(-1)]
 
 
 def invert_decreasing(f: Callable[[Array], Array], p: Array) -> Array:

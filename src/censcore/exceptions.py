@@ -13,9 +13,11 @@ __all__ = [
     "CenscoreError",
     "CensoringWarning",
     "ContradictionError",
+    "DerivativeError",
     "ExtrapolationWarning",
     "FoldError",
     "ImpossibleForecastError",
+    "InvalidIndexError",
     "InvalidInputError",
     "InvalidTypeError",
     "MissingCensoringError",
@@ -54,6 +56,14 @@ class RiskSetWarning(UserWarning):
 
 class InvalidInputError(CenscoreError, ValueError):
     """A value outside what the function accepts (NaN, a negative time, a shape that does not fit)."""
+
+
+class InvalidIndexError(CenscoreError, IndexError):
+    """Subjects that do not exist were asked for, or by something that is no index (a text, a fraction)."""
+
+
+class DerivativeError(CenscoreError, RuntimeError):
+    """A derivative, or a transform of torch.func, that does not exist here: a second derivative, vmap."""
 
 
 class InvalidTypeError(CenscoreError, TypeError):

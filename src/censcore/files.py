@@ -10,7 +10,7 @@ from pathlib import Path
 
 from censcore.exceptions import StorageError
 
-__all__ = ["storing", "write_atomically"]
+__all__ = ["partial_file", "storing", "write_atomically"]
 
 
 @contextmanager
@@ -83,21 +83,34 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
     ...     write_atomically(f"{folder}/notes/result.txt", "0.25").read_text()
     '0.25'
     """
-    with storing(path):
-        return _write(Path(path), content)
+    with partial_file(path) as partial, partial.open("xb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    return Path(path)
 
 
-def _write(path: Path, content: str | bytes) -> Path:
-    data = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def partial_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path in the folder of ``path``, which it replaces when all is written; gone after an error.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from censcore.files import partial_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with partial_file(f"{folder}/table.csv") as partial:
+    ...         _ = partial.write_text("a,b")
+    ...     Path(folder, "table.csv").read_text()
+    'a,b'
+    """
+    path = Path(path)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-    try:
-        with partial.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    return path
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield partial
+            os.replace(partial, path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise

@@ -32,6 +32,7 @@ SMALL = {
     "epochs": 3,
     "random_state": 0,
     "n_samples": 64,
+    "n_generators": 1,
     "device": "cpu",
 }
 

@@ -30,7 +30,14 @@ def observed(n: int, seed: int) -> tuple[np.ndarray, cs.CompetingRisks]:
 
 @pytest.fixture(scope="module")
 def model() -> cs.CensoredEngression:
-    settings = {"epochs": 25, "width": 48, "depth": 2, "n_samples": 400, "learning_rate": 1e-2}
+    settings = {
+        "epochs": 25,
+        "width": 48,
+        "depth": 2,
+        "n_samples": 2000,
+        "learning_rate": 1e-2,
+        "n_generators": 1,
+    }
     return cs.CensoredEngression(random_state=0, **settings).fit(*observed(2000, 0))
 
 
@@ -66,7 +73,7 @@ def test_model_files_keep_the_causes(model, tmp_path):
 
 def test_bad_input(model):
     X, y = observed(60, 2)
-    small = cs.CensoredEngression(epochs=1, random_state=0, width=8, depth=1)
+    small = cs.CensoredEngression(epochs=1, random_state=0, width=8, depth=1, n_generators=1)
     with pytest.raises(InvalidInputError, match="got none of death among 60 subjects"):
         small.fit(X, cs.CompetingRisks(y.time, np.minimum(y.causes, 1), names=NAMES))
     with pytest.raises(InvalidInputError, match="expected CompetingRisks with the causes relapse, death"):

@@ -20,6 +20,7 @@ SMALL = {
     "noise_dim": 4,
     "epochs": 1,
     "n_samples": 40,
+    "n_generators": 1,
     "random_state": 0,
     "device": "cpu",
 }
@@ -43,7 +44,8 @@ OUTCOMES = {
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_the_sampler_as_one_module_draws_what_the_model_draws(name):
     y, settings = OUTCOMES[name]
-    model = cs.CensoredEngression(**SMALL, **settings).fit(X, y, censoring=cs.Uniform(0.0, 3.0))
+    model = cs.CensoredEngression(**SMALL, **settings, baseline=False)
+    model.fit(X, y, censoring=cs.Uniform(0.0, 3.0))
     sampler = Sampler(model._generators[0], model._structure, model._times, model._center, model._spread)
     x = torch.from_numpy(X[:50].astype(np.float32))
     generator = torch.Generator().manual_seed(0)
@@ -58,7 +60,7 @@ def test_the_sampler_as_one_module_draws_what_the_model_draws(name):
 @pytest.mark.parametrize("name", ["free", "semi-competing"])
 def test_an_exported_sampler_runs_by_itself(name, tmp_path):
     y, _ = OUTCOMES[name]
-    model = cs.CensoredEngression(**SMALL).fit(X, y, censoring=cs.Uniform(0.0, 3.0))
+    model = cs.CensoredEngression(**SMALL, baseline=False).fit(X, y, censoring=cs.Uniform(0.0, 3.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of torch, about its tools
         model.export(tmp_path / "sampler.pt2")

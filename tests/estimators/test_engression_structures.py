@@ -15,7 +15,15 @@ from censcore.scores.energy_pairs import energy_loss
 
 torch.set_num_threads(1)
 
-SMALL = {"width": 16, "depth": 2, "noise_dim": 8, "n_samples": 256, "random_state": 0, "device": "cpu"}
+SMALL = {
+    "width": 16,
+    "depth": 2,
+    "noise_dim": 8,
+    "n_samples": 256,
+    "n_generators": 1,
+    "random_state": 0,
+    "device": "cpu",
+}
 
 
 def recurrence_and_death(n, seed):

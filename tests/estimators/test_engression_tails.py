@@ -18,7 +18,7 @@ Y = cs.RightCensored(T, np.ones((300, 2))).censor_at(1.0)
 
 @pytest.fixture(scope="module")
 def model():
-    return cs.CensoredEngression(**SMALL, n_generators=2, device="cpu").fit(
+    return cs.CensoredEngression(**SMALL, n_generators=2, baseline=False, device="cpu").fit(
         None, Y, censoring=cs.PointMass(1.0)
     )
 
@@ -54,7 +54,8 @@ def test_generators_can_be_asked_one_by_one(model):
     shares = model.by_generator(None, lambda z: (z <= 0.5).mean(axis=1))
     assert shares.shape == (2, 1, 2)
     np.testing.assert_allclose(shares.mean(axis=0), 1 - model.predict_survival_function(None, [0.5])[:, 0])
-    model_of_one = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit(None, Y, censoring=cs.PointMass(1.0))
+    model_of_one = cs.CensoredEngression(**SMALL | {"epochs": 1, "n_generators": 1})
+    model_of_one.fit(None, Y, censoring=cs.PointMass(1.0))
     with pytest.raises(InvalidInputError, match="n_generators"):
         model_of_one.by_generator(None, np.mean)
     with pytest.raises(InvalidInputError, match="beyond"):

@@ -18,7 +18,15 @@ SCENARIO = LogNormalScenario(k=3, censoring="uniform")
 DATA = SCENARIO.sample(1500, seed=0)
 DISTRIBUTION = SCENARIO.censoring_distribution(DATA.X)
 # 20 units are no multiple of 8, so that layers are padded
-SETTINGS = {"width": 20, "noise_dim": 12, "epochs": 4, "random_state": 0, "device": "cuda", "n_samples": 64}
+SETTINGS = {
+    "width": 20,
+    "noise_dim": 12,
+    "epochs": 4,
+    "random_state": 0,
+    "device": "cuda",
+    "n_samples": 64,
+    "n_generators": 1,
+}
 
 
 def fitted(**changes):

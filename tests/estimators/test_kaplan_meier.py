@@ -166,7 +166,7 @@ def test_several_event_times_are_refused():
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [(np.ones(5), "shape"), (-np.ones(6), "non-negative"), (np.zeros(6), "every subject")],
+    [(np.ones(5), "one weight per subject"), (-np.ones(6), "non-negative"), (np.zeros(6), "every subject")],
 )
 def test_bad_weights(weights, message):
     with pytest.raises(InvalidInputError, match=message):

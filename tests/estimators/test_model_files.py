@@ -83,7 +83,9 @@ def test_files_of_the_first_version_have_no_checksum(path):
 @pytest.fixture(scope="module")
 def fitted():
     T = np.random.default_rng(0).exponential(size=(60, 2))
-    model = cs.CensoredEngression(width=8, depth=2, noise_dim=4, epochs=1, random_state=0, device="cpu")
+    model = cs.CensoredEngression(
+        width=8, depth=2, noise_dim=4, epochs=1, n_generators=1, random_state=0, device="cpu"
+    )
     return model.fit(None, cs.RightCensored(T, np.ones((60, 2))))
 
 
@@ -141,7 +143,13 @@ def test_resuming_compares_contents_and_not_their_sums(tmp_path):
     T = np.random.default_rng(0).exponential(size=(60, 1))
     y = [cs.RightCensored(t, np.ones((60, 1))) for t in (T, T[::-1])]
     model = cs.CensoredEngression(
-        width=8, depth=2, epochs=1, random_state=0, device="cpu", checkpoint=tmp_path / "state"
+        width=8,
+        depth=2,
+        epochs=1,
+        n_generators=1,
+        random_state=0,
+        device="cpu",
+        checkpoint=tmp_path / "state",
     )
     model.fit(None, y[0])
     model.fit(None, y[0])

@@ -115,7 +115,9 @@ y = cs.RightCensored(np.minimum(t, c[:, None]), t <= c[:, None], c)
 groups, some = np.arange(n) // 80, slice(0, 500)
 small = {"epochs": 1, "batch_size": 8192, "random_state": 0}
 models = {
-    "engression": lambda: cs.CensoredEngression(width=8, depth=1, noise_dim=4, samples=2, **small),
+    "engression": lambda: cs.CensoredEngression(
+        width=8, depth=1, noise_dim=4, samples=2, n_generators=1, **small
+    ),
     "copula": lambda: cs.CopulaWeibull(**small),
 }
 for make in models.values():  # what the libraries themselves take is not counted

@@ -245,11 +245,14 @@ def test_one_risk_for_all_is_a_half():
     np.testing.assert_allclose(dynamic_auc(y, np.zeros(N), cs.Exponential(0.4), [0.5]), [0.5])
 
 
-def test_nothing_to_compare_is_nan():
+def test_nothing_to_compare_is_an_error():
     y = cs.RightCensored([1.0, 2.0], [0, 0])
-    assert np.isnan(concordance(y, [0.1, 0.2]))
-    assert np.isnan(concordance(y, [0.1, 0.2], cs.Exponential([1.0, 2.0])))
-    assert np.isnan(dynamic_auc(y, [0.1, 0.2], cs.Exponential(1.0), [1.5])).all()
+    with pytest.raises(InvalidInputError, match="no pair of subjects can be compared"):
+        concordance(y, [0.1, 0.2])
+    with pytest.raises(InvalidInputError, match="no pair of subjects can be compared"):
+        concordance(y, [0.1, 0.2], cs.Exponential([1.0, 2.0]))
+    with pytest.raises(InvalidInputError, match=r"Up to t = 1.5 no pair"):
+        dynamic_auc(y, [0.1, 0.2], cs.Exponential(1.0), [1.5])
 
 
 def test_one_event_has_no_standard_error():

@@ -134,7 +134,7 @@ def test_bad_landmarks():
         cs.compare(MODELS, Y, G, landmarks=[1.0], groups=np.arange(301))
     with pytest.raises(InvalidInputError, match="by: 'side': got shape"):
         cs.compare(MODELS, Y, G, landmarks=[1.0], by={"side": np.arange(2)})
-    with pytest.raises(InvalidInputError, match=r"window: got -1\.0, expected a positive time"):
+    with pytest.raises(InvalidInputError, match=r"window must be a finite number above 0; got -1\.0"):
         cs.compare(MODELS, Y, G, landmarks=[1.0], window=-1.0)
     with pytest.raises(InvalidTypeError, match="must be a dictionary"):
         cs.compare([MODELS["flat"]], Y, G, landmarks=[1.0])

@@ -167,5 +167,5 @@ def test_an_event_on_the_edge_of_two_bins_is_counted_where_the_bins_are_closed(c
 
 
 def test_bins_are_closed_on_one_of_two_sides():
-    with pytest.raises(InvalidInputError, match="got closed='both', expected 'left' or 'right'"):
+    with pytest.raises(InvalidInputError, match="closed must be 'left' or 'right'; got 'both'"):
         d_calibration(cs.RightCensored([1.0], [1]), cs.Exponential(1.0), closed="both")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
+from censcore import _kernels
 from censcore.distributions import ProportionalHazards, proportional_hazards
 from censcore.scores import _under_risks
 from censcore.scores.inputs import scoring_inputs
@@ -15,8 +16,10 @@ brier_module = importlib.import_module("censcore.scores.integrated_brier")
 N = 300
 
 
-@pytest.fixture
-def tables_for_few(monkeypatch):
+@pytest.fixture(params=["formulas", "kernels"])
+def tables_for_few(request, monkeypatch):
+    if request.param == "kernels":
+        monkeypatch.setattr(_kernels, "WORTH_COMPILING", 0)
     monkeypatch.setattr(_under_risks, "WORTH_TABLES", 0)
     monkeypatch.setattr(_under_risks, "FEW", 1)
     monkeypatch.setattr(proportional_hazards, "WORTH_TABLES", 0)

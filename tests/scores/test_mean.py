@@ -55,12 +55,16 @@ def test_errors_are_right_by_simulation(rng):
 def test_an_infinite_loss_is_not_hidden():
     mean, error = cs.mean_loss(np.array([1.0, np.inf, 2.0]))
     assert mean == np.inf
-    assert np.isnan(error)
+    assert error == np.inf
 
 
-def test_one_row_has_no_error():
-    assert np.isnan(cs.mean_loss(np.array([1.0])).standard_error)
-    assert np.isnan(cs.mean_loss(np.array([1.0, 2.0]), groups=["a", "a"]).standard_error)
+@pytest.mark.parametrize(
+    ("losses", "more"),
+    [([1.0], {}), ([1.0, 2.0], {"groups": ["a", "a"]}), ([1.0, 2.0], {"sample_weight": [0.0, 1.0]})],
+)
+def test_one_group_has_no_error(losses, more):
+    with pytest.raises(InvalidInputError, match=r"at least two groups.*got one.*np.average"):
+        cs.mean_loss(np.array(losses), **more)
 
 
 def test_torch_equals_numpy(rng):

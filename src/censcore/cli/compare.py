@@ -10,16 +10,20 @@ import typer
 import censcore as cs
 from censcore.cli.options import (
     EXIT_CODES,
+    Batch,
     Cause,
     Causes,
     CensoringDistribution,
     CensoringTime,
+    Dask,
     Entry,
     Event,
     Interpolation,
+    Jobs,
     Levels,
     Predictions,
     Repair,
+    Store,
     Stratify,
     Tail,
     Time,
@@ -27,9 +31,11 @@ from censcore.cli.options import (
     horizon_of,
     numbers,
     read_inputs,
+    reads_batches,
     words,
 )
 from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns, column
+from censcore.exceptions import InvalidInputError
 from censcore.plain_text import visible
 
 __all__ = ["compare"]
@@ -40,6 +46,7 @@ EPILOG = (
     "  censcore compare test.csv --train train.csv --time days --event died --html report.html\n\n"
     "  censcore compare test.csv --time t --event d --censoring cox --covariates age,stage\n\n"
     "  censcore compare test.csv --time days --cause cause --causes relapse,death --train train.csv\n\n"
+    "  censcore compare 'predictions/*.parquet' --time days --event died --jobs 8 --store sums\n\n"
     "  censcore compare test.csv --time t --event d --scores brier_score --times 365,730 --json out.json\n\n"
     f"{EXIT_CODES}"
 )
@@ -65,7 +72,12 @@ def compare(
     stratify: Stratify = None,
     censoring_time: CensoringTime = None,
     entry: Entry = None,
-    scores: Annotated[str | None, typer.Option(help="Scores between commas; all by default.")] = None,
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            help="Scores between commas; by default the integrated Brier score, CRPS, Brier and log score."
+        ),
+    ] = None,
     times: Times = None,
     levels: Levels = None,
     horizon: Annotated[str, typer.Option(help="End of the comparison, or auto.")] = "auto",
@@ -87,10 +99,29 @@ def compare(
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
+    batch: Batch = None,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    store: Store = None,
 ) -> None:
     """Compare forecasts by proper scores: means, intervals and paired differences."""
+    columns = OutcomeColumns(time, event, cause, tuple(words(causes)), entry)
+    if reads_batches(predictions, batch, dask):
+        from censcore.cli.batches import compare_batches
+
+        found = compare_batches(
+            predictions, columns, batch=batch, dask=dask, train=train, censoring=censoring,
+            covariates=covariates, stratify=stratify, censoring_time=censoring_time,
+            reading={"interpolation": interpolation, "tail": tail, "repair": repair},
+            scores=scores, times=times, levels=levels, horizon=horizon, reference=reference, by=by,
+            groups=groups, weights=weights, progress=not quiet, jobs=jobs, store=store,
+        )  # fmt: skip
+        _show(found, predictions, html, json, quiet)
+        return
+    if jobs is not None or store is not None:
+        raise InvalidInputError("--jobs and --store belong to tables that are read in batches: pass --batch.")
     inputs = read_inputs(
-        predictions, OutcomeColumns(time, event, cause, tuple(words(causes)), entry), train=train,
+        predictions, columns, train=train,
         censoring=censoring, covariates=covariates, stratify=stratify, censoring_time=censoring_time,
         interpolation=interpolation, tail=tail, repair=repair,
     )  # fmt: skip
@@ -112,6 +143,11 @@ def compare(
         progress=not quiet,
         scores=DEFAULT_SCORES if scores is None else words(scores),
     )
+    _show(found, predictions, html, json, quiet)
+
+
+def _show(found: cs.Comparison, predictions: Path, html: Path | None, json: Path | None, quiet: bool) -> None:
+    """Write the page and the numbers, and print the table."""
     if html is not None:
         found.to_html(html, title=f"Comparison of forecasts in {predictions.name}")
     if json is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 import censcore as cs
-from censcore.cli.predictions import OutcomeColumns, forecasts_of, outcome_of, read_table
+from censcore.cli.predictions import OutcomeColumns, outcome_of, read_table
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import visible
 
@@ -20,16 +20,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXIT_CODES",
+    "Batch",
     "Cause",
     "Causes",
     "CensoringDistribution",
     "CensoringTime",
+    "Dask",
     "Entry",
     "Event",
     "Interpolation",
+    "Jobs",
     "Levels",
     "Predictions",
     "Repair",
+    "Store",
     "Stratify",
     "Tail",
     "Time",
@@ -41,6 +45,7 @@ __all__ = [
     "numbers",
     "prepared",
     "read_inputs",
+    "reads_batches",
     "training_subjects",
     "words",
 ]
@@ -51,11 +56,36 @@ CENSORING_ESTIMATORS = ("kaplan-meier", "cox", "weibull")
 #: Those that are regressions.
 NEED_COVARIATES = ("cox", "weibull")
 
+LARGE = 1_000_000_000  # bytes above which a file is read in batches
+ROWS = 100_000  # of a batch
+
 EXIT_CODES = (
     "Exit codes: 0 done, 1 the data or options do not allow it (the message says why), 2 wrong usage."
 )
 
-Predictions = Annotated[Path, typer.Argument(help="Table of outcomes and forecasts, csv or parquet.")]
+Predictions = Annotated[
+    Path,
+    typer.Argument(
+        help="Table of outcomes and forecasts, csv or parquet; or a folder or a quoted pattern of such "
+        "files, which are read in batches."
+    ),
+]
+Batch = Annotated[
+    int | None,
+    typer.Option(
+        help="Read the table in batches of so many rows, in bounded memory. By default this is done for "
+        f"folders, patterns, files above {LARGE // 10**9} GB and with --dask, {ROWS} rows at a time."
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786, to score batches on."),
+]
+Jobs = Annotated[int | None, typer.Option(help="Processes that score batches at a time.")]
+Store = Annotated[
+    Path | None,
+    typer.Option(help="Folder for the sums of finished batches, so that a run that was stopped goes on."),
+]
 Time = Annotated[str, typer.Option(help="Column of observed times.")]
 Event = Annotated[
     str | None, typer.Option(help="Column that is 1 for an event, 0 for a censored time; or pass --cause.")
@@ -106,6 +136,13 @@ Repair = Annotated[
     bool,
     typer.Option(help="Replace curves that are not monotone by the nearest ones that are, and report it."),
 ]
+
+
+def reads_batches(predictions: Path, batch: int | None, dask: str | None) -> bool:
+    """Whether a table is read in batches rather than whole."""
+    if batch is not None or dask is not None or any(sign in str(predictions) for sign in "*?["):
+        return True
+    return predictions.is_dir() or (predictions.exists() and predictions.stat().st_size > LARGE)
 
 
 def words(text: str | None) -> list[str]:
@@ -193,6 +230,8 @@ def read_inputs(
     repair: bool,
 ) -> Inputs:
     """Read the files that the options name."""
+    from censcore.evaluation.forecast_columns import forecasts_of  # --help needs none of what it imports
+
     frame = read_table(predictions)
     X = covariates_of(frame, words(covariates), stratify)
     y = outcome_of(frame, columns, censoring_time)

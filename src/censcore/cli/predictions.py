@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import censcore as cs
-from censcore.exceptions import InvalidInputError, RepairWarning
+from censcore.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-__all__ = ["COLUMNS_HELP", "OutcomeColumns", "column", "forecasts_of", "outcome_of", "read_table"]
+__all__ = ["COLUMNS_HELP", "OutcomeColumns", "column", "outcome_of", "read_table"]
 
 COLUMNS_HELP = """
 Each row is a subject. Columns of forecasts are named MODEL__KIND@NUMBER:
@@ -29,18 +25,6 @@ Each row is a subject. Columns of forecasts are named MODEL__KIND@NUMBER:
 
 One file may hold several models; without MODEL__ the model is called "forecast".
 """
-
-NAME = re.compile(r"^(?:(?P<model>.+?)__)?(?P<kind>sf|cdf|q|sample|cif_(?P<cause>[^@]+))@(?P<number>[^@]+)$")
-ALMOST = re.compile(r"^(?P<start>.+__(?:sf|cdf|q|sample|cif_[^@]+?))[_. ](?P<number>[0-9][0-9.]*)$")
-
-
-@dataclass(frozen=True)
-class _Column:
-    name: str
-    model: str
-    kind: str
-    number: float
-    cause: str = ""
 
 
 class OutcomeColumns(NamedTuple):
@@ -131,135 +115,3 @@ def _cause_numbers(values: np.ndarray, columns: OutcomeColumns) -> np.ndarray:
     import numpy as np
 
     return np.array([labels[value] for value in values.tolist()])
-
-
-def forecasts_of(
-    frame: pd.DataFrame,
-    others: tuple[str, ...] = (),
-    risks: cs.CompetingRisks | None = None,
-    **reading: Any,
-) -> dict[str, cs.Distribution]:
-    """One distribution per model, from the columns that are named as forecasts.
-
-    Survival matrices are read as :func:`censcore.as_forecast` reads them, with ``interpolation``, ``tail``
-    and ``repair``. Repairs are reported by the comparison. For the outcome ``risks`` of competing risks
-    forecasts are cumulative incidences of all causes.
-    """
-    by_model: dict[str, list[_Column]] = {}
-    for name in map(str, frame.columns):
-        if name not in others and (found := _parse(name)) is not None:
-            by_model.setdefault(found.model, []).append(found)
-    if not by_model:
-        raise InvalidInputError(
-            f"No columns of forecasts were found; they are named like cox__sf@365, qrf__q@0.5 or "
-            f"gan__sample@1. The columns are {', '.join(map(str, list(frame.columns)[:12]))}."
-        )
-    made = _distribution if risks is None else partial(_incidence, risks)
-    return {model: made(model, columns, frame, reading) for model, columns in by_model.items()}
-
-
-def _parse(name: str) -> _Column | None:
-    match = NAME.match(name)
-    if match is None:
-        if (almost := ALMOST.match(name)) is not None:
-            raise InvalidInputError(
-                f"Column {name!r} is almost named as a forecast: got no '@' before the number, expected "
-                f"{almost['start']}@{almost['number']}. Rename it; a covariate needs a name without '__'."
-            )
-        return None
-    try:
-        number = float(match["number"])
-    except ValueError:
-        return None
-    cause = match["cause"] or ""
-    return _Column(name, match["model"] or "forecast", "cif" if cause else match["kind"], number, cause)
-
-
-def _incidence(
-    risks: cs.CompetingRisks, model: str, columns: list[_Column], frame: pd.DataFrame, reading: dict[str, Any]
-) -> cs.CumulativeIncidence:
-    """Cumulative incidences from columns cif_CAUSE@TIME, with a cause by its name or number."""
-    wrong = [part.name for part in columns if part.kind != "cif"]
-    number = {name: j for j, name in enumerate(risks.names)} | {str(j + 1): j for j in range(risks.n_causes)}
-    unknown = [part.cause for part in columns if part.kind == "cif" and part.cause not in number]
-    if wrong or unknown:
-        raise InvalidInputError(
-            f"Model {model!r}: got {f'the column {wrong[0]}' if wrong else f'the cause {unknown[0]!r}'}, "
-            f"expected columns {model}__cif_CAUSE@TIME with --cause, where CAUSE is one of "
-            f"{', '.join(risks.names)}, or a number from 1 to {risks.n_causes}. Names are given by --causes."
-        )
-    import numpy as np
-
-    from censcore._arrays import as_float, to_numpy
-
-    at = np.unique([part.number for part in columns])
-    cells = {(number[part.cause], part.number): part.name for part in columns}
-    missing = [(j, t) for j in range(risks.n_causes) for t in at.tolist() if (j, t) not in cells]
-    if missing:
-        j, t = missing[0]
-        raise InvalidInputError(
-            f"Model {model!r}: there is no column {model}__cif_{risks.names[j]}@{t:g}; expected one for "
-            f"every cause ({', '.join(risks.names)}) at each of its {len(at)} times."
-        )
-    cif = np.stack(
-        [
-            np.column_stack([as_float(frame[cells[j, t]].to_numpy(), f"column {cells[j, t]}") for t in at])
-            for j in range(risks.n_causes)
-        ],
-        axis=1,
-    )
-    interpolation, tail = reading.get("interpolation", "auto"), reading.get("tail", "auto")
-    if tail not in ("auto", "infinity"):
-        raise InvalidInputError(
-            f"--tail: got {tail!r}, expected auto or infinity: beyond the last time of cumulative incidences "
-            "no event is forecast."
-        )
-    if interpolation == "auto":
-        exact = np.isin(at, to_numpy(risks.time)[to_numpy(risks.causes) > 0]).all()
-        interpolation = "step" if exact or (at[0] == 0 and (cif[:, :, 0] > 0).any()) else "linear"
-    try:
-        return cs.CumulativeIncidence(
-            at, cif, interpolation=interpolation, names=risks.names, repair=bool(reading.get("repair"))
-        )
-    except InvalidInputError as error:
-        raise InvalidInputError(f"Model {model!r}: {error}") from error
-
-
-def _distribution(
-    model: str, columns: list[_Column], frame: pd.DataFrame, reading: dict[str, Any]
-) -> cs.Distribution:
-    kinds = {part.kind for part in columns}
-    if "cif" in kinds:
-        raise InvalidInputError(
-            f"Model {model!r}: got cumulative incidences of causes, {columns[0].name}, expected the outcome "
-            "of competing risks: --cause COLUMN in place of --event."
-        )
-    if len(kinds) > 1:
-        raise InvalidInputError(
-            f"Model {model!r} has columns of several kinds ({', '.join(sorted(kinds))}); give it one "
-            "kind, or each kind another name."
-        )
-    (kind,) = kinds
-    columns = sorted(columns, key=lambda part: part.number)
-    import numpy as np
-
-    from censcore._arrays import as_float
-
-    at = np.array([part.number for part in columns])
-    values = np.column_stack(
-        [as_float(frame[part.name].to_numpy(), f"column {part.name}") for part in columns]
-    )
-    try:
-        return _made(kind, at, values, reading)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"Model {model!r}: {error}") from error
-
-
-def _made(kind: str, at: np.ndarray, values: np.ndarray, reading: dict[str, Any]) -> cs.Distribution:
-    if kind == "sample":
-        return cs.Ensemble(values)
-    if kind == "q":
-        return cs.as_forecast(values, levels=at)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RepairWarning)
-        return cs.as_forecast(values if kind == "sf" else 1 - values, times=at, **reading)

@@ -12,13 +12,16 @@ import typer
 import censcore as cs
 from censcore.cli.options import (
     EXIT_CODES,
+    Batch,
     Cause,
     Causes,
     CensoringDistribution,
     CensoringTime,
+    Dask,
     Entry,
     Event,
     Interpolation,
+    Jobs,
     Levels,
     Predictions,
     Repair,
@@ -29,6 +32,7 @@ from censcore.cli.options import (
     horizon_of,
     numbers,
     read_inputs,
+    reads_batches,
     words,
 )
 from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns
@@ -72,12 +76,28 @@ def score(
     interpolation: Interpolation = "auto",
     tail: Tail = "auto",
     repair: Repair = False,
+    batch: Batch = None,
+    jobs: Jobs = None,
+    dask: Dask = None,
 ) -> None:
     """Write one loss per subject, model and score: columns MODEL__SCORE, or MODEL__SCORE@NUMBER."""
     import pandas as pd
 
+    columns = OutcomeColumns(time, event, cause, tuple(words(causes)), entry)
+    if reads_batches(predictions, batch, dask):
+        from censcore.cli.batches import score_batches
+
+        score_batches(
+            predictions, columns, out, batch=batch, dask=dask, train=train, censoring=censoring,
+            covariates=covariates, stratify=stratify, censoring_time=censoring_time,
+            reading={"interpolation": interpolation, "tail": tail, "repair": repair},
+            scores=scores, times=times, levels=levels, horizon=horizon, jobs=jobs,
+        )  # fmt: skip
+        return
+    if jobs is not None:
+        raise InvalidInputError("--jobs belongs to tables that are read in batches: pass --batch.")
     inputs = read_inputs(
-        predictions, OutcomeColumns(time, event, cause, tuple(words(causes)), entry), train=train,
+        predictions, columns, train=train,
         censoring=censoring, covariates=covariates, stratify=stratify, censoring_time=censoring_time,
         interpolation=interpolation, tail=tail, repair=repair,
     )  # fmt: skip

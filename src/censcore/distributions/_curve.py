@@ -156,6 +156,8 @@ class Curve(Univariate):
         xp = self._xp
         whole, part = self._area_before(b)
         if bool(xp.any(a > 0)):
+            if a.shape[1] > 1 and not is_torch(a) and a.strides[1] == 0:  # one start for all ends
+                a = a[:, :1]
             whole_a, part_a = self._area_before(a)
             return (whole - whole_a) + (part - part_a)
         total = whole + part

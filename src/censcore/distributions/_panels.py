@@ -130,7 +130,9 @@ def _beyond(distribution: Univariate, a: Array, b: Array, top: Array) -> Array:
     finite_mean = c > float(xp.finfo(top.dtype).eps) ** 0.5
     begin = xp.where(some, start, xp.ones_like(start))
     height = left * top * exp(-c * xp.log(begin / xp.where(some, top, one)))
-    way = xp.log1p(width / begin)
+    far = width / 1e3 > begin  # where width / begin may be too large for a float
+    log_ratio = xp.log(xp.where(far, stop, one)) - xp.log(xp.where(far, begin, one))
+    way = xp.where(far, log_ratio, xp.log1p(xp.where(far, xp.zeros_like(width), width) / begin))
     rest = xp.where(
         endless,
         xp.where(finite_mean, 1 / xp.where(finite_mean, c, one), xp.full_like(c, np.inf)),

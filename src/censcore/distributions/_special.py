@@ -8,8 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad, surely
+from censcore._arrays import (
+    Array,
+    convert,
+    detach,
+    is_torch,
+    namespace,
+    requires_grad,
+    surely,
+    to_numpy,
+)
 from censcore._numerics import expm1, special
+from censcore.exceptions import DerivativeError
 
 __all__ = [
     "decaying_area",
@@ -21,7 +31,9 @@ __all__ = [
     "gammaincinv",
     "interior",
     "log_gammaincc",
+    "log_of_positive",
     "ndtr",
+    "once_differentiable",
     "power",
     "relative_expm1",
 ]
@@ -59,6 +71,13 @@ def power(x: Array, a: Array) -> Array:
         return x**a
 
 
+def log_of_positive(t: Array) -> Array:
+    """``log(t)`` of positive finite times; zero of others, which stand for nothing then."""
+    xp, limits = namespace(t), namespace(t).finfo(t.dtype)
+    some = (t > float(limits.tiny) / float(limits.eps)) & (t < np.inf)
+    return xp.log(xp.where(some, t, xp.ones_like(t)))
+
+
 def ndtr(x: Array) -> Array:
     """Standard normal distribution function by erfc: torch's own loses every digit in the lower tail."""
     return 0.5 * special(x).erfc(-x / float(np.sqrt(2.0)))
@@ -81,7 +100,8 @@ def decaying_area(height: Array, rate: Array, width: Array) -> Array:
     w = xp.where(endless, xp.zeros_like(width), width)
     decays = rate > 0
     forever = xp.where(decays, 1 / xp.where(decays, rate, xp.ones_like(rate)), xp.full_like(rate, np.inf))
-    area = xp.where(endless, forever, w * relative_expm1(rate * w))
+    with np.errstate(over="ignore"):  # an infinite rate w has decayed
+        area = xp.where(endless, forever, w * relative_expm1(rate * w))
     return xp.where(height > 0, height, xp.ones_like(height)) * xp.where(
         height > 0, area, xp.zeros_like(area)
     )
@@ -91,27 +111,89 @@ def decaying_area(height: Array, rate: Array, width: Array) -> Array:
 #
 # torch has no inverse of the incomplete gamma functions, no exponential integral, no derivative in the
 # shape, and its own incomplete gamma functions are right to nine digits only. So tensors take SciPy's
-# numbers in double precision, on the CPU, and the derivatives written below.
+# numbers in double precision, on the CPU, and the derivatives written below. The derivatives are such
+# functions themselves, so that second ones exist.
 
 
 def gammainc(k: Array, x: Array) -> Array:
     """Regularized lower incomplete gamma function P(k, x), for 0 <= x <= inf."""
     from scipy.special import gammainc as f
 
-    return _by_scipy(f, (_shape_derivative, _gamma_density), k, x)
+    return _by_scipy(f, (_d_shape, _density), k, x)
 
 
 def gammaincc(k: Array, x: Array) -> Array:
     """Regularized upper incomplete gamma function Q(k, x), for 0 <= x <= inf."""
     from scipy.special import gammaincc as f
 
-    partials = (lambda k, x: -_shape_derivative(k, x), lambda k, x: -_gamma_density(k, x))
-    return _by_scipy(f, partials, k, x)
+    return _by_scipy(f, (lambda k, x: -_d_shape(k, x), lambda k, x: -_density(k, x)), k, x)
 
 
 def log_gammaincc(k: Array, x: Array) -> Array:
     """Logarithm of Q(k, x), also where Q itself is zero to machine precision."""
-    return _by_scipy(_log_gammaincc, (_log_shape_derivative, _log_slope_of_gammaincc), k, x)
+    return _by_scipy(_log_gammaincc, (_d_shape_of_log, _slope_of_log), k, x)
+
+
+def _density(k: Array, x: Array) -> Array:
+    r""":math:`p=\partial_xP(k,x)=x^{k-1}e^{-x}/\Gamma(k)`."""
+    partials = (
+        lambda k, x: _density(k, x) * _log_over_scale(k, x),
+        lambda k, x: _density(k, x) * _slope_of_log_density(k, x),
+    )
+    return _by_scipy(_gamma_density, partials, k, x)
+
+
+def _log_over_scale(k: Array, x: Array) -> Array:
+    r""":math:`\partial_k\log p=\log x-\psi(k)`; zero at the ends, where nothing depends on k."""
+    xp, inside = namespace(x), _inside(x)
+    log = xp.log(xp.where(inside, x, xp.ones_like(x)))
+    return xp.where(inside, log - special(x).digamma(k), xp.zeros_like(log))
+
+
+def _slope_of_log_density(k: Array, x: Array) -> Array:
+    r""":math:`\partial_x\log p=(k-1)/x-1`."""
+    xp = namespace(x)
+    return (k - 1) / xp.where(_inside(x), x, xp.ones_like(x)) - 1
+
+
+def _inside(x: Array) -> Array:
+    return (x > 0) & (x < np.inf)
+
+
+def _d_shape(k: Array, x: Array) -> Array:
+    r""":math:`\partial_kP(k,x)`."""
+    partials = (_d2_shape, lambda k, x: _density(k, x) * _log_over_scale(k, x))
+    return _by_scipy(_shape_derivative, partials, k, x)
+
+
+def _d2_shape(k: Array, x: Array) -> Array:
+    r""":math:`\partial_k^2P(k,x)`, without a derivative of its own."""
+    return _by_scipy(_second_shape_derivative, None, k, x)
+
+
+def _slope_of_log(k: Array, x: Array) -> Array:
+    r""":math:`-h=\partial_x\log Q=-p/Q`, where :math:`\partial_xh=h\{(k-1)/x-1+h\}`."""
+
+    def in_x(k: Array, x: Array) -> Array:
+        h = -_slope_of_log(k, x)
+        return -h * (_slope_of_log_density(k, x) + h)
+
+    return _by_scipy(_log_slope_of_gammaincc, (_mixed_of_log, in_x), k, x)
+
+
+def _mixed_of_log(k: Array, x: Array) -> Array:
+    r""":math:`\partial_k\partial_x\log Q=-h\{\log x-\psi(k)-\partial_k\log Q\}`."""
+    return _slope_of_log(k, x) * (_log_over_scale(k, x) - _d_shape_of_log(k, x))
+
+
+def _d_shape_of_log(k: Array, x: Array) -> Array:
+    r""":math:`\partial_k\log Q(k,x)`."""
+    return _by_scipy(_log_shape_derivative, (_d2_shape_of_log, _mixed_of_log), k, x)
+
+
+def _d2_shape_of_log(k: Array, x: Array) -> Array:
+    r""":math:`\partial_k^2\log Q(k,x)`, without a derivative of its own."""
+    return _by_scipy(_second_log_shape_derivative, None, k, x)
 
 
 def gammaincinv(k: Array, p: Array) -> Array:
@@ -130,7 +212,7 @@ def gammainccinv(k: Array, p: Array) -> Array:
 
 def expint_scaled(x: Array) -> Array:
     r"""Scaled exponential integral :math:`e^x\int_x^\infty e^{-s}s^{-1}\,ds`, for 0 < x <= inf."""
-    return _by_scipy(_expint_scaled, (lambda x: _expint_scaled(x) - 1 / x,), x)
+    return _by_scipy(_expint_scaled, (lambda x: expint_scaled(x) - 1 / x,), x)
 
 
 def _expint_scaled(x: np.ndarray) -> np.ndarray:
@@ -174,15 +256,17 @@ def _log_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where(np.isinf(x), -np.inf, np.where(gone, tail, logq))
 
 
-# Central differences of order eight, f'(k) h ~ sum_j w_j (f(k + jh) - f(k - jh)).
+# Central differences of order eight: f'(k) h ~ sum_j w_j (f(k + jh) - f(k - jh)), and for the second
+# derivative f''(k) h^2 ~ sum_j w_j (f(k + jh) - 2 f(k) + f(k - jh)).
 _STENCIL = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
+_STENCIL_OF_SECOND = (8 / 5, -1 / 5, 8 / 315, -1 / 560)
 
 
-def _log_slope_of_smaller(k: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Derivative in k of log P(k, x) where x < k, of log Q(k, x) elsewhere, to eleven digits or so.
+def _slopes_of_smaller(k: np.ndarray, x: np.ndarray, second: bool = False) -> list[np.ndarray]:
+    """Derivatives in k of log P(k, x) where x < k, of log Q(k, x) elsewhere: the first, and the second.
 
     Either varies on the scale min(k, sqrt(k)) of k whatever x is, so differences with steps of a fiftieth of
-    that leave an error near 1e-12.
+    that leave an error near 1e-12 in the first; steps of a twentieth one near 1e-10 in the second.
     """
     from scipy.special import gammainc
 
@@ -195,24 +279,46 @@ def _log_slope_of_smaller(k: np.ndarray, x: np.ndarray) -> np.ndarray:
         small = np.where(lower & matters, inner, k)
         return np.where(lower, np.log(gammainc(k, small)), _log_gammaincc(k, np.where(lower, k, inner)))
 
-    h = 0.02 * np.minimum(k, np.sqrt(k))
+    scale = np.minimum(k, np.sqrt(k))
+    h = 0.02 * scale
     steps = enumerate(_STENCIL, start=1)
-    slope = sum(w * (log_smaller(k + j * h) - log_smaller(k - j * h)) for j, w in steps) / h
-    return np.where(matters, slope, 0.0)
+    slopes = [sum(w * (log_smaller(k + j * h) - log_smaller(k - j * h)) for j, w in steps) / h]
+    if second:
+        h, here = 0.05 * scale, 2 * log_smaller(k)
+        steps = enumerate(_STENCIL_OF_SECOND, start=1)
+        bends = sum(w * (log_smaller(k + j * h) - here + log_smaller(k - j * h)) for j, w in steps)
+        slopes.append(bends / h**2)
+    return [np.where(matters, slope, 0.0) for slope in slopes]
 
 
 def _shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Derivative of P(k, x) in k."""
     from scipy.special import gammainc, gammaincc
 
-    return np.where(x < k, gammainc(k, x), -gammaincc(k, x)) * _log_slope_of_smaller(k, x)
+    return np.where(x < k, gammainc(k, x), -gammaincc(k, x)) * _slopes_of_smaller(k, x)[0]
+
+
+def _second_shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Second derivative of P(k, x) in k, from f'' / f = (log f)'' + (log f)'^2."""
+    from scipy.special import gammainc, gammaincc
+
+    slope, bend = _slopes_of_smaller(k, x, second=True)
+    return np.where(x < k, gammainc(k, x), -gammaincc(k, x)) * (bend + slope**2)
+
+
+def _second_log_shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Second derivative of log Q(k, x) in k."""
+    slope, bend = _slopes_of_smaller(k, x, second=True)
+    early = x < k
+    odds = np.where(early, np.expm1(-_log_gammaincc(k, np.where(early, x, k))), 0.0)  # P / Q
+    return np.where(early, -odds * (bend + slope**2) - (odds * slope) ** 2, bend)
 
 
 def _log_shape_derivative(k: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Derivative of log Q(k, x) in k."""
     early = x < k
     odds = np.expm1(-_log_gammaincc(k, np.where(early, x, k)))  # P / Q
-    return np.where(early, -odds, 1.0) * _log_slope_of_smaller(k, x)
+    return np.where(early, -odds, 1.0) * _slopes_of_smaller(k, x)[0]
 
 
 def _log_slope_of_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -224,10 +330,14 @@ def _log_slope_of_gammaincc(k: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(x), slope, -1.0)
 
 
-def _by_scipy(
-    f: Callable[..., np.ndarray], partials: tuple[Callable[..., np.ndarray], ...], *values: Array
-) -> Array:
-    """``f`` of NumPy arrays applied to arrays of either library; ``partials`` are its derivatives."""
+Partials = tuple[Callable[..., Array], ...] | None
+
+
+def _by_scipy(f: Callable[..., np.ndarray], partials: Partials, *values: Array) -> Array:
+    """``f`` of NumPy arrays applied to arrays of either library.
+
+    ``partials`` are its derivatives, functions of arrays of either library; None where they are not known.
+    """
     if not any(is_torch(value) for value in values):
         return f(*values)
     import torch
@@ -239,30 +349,101 @@ def _by_scipy(
 
 
 def _as_doubles(tensors: Any) -> list[np.ndarray]:
-    return [tensor.detach().cpu().double().numpy() for tensor in tensors]
+    return [to_numpy(tensor).astype(np.float64, copy=False) for tensor in tensors]
+
+
+def _known(partials: Partials) -> tuple[Callable[..., Array], ...]:
+    if partials is None:
+        raise DerivativeError(
+            "Third derivatives in the shape of the gamma distribution are not available. First and second "
+            "ones are; detach the shape where more are taken."
+        )
+    return partials
 
 
 @cache
 def _bridge() -> Any:
     """The autograd function behind :func:`_by_scipy`, made when torch is there."""
     import torch
-    from torch.autograd.function import once_differentiable
 
     class Bridge(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, f: Any, partials: Any, *tensors: Any) -> Any:
-            ctx.partials = partials
-            ctx.save_for_backward(*tensors)
+        def forward(f: Any, partials: Any, *tensors: Any) -> Any:
             return convert(f(*_as_doubles(tensors)), tensors[0])
 
         @staticmethod
-        @once_differentiable
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.partials = inputs[1]
+            ctx.save_for_backward(*inputs[2:])
+            ctx.save_for_forward(*inputs[2:])
+
+        @staticmethod
         def backward(ctx: Any, gradient: Any) -> Any:
-            arrays = _as_doubles(ctx.saved_tensors)
-            wanted = ctx.needs_input_grad[2:]
-            slopes = (
-                partial(*arrays) if need else None for partial, need in zip(ctx.partials, wanted, strict=True)
-            )
-            return None, None, *(None if d is None else gradient * convert(d, gradient) for d in slopes)
+            wanted = zip(_known(ctx.partials), ctx.needs_input_grad[2:], strict=True)
+            slopes = [partial(*ctx.saved_tensors) if need else None for partial, need in wanted]
+            return None, None, *(None if slope is None else gradient * slope for slope in slopes)
+
+        @staticmethod
+        def jvp(ctx: Any, _: Any, __: Any, *tangents: Any) -> Any:
+            moved = [(d, v) for d, v in zip(_known(ctx.partials), tangents, strict=True) if v is not None]
+            return sum(partial(*ctx.saved_tensors) * tangent for partial, tangent in moved)
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, f: Any, partials: Any, *tensors: Any) -> Any:
+            dims = zip(tensors, in_dims[2:], strict=True)
+            aligned = [x[None] if d is None else x.movedim(d, 0) for x, d in dims]
+            return _bridge().apply(f, partials, *torch.broadcast_tensors(*aligned)), 0
 
     return Bridge
+
+
+# ---- where second derivatives end ----------------------------------------------------------------------
+
+
+def once_differentiable(x: Array) -> Array:
+    """``x``, whose first derivative is right; taking a second one is an error and not a wrong number."""
+    return _guards()[0].apply(x) if requires_grad(x) else x
+
+
+@cache
+def _guards() -> tuple[Any, Any]:
+    """Two identities: the derivative of the first is the second, which has none."""
+    import torch
+
+    class Once(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            # the input is handed on so that the guard lies on every way back to the parameters
+            if not torch.is_grad_enabled():
+                return gradient
+            return _guards()[1].apply(gradient, *ctx.saved_tensors)
+
+    class End(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(gradient: Any, x: Any) -> Any:
+            return gradient.clone()
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            return None
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            raise DerivativeError(
+                "Second derivatives of quantiles and draws of this distribution are not available, only "
+                "first ones. Its sf, cdf, logpdf, crps and log_score have second derivatives."
+            )
+
+    return Once, End

@@ -16,13 +16,18 @@ from censcore._arrays import (
     common_rows,
     convert,
     detach,
+    in_transform,
     is_neutral,
     is_torch,
+    like_moved,
     namespace,
+    not_compiled,
     one_namespace,
     requires_grad,
+    take_rows,
 )
 from censcore._kept_values import KeepsValues
+from censcore._validation import as_count, no_array
 from censcore.distributions.random_draws import Draws, as_draws
 from censcore.exceptions import InvalidInputError
 
@@ -33,6 +38,10 @@ __all__ = ["Distribution"]
 
 #: What :func:`numpy.random.default_rng` accepts.
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | Any | None
+
+
+#: Draws, over all subjects, from which an error of the array library is one of their number.
+_MANY = 10**8
 
 
 class Distribution(KeepsValues, ABC):
@@ -77,6 +86,11 @@ class Distribution(KeepsValues, ABC):
     #: The origin of an estimate, set by the estimator: an object with ``take(rows)``. None for a
     #: distribution that was given, and for one derived from an estimate, other than by ``take`` and ``like``.
     estimated_from: Any = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:  # it checks values, which torch.compile cannot trace
+            cls.__init__ = not_compiled(cls.__init__)  # type: ignore[method-assign]
 
     def _store(self, **arrays: Array) -> None:
         """Keep ``arrays`` (numbers, or arrays with the subjects first) as ``_name`` in one array library."""
@@ -159,7 +173,7 @@ class Distribution(KeepsValues, ABC):
         if name in kept:
             return kept[name]
         value = make()
-        if not self._requires_grad:
+        if not (self._requires_grad or in_transform()):
             kept[name] = value
         return value
 
@@ -189,7 +203,8 @@ class Distribution(KeepsValues, ABC):
             rows = np.arange(n)[rows]  # torch has no slices that run backwards
         rows = as_rows(rows)
         taken = self._rebuilt(
-            lambda array: array if array.shape[0] == 1 else array[rows], lambda part: part.take(rows)
+            lambda array: array if array.shape[0] == 1 else take_rows(array, rows),
+            lambda part: part.take(rows),
         )
         return taken._estimated_like(self, rows)
 
@@ -204,6 +219,8 @@ class Distribution(KeepsValues, ABC):
 
     def __iter__(self) -> Iterator[Self]:
         return (self.take([i]) for i in range(len(self)))  # else a shared one would go on for ever
+
+    __array__ = no_array
 
     def like(self, array: Array) -> Self:
         """The same distributions in the library, on the device and in the dtype of ``array``.
@@ -224,6 +241,7 @@ class Distribution(KeepsValues, ABC):
         >>> cs.Exponential([1.0, 2.0]).like(np.ones(1, np.float32)).mean().dtype
         dtype('float32')
         """
+        array = as_float(array, "array")
 
         def make() -> Any:
             return self._rebuilt(lambda own: convert(own, array), lambda part: part.like(array))._bound()
@@ -231,8 +249,31 @@ class Distribution(KeepsValues, ABC):
         if not self._is_neutral and self._is_like(array):
             return self
         place = f"like {array.dtype} {array.device}"
-        made = self._remember(place, make) if self._is_neutral else make()
+        # one that serves all subjects is small, and asked for again in every step of training
+        made = self._remember(place, make) if self._is_neutral or len(self) == 1 else make()
         return made._estimated_like(self)
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """The same distributions as tensors on another device or in another dtype.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As of ``torch.Tensor.to``: a device, a dtype (float32 or float64), both, or a tensor.
+
+        Returns
+        -------
+        Distribution
+            Of the same class, itself where nothing changes. A distribution in NumPy becomes one in torch.
+            Gradients flow through the move.
+
+        Examples
+        --------
+        >>> import torch, censcore as cs
+        >>> cs.Exponential([1.0, 2.0]).to(torch.float32).mean()
+        tensor([1.0000, 0.5000])
+        """
+        return self.like(like_moved(self._reference, *args, **kwargs))
 
     def _is_like(self, array: Array) -> bool:
         """Whether library, device and dtype of all numbers are those of ``array``."""
@@ -272,9 +313,15 @@ class Distribution(KeepsValues, ABC):
         >>> cs.Weibull(1.5, [1.0, 2.0]).sample(5, seed=1).shape
         (2, 5)
         """
-        if m < 1:
-            raise InvalidInputError(f"m, the number of draws, must be at least 1; got {m}.")
-        return self._sample(int(m), as_draws(seed, self._reference))
+        m, draws = as_count(m, "m, the number of draws,"), as_draws(seed, self._reference)
+        try:
+            return self._sample(m, draws)
+        except (MemoryError, ValueError, RuntimeError) as error:
+            if m * len(self) < _MANY:
+                raise
+            raise InvalidInputError(
+                f"m: got {m} draws of {len(self)} subjects, which do not fit into memory. Draw fewer at once."
+            ) from error
 
     @abstractmethod
     def _sample(self, m: int, rng: Draws) -> Array: ...

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, convert, to_numpy
-from censcore._validation import name_subjects
+from censcore._arrays import Array, as_float, convert, to_numpy
+from censcore._validation import as_count, as_names, name_subjects
 from censcore.distributions.competing_risks import TimeAndCause, TimesAndCauses
 from censcore.distributions.ensemble import Ensemble
 from censcore.exceptions import InvalidInputError
@@ -59,12 +59,16 @@ class CauseEnsemble(TimeAndCause):
     ) -> None:
         self._members = [Ensemble(times)]
         samples = self._members[0].samples
-        codes = to_numpy(causes)
+        codes = to_numpy(as_float(causes, "causes"))
         if samples.ndim != 2 or codes.shape != tuple(samples.shape):
             raise InvalidInputError(
                 f"times and causes must both have shape (n, M); got {tuple(samples.shape)} and {codes.shape}."
             )
         _check_codes(codes, to_numpy(samples))
+        if names is not None:
+            names = as_names(names, n_causes)
+        if n_causes is not None:
+            n_causes = as_count(n_causes, "n_causes", most=10**4)
         self._m = n_causes or (len(names) if names is not None else max(1, int(codes.max())))
         if codes.max() > self._m:
             raise InvalidInputError(

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, is_neutral, one_namespace
-from censcore._validation import check_positive
+from censcore._validation import check_kind, check_positive
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws
@@ -48,6 +48,12 @@ class Censored(Univariate):
     _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
 
     def __init__(self, distribution: Univariate, tau: Array) -> None:
+        check_kind(
+            distribution,
+            "distribution",
+            Univariate,
+            "a distribution of one event time, such as Weibull(shape, scale)",
+        )
         distribution = distribution._fitting(tau)
         one_namespace(tau=tau, distribution=distribution._reference)
         self._neutral = distribution._is_neutral and is_neutral(tau)
@@ -160,6 +166,7 @@ class CensoredJoint(Joint):
     _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
 
     def __init__(self, joint: Joint, tau: Array) -> None:
+        check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
         distribution = joint._fitting(tau)
         columns = [column.reshape(-1) for column in distribution._columns_of(tau)]
         self._tau = distribution._xp.stack(columns, axis=1)

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, is_torch, namespace, searchsorted, take_along
+from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, searchsorted, take_along
 from censcore._numerics import chunked_rows
+from censcore._validation import check_probabilities
 from censcore.distributions.base import _are_alike
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
@@ -51,7 +52,9 @@ class CompactStep(Univariate):
     _levels: Array
 
     def __init__(self, times: Array, sf: Array) -> None:
-        levels = sf if is_torch(sf) else np.asarray(sf, dtype=np.float32)
+        levels = sf if is_torch(sf) else _single(as_float(sf, "sf"))
+        if levels.ndim < 2:
+            levels = levels.reshape(1, -1)
         checked = Step(times, sf=levels[:1])  # the times, and what is wrong with them
         self._times = namespace(levels).astype(checked._times, namespace(levels).float64)
         self._levels = levels
@@ -121,3 +124,8 @@ class CompactStep(Univariate):
     def _make_panel_edges(self) -> Array:
         """Between its jumps the distribution is constant, so no quantiles are needed."""
         return self._times
+
+
+def _single(levels: np.ndarray) -> np.ndarray:
+    check_probabilities(levels, "sf")
+    return levels.astype(np.float32, copy=False)

@@ -10,12 +10,12 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, convert, is_neutral, possibly
 from censcore._numerics import chunked_rows
-from censcore._validation import check_not_nan
+from censcore._validation import as_names, check_not_nan
 from censcore.distributions.base import Distribution, Seed
 from censcore.distributions.given_survival import entry_column
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes.competing_risks import cause_number
 from censcore.plain_text import one_line
 
@@ -86,16 +86,8 @@ class TimeAndCause(Distribution):
 
     def _name(self, names: Sequence[str] | None) -> None:
         """Keep the names of the causes, or make some."""
-        if isinstance(names, str):
-            raise InvalidTypeError(f"names must be a sequence of names, one per cause; got {names!r}.")
         m = self.n_causes
-        self.names = (
-            tuple(str(n) for n in names) if names is not None else tuple(f"cause {j + 1}" for j in range(m))
-        )
-        if len(set(self.names)) != m or len(self.names) != m:
-            raise InvalidInputError(
-                f"names must be {m} different names, one per cause; got {list(self.names)}."
-            )
+        self.names = as_names(names, m) if names is not None else tuple(f"cause {j + 1}" for j in range(m))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -13,17 +13,20 @@ from censcore._arrays import (
     common_rows,
     convert,
     detach,
+    grad_is_recorded,
     is_neutral,
+    is_torch,
     namespace,
     one_namespace,
     possibly,
     surely,
+    to_numpy,
 )
-from censcore._validation import check_positive
+from censcore._validation import check_option, check_positive
 from censcore.distributions.joint import FromMarginals, in_one_library
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import DerivativeError, InvalidInputError
 
 __all__ = ["Copula"]
 
@@ -52,9 +55,13 @@ class Copula(FromMarginals):
 
     Notes
     -----
-    ``sample`` draws through the frailty that both families have (Marshall and Olkin, 1988). Gradients of
-    draws flow through the marginals, not through theta; those of ``log_likelihood``, ``sf`` and
-    ``first()`` flow through both.
+    ``sample`` draws through the frailty that both families have (Marshall and Olkin, 1988; Chambers, Mallows
+    and Stuck, 1976). Draws are smooth functions of the parameters and of random numbers that do not depend on
+    them, so that gradients of draws flow through the marginals and through theta, as those of
+    ``log_likelihood``, ``sf`` and ``first()`` do. With a gradient in theta Clayton coordinates are drawn one
+    after the other, each given those before it: the same distribution, by other draws than without a
+    gradient. Marginals with jumps have draws that do not move with theta, and Gumbel draws no derivative at
+    theta = 1: there a gradient in theta is an error.
 
     See Also
     --------
@@ -65,6 +72,9 @@ class Copula(FromMarginals):
     ----------
     D. G. Clayton (1978). A model for association in bivariate life tables and its application in
     epidemiological studies of familial tendency in chronic disease incidence. Biometrika 65, 141-151.
+
+    J. M. Chambers, C. L. Mallows and B. W. Stuck (1976). A method for simulating stable random variables.
+    Journal of the American Statistical Association 71, 340-344.
 
     P. Hougaard (1986). A class of multivariate failure time distributions. Biometrika 73, 671-678.
 
@@ -86,8 +96,7 @@ class Copula(FromMarginals):
     _arrays: ClassVar[tuple[str, ...]] = ("_theta",)
 
     def __init__(self, family: str, marginals: Sequence[Univariate], theta: Array) -> None:
-        if family not in _FAMILIES:
-            raise InvalidInputError(f"family must be one of {sorted(_FAMILIES)}; got {family!r}.")
+        check_option(family, "family", _FAMILIES)
         distributions = in_one_library(marginals, type(self).__name__)
         if not is_neutral(theta) and all(F._is_neutral for F in distributions):
             distributions = [F.like(as_float(theta, "theta")) for F in distributions]
@@ -154,9 +163,20 @@ class Copula(FromMarginals):
         return self._stack(columns)
 
     def _sample(self, m: int, rng: Draws) -> Array:
-        H = self._family.draw_hazards(detach(self._theta), (len(self), m, self.k), rng)
+        self._check_differentiable()
+        H = self._family.draw_hazards(self._theta, (len(self), m, self.k), rng)
         survival = convert(namespace(H).exp(-H), self._reference)
         return self._xp.stack([F._isf(survival[:, :, j]) for j, F in enumerate(self._marginals)], axis=2)
+
+    def _check_differentiable(self) -> None:
+        """Draws of a distribution with jumps stay where they are when theta moves."""
+        jumping = [type(F).__name__ for F in self._marginals if not F.has_density]
+        if jumping and grad_is_recorded(self._theta):
+            raise DerivativeError(
+                f"Draws of a copula with marginals that have jumps ({', '.join(jumping)}) have no gradient "
+                "in theta. Train theta by log_likelihood or joint_brier_score, use continuous marginals, or "
+                "pass theta.detach()."
+            )
 
     def censor_at(self, tau: Array) -> Copula:
         """The distribution of min(T_j, tau_j) for every j; ``tau`` is a number, (n,) or (n, k)."""
@@ -231,17 +251,41 @@ class Clayton:
         return seen + constants - g
 
     def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
-        r"""V ~ Gamma(1/theta), H_j = log(1 + E_j/V)/theta, with log V since V underflows for large theta."""
+        r"""V ~ Gamma(1/theta), H_j = log(1 + E_j/V)/theta, with log V since V underflows for large theta.
+
+        With a gradient in theta the coordinates are drawn one by one instead: of the frailty it is unbounded
+        near independence.
+        """
+        if grad_is_recorded(theta):
+            return self._draw_in_turn(theta, shape, rng)
         n, m, k = shape
-        exponential = rng.standard_exponential((n, m, k))
-        xp, theta = namespace(exponential), _beside(theta, exponential, n)
+        exponential, theta = _in_one_library(rng.standard_exponential((n, m, k)), detach(theta), n)
+        xp = namespace(exponential)
         dependent = theta > 0
         positive = xp.where(dependent, theta, xp.ones_like(theta))
-        log_frailty = xp.log(rng.standard_gamma(1 + 1 / positive, (n, m)))
-        log_frailty = log_frailty - positive * rng.standard_exponential((n, m))
+        gamma = rng.standard_gamma(_as_draws_take_it(1 + 1 / positive, rng), (n, m))
+        log_frailty = xp.log(convert(gamma, exponential))
+        log_frailty = log_frailty - positive * convert(rng.standard_exponential((n, m)), exponential)
         x = xp.log(exponential) - log_frailty[:, :, None]
         H = xp.logaddexp(xp.zeros_like(x), x) / positive[:, :, None]
         return xp.where(dependent[:, :, None], H, exponential)
+
+    def _draw_in_turn(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
+        r"""One coordinate given those before it, from unit exponentials E_j.
+
+        With :math:`A_j=1+\sum_{i\le j}(e^{\theta H_i}-1)` the chance to survive a hazard H after j events
+        is :math:`(A_{j+1}/A_j)^{-(1+j\theta)/\theta}=e^{-E}`, so that :math:`\log A_{j+1}=\log A_j+a` and
+        :math:`e^{\theta H_{j+1}}-1=A_j(e^a-1)` with :math:`a=\theta E/(1+j\theta)`.
+        """
+        n, m, k = shape
+        exponential, theta = _in_one_library(rng.standard_exponential((n, m, k)), theta, n)
+        xp = namespace(exponential)
+        log_A, hazards = xp.zeros_like(exponential[:, :, 0]), []
+        for j in range(k):
+            rate = exponential[:, :, j] / (1 + j * theta)
+            hazards.append(_log_of_risen(log_A, rate, theta))
+            log_A = log_A + theta * rate
+        return xp.stack(hazards, axis=2)
 
     def kendall_tau(self, theta: Array) -> Array:
         return theta / (theta + 2)
@@ -292,10 +336,15 @@ class Gumbel:
     def draw_hazards(self, theta: Array, shape: tuple[int, int, int], rng: Draws) -> Array:
         """Positive stable V of index a = 1/theta (Chambers, Mallows and Stuck), H_j = (E_j/V)^a."""
         n, m, k = shape
-        exponential = rng.standard_exponential((n, m, k))
-        xp, a = namespace(exponential), 1 / _beside(theta, exponential, n)
-        U = np.pi * (1 - rng.random((n, m)))
-        W = rng.standard_exponential((n, m))
+        if grad_is_recorded(theta) and possibly((theta <= 1).any()):
+            raise DerivativeError(
+                "Draws of a Gumbel copula have no gradient in theta at independence, theta = 1. Keep theta "
+                "above 1, for instance theta = 1.01 + softplus(x), or train it by log_likelihood."
+            )
+        exponential, theta = _in_one_library(rng.standard_exponential((n, m, k)), theta, n)
+        xp, a = namespace(exponential), 1 / theta
+        U = convert(np.pi * (1 - rng.random((n, m))), exponential)
+        W = convert(rng.standard_exponential((n, m)), exponential)
         b = xp.where(a < 1, 1 - a, xp.full_like(a, 0.5))
         a_log_V = a * xp.log(xp.sin(a * U)) - xp.log(xp.sin(U)) + b * (xp.log(xp.sin(b * U)) - xp.log(W))
         a_log_V = xp.where(a < 1, a_log_V, xp.zeros_like(a_log_V))
@@ -308,10 +357,38 @@ class Gumbel:
 _FAMILIES: dict[str, Family] = {"clayton": Clayton(), "gumbel": Gumbel()}
 
 
-def _beside(theta: Array, draws: Array, n: int) -> Array:
-    """Theta as (n, 1), in the library and precision of the draws."""
-    theta = convert(theta, draws)
-    return namespace(theta).broadcast_to(theta, (n, 1))
+def _in_one_library(draws: Array, theta: Array, n: int) -> tuple[Array, Array]:
+    """Draws in the library and on the device of theta, and theta as (n, 1) in the precision of the draws."""
+    if is_torch(theta):
+        dtype = draws.dtype if is_torch(draws) else namespace(theta).float64
+        theta = theta.to(dtype)
+        draws = convert(draws, theta)
+    else:
+        theta = convert(theta, draws)
+    return draws, namespace(theta).broadcast_to(theta, (n, 1))
+
+
+def _as_draws_take_it(shape: Array, rng: Draws) -> Array:
+    """A parameter of random numbers: for a generator of NumPy an array of NumPy."""
+    return to_numpy(shape) if isinstance(rng, np.random.Generator) else shape
+
+
+def _log_of_risen(log_A: Array, rate: Array, theta: Array) -> Array:
+    r""":math:`\theta^{-1}\log\{1+A(e^{\theta r}-1)\}`, which is A r at theta = 0.
+
+    Small theta r: B psi(theta B) with B = A r phi(theta r), no division by theta.
+    """
+    xp = namespace(rate)
+    small = detach(theta * rate + log_A) < 1
+    zero, one = xp.zeros_like(rate), xp.ones_like(rate)
+    B = xp.exp(xp.where(small, log_A, zero)) * rate * _expm1_over(xp.where(small, theta * rate, zero))
+    B = xp.where(small, B, zero)
+    near = B * _log1p_over(theta * B)
+    theta_far = xp.where(small, one, theta + zero)
+    rise = theta_far * xp.where(small, one, rate)
+    x = xp.where(small, zero, log_A) + rise + xp.log(-xp.expm1(-rise))
+    far = xp.logaddexp(zero, x) / theta_far
+    return xp.where(small, near, far)
 
 
 def _bounded(H: Array) -> Array:

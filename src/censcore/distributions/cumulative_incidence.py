@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, detach, namespace, to_numpy
-from censcore._validation import check_positive, name_subjects
+from censcore._validation import check_option, check_positive, name_subjects
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.monotone import ROUNDING, Repair, monotone
 from censcore.distributions.piecewise_linear import PiecewiseLinear
@@ -74,8 +74,7 @@ class CumulativeIncidence(TimeAndCause):
         names: Sequence[str] | None = None,
         repair: bool = False,
     ) -> None:
-        if interpolation not in ("step", "linear"):
-            raise InvalidInputError(f"interpolation must be 'step' or 'linear'; got {interpolation!r}.")
+        check_option(interpolation, "interpolation", ("step", "linear"))
         self._store(grid=times, cif=cif)
         self._linear = interpolation == "linear"
         self._cif = self._cif[None] if self._cif.ndim == 2 else self._cif

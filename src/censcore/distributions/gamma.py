@@ -52,20 +52,25 @@ class Gamma(Parametric):
     def __init__(self, shape: Array, rate: Array) -> None:
         self._set_parameters(shape=shape, rate=rate)
 
+    def _turned(self, t: Array) -> Array:
+        """rt, in the unit in which the rate is one."""
+        with np.errstate(over="ignore"):  # beyond the largest float it is infinite
+            return self._rate * t
+
     def _sf(self, t: Array) -> Array:
-        return interior(lambda t: gammaincc(self._shape, self._rate * t), t, 1.0, 0.0)
+        return interior(lambda t: gammaincc(self._shape, self._turned(t)), t, 1.0, 0.0)
 
     def _cdf(self, t: Array) -> Array:
-        return interior(lambda t: gammainc(self._shape, self._rate * t), t, 0.0, 1.0)
+        return interior(lambda t: gammainc(self._shape, self._turned(t)), t, 0.0, 1.0)
 
     def _logsf(self, t: Array) -> Array:
-        return interior(lambda t: log_gammaincc(self._shape, self._rate * t), t, 0.0, -np.inf)
+        return interior(lambda t: log_gammaincc(self._shape, self._turned(t)), t, 0.0, -np.inf)
 
     def _logpdf(self, t: Array) -> Array:
         xp, k, rate = self._xp, self._shape, self._rate
         endless = xp.isinf(t)
         t = xp.where(endless, xp.ones_like(t), t)
-        density = k * safe_log(rate) + xlogy(k - 1, t) - rate * t - special(t).gammaln(k)
+        density = k * safe_log(rate) + xlogy(k - 1, t) - self._turned(t) - special(t).gammaln(k)
         return xp.where(endless, xp.full_like(density, -np.inf), density)
 
     def _isf(self, p: Array) -> Array:
@@ -82,10 +87,10 @@ class Gamma(Parametric):
         mean = k / rate
 
         def lower(t: Array) -> Array:
-            return t * gammaincc(k, rate * t) + mean * gammainc(k + 1, rate * t)
+            return t * gammaincc(k, self._turned(t)) + mean * gammainc(k + 1, self._turned(t))
 
         def upper(t: Array) -> Array:
-            return mean * gammaincc(k + 1, rate * t) - t * gammaincc(k, rate * t)
+            return mean * gammaincc(k + 1, self._turned(t)) - t * gammaincc(k, self._turned(t))
 
         def at(t: Array, area: Callable[[Array], Array]) -> Array:
             return interior(area, t, 0.0, 0.0)

@@ -13,14 +13,16 @@ from censcore._arrays import (
     convert,
     is_neutral,
     is_torch,
+    namespace,
     one_namespace,
+    possibly,
     to_numpy,
 )
 from censcore._numerics import expm1
-from censcore._validation import check_finite, name_subjects
+from censcore._validation import check_finite, check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.joint import Joint
-from censcore.distributions.random_draws import Draws
+from censcore.distributions.random_draws import Draws, SubjectDraws, some_draws
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError
@@ -58,6 +60,12 @@ def check_possible(impossible: Array, a: Array) -> None:
             "made for subjects who survived to a.",
             rows=bad.tolist(),
         )
+
+
+def _or_one(alive: Array) -> Array:
+    """P(T > a), or one where it underflows: there nothing is left to be divided by it."""
+    xp = namespace(alive)
+    return xp.where(alive > 0, alive, xp.ones_like(alive))
 
 
 def next_float(a: Array) -> Array:
@@ -102,6 +110,12 @@ class GivenSurvival(Univariate):
     _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
 
     def __init__(self, distribution: Univariate, a: Array) -> None:
+        check_kind(
+            distribution,
+            "distribution",
+            Univariate,
+            "a distribution of one event time, such as Weibull(shape, scale)",
+        )
         neutral = distribution._is_neutral and is_neutral(a)
         distribution, self._entry = entry_column(distribution, a)
         self._neutral = neutral
@@ -160,7 +174,13 @@ class GivenSurvival(Univariate):
         return self._after(t, self._distribution._sf(self._late(t)) / self._alive(), 1.0)
 
     def _sf_left(self, t: Array) -> Array:
-        return self._after(t, self._distribution._sf_left(self._late(t)) / self._alive(), 1.0)
+        """By the survival function where there is no atom, which has digits where P(T > a) underflows."""
+        F, late = self._distribution, self._late(t)
+        left = F._sf_left(late)
+        atom = left != F._sf(late)
+        if not possibly(self._xp.any(atom)):
+            return self._sf(t)
+        return self._after(t, self._xp.where(atom, left / _or_one(self._alive()), self._sf(t)), 1.0)
 
     def _cdf(self, t: Array) -> Array:
         if self._degree is None:
@@ -216,7 +236,7 @@ class GivenSurvival(Univariate):
         return xp.minimum(b, start) - xp.minimum(a, start) + beyond / self._alive()
 
     def _mass_at_infinity(self) -> Array:
-        return self._distribution._mass_at_infinity() / self._alive()[:, 0]
+        return self._distribution._mass_at_infinity() / _or_one(self._alive())[:, 0]
 
     def _end(self) -> Array:
         return self._distribution._end()
@@ -280,6 +300,7 @@ class GivenJointSurvival(Joint):
     _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
 
     def __init__(self, joint: Joint, a: Array) -> None:
+        check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
         neutral = joint._is_neutral and is_neutral(a)
         joint, self._entry = entry_column(joint, a)
         self._neutral = neutral
@@ -325,7 +346,7 @@ class GivenJointSurvival(Joint):
         return xp.where(early, xp.full_like(value, -np.inf), value)
 
     def _mass_at_infinity(self) -> Array:
-        return self._distribution._mass_at_infinity() / self._xp.exp(self._log_alive())[:, 0]
+        return self._distribution._mass_at_infinity() / _or_one(self._xp.exp(self._log_alive()))[:, 0]
 
     def marginal(self, j: int) -> Univariate:
         """The distribution of coordinate ``j`` given that all coordinates exceed a."""
@@ -346,15 +367,17 @@ class GivenJointSurvival(Joint):
 
     def _sample(self, m: int, rng: Draws) -> Array:
         """Candidates are drawn until enough of every subject survive to a."""
-        n, k = len(self), self.k
+        n, k, size = len(self), self.k, (len(self), m, self.k)
+        if isinstance(rng, SubjectDraws) and rng.flat:  # as many for every subject
+            n, m = len(rng.keys), m // len(rng.keys)
         a = np.broadcast_to(to_numpy(self._entry), (n, 1))
         chosen, count = np.empty((n, m, k)), np.zeros(n, dtype=np.intp)
         joint = self._distribution.detach()
-        for _ in range(DRAWS):
+        for round_ in range(DRAWS):
             missing = np.nonzero(count < m)[0]
             if not missing.size:
-                return convert(chosen, self._reference)
-            draws = _candidates(joint, missing, m, rng)
+                return convert(chosen.reshape(size), self._reference)
+            draws = _candidates(joint, missing, m, some_draws(rng, missing, stream=16 + round_))
             for i, row in zip(missing, draws, strict=True):
                 kept = row[(row > a[i]).all(axis=1)][: m - count[i]]
                 chosen[i, count[i] : count[i] + len(kept)] = kept
@@ -368,6 +391,7 @@ class GivenJointSurvival(Joint):
 def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: Draws) -> np.ndarray:
     """Draws for some subjects, (rows, m, k), different for each also where one distribution serves all."""
     if len(joint) == 1:
+        rng = SubjectDraws(rng.keys, flat=True) if isinstance(rng, SubjectDraws) else rng
         return to_numpy(joint._sample(rows.size * m, rng)).reshape(rows.size, m, joint.k)
     return to_numpy(joint.take(rows)._sample(m, rng))
 

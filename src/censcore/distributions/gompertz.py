@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from censcore._arrays import Array
@@ -38,6 +40,8 @@ class Gompertz(ByHazard, Parametric):
     array([20.15, 40.79])
     """
 
+    # the shape of a Gompertz distribution is a rate, whose unit may be anything
+    _ranges: ClassVar[dict[str, tuple[float, float]]] = {}
     _shape: Array
     _rate: Array
 
@@ -68,7 +72,8 @@ class Gompertz(ByHazard, Parametric):
         xp = self._xp
         endless = xp.isinf(b)
         stop = xp.where(endless, a, b)
-        little = self._cumulative_hazard(stop) < self._cumulative_hazard(a) + 1
-        short = ~endless & little & (self._shape * (stop - a) < 1)
+        with np.errstate(over="ignore"):
+            little = self._cumulative_hazard(stop) < self._cumulative_hazard(a) + 1
+            short = ~endless & little & (self._shape * (stop - a) < 1)
         panel = integrate_panels(self._sf, a, xp.where(short, stop, a))
         return xp.where(short, panel, tail(a) - tail(b))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from censcore._arrays import Array, as_float, as_rows, is_torch, to_numpy
+from censcore._validation import as_codes
 from censcore.distributions.joint import in_one_library
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
@@ -41,7 +42,7 @@ class Grouped(Univariate):
 
     def __init__(self, distributions: Sequence[Univariate], group: Any) -> None:
         self._members = in_one_library(distributions, "Grouped", common=False)
-        self._group = np.asarray(to_numpy(group), dtype=np.intp)
+        self._group = as_codes(group, "group")
         self._check()
         self._position = np.zeros(len(self._group), dtype=np.intp)
         for number in range(len(self._members)):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from censcore._arrays import Array, as_rows, is_torch, to_numpy
+from censcore._validation import as_list
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.grouped import Grouped
 from censcore.distributions.univariate import Univariate
@@ -46,7 +47,10 @@ class GroupedCauses(TimeAndCause):
     _distributions: ClassVar[tuple[str, ...]] = ("_members",)
 
     def __init__(self, distributions: Sequence[TimeAndCause], group: Any) -> None:
-        self._members: list[Any] = list(distributions)
+        expected = "distributions of time and cause, such as CumulativeIncidence(times, cif)"
+        self._members: list[Any] = as_list(distributions, "GroupedCauses", expected)
+        if not self._members:
+            raise InvalidInputError(f"GroupedCauses: got an empty list, expected {expected}.")
         for member in self._members:
             if not isinstance(member, TimeAndCause):
                 raise InvalidTypeError(

@@ -60,7 +60,8 @@ class ByHazard(Univariate):
 
         There torch would multiply a zero gradient by an infinite slope, so these entries leave the graph.
         """
-        hazard = self._cumulative_hazard(t)
+        with np.errstate(over="ignore"):  # beyond the largest float the hazard is infinite
+            hazard = self._cumulative_hazard(t)
         if not requires_grad(hazard):
             return hazard
         xp = namespace(hazard)
@@ -74,7 +75,8 @@ class ByHazard(Univariate):
 
     def _time_at(self, hazard: Array) -> Array:
         """The smallest t with H(t) >= hazard, its gradient guarded in the same way."""
-        t = self._inverse_hazard(hazard)
+        with np.errstate(over="ignore"):
+            t = self._inverse_hazard(hazard)
         if not requires_grad(t):
             return t
         xp = namespace(t)
@@ -92,15 +94,24 @@ class ByHazard(Univariate):
         return 0.0 - self._hazard_at(t)
 
     def _sf(self, t: Array) -> Array:
-        return self._xp.exp(-self._hazard_at(t))
+        return self._xp.exp(-self._hazard_of_survivors(t))
 
     def _cdf(self, t: Array) -> Array:
-        return 0.0 - expm1(-self._hazard_at(t))
+        return 0.0 - expm1(-self._hazard_of_survivors(t))
+
+    def _hazard_of_survivors(self, t: Array) -> Array:
+        """H(t), without a gradient where no survival is left: zero times its square would be NaN."""
+        hazard = self._hazard_at(t)
+        if not requires_grad(hazard):
+            return hazard
+        xp = namespace(hazard)
+        return xp.where(hazard < float(-np.log(xp.finfo(hazard.dtype).tiny)), hazard, detach(hazard))
 
     def _logpdf(self, t: Array) -> Array:
         xp = self._xp
-        endless = xp.isinf(t)
-        density = self._log_hazard(xp.where(endless, xp.ones_like(t), t)) - self._hazard_at(t)
+        hazard = self._hazard_at(t)
+        endless = xp.isinf(t) | xp.isinf(hazard)
+        density = self._log_hazard(xp.where(endless, xp.ones_like(t), t)) - hazard
         return xp.where(endless, xp.full_like(density, -np.inf), density)
 
     def _isf(self, p: Array) -> Array:

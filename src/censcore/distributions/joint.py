@@ -15,11 +15,10 @@ from censcore._arrays import (
     convert,
     detach,
     is_neutral,
-    is_torch,
     namespace,
     one_namespace,
 )
-from censcore._validation import check_positive
+from censcore._validation import as_events, as_index, as_list, check_positive
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.base import Distribution
 from censcore.distributions.univariate import Univariate
@@ -100,7 +99,7 @@ class Joint(Distribution):
         """
         distribution, time = self._at(time, "time")
         check_positive(time, "time", zero=True)
-        event = _as_events(event, time)
+        event = as_events(event, time)
         return distribution._log_likelihood(time[:, None, :], event[:, None, :])[:, 0]
 
     def first(self) -> Univariate:
@@ -159,6 +158,7 @@ class Joint(Distribution):
         return [tau[:, j] for j in range(self.k)]
 
     def _coordinate(self, j: int) -> int:
+        j = as_index(j, "j")
         if not -self.k <= j < self.k:
             raise InvalidInputError(
                 f"The coordinates of this distribution are 0 to {self.k - 1}; coordinate {j} was asked for."
@@ -198,7 +198,7 @@ class FromMarginals(Joint):
 
     def _logsf(self, t: Array, left: bool = False) -> Array:
         if left:
-            return self._join([log_or_never(F._sf_left(t[..., j])) for j, F in enumerate(self._marginals)])
+            return self._join([_logsf_left(F, t[..., j]) for j, F in enumerate(self._marginals)])
         return self._join([F._logsf(t[..., j]) for j, F in enumerate(self._marginals)])
 
     def _mass_at_infinity(self) -> Array:
@@ -210,18 +210,10 @@ class FromMarginals(Joint):
         return [F.censor_at(limit) for F, limit in zip(self._marginals, columns, strict=True)]
 
 
-def _as_events(event: Array, time: Array) -> Array:
-    xp = namespace(time)
-    if is_torch(time):
-        event = xp.asarray(event, device=time.device)
-    else:
-        event = np.asarray(event)
-    event = event.reshape(-1, 1) if event.ndim == 1 and time.shape[1] == 1 else event
-    if tuple(event.shape) != tuple(time.shape):
-        raise InvalidInputError(
-            f"event must have the shape of time, {tuple(time.shape)}; got {tuple(event.shape)}."
-        )
-    return event != 0
+def _logsf_left(F: Univariate, t: Array) -> Array:
+    """Log P(T >= t): that of P(T > t) where there is no atom, which has digits where P(T > t) underflows."""
+    left = F._sf_left(t)
+    return F._xp.where(left == F._sf(t), F._logsf(t), log_or_never(left))
 
 
 def in_one_library(distributions: Sequence[Distribution], owner: str, common: bool = True) -> list[Any]:
@@ -229,7 +221,7 @@ def in_one_library(distributions: Sequence[Distribution], owner: str, common: bo
 
     ``common`` demands that all describe the same subjects.
     """
-    distributions = list(distributions)
+    distributions = as_list(distributions, owner, "distributions of one event time")
     if not distributions:
         raise InvalidInputError(f"{owner} needs at least one distribution; got an empty list.")
     for distribution in distributions:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from censcore._arrays import Array
@@ -32,6 +34,7 @@ class LogNormal(Parametric):
     array([1.133, 3.08 ])
     """
 
+    _ranges: ClassVar[dict[str, tuple[float, float]]] = {"mu": (-230.0, 230.0), "sigma": (1e-8, 100.0)}
     _mu: Array
     _sigma: Array
 

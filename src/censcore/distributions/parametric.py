@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import ClassVar
 
 from censcore._arrays import Array, common_rows
-from censcore._validation import check_finite, check_positive
+from censcore._validation import check_between, check_finite
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
@@ -17,6 +18,12 @@ class Parametric(Univariate):
 
     The constructor of a subclass calls ``self._set_parameters(name=value, ...)``; its formulas then find each
     parameter as an (n, 1) column ``self._name``.
+
+    Notes
+    -----
+    Shapes lie between 0.001 and 1e8, scales and rates between 1e-100 and 1e100, logarithms of times between
+    -230 and 230 and their standard deviations between 1e-8 and 100. Outside, formulas have no digits left,
+    and a parameter there is an error.
 
     See Also
     --------
@@ -38,6 +45,11 @@ class Parametric(Univariate):
 
     _names: tuple[str, ...]
 
+    #: Between which numbers a parameter may lie, by its name: outside the formulas lose all digits. Other
+    #: positive parameters are scales and rates, whose unit of time may be anything.
+    _ranges: ClassVar[dict[str, tuple[float, float]]] = {"shape": (1e-3, 1e8)}
+    _SCALES = (1e-100, 1e100)
+
     def _set_parameters(self, *, real: Collection[str] = (), **parameters: Array) -> None:
         """Keep every parameter as an (n, 1) column ``_<name>``: positive, or any number if ``real``."""
         self._store(**parameters)
@@ -49,7 +61,10 @@ class Parametric(Univariate):
                     f"{type(self).__name__} takes {name} as a number or one value per subject (n,); "
                     f"got an array of shape {tuple(value.shape)}."
                 )
-            (check_finite if name in real else check_positive)(value, name)
+            if name in real and name not in self._ranges:
+                check_finite(value, name)
+            else:
+                check_between(value, name, *self._ranges.get(name, self._SCALES))
             setattr(self, f"_{name}", value.reshape(-1, 1))
         common_rows(**{name: getattr(self, f"_{name}").shape[0] for name in parameters})
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._numerics import log1p, safe_log
-from censcore._validation import name_subjects
+from censcore._validation import check_option, name_subjects
 from censcore.distributions._curve import Curve
 from censcore.distributions._special import decaying_area
 from censcore.distributions.monotone import ROUNDING
-from censcore.exceptions import InvalidInputError, NoDensityError
+from censcore.exceptions import NoDensityError
 
 __all__ = ["TAILS", "PiecewiseLinear", "Polyline"]
 
@@ -27,8 +27,7 @@ class Polyline(Curve):
 
     def _set_tail(self, tail: str) -> None:
         """Keep the rule; ``"last"`` is one more knot."""
-        if tail not in TAILS:
-            raise InvalidInputError(f"tail must be one of {TAILS}; got {tail!r}.")
+        check_option(tail, "tail", TAILS)
         self.tail = tail
         if tail == "last":
             self._times = self._xp.concat([self._times, self._times[:, -1:]], axis=1)

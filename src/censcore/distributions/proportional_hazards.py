@@ -193,20 +193,29 @@ class ProportionalHazards(Univariate):
 
     def _area_by_tables(self, a: Array, b: Array, rows: int) -> Array:
         """The same from tables at a few risks, in which the area is smooth; few subjects by their curves."""
-        area = np.empty((rows, max(a.shape[1], b.shape[1])))
+        wide = (rows, max(a.shape[1], b.shape[1]))
+        one_start = a.shape[1] == 1 or a.strides[1] == 0  # of a subject, for all its ends
+        low, high = np.broadcast_to(a, wide), np.broadcast_to(b, wide)
+        low = low[:, :1] if one_start else low
+        before_low, before_high = (searchsorted(self._times, t, "left") for t in (low, high))
+        area, step = np.zeros(wide), CACHED_NUMBERS // RISKS
         for group in risk_groups(self._risk[:, 0]):
             table = _AreaTable(self._times[0], self._padded()[0], group.risks)
-            step = max(1, CACHED_NUMBERS // (RISKS * area.shape[1]))
-            for start in range(0, len(group.rows), step):
-                some, mix = group.rows[start : start + step], group.mix[start : start + step]
-                low, high = (t if t.shape[0] == 1 else t[some] for t in (a, b))
-                at_risks = table.up_to(high) - table.up_to(low)
-                area[some] = np.einsum("mqk,mk->mq", at_risks, mix)
-                slack = TOLERANCE * np.abs(area[some]) + 8 * np.finfo(np.float64).eps * high
-                bad = some[(interpolation_error(at_risks) > slack).any(axis=1)]
+            number, column = np.nonzero(high[group.rows] > low[group.rows])
+            since = table.up_to(low[group.rows, 0], before_low[group.rows, 0])
+            for start in range(0, len(number), step):
+                i, j = number[start : start + step], column[start : start + step]
+                some = group.rows[i]
+                at_risks = table.up_to(high[some, j], before_high[some, j])
+                if one_start:
+                    at_risks -= since[i]
+                else:
+                    at_risks -= table.up_to(low[some, j], before_low[some, j])
+                value = area[some, j] = np.einsum("pk,pk->p", at_risks, group.mix[i])
+                slack = TOLERANCE * np.abs(value) + 8 * np.finfo(np.float64).eps * high[some, j]
+                bad = np.unique(some[interpolation_error(at_risks) > slack])
                 if bad.size:
-                    low, high = (t if t.shape[0] == 1 else t[bad] for t in (a, b))
-                    area[bad] = self.take(bad)._area(low, high)
+                    area[bad] = self.take(bad)._area(low[bad], high[bad])
         return area
 
     def _area(self, a: Array, b: Array) -> Array:
@@ -256,14 +265,13 @@ class _AreaTable:
     """Areas under exp(-r H) for a few risks r, read at any times."""
 
     def __init__(self, times: np.ndarray, hazard: np.ndarray, risks: np.ndarray) -> None:
-        self._times, self._starts = times, np.append(0.0, times)
+        self._starts = np.append(0.0, times)
         self._heights = np.exp(-hazard[:, None] * risks)
         self._passed = np.zeros_like(self._heights)
         np.cumsum(self._heights[:-1] * np.diff(self._starts)[:, None], axis=0, out=self._passed[1:])
 
-    def up_to(self, t: np.ndarray) -> np.ndarray:
-        """Areas from 0 to times (m, q), (m, q, RISKS); where nothing is left they stand still."""
-        k = np.searchsorted(self._times, t, side="left")
+    def up_to(self, t: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """Areas from 0 to times (p,) with k jumps before them, (p, RISKS); they stand still at the end."""
         heights = self._heights[k]
         way = (t - self._starts[k])[..., None]
         if np.isinf(t).any():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, convert, detach, take_along, to_numpy
+from censcore._validation import check_option
 from censcore.distributions.monotone import Repair, monotone
 from censcore.distributions.piecewise_linear import TAILS, PiecewiseLinear
 from censcore.distributions.step import Step
@@ -112,12 +113,8 @@ class MatrixReader:
     steps: bool = False
 
     def __post_init__(self) -> None:
-        if self.interpolation not in INTERPOLATIONS:
-            raise InvalidInputError(
-                f"interpolation must be one of {INTERPOLATIONS}; got {self.interpolation!r}."
-            )
-        if self.tail not in ("auto", *TAILS):
-            raise InvalidInputError(f"tail must be one of {('auto', *TAILS)}; got {self.tail!r}.")
+        check_option(self.interpolation, "interpolation", INTERPOLATIONS)
+        check_option(self.tail, "tail", ("auto", *TAILS))
         if (self.interpolation, self.tail) == ("step", "exponential"):
             raise InvalidInputError(
                 "tail: got 'exponential' with interpolation='step', expected 'infinity' or 'last': steps "
@@ -252,7 +249,7 @@ def other_readings(F: Any) -> dict[str, Any]:
     return other | {"early steps": Step(early[0], sf=early[1])}
 
 
-def settled(F: Any, events: Array, whose: str = "training events") -> Any:
+def settled(F: Any, events: Array, whose: str = "training events", count: Array | None = None) -> Any:
     """A distribution whose reading, if that is still open, is settled by event times.
 
     Parameters
@@ -263,6 +260,8 @@ def settled(F: Any, events: Array, whose: str = "training events") -> Any:
         Event times.
     whose : str
         What the reason calls them.
+    count : array, (m,), optional
+        How often each of the times was seen; once by default.
 
     Returns
     -------
@@ -271,7 +270,7 @@ def settled(F: Any, events: Array, whose: str = "training events") -> Any:
     reading = reading_of(F)
     if reading is None or reading.settled:
         return F
-    share = on_columns(columns_of(F), events)
+    share = on_columns(columns_of(F), events, count)
     known = f"{100 * share:.0f} % of the {whose} up to its last time are at one of its times"
     if share >= COVERED:
         tail = "auto" if reading.tail == "exponential" else reading.tail
@@ -279,15 +278,16 @@ def settled(F: Any, events: Array, whose: str = "training events") -> Any:
     return reread(F, "linear", reading.tail, reason=known, settled=True)
 
 
-def on_columns(times: np.ndarray, events: Array) -> float:
+def on_columns(times: np.ndarray, events: Array, count: Array | None = None) -> float:
     """Which share of the events up to the last of the times is at one of them; none of none is zero."""
     t = np.unique(to_numpy(times))
     events = to_numpy(detach(events)).ravel()
-    events = events[(events > 0) & (events <= t[-1] * (1 + DIGITS))]
+    kept = (events > 0) & (events <= t[-1] * (1 + DIGITS))
+    events, count = events[kept], None if count is None else to_numpy(count)[kept]
     if not len(events) or (np.ndim(times) == 2 and len(times) > 1):
         return 0.0  # the second, where every subject has other times
     near = np.clip(np.searchsorted(t, events), 1, max(len(t) - 1, 1))
     below, above = t[near - 1], t[np.minimum(near, len(t) - 1)]
     distance = np.minimum(np.abs(events - below), np.abs(events - above))
     gap = np.where(above > below, above - below, np.inf)
-    return float((distance <= np.minimum(DIGITS * events, GAP * gap)).mean())
+    return float(np.average(distance <= np.minimum(DIGITS * events, GAP * gap), weights=count))

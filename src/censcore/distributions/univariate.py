@@ -21,9 +21,9 @@ from censcore._arrays import (
     surely,
 )
 from censcore._numerics import invert_decreasing, log1p, safe_log
-from censcore._validation import check_not_nan, check_positive, check_probabilities
+from censcore._validation import as_events, as_index, check_not_nan, check_positive, check_probabilities
 from censcore.distributions._panels import integrated_survival, merge_edges, quantile_edges
-from censcore.distributions._special import exp
+from censcore.distributions._special import exp, once_differentiable
 from censcore.distributions.base import Distribution
 from censcore.distributions.random_draws import Draws
 from censcore.exceptions import InvalidInputError, NoDensityError
@@ -153,7 +153,7 @@ class Univariate(Distribution):
         if not self.has_density:  # an atom stays where it is
             movable = movable & (distribution._sf_left(inside) == distribution._sf(inside))
         step = (p - f(inside)) / (sign * xp.where(movable, slope, xp.ones_like(slope)))
-        return xp.where(movable, inside + (step - detach(step)), t)
+        return once_differentiable(xp.where(movable, inside + (step - detach(step)), t))
 
     def _integrated_sf(self, a: Array, b: Array) -> Array:
         """Quadrature between the distribution's own quantiles and breaks; a and b are (1 or n, q)."""
@@ -333,7 +333,7 @@ class Univariate(Distribution):
 
     def marginal(self, j: int) -> Univariate:
         """The distribution itself: it has one coordinate."""
-        if j not in (0, -1):
+        if as_index(j, "j") not in (0, -1):
             raise InvalidInputError(
                 f"{type(self).__name__} has one coordinate; coordinate {j} was asked for."
             )
@@ -346,10 +346,9 @@ class Univariate(Distribution):
     def log_likelihood(self, time: Array, event: Array) -> Array:
         """Log density where there is an event, log survival where the time is censored, (n,)."""
         distribution = self._fitting(time)
-        xp = distribution._xp
         (time,), _ = distribution._as_columns(time=time)
         check_positive(time, "time", zero=True)
-        return distribution._log_likelihood(time, xp.reshape(xp.asarray(event), (-1, 1)) != 0)[:, 0]
+        return distribution._log_likelihood(time, as_events(event, time))[:, 0]
 
     def _log_likelihood(self, time: Array, event: Array) -> Array:
         xp = self._xp

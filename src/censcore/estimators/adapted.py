@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from censcore._arrays import Array, is_torch
-from censcore._validation import check_instance
+from censcore._validation import check_instance, check_method
 from censcore.distributions import Distribution
 from censcore.estimators.adapters import as_forecast
 from censcore.estimators.base import NotFitted, SurvivalEstimator, one_event_time
@@ -90,7 +90,7 @@ class Adapted(SurvivalEstimator):
         -------
         self
         """
-        check_instance(self.model, "model")
+        check_method(self.model, "model", "fit", "a model with fit(X, y)")
         name = f"Adapted({type(self.model).__name__})"
         y = one_event_time(y, name, entry=takes_entry(last_estimator(self.model)))
         check_rows(X, len(y))

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, is_neutral, to_numpy
-from censcore._validation import check_instance, name_subjects
+from censcore._validation import as_count, check_flag, check_instance, name_subjects
 from censcore.distributions import Distribution, Quantiles, ScipyDistribution
 from censcore.distributions.survival_matrix import MatrixReader
+from censcore.estimators.covariates import count_rows
 from censcore.estimators.libraries import Curves, read_model
 from censcore.estimators.libraries.draws import from_draws
 from censcore.estimators.pipelines import last_step
@@ -120,6 +121,14 @@ def as_forecast(
     >>> cs.as_forecast(frame, train=(None, y_train))
     Step(shape=(2,), times=2)
     """
+    if train is not None and not (isinstance(train, tuple | list) and len(train) == 2):
+        raise InvalidTypeError(
+            "train must be a pair (X_train, y_train), with None for no covariates; got "
+            f"{type(train).__name__}."
+        )
+    check_flag(repair, "repair")
+    if n is not None:
+        n = as_count(n, "n")
     events = None if train is None else event_times(train[1])
     reader = MatrixReader(interpolation, tail, repair, events)
     distribution = _distribution(forecast, X, times, levels, reader, train)
@@ -234,7 +243,7 @@ def _is_step_model(model: Any) -> bool:
 
 
 def _count(X: Any) -> int | None:
-    return None if X is None else int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    return None if X is None else count_rows(X)
 
 
 # ---- curves ------------------------------------------------------------------------------------

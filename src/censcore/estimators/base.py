@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from censcore._arrays import Array
+from censcore._validation import check_flag
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, NotFittedError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
@@ -153,6 +154,7 @@ def one_event_time(y: Any, estimator: str, *, entry: bool = False) -> RightCenso
     >>> cs.estimators.one_event_time(cs.RightCensored([1.0, 2.0], [1, 0]), "MyEstimator")
     RightCensored(n=2, events=1 (50.0 %), time 1 to 2)
     """
+    check_flag(entry, "entry")
     y = as_outcome(y)
     if y.time.ndim > 1:
         raise InvalidInputError(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, is_torch, to_numpy
-from censcore._validation import name_subjects
+from censcore._arrays import Array, as_float, is_torch, to_numpy
+from censcore._validation import check_option, name_subjects
 from censcore.distributions import CumulativeIncidence, TimeAndCause
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
@@ -98,7 +98,7 @@ def as_competing_forecast(
     if isinstance(forecast, np.ndarray | list) or is_torch(forecast):
         if times is None:
             raise InvalidInputError("times=... is missing: the times of the matrix of cumulative incidences.")
-        matrix = forecast if is_torch(forecast) else np.asarray(forecast, dtype=np.float64)
+        matrix = forecast if is_torch(forecast) else as_float(forecast, "forecast")
         return CumulativeIncidence(times, _causes(matrix, first), **options)
     raise InvalidTypeError(
         f"got {type(forecast).__name__}, expected a distribution of time and cause, a fitted model with "
@@ -114,8 +114,7 @@ def predicts_times_apart(model: Any) -> bool:
 
 def _causes(cif: Array, first: str) -> Array:
     """The curves of the causes, (n, m, q), without one of all of them in front."""
-    if first not in _FIRST:
-        raise InvalidInputError(f"first must be one of {', '.join(map(repr, _FIRST))}; got {first!r}.")
+    check_option(first, "first", _FIRST)
     cif = cif[None] if cif.ndim == 2 else cif
     if cif.ndim != 3:
         raise InvalidInputError(

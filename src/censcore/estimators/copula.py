@@ -11,6 +11,7 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
+from censcore._validation import check_option
 from censcore.distributions import Copula, Distribution, Independent, Weibull
 from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.estimators.neural.standardised import Data, blocks
@@ -143,16 +144,10 @@ class CopulaWeibull(LikelihoodEstimator):
         return ParameterNetwork(self._n_inputs, conditional, constant, self.hidden)
 
     def _check_options(self) -> None:
-        if self.copula not in ("independent", "clayton", "gumbel"):
-            raise InvalidInputError(
-                f"copula must be 'independent', 'clayton' or 'gumbel'; got {self.copula!r}."
-            )
+        check_option(self.copula, "copula", ("independent", "clayton", "gumbel"))
         if self.copula == "gumbel" and self.k_ != 2:
             raise InvalidInputError(f"The Gumbel copula joins two event times; got {self.k_}.")
-        if self.dependence not in ("auto", "constant", "conditional"):
-            raise InvalidInputError(
-                f"dependence must be 'auto', 'constant' or 'conditional'; got {self.dependence!r}."
-            )
+        check_option(self.dependence, "dependence", ("auto", "constant", "conditional"))
         if self.margins_first and self.dependence == "conditional":
             raise InvalidInputError(
                 "margins_first fits one dependence parameter for all subjects; got dependence='conditional', "

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import check_positive
+from censcore._validation import as_index, as_weights
+from censcore.distributions import Distribution
 from censcore.estimators.pipelines import last_estimator, weight_argument
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 
 __all__ = ["as_matrix", "check_rows", "check_weights", "column_of", "fit_weighted", "take_rows"]
 
@@ -30,9 +33,37 @@ def check_rows(X: Any, n: int) -> None:
     """
     if X is None:
         return
-    rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    rows = count_rows(X)
     if rows != n:
         raise InvalidInputError(f"X: got {rows} rows, expected {n}, one per subject of y.")
+
+
+def count_rows(X: Any) -> int:
+    """The number of subjects that covariates describe.
+
+    Parameters
+    ----------
+    X : array, frame or list
+        Covariates.
+
+    Returns
+    -------
+    int
+        Its rows.
+
+    Examples
+    --------
+    >>> count_rows([[0.1], [0.2]])
+    2
+    """
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple) and len(shape) and not isinstance(X, Distribution):
+        return int(shape[0])
+    if not isinstance(X, list | tuple):
+        raise InvalidTypeError(
+            f"X: got {type(X).__name__}, expected covariates as an array (n, p) or a data frame, or None."
+        )
+    return len(X)
 
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
@@ -91,13 +122,19 @@ def column_of(X: Any, column: str | int) -> np.ndarray:
         import narwhals as nw
 
         frame = nw.from_native(X, eager_only=True)
+        if not isinstance(column, str):
+            column = as_index(column, "The number of a column")
+            if not -len(frame.columns) <= column < len(frame.columns):
+                raise InvalidInputError(f"X of shape {frame.shape} has no column number {column}.")
         name = frame.columns[column] if isinstance(column, int) else column
         if name not in frame.columns:
             raise InvalidInputError(
                 f"X has no column {column!r}; got the columns {list(frame.columns)[:20]}."
             )
         return frame[name].to_numpy()
-    if isinstance(column, str):
+    if not isinstance(column, str):
+        column = as_index(column, "The number of a column")
+    else:
         raise InvalidTypeError(
             f"Column {column!r}: got X as {type(X).__name__}, which has no names. Pass a data frame, or "
             "the number of the column."
@@ -130,13 +167,7 @@ def check_weights(sample_weight: Any, n: int) -> np.ndarray:
     """
     if sample_weight is None:
         return np.ones(n)
-    weights = to_numpy(sample_weight).astype(np.float64)
-    if weights.shape != (n,):
-        raise InvalidInputError(f"sample_weight must have shape ({n},); got {weights.shape}.")
-    check_positive(weights, "sample_weight", zero=True)
-    if not weights.sum() > 0:
-        raise InvalidInputError("sample_weight: got zero for every subject; at least one must be positive.")
-    return weights
+    return as_weights(sample_weight, n)
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None) -> Any:
@@ -218,8 +249,41 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
         return None
     _check_categories(X)
     _check_no_missing(estimator, X)
-    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X)  # sparse: scikit-learn raises
-    return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
+    count_rows(X)
+    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else _table(X)  # sparse: scikit-learn raises
+    with scikit_learn_errors():
+        return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
+
+
+@contextmanager
+def scikit_learn_errors() -> Iterator[None]:
+    """Give what scikit-learn says of covariates as an error of this library, in the same words.
+
+    Examples
+    --------
+    >>> with scikit_learn_errors():
+    ...     raise ValueError("Expected 2D array, got scalar array instead")
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidInputError: Expected 2D array, got scalar array instead
+    """
+    try:
+        yield
+    except CenscoreError:
+        raise
+    except TypeError as error:
+        raise InvalidTypeError(str(error)) from error
+    except (ValueError, OverflowError) as error:
+        raise InvalidInputError(str(error)) from error
+
+
+def _table(X: Any) -> np.ndarray:
+    try:
+        return to_numpy(X)
+    except (TypeError, ValueError) as error:
+        raise InvalidTypeError(
+            f"X: got {type(X).__name__} that is no table of numbers ({error}), expected an array (n, p)."
+        ) from error
 
 
 def _check_categories(X: Any) -> None:
@@ -262,11 +326,11 @@ def _missing(X: Any) -> np.ndarray:
         found = np.column_stack(columns).astype(bool) if columns else np.zeros((0, 0), dtype=bool)
         half = found.shape[1] // 2
         return found[:, :half] | found[:, half:]
-    values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X)
+    values = np.zeros((0, 0)) if hasattr(X, "tocsr") else _table(X)
     if values.dtype.kind == "O":
         try:
             values = values.astype(np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return np.zeros((0, 0), dtype=bool)
     if values.ndim != 2 or values.dtype.kind != "f":
         return np.zeros((0, 0), dtype=bool)

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
+from censcore._validation import check_option
 from censcore.distributions.proportional_hazards import ProportionalHazards
 from censcore.estimators.covariates import as_matrix
 from censcore.estimators.cox_equations import PartialScore, RiskSets, score_of
@@ -143,10 +144,7 @@ class CoxRegression(CoefficientInference):
         self
         """
         covariates, y, weight = self._check_inputs(X, y, sample_weight)
-        if self.ties not in _TIES:
-            raise InvalidInputError(
-                f"ties: got {self.ties!r}, expected one of {', '.join(map(repr, _TIES))}."
-            )
+        check_option(self.ties, "ties", _TIES)
         self._used = np.nonzero(weight > 0)[0]
         self._n = len(y)
         weight = weight[self._used]
@@ -231,7 +229,8 @@ class CoxRegression(CoefficientInference):
         """
         self.check_fitted()
         X = as_matrix(self, X, reset=False)
-        risk = np.ones(1) if X is None else np.exp((X - self.center_) @ self.coef_)
+        with np.errstate(over="ignore"):  # the distribution says what is wrong with an infinite risk
+            risk = np.ones(1) if X is None else np.exp((X - self.center_) @ self.coef_)
         predicted = ProportionalHazards(self.baseline_times_, self.baseline_hazard_, risk)
         return predicted.like(self._reference)
 

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, searchsorted, to_numpy
 from censcore.distributions import Grouped, Step, Univariate
 from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import check_rows, check_weights
@@ -190,14 +190,14 @@ def _influence(
     level = np.where(left, n - d, 1.0)[:, None]
     slope = np.where(left[:, None], D, 0.0) / level
     at_risk = np.concatenate([np.zeros((1, D.shape[1])), np.cumsum(slope * (d / n)[:, None], axis=0)])
-    values = at_risk[np.searchsorted(table["time"], time, side="right")]
+    times = np.ascontiguousarray(table["time"])
+    passed = searchsorted(times[None, :], time[None, :], "right")[0]
+    values = at_risk[passed]
     if entry is not None:
-        values = values - at_risk[np.searchsorted(table["time"], entry, side="right")]
-    place = np.searchsorted(table["time"], time[event])
-    kept = place < len(table)  # an event of weight zero need not be in the table
-    kept[kept] &= table["time"][place[kept]] == time[event][kept]
-    failed = np.nonzero(event)[0][kept]
-    values[failed] -= slope[place[kept]]
+        values = values - at_risk[np.searchsorted(times, entry, side="right")]
+    # an event of weight zero need not be in the table
+    failed = np.nonzero(event & (np.append(-np.inf, times)[passed] == time))[0]
+    values[failed] -= slope[passed[failed] - 1]
     return values
 
 

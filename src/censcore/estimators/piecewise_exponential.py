@@ -158,7 +158,8 @@ class PiecewiseExponentialRegression(CoefficientInference):
         """
         self.check_fitted()
         X = as_matrix(self, X, reset=False)
-        risk = np.ones(1) if X is None else np.exp(X @ self.coef_)
+        with np.errstate(over="ignore"):  # the distribution says what is wrong with an infinite rate
+            risk = np.ones(1) if X is None else np.exp(X @ self.coef_)
         return PiecewiseExponential(self.breaks_, risk[:, None] * self.rates_).like(self._reference)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
+from censcore._validation import as_number
 from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import as_matrix, check_rows, check_weights
 from censcore.exceptions import InvalidInputError, MissingDependencyError
@@ -64,8 +65,7 @@ class CoefficientInference(SurvivalEstimator):
         name = type(self).__name__
         outcome = one_event_time(y, name, entry=True)
         check_rows(X, len(outcome))
-        if not self.alpha >= 0:
-            raise InvalidInputError(f"alpha must be non-negative; got {self.alpha}.")
+        as_number(self.alpha, "alpha", least=0)
         weight = check_weights(sample_weight, len(outcome))
         matrix = as_matrix(self, X, reset=True)
         return np.zeros((len(outcome), 0)) if matrix is None else matrix, outcome, weight

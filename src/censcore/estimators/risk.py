@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, detach, is_torch, to_numpy
-from censcore._validation import check_finite, check_positive
+from censcore._validation import as_number, check_finite, check_option, check_positive
 from censcore.distributions import ProportionalHazards
 from censcore.estimators.base import one_event_time
 from censcore.estimators.covariates import check_weights
@@ -107,10 +107,9 @@ def from_risk(
 
 def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
     """Scores as log hazard ratios, (n,)."""
-    if scale not in ("log", "hazard"):
-        raise InvalidInputError(f"scale must be 'log' or 'hazard'; got {scale!r}.")
+    check_option(scale, "scale", ("log", "hazard"))
     values = risk.to_numpy() if hasattr(risk, "to_numpy") else risk
-    eta = to_numpy(detach(as_float(values if hasattr(values, "dtype") else np.asarray(values), name)))
+    eta = to_numpy(detach(as_float(values, name)))
     eta = np.asarray(eta, dtype=np.float64)
     if eta.ndim == 2 and eta.shape[1] == 1:
         eta = eta[:, 0]
@@ -124,11 +123,11 @@ def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
 
 
 def _slope(slope: float | str, eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> float:
-    if slope == "estimate":
+    if isinstance(slope, str) and slope == "estimate":
         return float(CoxRegression(ties="breslow").fit(eta[:, None], y, sample_weight=weight).coef_[0])
-    if isinstance(slope, str) or not np.isfinite(slope):
+    if isinstance(slope, str):
         raise InvalidInputError(f"slope must be a number or 'estimate'; got {slope!r}.")
-    return float(slope)
+    return as_number(slope, "slope")
 
 
 def breslow(eta: np.ndarray, y: RightCensored, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._numerics import bits_of, scramble
 
 __all__ = ["Shared", "SubjectKeys", "shared_subjects"]
 
@@ -126,7 +126,7 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
 def _comparable(a: SubjectKeys, b: SubjectKeys) -> tuple[np.ndarray, np.ndarray]:
     if a.covariates is None or b.covariates is None or a.n_columns != b.n_columns:
         return a.outcome, b.outcome
-    return a.outcome ^ _scramble(a.covariates), b.outcome ^ _scramble(b.covariates)
+    return a.outcome ^ scramble(a.covariates), b.outcome ^ scramble(b.covariates)
 
 
 def _repeated(count: np.ndarray) -> float:
@@ -167,21 +167,4 @@ def _columns(X: Any) -> list[np.ndarray]:
 
 def _mix(key: np.ndarray, column: np.ndarray) -> np.ndarray:
     """The key of earlier columns together with one more."""
-    return _scramble(key ^ _bits(np.asarray(column)))
-
-
-def _bits(column: np.ndarray) -> np.ndarray:
-    """64 bits per entry, equal for equal entries: numbers by their value, everything else by its text."""
-    if column.dtype.kind in "biuf":
-        return (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: -0 is 0
-    text, number = np.unique(column.astype(str), return_inverse=True)
-    digests = [hashlib.blake2b(entry.encode(), digest_size=8).digest() for entry in text.tolist()]
-    return np.frombuffer(b"".join(digests), dtype=np.uint64)[number.reshape(-1)]
-
-
-def _scramble(x: np.ndarray) -> np.ndarray:
-    """The finaliser of splitmix64: a bijection of 64 bits that spreads every bit over all."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    return scramble(key ^ bits_of(np.asarray(column)))

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import as_count, as_number, check_option, name_subjects
 from censcore.distributions import PiecewiseLinear, Step
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights
@@ -110,8 +110,9 @@ class Turnbull(SurvivalEstimator):
         -------
         self
         """
-        if self.mass not in ("right", "uniform"):
-            raise InvalidInputError(f"mass must be 'right' or 'uniform'; got {self.mass!r}.")
+        check_option(self.mass, "mass", ("right", "uniform"))
+        as_number(self.tol, "tol", above=0)
+        as_count(self.max_iter, "max_iter", most=10**7)
         outcome = as_intervals(y, "Turnbull")
         if outcome.has_delayed_entry:
             late = np.nonzero(to_numpy(outcome.entry) > 0)[0]

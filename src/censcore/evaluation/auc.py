@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, as_float, common_rows, to_numpy
+from censcore._validation import check_kind
 from censcore.distributions import Distribution
 from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pair_statistics import (
@@ -12,6 +13,7 @@ from censcore.evaluation.pair_statistics import (
     Sums,
     check_horizon,
     check_risk,
+    checked_share,
     estimate_of_pairs,
     positivity_error,
     share_of_pairs,
@@ -55,7 +57,7 @@ def dynamic_auc(
     Returns
     -------
     array, (q,)
-        NaN where there are no cases or no controls.
+        An error where there are no cases or no controls.
 
     Raises
     ------
@@ -86,7 +88,10 @@ def dynamic_auc(
     used = np.nonzero(weight > 0)[0]
     return np.array(
         [
-            share_of_pairs(cases_and_controls(y, r[:, k], censoring, t, subjects=used), weight[used])
+            checked_share(
+                share_of_pairs(cases_and_controls(y, r[:, k], censoring, t, subjects=used), weight[used]),
+                f"t = {t:g}",
+            )
             for k, t in enumerate(times)
         ]
     )
@@ -146,8 +151,8 @@ def dynamic_auc_estimate(
 
 
 def _check_times(times: Array, horizon: float | None) -> np.ndarray:
-    values = np.atleast_1d(to_numpy(times).astype(np.float64))
-    if values.ndim != 1 or not (np.isfinite(values) & (values >= 0)).all():
+    values = np.atleast_1d(to_numpy(as_float(times, "times")).astype(np.float64))
+    if values.ndim != 1 or not values.size or not (np.isfinite(values) & (values >= 0)).all():
         raise InvalidInputError(f"times: got {values.tolist()}, expected finite, non-negative times, (q,).")
     end = check_horizon(horizon)
     if (values >= end).any():
@@ -161,6 +166,8 @@ def cases_and_controls(
     y: RightCensored, risk: np.ndarray, censoring: Distribution, t: float, *, subjects: np.ndarray
 ) -> CasesAndControls:
     """The pairs of a case and a control at t among some of the subjects."""
+    check_kind(censoring, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
+    common_rows(outcome=len(y), censoring=len(censoring))
     y.require_no_entry("The AUC")
     C = censoring.marginal(0)
     C = C if len(C) in (1, len(subjects)) else C.take(subjects)

@@ -201,7 +201,8 @@ class _ObservedRisk(CaseScore):
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u), as for every score of a single time."""
-        return of_single_times(case.time, losses, weight, np.full(losses.shape[1], self.time), u, ipcw=True)
+        times = np.full(losses.shape[1], self.time)
+        return of_single_times(case.first(u), losses, weight, times, u, ipcw=True)
 
 
 def _estimate(comparison: Comparison, model: str, t: float, level: np.ndarray, loads: np.ndarray) -> Estimate:

@@ -23,13 +23,16 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import searchsorted, to_numpy
 from censcore._kept_values import KeepsValues
+from censcore._validation import as_list
 from censcore.distributions import Distribution, Independent, ProportionalHazards, Step, Univariate
 from censcore.estimators.risk_sets import entries_of
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.scores import brier_score, registry
+from censcore.scores.inputs import as_columns, scoring_inputs
+from censcore.scores.pinball import pinball_of
 from censcore.scores.registry import ScoreInfo
 
 __all__ = ["CASE_SCORES", "DEFAULT_SCORES", "Case", "CaseScore", "Custom", "named_scores"]
@@ -38,7 +41,8 @@ CELLS = 60  # of the distinct times, and of the time axis, for derivatives of in
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
 BLOCKS = 48  # of the hazard of C, for numerical derivatives of custom scores
 STEP = 0.01  # by which the hazard in a block is changed, relative to itself
-CHUNK = 4096  # subjects at a time
+CHUNK = 4096  # subjects with curves of their own at a time
+WITHOUT_C = ("time", "entry", "cells", "quantiles", "_placed")  # what was derived of a case without its C
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +101,12 @@ class Case(KeepsValues):
     def with_censoring(self, G: Distribution, coordinate: int | None = None) -> Self:
         """The case under another distribution of C, or of the C of one coordinate where each has one."""
         if self.C.k == 1 or coordinate is None:
-            return replace(self, C=G, coordinate=None)
-        parts = [G if j == coordinate else self.C.marginal(j) for j in range(self.C.k)]
-        return replace(self, C=Independent(cast(list[Univariate], parts)), coordinate=coordinate)
+            changed = replace(self, C=G, coordinate=None)
+        else:
+            parts = [G if j == coordinate else self.C.marginal(j) for j in range(self.C.k)]
+            changed = replace(self, C=Independent(cast(list[Univariate], parts)), coordinate=coordinate)
+        changed.__dict__.update({name: self.__dict__[name] for name in WITHOUT_C if name in self.__dict__})
+        return changed
 
     def marginal(self, j: int) -> Case:
         """The case of event time j alone; made once."""
@@ -124,6 +131,19 @@ class Case(KeepsValues):
         since = entries_of(self.y)
         return None if since is None else np.minimum(since, self.horizon)
 
+    def first(self, u: np.ndarray) -> np.ndarray:
+        """The place in the ascending times u of the first that reaches the observed time, (n,).
+
+        Several scores ask for the same u: the last answer is kept.
+        """
+        if self._placed.get("u") is not u:
+            self._placed.update(u=u, first=searchsorted(u[None, :], self.time[None, :], "left")[0])
+        return self._placed["first"]
+
+    @cached_property
+    def _placed(self) -> dict[str, np.ndarray]:
+        return {}
+
     @cached_property
     def cells(self) -> np.ndarray:
         """Edges from 0 to the horizon, between quantiles of the distinct observed times."""
@@ -138,6 +158,21 @@ class Case(KeepsValues):
         middle = (self.cells[:-1] + self.cells[1:]) / 2
         return as_losses(brier_score(self.scored, self.F, self.C, middle, horizon=self.horizon))
 
+    def brier_sums(self, weight: np.ndarray) -> np.ndarray:
+        """Sums of these losses with each column of weights (n, m), by the edge that reaches the time.
+
+        They serve both scales: the last answer is kept.
+        """
+        if self._summed.get("weight") is not weight:
+            first, brier, J = self.first(self.cells), self.brier_in_cells, len(self.cells)
+            sums = np.stack([sums_at(first, column, brier, J) for column in weight.T])
+            self._summed.update(weight=weight, sums=sums)
+        return self._summed["sums"]
+
+    @cached_property
+    def _summed(self) -> dict[str, np.ndarray]:
+        return {}
+
     @cached_property
     def quantiles(self) -> np.ndarray:
         """Forecast quantiles up to the horizon, (n, levels)."""
@@ -147,25 +182,22 @@ class Case(KeepsValues):
 
 def as_losses(values: Any) -> np.ndarray:
     """Losses of any library and precision as (n, q) doubles."""
-    losses = to_numpy(values).astype(np.float64)
+    losses = to_numpy(values).astype(np.float64, copy=False)
     return losses[:, None] if losses.ndim == 1 else losses
 
 
-def sums_up_to(
-    time: np.ndarray, weight: np.ndarray, values: np.ndarray, u: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted sums of ``values`` (n, q) over subjects with time <= u, (J, q), and over all, (q,).
+def sums_at(first: np.ndarray, weight: np.ndarray, values: np.ndarray, J: int) -> np.ndarray:
+    """Weighted sums of ``values`` (n, q) over subjects with the same ``first``, (J + 1, q).
 
-    u is ascending. Infinite values, whose mean has no error, are left out.
+    ``first`` is the first of J ascending times that a subject counts for, J for none. Infinite values, whose
+    mean has no error, are left out.
     """
     from scipy.sparse import csr_array
 
-    n, J = len(time), len(u)
-    first = np.searchsorted(u, time)  # the first u that a subject counts for
+    n = len(first)
     counts = csr_array((weight, first, np.arange(n + 1)), shape=(n, J + 1)).T
-    finite = values if np.isfinite(values).all() else np.where(np.isfinite(values), values, 0.0)
-    sums = np.cumsum(counts @ finite, axis=0)
-    return sums[:-1], sums[-1]
+    sums = counts @ values
+    return sums if np.isfinite(sums).all() else counts @ np.where(np.isfinite(values), values, 0.0)
 
 
 @dataclass(frozen=True)
@@ -240,11 +272,11 @@ class AtTimes(CaseScore):
     """A score of F(tau), whose loss depends on C at the one time s = tau."""
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        return of_single_times(case.time, losses, weight, case.times, u, self.ipcw, case.entry)
+        return of_single_times(case.first(u), losses, weight, case.times, u, self.ipcw, case.entry)
 
 
 def of_single_times(
-    y: np.ndarray,
+    first: np.ndarray,
     losses: np.ndarray,
     weight: np.ndarray,
     times: np.ndarray,
@@ -252,14 +284,22 @@ def of_single_times(
     ipcw: bool,
     entry: np.ndarray | None = None,
 ) -> np.ndarray:
-    """A(u) of losses that depend on C at single times, for subjects whose observed times are y, (n,)."""
-    A = np.empty((weight.shape[1], len(u), len(times)))
-    for m, column in enumerate(weight.T):
-        before, everything = sums_up_to(y, column, losses, u)
-        if ipcw and entry is not None:  # only the hazard after its entry is in the weights of a subject
-            everything, _ = sums_up_to(np.nextafter(entry, np.inf), column, losses, u)
-        A[m] = before - everything if ipcw else before
-    return np.where(u[:, None] <= times, A, 0.0)
+    """A(u) of losses that depend on C at single times.
+
+    ``first`` is the place in u of the first time that reaches the observed time of a subject, (n,).
+    """
+    sums = np.stack([sums_at(first, column, losses, len(u)) for column in weight.T])
+    if ipcw and entry is not None:  # only the hazard after its entry is in the weights of a subject
+        entered = np.searchsorted(u, entry, side="right")
+        since = np.stack([sums_at(entered, column, losses, len(u)) for column in weight.T])
+        return up_to(sums - since, times, u, ipcw=False)
+    return up_to(sums, times, u, ipcw)
+
+
+def up_to(sums: np.ndarray, times: np.ndarray, u: np.ndarray, ipcw: bool) -> np.ndarray:
+    """A(u), (m, J, q), from sums (m, J + 1, q) over the subjects whose time u_j is the first to reach."""
+    A = np.cumsum(sums, axis=1)
+    return np.where(u[:, None] <= times, (A - A[:, -1:] if ipcw else A)[:, :-1], 0.0)
 
 
 class Integrated(CaseScore):
@@ -269,48 +309,88 @@ class Integrated(CaseScore):
     """
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        edges = case.cells
+        edges, G = case.cells, case.C.marginal(0)
         middle, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
-        brier = case.brier_in_cells
-        if self.ipcw:
-            brier, width = brier / to_numpy(case.C.marginal(0).sf(middle[None, :])), width / case.horizon
+        if not self.ipcw:
+            A = up_to(case.brier_sums(weight), middle, edges, ipcw=False) @ width
+        elif len(G) == 1 and case.entry is None:  # all subjects have the same inverse weight
+            mean_width = width / (to_numpy(G.sf(middle)) * case.horizon)
+            A = up_to(case.brier_sums(weight), middle, edges, ipcw=True) @ mean_width
+        else:
+            brier = case.brier_in_cells / to_numpy(G.sf(middle[None, :]))
             if case.entry is not None:
-                brier = brier * to_numpy(case.C.marginal(0).sf(case.entry))[:, None]
-        A = of_single_times(case.time, brier, weight, middle, edges, self.ipcw, case.entry) @ width
+                brier = brier * to_numpy(G.sf(case.entry))[:, None]
+            first = case.first(edges)
+            A = of_single_times(first, brier, weight, middle, edges, True, case.entry) @ width / case.horizon
         return np.stack([np.interp(u, edges, column) for column in A])[:, :, None]
 
 
 class Pinball(CaseScore):
     r"""The loss of an event holds the area under G between y and the quantile, divided by G(y-).
 
-    After an event of another cause it holds the area beyond both of them, since min(T, C) = C.
+    After an event of another cause it holds the area beyond both of them, since min(T, C) = C. So A(u) is the
+    sum of :math:`w(1-\alpha)\{a(q)-a(u)\}/G(y-)` over events with y <= u < q, where a is the area under G up
+    to a time, and of :math:`w\alpha\{a(h)-a(\max(q,u))\}/G(y-)` over those who never have the event, y <= u.
     """
+
+    def _losses(self, case: Case) -> np.ndarray:
+        inputs = scoring_inputs(case.y, case.F, case.C, case.horizon, one_cause=True)
+        levels, _ = as_columns(case.levels, "levels", inputs.y)
+        return as_losses(pinball_of(inputs, levels, case.quantiles.astype(levels.dtype, copy=False)))
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         knots = u if len(u) <= KNOTS else u[np.linspace(0, len(u) - 1, KNOTS).astype(np.intp)]
-        A = np.zeros((weight.shape[1], len(knots), len(case.levels)))
-        for start in range(0, len(case.y), CHUNK):
-            some = np.arange(start, min(start + CHUNK, len(case.y)))
-            A += self._of_subjects(case if len(some) == len(case.y) else case.take(some), weight[some], knots)
-        return interpolated(A, knots, u)
-
-    def _of_subjects(self, case: Case, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """The sum of w (1 - level) {area up to q - area up to u} / G(y-) over events with y <= u < q.
-
-        And of w level {area up to the horizon - area up to max(q, u)} / G(y-) over those who never have it.
-        """
-        G, y, q = case.C.marginal(0), case.time, case.quantiles
+        G, y, counted = case.C.marginal(0), case.time, to_numpy(case.y.time) <= case.horizon
         followed = np.broadcast_to(to_numpy(G.sf_left(y)), y.shape)
-        counted = to_numpy(case.y.time) <= case.horizon
         event, never = (
             weight * np.where(kind & counted, 1 / np.where(kind & counted, followed, 1.0), 0.0)[:, None]
             for kind in (to_numpy(case.y.event), case.never)
         )
-        wide = q.reshape(1, -1) if len(G) == 1 else q
-        area_up_to_q = to_numpy(G.integrated_sf(0.0, wide)).reshape(q.shape)
-        area_up_to_u = to_numpy(G.integrated_sf(0.0, u[None, :]))
+        if len(G) == 1:
+            return interpolated(self._under_one(case, G, event, never, knots), knots, u)
+        A = np.zeros((weight.shape[1], len(knots), len(case.levels)))
+        for start in range(0, len(y), CHUNK):
+            some = np.arange(start, min(start + CHUNK, len(y)))
+            q = case.quantiles[some]
+            A += self._under_many(case, y[some], q, G.take(some), event[some], never[some], knots)
+        return interpolated(A, knots, u)
+
+    def _under_one(
+        self, case: Case, G: Univariate, event: np.ndarray, never: np.ndarray, u: np.ndarray
+    ) -> np.ndarray:
+        """All subjects have one area: sums over those with y <= u, less those with max(y, q) <= u."""
+        y, q, J = case.time, case.quantiles, len(u)
+        a_q, a_u = (to_numpy(G.integrated_sf(0.0, t.reshape(1, -1))) for t in (q, u))
+        a_q, began = a_q.reshape(q.shape), np.searchsorted(u, y)
+        A = np.empty((event.shape[1], J, q.shape[1]))
+        for k, level in enumerate(case.levels):
+            ended = np.searchsorted(u, np.maximum(y, q[:, k]))
+            values = np.column_stack([a_q[:, k], np.ones(len(y))])
+            for m in range(len(A)):
+                before, after = (summed(at, event[:, m], values, J) for at in (began, ended))
+                area, number = before - after
+                A[m, :, k] = (1 - level) * (area - a_u[0] * number)
+                if case.never.any():
+                    before, after = (summed(at, never[:, m], values, J) for at in (began, ended))
+                    a_h = float(to_numpy(G.integrated_sf(0.0, case.horizon))[0])
+                    rest = a_h * before[1] - (before - after)[0] - a_u[0] * after[1]
+                    A[m, :, k] += level * rest
+        return np.where((u < case.horizon)[:, None], A, 0.0)  # sums leave rounding where nothing is left
+
+    def _under_many(
+        self,
+        case: Case,
+        y: np.ndarray,
+        q: np.ndarray,
+        G: Univariate,
+        event: np.ndarray,
+        never: np.ndarray,
+        u: np.ndarray,
+    ) -> np.ndarray:
+        """Every subject has its own area."""
+        area_up_to_q, area_up_to_u = (to_numpy(G.integrated_sf(0.0, t)) for t in (q, u[None, :]))
         begun = y[:, None] <= u
-        A = np.empty((weight.shape[1], len(u), q.shape[1]))
+        A = np.empty((event.shape[1], len(u), q.shape[1]))
         for k, level in enumerate(case.levels):
             beyond = area_up_to_q[:, k, None] - area_up_to_u
             A[:, :, k] = (1 - level) * event.T @ np.where(begun & (u < q[:, k, None]), beyond, 0.0)
@@ -319,6 +399,11 @@ class Pinball(CaseScore):
                 rest = area - np.maximum(area_up_to_q[:, k, None], area_up_to_u)
                 A[:, :, k] += level * never.T @ np.where(begun & (u < case.horizon), rest, 0.0)
         return A
+
+
+def summed(at: np.ndarray, weight: np.ndarray, values: np.ndarray, J: int) -> np.ndarray:
+    """Weighted sums of ``values`` (n, q) over subjects up to each of J places, (q, J)."""
+    return np.cumsum(sums_at(at, weight, values, J), axis=0)[:-1].T
 
 
 def interpolated(A: np.ndarray, knots: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -418,7 +503,11 @@ def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseSc
     """Scores by name, in the order asked for; a mapping may bring custom scores."""
     if isinstance(scores, str):
         scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
-    given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(scores)
+    if not isinstance(scores, Mapping):
+        names = as_list(scores, "scores", "names of scores, such as 'crps'")
+        if not all(isinstance(name, str) for name in names):
+            raise InvalidTypeError(f"scores: got {names[:5]}, expected names of scores, such as 'crps'.")
+    given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(names)
     found: list[CaseScore] = []
     for name, function in given.items():
         if callable(function):

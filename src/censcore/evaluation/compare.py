@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array, is_torch, to_numpy
-from censcore._validation import check_levels
+from censcore._validation import as_confidence, as_count, as_seed, check_flag, check_kind, check_levels
 from censcore.distributions import Distribution
 from censcore.estimators import KaplanMeier, NotFitted, as_forecast
 from censcore.estimators.adapted import as_estimator
@@ -36,6 +36,7 @@ from censcore.evaluation.landmarks import taking_landmarks
 from censcore.evaluation.losses import Subset, estimate_means, score_all
 from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import resolve_censoring
+from censcore.evaluation.streaming.compare_table import taking_tables
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome, is_competing
@@ -48,6 +49,7 @@ TIME_LEVELS = np.array([0.25, 0.5, 0.75])
 KAPLAN_MEIER = "kaplan-meier"
 
 
+@taking_tables
 @taking_landmarks
 @cross_validating
 @taking_intervals
@@ -107,7 +109,9 @@ def compare(
         joint distributions; or :class:`CompetingRisks`, of which they are distributions of time and cause
         (whatever :func:`as_competing_forecast` takes). :class:`~censcore.IntervalCensored` data with visits
         are compared by the detection time and by the log score of the intervals; ``censoring`` is then
-        needed only where subjects drop out, and the reference is :class:`~censcore.Turnbull`.
+        needed only where subjects drop out, and the reference is :class:`~censcore.Turnbull`. An
+        :class:`~censcore.OutcomeTable` stays in its files or on a Dask cluster and is read in batches;
+        forecasts are then functions of rows or names of columns, as are ``groups``, ``by`` and weights.
     censoring : distribution or estimator, optional
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
         or on the scored subjects without it (``cv=5`` predicts every subject from the other folds; subjects
@@ -250,7 +254,10 @@ def compare(
     0           cox  0.207           0.014  0.386
     1  kaplan-meier  0.337           0.019  0.000
     """
-    _check_confidence(confidence)
+    confidence = as_confidence(confidence)
+    refits, seed = as_count(refits, "refits", least=0, most=10**6), as_seed(seed)
+    check_flag(discrimination, "discrimination")
+    check_kind(forecasts, "forecasts", Mapping, "a dictionary {name: forecast}")
     of_joint = {"names": names, "events": events, "mask": mask, "train_mask": train_mask}
     if is_competing(y):
         from censcore.evaluation.competing_compare import compare_competing
@@ -365,14 +372,6 @@ def training_subjects(
         "train_weight= if they were sampled alike."
     )
     return subjects
-
-
-def _check_confidence(confidence: float) -> None:
-    number = isinstance(confidence, int | float | np.integer | np.floating)
-    if not (number and 0 < confidence < 1):
-        raise InvalidInputError(
-            f"confidence: got {confidence!r}, expected a number between 0 and 1, such as 0.95."
-        )
 
 
 def as_distributions(

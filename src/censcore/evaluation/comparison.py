@@ -11,6 +11,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._kept_values import KeepsValues
+from censcore._validation import check_flag
 from censcore.distributions import Univariate
 from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
 from censcore.evaluation.case_scores import Case, CaseScore
@@ -151,6 +152,20 @@ class Comparison(KeepsValues):
         y, C = self._case.y, self.resolved_censoring.distribution
         return to_numpy(y.time), to_numpy(y.event), C.marginal(0)
 
+    def weighted_events(self, score: CaseScore) -> tuple[int, float]:
+        """Events up to the horizon; their effective number by sampling and inverse-probability weights."""
+        weight, (time, event, G) = self.subsets[0].weight, self.events_of(score)
+        counted = event & (time > 0) & (time <= self.horizon) & (weight > 0)
+        followed = np.broadcast_to(to_numpy(G.sf_left(time)), time.shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            w = np.where(counted & (followed > 0), weight / followed, 0.0)
+        return int(counted.sum()), effective_number(w, self.groups)
+
+    def infinite_losses(self, model: str, score: str, j: int, s: int = 0) -> int:
+        """How many losses of a column of a score are infinite, among the subjects of a subset."""
+        counted = self.subsets[s].weight > 0
+        return int(np.isinf(self.losses.values[model, score][counted, j]).sum())
+
     def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
         """A mean with its influence, None where the score is not available."""
         return self.means.values.get((subset, model, score))
@@ -203,6 +218,7 @@ class Comparison(KeepsValues):
         Where a line rests on fewer than five effective events, the note says "cannot tell", and there is no
         standard error, interval or rank: see :meth:`effective_events`.
         """
+        check_flag(discrimination, "discrimination")
         return data_frame(self.shown(mean_lines(self, discrimination)))
 
     def effective_events(
@@ -282,6 +298,7 @@ class Comparison(KeepsValues):
             given as that. With fewer than five effective events they are NaN, and ``note`` says "cannot
             tell".
         """
+        check_flag(discrimination, "discrimination")
         return data_frame(self.shown(difference_lines(self, adjustment, discrimination)))
 
     def shown(self, lines: list[Line]) -> list[Line]:

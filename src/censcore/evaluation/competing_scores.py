@@ -21,11 +21,13 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import CauseEnsemble, Distribution, TimeAndCause
+from censcore.distributions.random_draws import SubjectDraws
 from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, Case, CaseScore, Custom
 from censcore.evaluation.joint_scores import MEMBERS, Energy, lost_beyond
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks
 from censcore.scores import energy_score, registry
+from censcore.scores.compatible_times import subject_keys
 
 __all__ = ["ALL_CAUSES", "ANY_CAUSE", "CompetingCase", "OfCause", "competing_scores"]
 
@@ -137,7 +139,8 @@ class EnergyOfCauses(Energy):
         if isinstance(F, CauseEnsemble):
             return F
         m = MEMBERS * (n if len(F) == 1 else 1)
-        time, cause = (to_numpy(part).reshape(n, MEMBERS) for part in F.sample(m, case.seed))
+        draws = SubjectDraws(subject_keys(case.y, seed=case.seed), flat=len(F) == 1)
+        time, cause = (to_numpy(part).reshape(n, MEMBERS) for part in F.sample(m, draws))
         return CauseEnsemble(time, cause)
 
 

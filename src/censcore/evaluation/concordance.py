@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, common_rows, to_numpy
+from censcore._validation import check_kind
 from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pair_statistics import (
@@ -14,6 +15,7 @@ from censcore.evaluation.pair_statistics import (
     Sums,
     check_horizon,
     check_risk,
+    checked_share,
     estimate_of_pairs,
     positivity_error,
     share_of_pairs,
@@ -67,7 +69,7 @@ def concordance(
     Returns
     -------
     float
-        NaN without any comparable pair.
+        Between 0 and 1; an error where no pair can be compared.
 
     Raises
     ------
@@ -99,7 +101,7 @@ def concordance(
     weight = shares(sample_weight, len(y))
     used = np.nonzero(weight > 0)[0]
     pairs = comparable_pairs(y, check_risk(risk, len(y)), censoring, horizon=horizon, subjects=used)
-    return share_of_pairs(pairs, weight[used])
+    return checked_share(share_of_pairs(pairs, weight[used]), "the horizon")
 
 
 def concordance_estimate(
@@ -159,6 +161,9 @@ def comparable_pairs(
     subjects: np.ndarray,
 ) -> Pairs:
     """The comparable pairs among some of the subjects."""
+    if censoring is not None:
+        check_kind(censoring, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
+        common_rows(outcome=len(y), censoring=len(censoring))
     y.require_no_entry("The concordance index")
     time, event = to_numpy(y.time)[subjects], to_numpy(y.event)[subjects]
     counted = event & (time < check_horizon(horizon))

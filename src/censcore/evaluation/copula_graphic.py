@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
+from censcore._validation import as_number, as_weights, check_option
 from censcore.distributions import Step
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, as_outcome
@@ -86,9 +87,9 @@ WEAKEST = 1e-4  # below it the generators have too few digits, and the copula is
 
 def generator(copula: str, tau: float) -> Generator:
     """The generator of a copula with Kendall's ``tau``; independence at zero."""
-    if copula not in COPULAS:
-        raise InvalidInputError(f"copula must be one of {sorted(COPULAS)}; got {copula!r}.")
+    check_option(copula, "copula", COPULAS)
     lowest, make = COPULAS[copula]
+    tau = as_number(tau, "tau")
     if not (max(lowest, -STRONGEST) <= tau <= STRONGEST):
         raise InvalidInputError(
             f"Kendall's tau of a {copula} copula must lie between {max(lowest, -STRONGEST):g} and "
@@ -194,6 +195,6 @@ def copula_graphic(
         raise InvalidInputError(
             f"copula_graphic takes one event time per subject; got {y.k}. Use y.marginal(j)."
         )
-    weight = None if sample_weight is None else np.asarray(to_numpy(sample_weight), dtype=float)[None, :]
+    weight = None if sample_weight is None else as_weights(sample_weight, len(y))[None, :]
     curve = copula_graphic_curve(to_numpy(y.time), to_numpy(y.event), generator(copula, tau), weight)
     return Step(curve.times, sf=curve.S), Step(curve.times, sf=curve.G)

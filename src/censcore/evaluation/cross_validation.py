@@ -34,6 +34,7 @@ import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import is_torch, to_numpy
+from censcore._validation import check_option
 from censcore.distributions import Distribution, Independent
 from censcore.estimators import AalenJohansen, Censoring, KaplanMeier
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
@@ -230,8 +231,7 @@ def _kind_of(comparison: Comparison) -> type[CrossValidated]:
 
 
 def _check_options(compare: Callable[..., Comparison], options: dict[str, Any], on_error: str) -> None:
-    if on_error not in ("raise", "skip"):
-        raise InvalidInputError(f"on_error: got {on_error!r}, expected 'raise' or 'skip'.")
+    check_option(on_error, "on_error", ("raise", "skip"))
     without = {"train", "train_groups", "train_weight"}
     given = [name for name in sorted(without) if options.get(name) is not None]
     if given:

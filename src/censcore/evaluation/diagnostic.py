@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, common_rows, to_numpy
+from censcore._validation import as_labels, as_number, as_seed, as_weights, check_kind
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
@@ -15,7 +16,7 @@ from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import OutcomeLike, as_followed
 from censcore.plain_text import one_line
-from censcore.scores.inputs import check_horizon, known_censoring, known_to_exceed
+from censcore.scores.inputs import known_censoring, known_to_exceed
 
 __all__ = ["CensoringDiagnostic", "CensoringTest", "censoring_diagnostic"]
 
@@ -203,8 +204,15 @@ def censoring_diagnostic(
             "got no censoring distribution. Pass one, for instance "
             "Censoring(KaplanMeier()).fit(X, y).predict_distribution(X)."
         )
+    check_kind(C, "censoring", Distribution, "the distribution of C. Predict it by a fitted Censoring(...)")
+    common_rows(outcome=len(y), censoring=len(C))
     if horizon is not None:
-        check_horizon(horizon, y)
+        horizon = as_number(horizon, "horizon", above=0)
+    seed = as_seed(seed)
+    if sample_weight is not None:
+        sample_weight = as_weights(sample_weight, len(y))
+    if groups is not None:
+        groups = as_labels(groups, len(y))
     check_rows(X, len(y))
     time, event = to_numpy(y.time), to_numpy(y.event)
     G = C.marginal(0)

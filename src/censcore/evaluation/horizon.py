@@ -71,7 +71,7 @@ def given_horizon(horizon: float | str) -> float | None:
         return None
     try:
         end = float(horizon)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         end = np.nan
     if not (np.isfinite(end) and end > 0):
         raise InvalidInputError(f"horizon must be 'auto' or a positive, finite time; got {horizon!r}.")

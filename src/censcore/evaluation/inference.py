@@ -46,8 +46,8 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
 from censcore._kept_values import KeepsValues
+from censcore._validation import as_labels, as_weights
 from censcore.exceptions import InvalidInputError
 from censcore.scores import clustered_mean
 
@@ -117,7 +117,27 @@ class Estimate(KeepsValues):
         """Square root of the sum of squares, (q,); NaN where a loss is infinite."""
         return np.sqrt(np.einsum("mq,mq->q", self.influence, self.influence))
 
-    @property
+    def column(self, j: int) -> Estimate:
+        """The estimate of one column."""
+        return Estimate(self.value[j : j + 1], self.influence[:, j : j + 1])
+
+    def correlations(self, estimates: Sequence[Estimate]) -> np.ndarray:
+        """The correlations (p, p) of several estimates of one column."""
+        unit = np.column_stack([estimate._unit[:, 0] for estimate in estimates])
+        return unit.T @ unit
+
+    def residual_products(self, reference: Estimate) -> tuple[float, float, np.ndarray, int]:
+        r"""Of estimates of one column: scale s, slope beta, and sums of products of powers, (7, 7).
+
+        With :math:`\psi/s=\beta\psi_0/s+\varepsilon` by least squares, entry (i, j) is the sum of
+        :math:`\varepsilon^i(\psi_0/s)^j` for i + j <= 6; last is the number of contributions.
+        """
+        scale = float(np.hypot(self.standard_error[0], reference.standard_error[0]))
+        psi, psi0 = self.influence[:, 0] / scale, reference.influence[:, 0] / scale
+        beta = float(psi @ psi0) / max(float(psi0 @ psi0), 1e-300)
+        return scale, beta, _powers(psi - beta * psi0) @ _powers(psi0).T, len(psi)
+
+    @cached_property
     def varies(self) -> np.ndarray:
         """Whether the standard error is known and more than rounding, (q,)."""
         with np.errstate(invalid="ignore"):
@@ -137,10 +157,12 @@ class Estimate(KeepsValues):
     def _corrections(self) -> tuple[np.ndarray, np.ndarray]:
         unit = self._unit
         square = unit * unit
-        sums = {2: square.sum(axis=0), 3: (square * unit).sum(axis=0), 4: (square**2).sum(axis=0)}
-        return corrections(sums | {6: (square**3).sum(axis=0)}, len(unit))
+        cube = square * unit
+        sums = {2: square.sum(axis=0), 3: cube.sum(axis=0)}
+        sums |= {4: np.einsum("mq,mq->q", square, square), 6: np.einsum("mq,mq->q", cube, cube)}
+        return corrections(sums, len(unit))
 
-    @property
+    @cached_property
     def _unit(self) -> np.ndarray:
         """The influence with columns of length one, NaN where nothing varies."""
         error = np.where(self.varies, self.standard_error, np.nan)
@@ -155,7 +177,7 @@ class Estimate(KeepsValues):
         error, gamma = np.where(self.varies, self.standard_error, np.nan), self.skewness
         return self.value - error * hall_inverse(x, gamma), self.value - error * hall_inverse(-x, gamma)
 
-    @property
+    @cached_property
     def p_value(self) -> np.ndarray:
         """Two-sided p-value of "the value is zero", (q,)."""
         from scipy.special import stdtr
@@ -173,6 +195,8 @@ class Estimate(KeepsValues):
         with np.errstate(invalid="ignore"):
             size = np.maximum(np.abs(self.value), self.standard_error)
             equal = (size <= ROUNDING * scale) & np.isfinite(scale)
+        if not equal.any():
+            return self
         return Estimate(np.where(equal, 0.0, self.value), np.where(equal, 0.0, self.influence))
 
     def skill(self, reference: Estimate) -> Estimate:
@@ -229,12 +253,8 @@ class _Refuted:
 
     def __init__(self, mean: Estimate, reference: Estimate, confidence: float) -> None:
         self.a, self.b = float(mean.value[0]), float(reference.value[0])
-        self.level, self.m = 0.5 + confidence / 2, len(mean.influence)
-        self.scale = float(np.hypot(mean.standard_error[0], reference.standard_error[0]))
-        psi, psi0 = mean.influence[:, 0] / self.scale, reference.influence[:, 0] / self.scale
-        self.beta = float(psi @ psi0) / max(float(psi0 @ psi0), 1e-300)
-        rest = psi - self.beta * psi0
-        products = _powers(rest) @ _powers(psi0).T  # sums of rest^i psi0^j
+        self.level = 0.5 + confidence / 2
+        self.scale, self.beta, products, self.m = mean.residual_products(reference)
         self.sums = {p: [comb(p, i) * float(products[p - i, i]) for i in range(p + 1)] for p in POWERS}
 
     def __call__(self, r: float) -> float:
@@ -306,12 +326,7 @@ def shares(sample_weight: Any, n: int) -> np.ndarray:
     """Weights of n subjects that sum to one."""
     if sample_weight is None:
         return np.full(n, 1 / n)
-    weight = to_numpy(sample_weight).astype(np.float64)
-    if weight.shape != (n,) or not (weight >= 0).all() or not np.isfinite(weight).all() or not weight.any():
-        raise InvalidInputError(
-            f"sample_weight must hold {n} finite, non-negative weights, not all zero; got an array of shape "
-            f"{weight.shape}."
-        )
+    weight = as_weights(sample_weight, n)
     return weight / weight.sum()
 
 
@@ -319,9 +334,12 @@ def group_codes(groups: Any, n: int) -> np.ndarray | None:
     """Labels of any kind as numbers from 0, one per subject."""
     if groups is None:
         return None
-    labels = to_numpy(groups)
-    if labels.shape != (n,):
-        raise InvalidInputError(f"groups must have one label per subject, ({n},); got {labels.shape}.")
+    labels = as_labels(groups, n)
+    if n > 1 and len(np.unique(labels)) == 1:
+        raise InvalidInputError(
+            f"groups: got one group of all {n} subjects, expected at least two. Groups are independent of "
+            "each other, and errors are estimated from how they differ. Leave groups out if all subjects are."
+        )
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
@@ -365,8 +383,8 @@ def _max_t(estimates: Sequence[Estimate], p: np.ndarray, confidence: float, seed
     from scipy.special import ndtr, ndtri
 
     known = ~np.isnan(p)
-    unit = np.column_stack([e._unit[:, 0] for e, use in zip(estimates, known, strict=True) if use])
-    largest = np.sort(_largest_statistics(unit, seed))
+    used = [estimate for estimate, use in zip(estimates, known, strict=True) if use]
+    largest = np.sort(_largest_statistics(used[0].correlations(used), seed))
     z = -ndtri(np.where(known, p, 1.0) / 2)
     exceeded = (len(largest) - np.searchsorted(largest, z, side="left") + 1) / (len(largest) + 1)
     # the simulation cannot resolve what is rarer than its draws; the sum over the family bounds it
@@ -376,12 +394,12 @@ def _max_t(estimates: Sequence[Estimate], p: np.ndarray, confidence: float, seed
     return Adjusted(together, float(max(each, confidence)))
 
 
-def _largest_statistics(unit: np.ndarray, seed: int) -> np.ndarray:
-    """Draws of the largest absolute test statistic, for columns (m, p) of length one."""
-    values, vectors = np.linalg.eigh(unit.T @ unit)
+def _largest_statistics(correlations: np.ndarray, seed: int) -> np.ndarray:
+    """Draws of the largest absolute test statistic."""
+    values, vectors = np.linalg.eigh(correlations)
     some = values > 1e-10 * values[-1]  # differences of k models vary in k - 1 directions
     root = vectors[:, some] * np.sqrt(values[some])
-    return np.abs(_normal_draws(root.shape[1], seed) @ root.T).max(axis=1)
+    return np.abs(root @ _normal_draws(root.shape[1], seed).T).max(axis=0)
 
 
 @lru_cache(maxsize=8)

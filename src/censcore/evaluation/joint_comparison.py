@@ -10,6 +10,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble, Univariate
+from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.evaluation.case_scores import Case, CaseScore
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
@@ -23,6 +24,7 @@ from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.plain_text import one_line
+from censcore.scores.compatible_times import subject_keys
 from censcore.scores.joint_brier import decided_outcome, event_rule
 
 if TYPE_CHECKING:
@@ -252,16 +254,18 @@ class JointCensoringDiagnostic:
 
 def _event_case(case: Case, event: str) -> Case:
     """The case of the earliest, or of the last, of the event times, under one C that all share."""
-    F: Distribution = case.F.first() if event == "either" else _last(case.F, case.seed)
+    F: Distribution = case.F.first() if event == "either" else _last(case)
     y = decided_outcome(case.y, event)
     return replace(case, y=y, F=F, mask=None, coordinate=None)
 
 
-def _last(F: Distribution, seed: int) -> Ensemble:
+def _last(case: Case) -> Ensemble:
     """The distribution of the last event time: that of the members, or of draws."""
+    F = case.F
     if isinstance(F, Ensemble):
         return Ensemble(to_numpy(F.samples).max(axis=2), F.weights)
-    return Ensemble(to_numpy(F.sample(MEMBERS, seed)).max(axis=2))
+    keys = keys_of([np.zeros(1)], case.seed) if len(F) == 1 else subject_keys(case.y, seed=case.seed)
+    return Ensemble(to_numpy(F.sample(MEMBERS, SubjectDraws(keys))).max(axis=2))
 
 
 def _known(score: EventBrier, case: Case, t: float) -> tuple[np.ndarray, np.ndarray]:

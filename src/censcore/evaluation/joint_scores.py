@@ -20,6 +20,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble, PointMass
 from censcore.distributions.joint_events import JointEvent, first_is
+from censcore.distributions.random_draws import SubjectDraws
 from censcore.evaluation.case_scores import (
     CASE_SCORES,
     Case,
@@ -32,6 +33,7 @@ from censcore.evaluation.case_scores import (
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, registry
+from censcore.scores.compatible_times import subject_keys
 from censcore.scores.joint_brier import decided_outcome
 from censcore.scores.registry import ScoreInfo
 
@@ -207,7 +209,8 @@ def _few_members(case: Case) -> Ensemble:
     F, n = case.F, len(case.y)
     if not isinstance(F, Ensemble):
         m = MEMBERS * (n if len(F) == 1 else 1)
-        return Ensemble(to_numpy(F.sample(m, case.seed)).reshape(n, MEMBERS, case.y.k))
+        draws = SubjectDraws(subject_keys(case.y, seed=case.seed), flat=len(F) == 1)
+        return Ensemble(to_numpy(F.sample(m, draws)).reshape(n, MEMBERS, case.y.k))
     if F.m <= MEMBERS or F.weights is not None:
         return F
     chosen = np.random.default_rng(case.seed).permutation(F.m)[:MEMBERS]
@@ -319,7 +322,8 @@ class EventBrier(CaseScore):
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """That of every score of a single time."""
         y = np.minimum(self.decided(case)[0], case.horizon)
-        return of_single_times(y, losses, weight, case.times, u, self.ipcw, case.entry)
+        places = np.searchsorted(u, y)
+        return of_single_times(places, losses, weight, case.times, u, self.ipcw, case.entry)
 
     def decided(self, case: Case) -> tuple[np.ndarray, np.ndarray]:
         """The time that decides the weight of a subject, and whether it was an event."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, cast
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import as_number
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_rows, take_rows
 from censcore.evaluation.checks import as_numbers
@@ -235,12 +236,12 @@ def _places(landmarks: Any) -> np.ndarray:
 
 
 def _check_window(window: float | None, times: Any) -> None:
+    if window is not None:
+        window = as_number(window, "window", above=0)
     if window is not None and times is not None:
         raise InvalidInputError(
             "got times and window, expected one of them: window is a time after each landmark."
         )
-    if window is not None and not 0 < window < np.inf:
-        raise InvalidInputError(f"window: got {window!r}, expected a positive time after each landmark.")
 
 
 def _of_each(values: Any, name: str, n: int) -> np.ndarray:
@@ -380,6 +381,7 @@ def at_landmark(
     >>> rows["x"].tolist(), y.time, y.event, y.entry
     ([9, 4], array([5., 4.]), array([ True, False]), array([3., 3.]))
     """
+    s = as_number(s, "s", least=0)
     table = read_start_stop(frame, id, start, stop, event)
     ordered = frame.iloc[table.order]
     here = (table.start[table.order] <= s) & (s < table.stop[table.order])

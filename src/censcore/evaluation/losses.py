@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,6 +24,11 @@ class Subset:
     by: str
     label: str
     weight: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """How many subjects there are."""
+        return int((self.weight > 0).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,17 +98,57 @@ def estimate_means(
     values = {}
     for model, case in cases.items():
         pieces = [part.cases(case) for part in censoring.parts]
-        for score in losses.scores:
-            if (model, score.name) not in losses.values:
-                continue
-            found = losses.values[model, score.name]
-            w = shares_of(weight, score.counted(case))
+        for together in _together(losses, model, case):
+            found, w = together.losses, shares_of(weight, together.scores[0].counted(case))
             xi = np.zeros((censoring.n_train, len(subsets), found.shape[1]))
             for part, of_part in zip(censoring.parts, pieces, strict=True):
-                xi[part.training] += part.influence(score, of_part, found, w)
-            for s in range(len(subsets)):
-                values[s, model, score.name] = mean_with_influence(found, w[:, s], clusters, xi[:, s])
+                xi[part.training] += part.influence(together, of_part, found, w)
+            for score, columns in zip(together.scores, together.columns, strict=True):
+                for s in range(len(subsets)):
+                    of_score = losses.values[model, score.name]
+                    mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s, columns])
+                    values[s, model, score.name] = mean
     return Means(values, _method(censoring))
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Scores of one forecast with their losses side by side, (n, columns of all), as if they were one."""
+
+    scores: list[CaseScore]
+    losses: np.ndarray
+    columns: list[slice]
+
+    @classmethod
+    def of(cls, found: list[tuple[CaseScore, np.ndarray]]) -> Together:
+        """From each score and its losses, (n, q)."""
+        ends = np.cumsum([0, *(values.shape[1] for _, values in found)]).tolist()
+        columns = [slice(a, b) for a, b in pairwise(ends)]
+        return cls(
+            [score for score, _ in found], np.concatenate([values for _, values in found], axis=1), columns
+        )
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """A(u) of all scores, (m, J, columns of all)."""
+        parts = zip(self.scores, self.columns, strict=True)
+        return np.concatenate(
+            [score.derivative(case, losses[:, columns], weight, u) for score, columns in parts], axis=2
+        )
+
+
+def _together(losses: Losses, model: str, case: Case) -> Iterator[Together]:
+    """The scores of a model that are available; those that leave out subjects are alone."""
+    known = [
+        (score, losses.values[model, score.name])
+        for score in losses.scores
+        if (model, score.name) in losses.values
+    ]
+    of_all = [(score, values) for score, values in known if score.counted(case) is None]
+    if of_all:
+        yield Together.of(of_all)
+    for score, values in known:
+        if score.counted(case) is not None:
+            yield Together.of([(score, values)])
 
 
 def shares_of(weight: np.ndarray, counted: np.ndarray | None) -> np.ndarray:

@@ -108,5 +108,5 @@ class Elementary(CaseScore):
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u), as for every score of a single time."""
         return of_single_times(
-            case.time, losses, weight, np.full(len(self.thresholds), self.time), u, ipcw=False
+            case.first(u), losses, weight, np.full(len(self.thresholds), self.time), u, ipcw=False
         )

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import as_float, common_rows, to_numpy
+from censcore._validation import as_number, check_kind, check_levels
 from censcore.distributions import Distribution
 from censcore.evaluation.case_scores import Case, CaseScore, of_single_times
 from censcore.evaluation.inference import effective_number
-from censcore.outcomes import EventOfCause, RightCensored
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import EventOfCause, RightCensored, as_outcome
 from censcore.scores.registry import ScoreInfo
 
 __all__ = ["NetBenefit", "event_by", "least_events", "net_benefit"]
@@ -100,7 +102,20 @@ def net_benefit(
            [ 0.  ,  0.  ],
            [-0.33, -1.  ]])
     """
-    theta = np.asarray(thresholds, dtype=np.float64)
+    y = as_outcome(y, one_cause=True)
+    check_kind(censoring, "censoring", Distribution, "the distribution of C")
+    time, theta = (
+        as_number(time, "time", least=0),
+        np.atleast_1d(to_numpy(as_float(thresholds, "thresholds"))),
+    )
+    check_levels(theta, "thresholds")
+    if theta.ndim != 1:
+        raise InvalidInputError(f"thresholds must be (q,); got an array of shape {theta.shape}.")
+    if isinstance(forecast, Distribution):
+        if common_rows(outcome=len(y), forecast=len(forecast), censoring=len(censoring)) != len(y):
+            raise InvalidInputError(f"y has one subject; got distributions of {len(forecast)}.")
+    else:
+        forecast = as_number(forecast, "forecast", least=0, most=1)
     had, survived = event_by(y, censoring, time)
     p = forecast if isinstance(forecast, float) else to_numpy(forecast.marginal(0).cdf(time))
     treated = np.broadcast_to(np.asarray(p).reshape(-1, 1), (len(y), 1)) > theta
@@ -137,5 +152,5 @@ class NetBenefit(CaseScore):
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u), as for every score of a single time."""
         return of_single_times(
-            case.time, losses, weight, np.full(len(self.thresholds), self.time), u, ipcw=True
+            case.first(u), losses, weight, np.full(len(self.thresholds), self.time), u, ipcw=True
         )

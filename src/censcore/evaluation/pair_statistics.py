@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import as_float, to_numpy
 from censcore._validation import name_subjects
 from censcore.evaluation.inference import Estimate
 from censcore.exceptions import InvalidInputError, PositivityError
@@ -147,6 +147,16 @@ def estimate_of_pairs(
     return Estimate(np.array([statistic.value]), Estimate.of_mean(deviations, weight, groups).influence)
 
 
+def checked_share(share: float, until: str) -> float:
+    """``share``, or an error where no pair of subjects can be compared."""
+    if np.isnan(share):
+        raise InvalidInputError(
+            f"Up to {until} no pair of subjects can be compared: got no event followed by a subject who "
+            "survives it, expected at least one. Choose a later time, or more subjects."
+        )
+    return share
+
+
 def share_of_pairs(pairs: Pairs, weight: np.ndarray) -> float:
     """The value alone, NaN without any pair."""
     won, met = pairs.over_later(weight[:, None])
@@ -192,7 +202,7 @@ def sums_of_lower(rank: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def check_risk(risk: Any, n: int, columns: int | None = None) -> np.ndarray:
     """Risks without NaN: (n,), or (n, columns) where columns are asked for."""
-    values = to_numpy(risk).astype(np.float64)
+    values = to_numpy(as_float(risk, "risk")).astype(np.float64)
     shapes = [(n,)] if columns is None else [(n,), (n, columns)]
     if values.shape not in shapes:
         expected = " or ".join(str(shape) for shape in shapes)
@@ -211,7 +221,7 @@ def check_horizon(horizon: Any) -> float:
         return np.inf
     try:
         end = float(horizon)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         end = np.nan
     if not end > 0:
         raise InvalidInputError(f"horizon: got {horizon!r}, expected a positive time or None.")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array
+from censcore._validation import as_list
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
 from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, Custom, named_scores
@@ -111,8 +112,14 @@ def scorers(
 
 def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:
     """Scores by name, in the order asked for: of one event time, custom, and of several."""
+    if not isinstance(scores, str | Mapping):
+        scores = as_list(scores, "scores", "names of scores, such as 'crps'")
     names = [scores] if isinstance(scores, str) else list(scores)
-    joint = {name: Energy(registry.SCORES[name]) for name in names if name in _JOINT_NAMES}
+    joint = {
+        name: Energy(registry.SCORES[name])
+        for name in names
+        if isinstance(name, str) and name in _JOINT_NAMES
+    }
     if not joint:
         return named_scores(scores)
     functions = dict(scores) if isinstance(scores, Mapping) else {}

@@ -17,6 +17,7 @@ from censcore.evaluation.losses import Losses, shares_of
 from censcore.evaluation.pair_statistics import Pairs
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.tables import Line
+from censcore.exceptions import InvalidTypeError
 from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class SeveralOutcomes(Comparison):
         Comparison
             With the scores of this outcome, and all plots.
         """
+        if not isinstance(outcome, str):
+            raise InvalidTypeError(
+                f"outcome: got {type(outcome).__name__}, expected one of {', '.join(self.outcomes)}."
+            )
         if outcome not in self._parts:
             self._parts[outcome] = self._of(outcome)
         return self._parts[outcome]

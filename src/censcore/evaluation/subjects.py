@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,11 @@ class Clusters:
             apart[alone] = np.unique(of_train[alone], return_inverse=True)[1].reshape(-1)
         return cls(n, scored, carrier, apart)
 
+    @cached_property
+    def _all_apart(self) -> bool:
+        """Whether every training subject is a cluster by itself, in order."""
+        return np.array_equal(self.apart, np.arange(len(self.apart)))
+
     @property
     def overlap(self) -> bool:
         """Whether any cluster has scored and training subjects."""
@@ -117,6 +123,8 @@ class Clusters:
 
     def split(self, xi: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
         """Sums of xi (n_train, q) within clusters: at one scored subject of each, and for all others."""
+        if self._all_apart:
+            return None, xi
         apart = _sums(xi, self.apart, int(self.apart.max(initial=-1)) + 1)
         if not self.overlap:
             return None, apart

@@ -84,7 +84,7 @@ def _score_lines(comparison: Comparison, s: int) -> Iterator[Line]:
                 yield line | {"note": NOT_AVAILABLE}
                 continue
             line |= _numbers(estimate, comparison.confidence) | {"rank": ranks[model]}
-            line["infinite"] = _infinite(comparison, s, model, score.name, j)
+            line["infinite"] = comparison.infinite_losses(model, score.name, j, s)
             if against is not None and score.info.has_skill:
                 same = model == comparison.reference
                 line |= NO_SKILL if same else _skill(estimate, against, comparison.confidence)
@@ -106,7 +106,7 @@ def _line(comparison: Comparison, s: int, score: CaseScore | Measure, at: float,
     line: Line = {"by": subset.by, "group": subset.label, "score": score.name, "outcome": outcome_of(score)}
     line |= {"at": at, "model": model}
     line |= dict.fromkeys(NUMBERS, np.nan)
-    return line | {"n": int((subset.weight > 0).sum()), "infinite": 0, "proper": True, "note": ""}
+    return line | {"n": subset.count, "infinite": 0, "proper": True, "note": ""}
 
 
 def _untold(events: float) -> Line:
@@ -136,13 +136,8 @@ def _skill(estimate: Estimate, against: Estimate, confidence: float) -> dict[str
     }
 
 
-def _infinite(comparison: Comparison, s: int, model: str, score: str, j: int) -> int:
-    counted = comparison.subsets[s].weight > 0
-    return int(np.isinf(comparison.losses.values[model, score][counted, j]).sum())
-
-
 def _column(estimate: Estimate | None, j: int) -> Estimate | None:
-    return None if estimate is None else Estimate(estimate.value[j : j + 1], estimate.influence[:, j : j + 1])
+    return None if estimate is None else estimate.column(j)
 
 
 def _ranks(values: dict[str, float]) -> dict[str, float]:

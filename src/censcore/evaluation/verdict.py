@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
-from censcore.evaluation.inference import MINIMUM_EVENTS, effective_number
+from censcore.evaluation.inference import MINIMUM_EVENTS
 from censcore.evaluation.tables import (
     CANNOT_TELL,
     Key,
@@ -99,7 +98,7 @@ def verdicts_of(comparison: Comparison) -> list[Verdict]:
 def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]]) -> Verdict:
     block = _leading(means)
     score = next(s for s in comparison.scores if s.name == block[0]["score"])
-    events, effective = _events(comparison, score)
+    events, effective = comparison.weighted_events(score)
     counted = {"subjects": block[0]["n"], "events": events, "effective_events": effective}
     found = Verdict(score.name, block[0]["at"], outcome, **counted)
     about = f"{one_line(outcome)}: " if outcome else ""
@@ -156,16 +155,6 @@ def _leading(means: dict[Key, list[Line]]) -> list[Line]:
     alike = [block for block in same if lacking(block) == lacking(chosen)]
     middle = alike[len(alike) // 2]
     return [line for line in middle if not np.isnan(line["mean"])] or middle[:1]
-
-
-def _events(comparison: Comparison, score: CaseScore) -> tuple[int, float]:
-    """Events up to the horizon, and their effective number by sampling and inverse-probability weights."""
-    weight, (time, event, G) = comparison.subsets[0].weight, comparison.events_of(score)
-    counted = event & (time > 0) & (time <= comparison.horizon) & (weight > 0)
-    followed = np.broadcast_to(to_numpy(G.sf_left(time)), time.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        w = np.where(counted & (followed > 0), weight / followed, 0.0)
-    return int(counted.sum()), effective_number(w, comparison.groups)
 
 
 def _gap(line: Line, best: Line, pairs: list[Line], score: CaseScore) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import check_instance
+from censcore._validation import check_method
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import Censoring, KaplanMeier, NotFitted
@@ -81,7 +81,9 @@ class WithCensoring(BaseEstimator):
 
     def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
         """Fit the model and the censoring distribution to the same subjects, with the same weights."""
-        check_instance(self.censoring, "censoring")
+        check_method(self.model, "model", "fit", "a model with fit(X, y)")
+        if self.censoring is not None:
+            check_method(self.censoring, "censoring", "fit", "an estimator, such as Censoring(KaplanMeier())")
         outcome, given = _checked(y), given_horizon(self.horizon)
         followed = outcome.terminal_event() if isinstance(outcome, SemiCompetingRisks) else outcome
         censoring = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, as_rows, convert, is_torch, namespace, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import as_count, as_frame, as_names, name_subjects, no_array
 from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes.in_torch import InTorch, register_collate
 from censcore.outcomes.right_censored import RightCensored
 from censcore.plain_text import one_line
 
 __all__ = ["CompetingRisks", "EventOfCause", "as_competing_risks", "cause_number", "is_competing"]
 
 
-class CompetingRisks:
+class CompetingRisks(InTorch):
     r"""Time and cause of the first of m kinds of event, right-censored, for n subjects.
 
     The data are :math:`Y=\min(T,C)` and the cause :math:`D\in\{1,\dots,m\}` where :math:`T\le C`, 0 where
@@ -107,10 +108,8 @@ class CompetingRisks:
         >>> cs.CompetingRisks.from_frame(frame, time="months", cause="status").causes
         array([1, 0, 2])
         """
-        import narwhals as nw
-
-        data = nw.from_native(frame, eager_only=True)
-        wanted = [name for name in (time, cause, censoring_time, entry) if name is not None]
+        wanted = [time, cause, *(name for name in (censoring_time, entry) if name is not None)]
+        data = as_frame(frame, *wanted)
         missing = [name for name in wanted if name not in data.columns]
         if missing:
             raise InvalidInputError(
@@ -188,10 +187,13 @@ class CompetingRisks:
         """(n,)."""
         return self._any.shape
 
+    __array__ = no_array
+
     def __len__(self) -> int:
         return len(self._any)
 
     def __getitem__(self, rows: Any) -> CompetingRisks:
+        register_collate()
         return self.take(rows)
 
     def take(self, rows: Any) -> CompetingRisks:
@@ -506,22 +508,22 @@ def _as_causes(cause: Array, time: Array) -> Array:
     return convert(codes, as_float(time, "time")) if is_torch(time) else codes
 
 
+#: Kinds of event: many more than anybody distinguishes, few enough to be named.
+MOST_CAUSES = 10**4
+
+
 def _as_names(names: Sequence[str] | None, n_causes: int | None, largest: int) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise InvalidTypeError(f"names must be a sequence of names, one per cause; got the string {names!r}.")
+    if n_causes is not None:
+        n_causes = as_count(n_causes, "n_causes", most=MOST_CAUSES)
+    if names is not None:
+        names = as_names(names, n_causes)
     if largest == 0 and n_causes is None and names is None:
         raise InvalidInputError(
             "cause is 0 for every subject: all are censored, and no cause was seen. Expected a cause from 1 "
             "to m where an event was seen; where there was none, say n_causes=m."
         )
     m = n_causes if n_causes is not None else len(names) if names is not None else largest
-    if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
-        raise InvalidInputError(f"n_causes must be a whole number of at least 1; got {n_causes!r}.")
-    found = (
-        tuple(str(name) for name in names) if names is not None else tuple(f"cause {j + 1}" for j in range(m))
-    )
-    if len(found) != m or len(set(found)) != m:
-        raise InvalidInputError(f"names must be {m} different names, one per cause; got {list(found)}.")
+    found = tuple(names) if names is not None else tuple(f"cause {j + 1}" for j in range(m))
     if largest > m:
         raise InvalidInputError(
             f"The data have a cause {largest}; expected causes 1 to {m} ({', '.join(found)}) and 0 for "

@@ -7,20 +7,44 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, as_rows, convert, is_torch, namespace, one_namespace, to_numpy
-from censcore._validation import check_positive, name_subjects
+from censcore._arrays import (
+    Array,
+    as_float,
+    as_rows,
+    convert,
+    is_torch,
+    namespace,
+    one_namespace,
+    take_rows,
+    to_numpy,
+)
+from censcore._validation import (
+    as_frame,
+    as_generator,
+    as_list,
+    as_number,
+    check_kind,
+    check_method,
+    check_positive,
+    name_subjects,
+    no_array,
+)
 from censcore.exceptions import (
     InvalidInputError,
     InvalidTypeError,
     MissingVisitsError,
     UnsupportedOutcomeError,
 )
+from censcore.outcomes.in_torch import InTorch, register_collate
 from censcore.outcomes.right_censored import RightCensored
 
 __all__ = ["IntervalCensored"]
 
 
-class IntervalCensored:
+MOST_VISITS = 10_000  # drawn for one subject at most
+
+
+class IntervalCensored(InTorch):
     r"""Interval-censored event times of n subjects: all that is known is :math:`T\in(L,U]`.
 
     Parameters
@@ -180,6 +204,7 @@ class IntervalCensored:
         >>> cs.IntervalCensored.from_right_censored(cs.RightCensored([2.0, 3.0], [1, 0])).upper
         array([ 2., inf])
         """
+        check_kind(y, "y", RightCensored, "a RightCensored outcome")
         xp = namespace(y.time)
         upper = xp.where(y.event, y.time, xp.full_like(y.time, np.inf))
         return cls(y.time, upper)._with_entry(y.entry)
@@ -240,10 +265,9 @@ class IntervalCensored:
         >>> cs.IntervalCensored.from_frame(frame, lower="left", upper="right").upper
         array([ 6., inf])
         """
-        import narwhals as nw
-
-        data = nw.from_native(frame, eager_only=True)
-        wanted = [lower, upper, *(visits or []), *([entry] if entry else [])]
+        given = [] if visits is None else as_list(visits, "visits", "names of columns")
+        wanted = [lower, upper, *given, *([] if entry is None else [entry])]
+        data = as_frame(frame, *wanted)
         missing = [name for name in wanted if name not in data.columns]
         if missing:
             raise InvalidInputError(
@@ -289,17 +313,20 @@ class IntervalCensored:
         """(n,)."""
         return tuple(self.lower.shape)
 
+    __array__ = no_array
+
     def __len__(self) -> int:
         return int(self.lower.shape[0])
 
     def __getitem__(self, rows: Any) -> IntervalCensored:
+        register_collate()
         return self.take(rows)
 
     def take(self, rows: Any) -> IntervalCensored:
         """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
         rows = as_rows(rows)
         other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
-        other.lower, other.upper = self.lower[rows], self.upper[rows]
+        other.lower, other.upper = take_rows(self.lower, rows), take_rows(self.upper, rows)
         other.entry = None if self.entry is None else self.entry[rows]
         if self.visits is not None and self.visits.shape[0] > 1:
             other.visits = self.visits[rows]
@@ -307,9 +334,13 @@ class IntervalCensored:
             raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
         return other
 
+    @property
+    def _reference(self) -> Array:
+        return self.lower
+
     def like(self, array: Array) -> IntervalCensored:
         """The same outcome in the library, on the device and in the dtype of ``array``."""
-        other = copy.copy(self)
+        array, other = as_float(array, "array"), copy.copy(self)
         for name in ("lower", "upper", "visits", "entry"):
             values = getattr(self, name)
             setattr(other, name, None if values is None else convert(values, array))
@@ -470,11 +501,17 @@ class IntervalCensored:
         """
         if self.visits is None:
             raise self._missing_visits("continue_visits")
-        end, n = float(until), len(self)
+        check_method(gaps, "gaps", "sample", "a distribution of the time between visits")
+        end, n = as_number(until, "until", least=0), len(self)
         visits = np.broadcast_to(to_numpy(self.visits), (n, self.visits.shape[1]))
         last, found = to_numpy(self.last_visit), to_numpy(self.found)
-        drawn, at, rng = [visits], np.where(found, last, np.inf), np.random.default_rng(seed)
+        drawn, at, rng = [visits], np.where(found, last, np.inf), as_generator(seed)
         while (at <= end).any():
+            if len(drawn) > MOST_VISITS:
+                raise InvalidInputError(
+                    f"until: got {end:g}, which takes more than {MOST_VISITS} visits of a subject. Pass a "
+                    "smaller time, or larger gaps."
+                )
             gap = to_numpy(gaps.sample(n if len(gaps) == 1 else 1, rng)).reshape(n)
             check_positive(gap, "gaps", infinite=True)
             at = at + gap

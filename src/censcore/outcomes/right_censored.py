@@ -15,10 +15,20 @@ from censcore._arrays import (
     is_torch,
     namespace,
     one_namespace,
+    take_rows,
     to_numpy,
 )
-from censcore._validation import check_positive, name_subjects
+from censcore._validation import (
+    as_frame,
+    as_index,
+    as_list,
+    check_kind,
+    check_positive,
+    name_subjects,
+    no_array,
+)
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+from censcore.outcomes.in_torch import InTorch, register_collate
 
 if TYPE_CHECKING:
     from censcore.outcomes.competing_risks import CompetingRisks
@@ -29,7 +39,7 @@ __all__ = ["OutcomeLike", "RightCensored", "as_followed", "as_outcome"]
 MOST_CODES = 20  # of competing risks; more different whole numbers are times
 
 
-class RightCensored:
+class RightCensored(InTorch):
     r"""Right-censored event times of n subjects.
 
     For event times :math:`T` and censoring times :math:`C` the data are :math:`Y=\min(T,C)` and
@@ -189,6 +199,7 @@ class RightCensored:
         >>> cs.RightCensored.from_structured(y)
         RightCensored(n=2, events=1 (50.0 %), time 2 to 5)
         """
+        check_kind(y, "y", np.ndarray, "a structured array of NumPy. Pass RightCensored(time, event)")
         fields = {} if y.dtype.fields is None else {name: kind[0] for name, kind in y.dtype.fields.items()}
         events = [name for name, dtype in fields.items() if dtype.kind == "b"]
         times = [name for name, dtype in fields.items() if dtype.kind in "fiu"]
@@ -217,10 +228,8 @@ class RightCensored:
         >>> cs.RightCensored.from_frame(frame, time="weeks", event="arrest").time
         array([6., 9.])
         """
-        import narwhals as nw
-
-        data = nw.from_native(frame, eager_only=True)
         wanted = [name for part in (time, event, censoring_time, entry) for name in _as_list(part)]
+        data = as_frame(frame, *wanted)
         missing = [name for name in wanted if name not in data.columns]
         if missing:
             raise InvalidInputError(
@@ -320,10 +329,13 @@ class RightCensored:
         """Whether the event is known never to happen; False here, see :class:`EventOfCause`."""
         return namespace(self.time).zeros_like(self.event)
 
+    __array__ = no_array
+
     def __len__(self) -> int:
         return int(self.time.shape[0])
 
     def __getitem__(self, rows: Any) -> RightCensored:
+        register_collate()
         return self.take(rows)
 
     def take(self, rows: Any) -> RightCensored:
@@ -332,7 +344,7 @@ class RightCensored:
         other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
         for name in ("time", "event", "censoring_time", "entry"):
             values = getattr(self, name)
-            setattr(other, name, None if values is None else values[rows])
+            setattr(other, name, None if values is None else take_rows(values, rows))
         if not len(other):
             raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
         return other
@@ -343,6 +355,7 @@ class RightCensored:
         With delayed entry a subject is seen because all of its times exceed the entry, so that the forecast
         of the coordinate is ``forecast.given_survival(y.entry).marginal(j)``.
         """
+        j = as_index(j, "j")
         if not -self.k <= j < self.k:
             raise InvalidInputError(f"The outcome has {self.k} event times; number {j} was asked for.")
         if self.time.ndim == 1:
@@ -545,7 +558,7 @@ class RightCensored:
 
     def like(self, array: Array) -> RightCensored:
         """The same outcome in the library, on the device and in the dtype of ``array``."""
-        c = self.censoring_time
+        array, c = as_float(array, "array"), self.censoring_time
         other = RightCensored(
             convert(self.time, array), convert(self.event, array), None if c is None else convert(c, array)
         )
@@ -720,7 +733,9 @@ def _as_entry(entry: Array, time: Array) -> Array:
 
 
 def _as_list(names: str | list[str] | None) -> list[str]:
-    return [] if names is None else [names] if isinstance(names, str) else list(names)
+    if names is None or isinstance(names, str):
+        return [] if names is None else [names]
+    return as_list(names, "Columns", "their names")
 
 
 def _previous_float(x: Array) -> Array:

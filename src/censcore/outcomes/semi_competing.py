@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_rows, namespace, to_numpy
-from censcore._validation import name_subjects
+from censcore._arrays import Array, as_rows, namespace, take_rows, to_numpy
+from censcore._validation import name_subjects, no_array
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes.in_torch import InTorch, register_collate
 from censcore.outcomes.right_censored import RightCensored
 
 __all__ = ["SemiCompetingRisks"]
 
 
-class SemiCompetingRisks:
+class SemiCompetingRisks(InTorch):
     r"""Right-censored event times, one of which is terminal: after it none of the others can happen.
 
     Recurrence and death: :math:`T_j\le T_D` for a recurrence that happens, and :math:`T_j=\infty` for one
@@ -149,16 +150,19 @@ class SemiCompetingRisks:
         """Number of event times per subject, the terminal one among them."""
         return int(self.time.shape[1])
 
+    __array__ = no_array
+
     def __len__(self) -> int:
         return int(self.time.shape[0])
 
     def __getitem__(self, rows: Any) -> SemiCompetingRisks:
+        register_collate()
         return self.take(rows)
 
     def take(self, rows: Any) -> SemiCompetingRisks:
         """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
         rows = as_rows(rows)
-        return self._with(self.time[rows], self.event[rows], self._end.take(rows))
+        return self._with(take_rows(self.time, rows), take_rows(self.event, rows), self._end.take(rows))
 
     def _with(self, time: Array, event: Array, end: RightCensored) -> SemiCompetingRisks:
         other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from censcore._validation import as_frame
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["StartStop", "read_start_stop"]
@@ -60,9 +61,7 @@ def read_start_stop(
     >>> read_start_stop(frame, "id", "start", "stop", "event").order
     array([1, 0])
     """
-    import narwhals as nw
-
-    data = nw.from_native(frame, eager_only=True)
+    data = as_frame(frame, id, start, stop, event)
     missing = [name for name in (id, start, stop, event) if name not in data.columns]
     if missing:
         raise InvalidInputError(

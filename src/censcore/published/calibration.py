@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import as_count, as_labels, as_weights, check_option
 from censcore.distributions import Distribution
-from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 from censcore.scores.inputs import scoring_inputs
 
@@ -146,10 +146,8 @@ def d_calibration(
     >>> right.p_value > 0.01, wrong.p_value < 1e-6
     (True, True)
     """
-    if bins < 2:
-        raise InvalidInputError(f"got bins={bins}, expected at least 2.")
-    if closed not in ("left", "right"):
-        raise InvalidInputError(f"got closed={closed!r}, expected 'left' or 'right'.")
+    bins = as_count(bins, "bins", least=2, most=10**6)
+    check_option(closed, "closed", ("left", "right"))
     inputs = scoring_inputs(y, forecast, None, needs_censoring=False)
     n, time, event = inputs.n, inputs.y.time, to_numpy(inputs.y.event)
     weight, groups = _weights(sample_weight, n), _groups(groups, n)
@@ -166,24 +164,13 @@ def d_calibration(
 
 
 def _weights(sample_weight: Any, n: int) -> np.ndarray:
-    weight = np.ones(n) if sample_weight is None else to_numpy(sample_weight).astype(np.float64)
-    if weight.shape != (n,) or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
-        raise InvalidInputError(
-            f"got sample_weight of shape {weight.shape}, expected {n} finite, non-negative weights, not all "
-            "zero."
-        )
-    return weight
+    return np.ones(n) if sample_weight is None else as_weights(sample_weight, n)
 
 
 def _groups(groups: Any, n: int) -> np.ndarray:
     if groups is None:
         return np.arange(n)
-    labels = to_numpy(groups)
-    if labels.shape != (n,):
-        raise InvalidInputError(
-            f"got groups of shape {labels.shape}, expected one label per subject, ({n},)."
-        )
-    return np.unique(labels, return_inverse=True)[1].reshape(-1)
+    return np.unique(as_labels(groups, n), return_inverse=True)[1].reshape(-1)
 
 
 def _contributions(

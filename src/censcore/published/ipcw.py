@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._numerics import safe_log
-from censcore._validation import name_subjects
+from censcore._validation import as_number, check_flag, check_option, name_subjects
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.outcomes import OutcomeLike
@@ -58,8 +58,13 @@ class Convention:
     ties: str = "events first"
 
     def __post_init__(self) -> None:
-        if self.normalize not in ("subjects", "weights"):
-            raise InvalidInputError(f"normalize must be 'subjects' or 'weights'; got {self.normalize!r}.")
+        check_option(self.normalize, "normalize", ("subjects", "weights"))
+        check_option(self.ties, "ties", ("events first", "censorings first"))
+        for name in ("left_limit", "survivor_left_limit", "yielding"):
+            check_flag(getattr(self, name), name)
+        as_number(self.floor, "floor", least=0, most=1)
+        if self.zero is not None:
+            as_number(self.zero, "zero", above=0, infinite=True)
 
     def divisor(self, G: np.ndarray, used: np.ndarray) -> np.ndarray:
         """G as it is divided by where ``used``; zero where the convention has no answer."""
@@ -203,8 +208,7 @@ def _prepare(
 ) -> tuple[ScoringInputs, Array, Convention]:
     if times is None:
         raise InvalidInputError("IPCW scores need times=..., the times at which F is judged.")
-    if convention not in CONVENTIONS:
-        raise InvalidInputError(f"convention must be one of {sorted(CONVENTIONS)}; got {convention!r}.")
+    check_option(convention, "convention", CONVENTIONS)
     given = zip(("left_limit", "normalize", "floor"), overrides, strict=True)
     rule = replace(CONVENTIONS[convention], **{name: value for name, value in given if value is not None})
     # events that the censoring distribution excludes are for the convention to judge

@@ -18,7 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, as_float, to_numpy
+from censcore._validation import (
+    as_number,
+    check_flag,
+    check_kind,
+    check_levels,
+    check_option,
+    check_positive,
+    name_subjects,
+)
 from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
@@ -69,7 +78,9 @@ def _complete(y: Any, forecast: Any, weights: Any, grid: Array) -> _Completed:
     inputs = scoring_inputs(
         y, forecast, None, needs_censoring=False, without_entry="A score as published elsewhere"
     )
-    grid = np.asarray(grid, dtype=float)
+    grid = to_numpy(as_float(grid, "grid"))
+    if weights is not None:
+        check_kind(weights, "weights", Distribution, "the distribution of T that weighs the bins, or None")
     if grid.ndim != 1 or len(grid) < 2 or (np.diff(grid) <= 0).any() or not np.isfinite(grid).all():
         raise InvalidInputError("grid must be finite and increasing, (B + 1,) with B >= 1 bins.")
     return _Completed(
@@ -133,6 +144,8 @@ def yanagisawa_log(
     >>> yanagisawa_log(y, cs.Exponential(1.0), grid=np.linspace(0, 5, 11)).round(3)
     array([0.933, 1.612])
     """
+    epsilon = as_number(epsilon, "epsilon", above=0, below=1)
+    check_flag(simple, "simple")
     data = _complete(y, forecast, weights, grid)
     rows, i = np.arange(len(data.z)), data.bin
     f = data.masses[rows, i - 1]
@@ -190,7 +203,8 @@ def yanagisawa_brier(
     """
     if times is None:
         raise InvalidInputError("yanagisawa_brier needs times=..., the times at which F is judged.")
-    t = np.asarray(times, dtype=float).reshape(-1)
+    t = to_numpy(as_float(times, "times")).reshape(-1)
+    check_positive(t, "times", zero=True)
     return _binary_brier(_complete(y, forecast, weights, np.array([0.0, 1.0])), t)
 
 
@@ -365,11 +379,18 @@ def yanagisawa_pinball(
     """
     if levels is None:
         raise InvalidInputError("yanagisawa_pinball needs levels=..., the quantile levels.")
-    if below not in ("observed", "unobserved"):
-        raise InvalidInputError(f"below must be 'observed' or 'unobserved'; got {below!r}.")
+    check_option(below, "below", ("observed", "unobserved"))
     data = _complete(y, forecast, weights, np.array([0.0, 1.0]))
-    alpha = np.asarray(levels, dtype=float).reshape(1, -1)
+    alpha = to_numpy(as_float(levels, "levels")).reshape(1, -1)
+    check_levels(alpha)
+    z_inf = as_number(z_inf, "z_inf", above=0)
     q = np.broadcast_to(to_numpy(data.F.icdf(alpha)), (len(data.z), alpha.shape[1]))
+    if np.isinf(q).any():
+        rows = np.unique(np.nonzero(np.isinf(q))[0])
+        raise InvalidInputError(
+            f"The forecast has infinite quantiles, and so an infinite score, in {name_subjects(rows)}. Pass "
+            "lower levels, or forecast.censor_at(z_inf)."
+        )
     z = data.z[:, None]
     F_z = np.broadcast_to(to_numpy(data.F_w.cdf(data.z)), data.z.shape)[:, None]
     w = np.where(alpha > F_z, data.w(alpha), 1.0 if below == "observed" else 0.0)

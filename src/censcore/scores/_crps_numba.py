@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
-__all__ = ["step_crps", "step_crps_on_panels", "step_ipcw"]
+__all__ = ["step_crps", "step_crps_on_panels", "step_in_weighted_time"]
 
 # Sums may be reordered (so that they vectorize); NaN, infinities and signed zeros keep their meaning.
 _compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -38,32 +38,32 @@ def step_crps(
     return _rows(*forecast, y, *kind, *censoring).astype(y.dtype)
 
 
-def step_ipcw(
+def step_in_weighted_time(
     forecast: tuple[np.ndarray, np.ndarray],
-    stretched: np.ndarray,
-    y: tuple[np.ndarray, np.ndarray],
+    y: np.ndarray,
+    below: tuple[np.ndarray, np.ndarray],
+    beyond: tuple[np.ndarray, np.ndarray, np.ndarray],
     reach: np.ndarray,
     never: np.ndarray,
-    end: np.ndarray,
 ) -> np.ndarray:
-    """The integrated Brier score on the ipcw scale, one loss per row.
+    """Integrals of F² up to y and of S² from y on, each in its weighted time, one loss per subject.
 
     Parameters
     ----------
     forecast : times and survival after each
         Both (1 or n, J), times ascending.
-    stretched : array, (1 or n, J)
-        The integral of 1/G up to each of the times.
-    y : arrays, (n,)
-        Observed times, and the integral of 1/G up to each.
+    y : array, (n,)
+        Observed times.
+    below : arrays, (1 or n, J) and (n,)
+        The integral of the weight of F² up to each of the times, and up to each y.
+    beyond : arrays, (1 or n, J), (n,) and (1 or n,)
+        The integral of the weight of S² up to each of the times, up to each y and up to the end, finite.
     reach : array, (n,)
         1/G(y-) for events, 0 for censored times.
     never : array of bool, (n,)
         Whether the event is of another cause.
-    end : array, (1,) or (n,)
-        The horizon, finite.
     """
-    return _ipcw_rows(*forecast, stretched, *y, reach, never, end).astype(y[0].dtype)
+    return _weighted_rows(*forecast, y, *below, *beyond, reach, never).astype(y.dtype)
 
 
 def step_crps_on_panels(
@@ -131,20 +131,20 @@ def _power_sum(powers, a, b, t):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _ipcw_rows(times, sf, stretched, y, stretched_y, reach, never, end):  # type: ignore[no-untyped-def]
+def _weighted_rows(times, sf, y, below, below_y, beyond, beyond_y, end, reach, never):  # type: ignore[no-untyped-def]
     n = y.size
     loss = np.empty(n)
     for i in range(n):
         t, S = times[i if times.shape[0] > 1 else 0], sf[i if sf.shape[0] > 1 else 0]
         first = np.searchsorted(t, y[i])
-        loss[i] = _below(stretched[i if stretched.shape[0] > 1 else 0], S, stretched_y[i], first)
+        loss[i] = _below(below[i if below.shape[0] > 1 else 0], S, below_y[i], first)
         if reach[i] > 0:
-            t = t[: np.searchsorted(t, np.inf)]
+            w = beyond[i if beyond.shape[0] > 1 else 0][: np.searchsorted(t, np.inf)]
             h = end[i if end.size > 1 else 0]
             if never[i]:
-                loss[i] += reach[i] * _never_until(t, S, y[i], first, h)
+                loss[i] += reach[i] * _never_until(w, S, beyond_y[i], first, h)
             else:
-                loss[i] += reach[i] * _until(t, S, y[i], first, h)
+                loss[i] += reach[i] * _until(w, S, beyond_y[i], first, h)
     return loss
 
 

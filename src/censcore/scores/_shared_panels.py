@@ -132,6 +132,11 @@ class StepWeights:
         return self.whole[..., :NODES] @ _to_coefficients().T * self.panels.half[:, None]
 
     @cached_property
+    def total(self) -> float:
+        """The integral of the largest weight over all panels."""
+        return float(self.at_nodes.sum(axis=(1, 2)).max())
+
+    @cached_property
     def left_out(self) -> np.ndarray:
         """How much of the next coefficient each panel leaves out, (P,)."""
         return np.abs(self.whole[..., NODES - 1 :]).max(axis=(0, 2))
@@ -183,9 +188,9 @@ def _mixed(at_nodes: np.ndarray, here: np.ndarray, f: Array, mix: Array | None) 
 
 def last_coefficients(f: Array) -> tuple[Array, Array]:
     """The larger of the last two coefficients of every panel, and its share in the mean of f: (n, P)."""
-    xp, to_last = namespace(f), _to_coefficients()[:, -2:].T
-    one, other = (xp.abs(f @ convert(np.ascontiguousarray(column), f)) for column in to_last)
-    last, mean = xp.maximum(one, other), f @ convert(legendre(NODES)[1], f)
+    xp = namespace(f)
+    found = f @ convert(_to_last_and_mean(), f)
+    last, mean = xp.maximum(xp.abs(found[..., 0]), xp.abs(found[..., 1])), found[..., 2]
     return last, last / xp.where(mean > 0, mean, xp.ones_like(mean))
 
 
@@ -215,6 +220,12 @@ def _to_coefficients() -> np.ndarray:
     u, w = legendre(NODES)
     vander = np.polynomial.legendre.legvander(2 * u - 1, NODES - 1)
     return w[:, None] * vander * (2 * np.arange(NODES) + 1)
+
+
+@cache
+def _to_last_and_mean() -> np.ndarray:
+    """Takes values at the nodes to the last two Legendre coefficients and to the mean, (NODES, 3)."""
+    return np.column_stack([_to_coefficients()[:, -2:], legendre(NODES)[1]])
 
 
 @cache

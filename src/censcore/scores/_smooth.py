@@ -9,13 +9,13 @@ forecasts; subjects whose error is not small get narrower ones, and those that n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from censcore._arrays import Array, convert, detach, namespace, requires_grad, to_numpy
 from censcore._numerics import chunked_rows
-from censcore.distributions import Univariate
+from censcore.distributions import Distribution, Univariate
 from censcore.scores._shared_panels import (
     NODES,
     Panels,
@@ -31,6 +31,7 @@ __all__ = ["Weight", "are_smooth", "smooth_losses"]
 RATIOS = (2.0, 2.0**0.5)  # of the edges of panels, tried in this order
 CACHED_NUMBERS = 200_000
 FEW_SUBJECTS = 32  # up to here the moments cost more than they save
+MOST_KEPT = 8  # moments that one censoring distribution keeps
 FEW_BREAKS = 64  # break points of all forecasts that become edges
 
 Loss = Callable[[ScoringInputs], Array]
@@ -86,14 +87,15 @@ class _Route:
 
     def __init__(self, panels: Panels, below: Weight, beyond: Weight, otherwise: Loss) -> None:
         self._panels, self._steps, self._otherwise = panels, (below, beyond), otherwise
+        self._nodes = panels.nodes()
         self._weights: tuple[StepWeights, StepWeights] | None = None
 
     def __call__(self, inputs: ScoringInputs) -> Array:
         if self._weights is None:
             below, beyond = self._steps
             self._weights = (
-                StepWeights(self._panels, below.times, below.values[None], beyond=False),
-                StepWeights(self._panels, beyond.times, beyond.values[None], beyond=True),
+                _moments(inputs.C, self._panels, below, beyond=False),
+                _moments(inputs.C, self._panels, beyond, beyond=True),
             )
         numbers = NODES * len(self._panels.half)
         return chunked_rows(
@@ -116,28 +118,48 @@ class _Route:
     def _losses(self, inputs: ScoringInputs) -> tuple[Array, Array]:
         assert self._weights is not None
         xp, like = inputs.xp, inputs.y.time
-        S = inputs.F._sf(convert(self._panels.nodes(), like))
-        S = S.reshape(S.shape[0], -1, NODES)
+        F = inputs.F._cdf(convert(self._nodes, like))
+        F = F.reshape(F.shape[0], -1, NODES)
         y = to_numpy(like).astype(np.float64)
-        loss, error = integral_below((1 - S) ** 2, self._weights[0], y)
-        error = error + self._unseen(detach(S), detach(loss), like)
+        loss, error = integral_below(F**2, self._weights[0], y)
+        error = error + self._unseen(detach(F), detach(loss), like, inputs.F)
         events = np.nonzero(to_numpy(inputs.y.event))[0]
         if not events.size:
             return loss, error
-        some = S[events] if S.shape[0] > 1 else S
-        value, slack = integral_beyond(some**2, self._weights[1], y[events])
+        S = 1 - (F[events] if F.shape[0] > 1 else F)
+        value, slack = integral_beyond(S**2, self._weights[1], y[events])
+        eps = float(xp.finfo(like.dtype).eps)
+        slack = slack + 2 * eps * xp.sqrt(xp.abs(detach(value)) * self._weights[1].total)
         weight = inverse_probability_weights(inputs)[:, 0][events]
         gain, noise = xp.zeros_like(loss), xp.zeros_like(error)
         gain[events], noise[events] = weight * value, weight * slack
         return loss + gain, error + noise
 
-    def _unseen(self, S: Array, loss: Array, y: Array) -> Array:
+    def _unseen(self, F: Array, loss: Array, y: Array, forecast: Univariate) -> Array:
         """Errors that no coefficient tells, (n,).
 
-        1 - S is known to eps, F² to 2 F eps, and the integral of F is at most sqrt(y int F²). Before the
-        first node t, F² may fall to zero anywhere: by less than t F(t)², S² by less than 2 t F(t).
+        Where F is only 1 - S it is known to eps, F² to 2 F eps, and the integral of F is at most
+        sqrt(y int F²). Before the first node t, F² may fall to zero anywhere: by less than t F(t)², S² by
+        less than 2 t F(t).
         """
-        xp, eps = namespace(S), float(namespace(S).finfo(S.dtype).eps)
-        t, F = float(self._panels.nodes()[0, 0]), 1 - S[:, 0, 0]
-        rounding = 2 * eps * xp.sqrt(xp.abs(loss) * y)
-        return rounding + t * F * xp.where(y < float(self._panels.edges[1]), 2 + 0 * F, F)
+        xp, eps = namespace(F), float(namespace(F).finfo(F.dtype).eps)
+        t, first = float(self._nodes[0, 0]), F[:, 0, 0]
+        end = t * first * xp.where(y < float(self._panels.edges[1]), 2 + 0 * first, first)
+        return end if _has_cdf(forecast) else end + 2 * eps * xp.sqrt(xp.abs(loss) * y)
+
+
+def _has_cdf(forecast: Distribution) -> bool:
+    """Whether the forecast and its parts know small probabilities to all digits."""
+    own = not isinstance(forecast, Univariate) or type(forecast)._cdf is not Univariate._cdf
+    return own and all(_has_cdf(part) for part in forecast._parts())
+
+
+def _moments(C: Univariate, panels: Panels, weight: Weight, *, beyond: bool) -> StepWeights:
+    """The moments of a step function, kept by C: a training loss asks for them in every step."""
+    kept: dict[Any, StepWeights] = C._remember("moments of steps", dict)
+    key = (panels.edges.tobytes(), weight.times.tobytes(), weight.values.tobytes(), beyond)
+    if key not in kept:
+        if len(kept) >= MOST_KEPT:
+            kept.clear()
+        kept[key] = StepWeights(panels, weight.times, weight.values[None], beyond=beyond)
+    return kept[key]

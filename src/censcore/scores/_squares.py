@@ -45,7 +45,9 @@ from censcore.scores._lines import are_lines, line_below, line_beyond
 
 __all__ = [
     "area",
+    "area_from",
     "as_steps",
+    "has_common_areas",
     "is_shared",
     "weighted_beyond",
     "weighted_time_of",
@@ -202,10 +204,44 @@ def _step_beyond(F: Univariate, y: Array, C: Univariate) -> Array:
         times = xp.concat([times, xp.full_like(times[:, :1], np.inf)], axis=1)
     before = xp.concat([xp.ones_like(sf[:, :1]), sf[:, :-1]], axis=1)
     fall = (before - sf) * (before + sf)
-    reach = area(C, y, xp.where(times > y, times, y))
+    if has_common_areas(F, C):
+        since, until = area_from(C, y.reshape(1, -1)).reshape(-1, 1), area_from(C, times)
+        reach = xp.where((times > y) & (since > until), since - until, xp.zeros_like(since))
+    else:
+        reach = area(C, y, xp.where(times > y, times, y))
     if bool(xp.any(xp.isinf(reach))):
         reach = xp.where(fall > 0, reach, xp.zeros_like(reach))
     return xp.vecdot(reach, fall, axis=-1)
+
+
+def has_common_areas(F: Univariate, C: Univariate) -> bool:
+    """Whether curves at common times meet one step distribution of C with an end.
+
+    The areas beyond those times then serve all subjects.
+    """
+    if not isinstance(F, Step) or F._times.shape[0] > 1 or len(C) > 1 or C._degree != 0:
+        return False
+    return bool(namespace(C._end()).isfinite(C._end()).all())
+
+
+def area_from(C: Univariate, t: Array) -> Array:
+    r""":math:`\int_t^\infty G` of one step distribution with an end, (1, q).
+
+    Summed from the end, so that differences keep their digits where G is small.
+    """
+    jumps, G = C._steps()
+    xp = namespace(jumps)
+    start, finite = xp.zeros_like(jumps[:, :1]), xp.isfinite(jumps)
+    until = xp.where(finite, jumps, xp.zeros_like(jumps))
+    heights = xp.concat([xp.ones_like(start), G[:, :-1]], axis=1)
+    widths = xp.diff(xp.concat([start, until], axis=1), axis=1)
+    pieces = heights * xp.where(finite, widths, xp.zeros_like(widths))
+    later = xp.concat([xp.flip(xp.cumulative_sum(xp.flip(pieces, axis=1), axis=1), axis=1), start], axis=1)
+    k = searchsorted(jumps, detach(t), "right")
+    height = take_along(xp.concat([heights, start], axis=1), k)
+    way = take_along(xp.concat([until, start], axis=1), k) - xp.where(xp.isfinite(t), t, xp.zeros_like(t))
+    rest = xp.concat([later[:, 1:], start], axis=1)
+    return take_along(rest, k) + height * xp.where(height > 0, way, xp.zeros_like(way))
 
 
 def _step_cdf_beyond(F: Univariate, y: Array, C: Univariate) -> Array:

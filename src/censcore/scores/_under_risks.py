@@ -17,8 +17,8 @@ import numpy as np
 
 from censcore._arrays import Array, to_numpy
 from censcore._kernels import on_cpu
-from censcore._risk_tables import RiskGroup, risk_groups
-from censcore.distributions import PointMass, ProportionalHazards
+from censcore._risk_tables import RiskGroup, interpolation_error, risk_groups
+from censcore.distributions import PointMass, ProportionalHazards, Step
 from censcore.scores._shared_panels import accurate
 from censcore.scores._squares import as_steps, square_below, square_beyond
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
@@ -27,7 +27,7 @@ __all__ = ["are_curves_under_risks", "losses_under_risks"]
 
 WORTH_TABLES = 500_000  # jumps of all subjects together from which tables are faster than curves
 FEW = 32  # subjects of a group whose own curves cost less than its tables
-CHUNK_NUMBERS = 200_000
+CHUNK_NUMBERS = 500_000
 
 Loss = Callable[[ScoringInputs], Array]
 
@@ -66,15 +66,46 @@ def _losses(
     inputs: ScoringInputs, group: RiskGroup, areas: _Areas, end: PointMass | None, otherwise: Loss
 ) -> np.ndarray:
     F, weights = as_steps(inputs.F), inverse_probability_weights(inputs)[:, 0]
-    value, error = group.read(areas.weighted(F._steps(), inputs.y.time, beyond=end is None))
-    if end is None:
-        loss, error = _plain_below(inputs, F) + weights * value, weights * error
+    kernel = _kernel(inputs, F)
+    if kernel is not None:
+        loss, error = _by_kernel(inputs, F, group, areas, end, kernel)
     else:
-        loss = value + weights * _plain_beyond(inputs, F, end)
+        value, error = group.read(areas.weighted(F._steps(), inputs.y.time, beyond=end is None))
+        if end is None:
+            loss, error = square_below(F, inputs.time) + weights * value, weights * error
+        else:
+            last = inputs.of_events(lambda seen: square_beyond(as_steps(seen.F), seen.time, end))
+            loss = value + weights * last
     bad = np.nonzero(~accurate(loss, error))[0]
     if bad.size:
         loss[bad] = otherwise(inputs.take(bad))
     return loss
+
+
+def _by_kernel(
+    inputs: ScoringInputs,
+    F: Step,
+    group: RiskGroup,
+    areas: _Areas,
+    end: PointMass | None,
+    kernel: Callable[..., np.ndarray],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Losses from the areas of each subject, and the largest error that those of its areas amount to.
+
+    Falls of S² after y sum to less than one, as do rises of F² before it.
+    """
+    y, (times, sf), weights = inputs.y.time, F._steps(), inverse_probability_weights(inputs)[:, 0]
+    at_times, at_y = areas.up_to(np.append(times[0], np.inf)), areas.up_to(y)
+    of_times = group.mix @ at_times
+    of_y, error = group.read(at_y)
+    error += interpolation_error(at_times[:, :-1].T).max()
+    if end is not None:
+        below, beyond = (of_times[:, :-1], of_y), (times, y, to_numpy(end.location))
+    else:
+        error += interpolation_error(at_times[:, -1])
+        below, beyond = (times, y), (of_times[:, :-1], of_y, of_times[:, -1])
+    loss = kernel((times, sf), y, below, beyond, weights, np.zeros(inputs.n, dtype=bool))
+    return loss, error * (weights if end is None else 1.0)
 
 
 class _Areas:
@@ -84,16 +115,19 @@ class _Areas:
         hazard, self._times = C._padded()[0], C._breaks()[0]
         self._since = np.append(0.0, self._times)
         ended = np.isinf(hazard)
-        exponent = np.where(ended, 0.0, hazard) * risks[:, None] * (1.0 if inverse else -1.0)
-        self._heights = np.where(ended, 0.0, np.exp(np.minimum(exponent, 700.0)))
+        exponent = np.where(ended, 0.0, hazard)[:, None] * risks * (1.0 if inverse else -1.0)
+        self._heights = np.where(ended[:, None], 0.0, np.exp(np.minimum(exponent, 700.0)))
         self._passed = np.zeros_like(self._heights)
-        np.cumsum(self._heights[:, :-1] * np.diff(self._since), axis=1, out=self._passed[:, 1:])
+        np.cumsum(self._heights[:-1] * np.diff(self._since)[:, None], axis=0, out=self._passed[1:])
 
     def up_to(self, t: np.ndarray) -> np.ndarray:
         """(RISKS, q) for times (q,), which may be infinite: the last area ends with follow-up."""
         k = np.searchsorted(self._times, t, side="left")
         way = np.where(np.isfinite(t), t, 0.0) - np.where(np.isfinite(t), self._since[k], 0.0)
-        return self._passed[:, k] + self._heights[:, k] * way
+        heights = self._heights[k]  # of one time side by side
+        heights *= way[:, None]
+        heights += self._passed[k]
+        return heights.T
 
     def weighted(self, steps: tuple[Array, Array], y: np.ndarray, *, beyond: bool) -> np.ndarray:
         """The sum over the jumps t > y (``beyond``) or t < y of falls of S² or rises of F² times areas."""
@@ -108,29 +142,9 @@ class _Areas:
         return self.up_to(t) @ falls.T - self.up_to(y) * falls.sum(axis=1)
 
 
-def _plain_below(inputs: ScoringInputs, F: Array) -> np.ndarray:
-    """The integral of F² up to y, (n,)."""
-    kernel = _kernel("step_crps", inputs, F)
-    if kernel is None:
-        return square_below(F, inputs.time)
-    none = np.ones((1, 1))
-    return kernel(F._steps(), inputs.y.time, np.zeros(inputs.n, dtype=bool), (none, none, none))
-
-
-def _plain_beyond(inputs: ScoringInputs, F: Array, end: PointMass) -> np.ndarray:
-    """The integral of S² from y to the end, (n,); zero for censored subjects."""
-    kernel = _kernel("step_ipcw", inputs, F)
-    if kernel is None:
-        return inputs.of_events(lambda seen: square_beyond(as_steps(seen.F), seen.time, end))
-    times, sf = F._steps()
-    event = inputs.y.event.astype(np.float64)
-    nothing = np.zeros_like(inputs.y.time)
-    return kernel((times, sf), np.zeros_like(times), (inputs.y.time, nothing), event, to_numpy(end.location))
-
-
-def _kernel(name: str, inputs: ScoringInputs, F: Array) -> Callable[..., np.ndarray] | None:
+def _kernel(inputs: ScoringInputs, F: Step) -> Callable[..., np.ndarray] | None:
     numbers = inputs.n * F._breaks().shape[1]
     found: Callable[..., np.ndarray] | None = on_cpu(
-        "censcore.scores._crps_numba", name, inputs.y.time, 10 * numbers
+        "censcore.scores._crps_numba", "step_in_weighted_time", inputs.y.time, 10 * numbers
     )
     return found

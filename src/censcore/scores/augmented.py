@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, one_namespace, to_numpy
+from censcore._arrays import Array, as_loss, common_rows, one_namespace, to_numpy
 from censcore._numerics import chunked_rows, xlogy
-from censcore._validation import name_subjects
+from censcore._validation import check_flag, name_subjects
 from censcore.distributions import Distribution, Univariate
 from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import OutcomeLike
@@ -29,6 +29,7 @@ from censcore.scores.inputs import (
 __all__ = ["augmented_binomial_log_score", "augmented_brier_score", "augmented_integrated_brier_score"]
 
 
+@as_loss
 def augmented_brier_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -116,6 +117,7 @@ def augmented_brier_score(
     return loss[:, 0] if single else loss
 
 
+@as_loss
 def augmented_binomial_log_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -172,6 +174,7 @@ def augmented_binomial_log_score(
     return loss[:, 0] if single else loss
 
 
+@as_loss
 def augmented_integrated_brier_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -223,6 +226,7 @@ def augmented_integrated_brier_score(
     >>> cs.augmented_integrated_brier_score(y, F, C, event_model=W, horizon=4.0).round(4)
     array([0.3227, 0.6269, 1.1316])
     """
+    check_flag(normalize, "normalize")
     if horizon is None:
         raise InvalidInputError("horizon must be a time, the end of the integral; got None.")
     inputs = scoring_inputs(y, forecast, censoring, horizon).given_entry()

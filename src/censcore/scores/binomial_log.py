@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, is_torch
+from censcore._arrays import Array, as_loss, is_torch
 from censcore._numerics import chunked_rows, safe_log, xlogy
 from censcore.distributions import Distribution, ProportionalHazards, Univariate
 from censcore.outcomes import CompetingRisks, OutcomeLike
@@ -22,6 +22,7 @@ from censcore.scores.interval import through_visits
 __all__ = ["binomial_log_score"]
 
 
+@as_loss
 def binomial_log_score(
     y: OutcomeLike,
     forecast: Distribution,

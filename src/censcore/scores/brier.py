@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from censcore._arrays import Array, namespace
+from censcore._arrays import Array, as_loss, namespace
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution
@@ -23,6 +23,7 @@ __all__ = ["brier_score"]
 CACHED_NUMBERS = 131_072
 
 
+@as_loss
 def brier_score(
     y: OutcomeLike,
     forecast: Distribution,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
+from censcore._numerics import scramble
 from censcore.distributions import Independent
-from censcore.exceptions import InvalidTypeError
+from censcore.distributions.random_draws import SubjectDraws, keys_of
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
-__all__ = ["RandomNumbers", "check_componentwise", "compatible_times", "known_rows"]
+__all__ = ["RandomNumbers", "check_componentwise", "compatible_times", "known_rows", "subject_keys"]
 
 
 def check_componentwise(C: Any) -> None:
@@ -66,47 +68,78 @@ def compatible_times(y: RightCensored, C: Any, levels: Array) -> Array:
     return detach(xp.stack(times, axis=2))
 
 
-@dataclass(frozen=True)
-class RandomNumbers:
-    """The random numbers of subject r depend on the seed and r alone, whoever else is asked for."""
+def subject_keys(y: Any, ids: Any = None, seed: int = 0) -> np.ndarray:
+    """What the random numbers of each subject follow from: its ``ids``, or its times and events, (n,).
 
-    seed: np.random.SeedSequence
+    Times count in single precision, so that a subject has the same numbers in both. An event at time zero,
+    which says nothing and stands for a time that is left out, does not count.
+    """
+    if ids is None:
+        time, event = to_numpy(y.time).reshape(len(y), -1), to_numpy(y.event).reshape(len(y), -1)
+        key = np.broadcast_to(keys_of([], seed), (len(y),))
+        for t, d in zip(time.T, event.T, strict=True):
+            with_it = scramble(key ^ _single(t) ^ (d.astype(np.uint64) << np.uint64(63)))
+            key = np.where((t == 0) & d, key, with_it)
+        return key
+    labels = to_numpy(ids)
+    if labels.shape != (len(y),):
+        raise InvalidInputError(
+            f"ids: got an array of shape {labels.shape}, expected one label per subject, ({len(y)},)."
+        )
+    return keys_of([labels], seed)
+
+
+def _single(t: np.ndarray) -> np.ndarray:
+    """The bits of times, rounded to 24 binary digits at any scale."""
+    bits = (t.astype(np.float64) + 0.0).view(np.uint64)
+    return (bits + np.uint64(2**28)) >> np.uint64(29)
+
+
+@dataclass(frozen=True, eq=False)
+class RandomNumbers:
+    """The random numbers of subjects follow from the seed and their keys (n,), whoever else is asked for."""
+
+    seed: int
     draws: int
+    keys: np.ndarray
+
+    def take(self, rows: Any) -> RandomNumbers:
+        """Those of some subjects."""
+        return replace(self, keys=self.keys[rows])
+
+    def samples(self, flat: bool) -> SubjectDraws:
+        """For samples from distributions, one per subject or (``flat``) one that serves all."""
+        return SubjectDraws(SubjectDraws(self.keys).take(slice(None), 4).keys, flat)
 
     def order(self, m: int) -> np.ndarray:
         """A permutation of the members, so that neighbours have nothing in common."""
-        return np.random.default_rng(self._stream(0)).permutation(m)
+        return np.random.default_rng([self.seed, 0]).permutation(m)
 
-    def lags(self, rows: range, m: int) -> np.ndarray:
-        """(rows, draws) lags in 1..m-1, uniform, and different within a subject as far as they go round."""
-        first = (self._uniforms(1, rows, 1) * (m - 1)).astype(np.int64)
+    def lags(self, m: int) -> np.ndarray:
+        """(n, draws) lags in 1..m-1, uniform, and different within a subject as far as they go round."""
+        first = (self._uniforms(1, 1) * (m - 1)).astype(np.int64)
         return 1 + (first + np.arange(self.draws)) % (m - 1)
 
-    def levels(self, rows: range, k: int, like: Array) -> Array:
-        """(rows, draws, k) probabilities spread evenly over (0, 1)^k: strata, and nets in more dimensions."""
-        p = self._strata(rows)[:, :, None] if k == 1 else self._nets(rows, k)
+    def levels(self, k: int, like: Array) -> Array:
+        """(n, draws, k) probabilities spread evenly over (0, 1)^k: strata, and nets in more dimensions."""
+        p = self._strata()[:, :, None] if k == 1 else self._nets(k)
         below_one = np.nextafter(1, 0, dtype=np.dtype(str(like.dtype).removeprefix("torch.")))
         return convert(np.minimum(p, float(below_one)), like)
 
-    def _strata(self, rows: range) -> np.ndarray:
+    def _strata(self) -> np.ndarray:
         tiny = 2.0**-54  # a level of zero is no quantile
-        return (np.arange(self.draws) + self._uniforms(2, rows, self.draws) + tiny) / self.draws
+        return (np.arange(self.draws) + self._uniforms(2, self.draws) + tiny) / self.draws
 
-    def _nets(self, rows: range, k: int) -> np.ndarray:
+    def _nets(self, k: int) -> np.ndarray:
         """One scrambled Sobol net, shifted digit by digit for every subject."""
         from scipy.stats import qmc
 
-        rng = np.random.default_rng(self._stream(3))
+        rng = np.random.default_rng([self.seed, 3])
         net = qmc.Sobol(k, scramble=True, seed=rng).random_base2(int(np.ceil(np.log2(self.draws))))
         digits = (net[: self.draws] * 2**32).astype(np.uint64)
-        shift = (self._uniforms(2, rows, k) * 2**32).astype(np.uint64)
+        shift = (self._uniforms(2, k) * 2**32).astype(np.uint64)
         return ((digits ^ shift[:, None, :]) + 0.5) / 2**32
 
-    def _uniforms(self, stream: int, rows: range, per_row: int) -> np.ndarray:
-        """The part of one long stream that belongs to these subjects."""
-        bits = np.random.PCG64(self._stream(stream)).advance(rows.start * per_row)
-        return np.random.Generator(bits).random((len(rows), per_row))
-
-    def _stream(self, number: int) -> np.random.SeedSequence:
-        key = (*self.seed.spawn_key, number)
-        return np.random.SeedSequence(self.seed.entropy, spawn_key=key)
+    def _uniforms(self, stream: int, per_subject: int) -> np.ndarray:
+        """(n, per_subject) numbers, other ones for every stream."""
+        return SubjectDraws(self.keys).take(slice(None), stream).random((len(self.keys), per_subject))

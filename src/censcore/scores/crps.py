@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from censcore._arrays import Array, to_numpy
+import numpy as np
+
+from censcore._arrays import Array, as_loss, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
 from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores._knots import are_knots, knot_losses
 from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import (
+    area_from,
     as_steps,
+    has_common_areas,
     is_shared,
     numbers_per_row,
     square_below,
@@ -25,11 +31,14 @@ from censcore.scores.competing_risks import over_causes
 from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
 from censcore.scores.interval import through_visits
 
-__all__ = ["crps", "crps_of"]
+__all__ = ["Kernel", "crps", "crps_of", "in_weighted_time"]
 
 CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 
+Kernel = Callable[..., np.ndarray]
 
+
+@as_loss
 def crps(
     y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, horizon: Array = None
 ) -> Array:
@@ -120,6 +129,8 @@ def _finite_or_not(inputs: ScoringInputs) -> Array:
         return losses_under_smooth(inputs, panels, _of_steps)
     if inputs.F._degree == 0:
         return _of_steps(inputs)
+    if are_knots(inputs):
+        return knot_losses(inputs, _by_subject)
     if are_smooth(inputs, inputs.C):
         end = float(to_numpy(inputs.C._end())[0, 0])
         return smooth_losses(inputs, Weight.of(None), Weight.of(inputs.C), end, _by_subject)
@@ -138,27 +149,56 @@ def _by_subject(inputs: ScoringInputs) -> Array:
 
 def _of_steps(inputs: ScoringInputs) -> Array:
     """The score of a step forecast: sort its jumps once per chunk, then sum over them."""
-    numbers = numbers_per_row(inputs.F, inputs.C)
+    numbers, C = numbers_per_row(inputs.F, inputs.C), inputs.C
+    common = has_common_areas(inputs.F, C)
     kernel = None
-    if inputs.C._degree == 0:
-        kernel = on_cpu("censcore.scores._crps_numba", "step_crps", inputs.y.time, inputs.n * numbers)
-    if kernel and len(inputs.C) == 1:
-        inputs = replace(inputs, C=as_steps(inputs.C))
+    if C._degree == 0:
+        name = "step_in_weighted_time" if common else "step_crps"
+        kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
+    if kernel and common:
+        return _by_areas(inputs, kernel)
+    if kernel and len(C) == 1:
+        inputs = replace(inputs, C=as_steps(C))
 
     def part(rows: slice) -> Array:
         some = inputs.take(rows)
         some = replace(some, F=as_steps(some.F))
         if not kernel:
             return _crps(some)
-        C = as_steps(some.C)
-        return kernel(
-            some.F._steps(),
-            some.y.time,
-            (some.y.event, some.y.never),
-            (*C._steps(), C._remember("areas", C._areas)),
-        )
+        y, C = some.y, as_steps(some.C)
+        censoring = (*C._steps(), C._remember("areas", C._areas))
+        return kernel(some.F._steps(), y.time, (y.event, y.never), censoring)
 
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time, budget=CACHED_NUMBERS)
+
+
+def _by_areas(inputs: ScoringInputs, kernel: Kernel) -> np.ndarray:
+    """From the area under one C beyond the times that all forecasts share, and beyond each y."""
+    y, C, (times, _) = inputs.y.time, inputs.C, inputs.F._steps()
+    at_times, at_y = (-area_from(C, t) for t in (times, y[None, :]))
+    return in_weighted_time(inputs, kernel, (times, y), (at_times, at_y[0], np.zeros_like(y[:1])))
+
+
+def in_weighted_time(
+    inputs: ScoringInputs,
+    kernel: Kernel,
+    below: tuple[np.ndarray, np.ndarray],
+    beyond: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Losses of step forecasts on common times, (n,), by the kernel ``step_in_weighted_time``.
+
+    ``below`` and ``beyond`` are the integrals of the weights of F² and S² up to those times, (1, J), up to
+    each y, (n,), and up to the end, (1,) or (n,).
+    """
+    y, reach, (times, sf) = inputs.y, inverse_probability_weights(inputs)[:, 0], inputs.F._steps()
+    (low, low_y), (high, high_y, end), never = below, beyond, y.never
+
+    def part(rows: slice) -> np.ndarray:
+        curves = times, sf if len(sf) == 1 else sf[rows]
+        until = high, high_y[rows], end if len(end) == 1 else end[rows]
+        return kernel(curves, y.time[rows], (low, low_y[rows]), until, reach[rows], never[rows])
+
+    return chunked_rows(part, inputs.n, times.shape[1], like=y.time, budget=CACHED_NUMBERS)
 
 
 def _crps(inputs: ScoringInputs) -> Array:

@@ -8,12 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, convert, detach, is_torch, namespace, requires_grad, to_numpy
+from censcore._arrays import Array, as_loss, convert, detach, is_torch, namespace, requires_grad, to_numpy
 from censcore._numerics import chunked_rows
+from censcore._validation import as_count, as_number, as_seed, check_flag, check_option
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
-from censcore.scores.compatible_times import RandomNumbers, check_componentwise, compatible_times, known_rows
+from censcore.scores.compatible_times import (
+    RandomNumbers,
+    check_componentwise,
+    compatible_times,
+    known_rows,
+    subject_keys,
+)
 from censcore.scores.competing_risks import check_causes
 from censcore.scores.crps import crps
 from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
@@ -32,10 +39,11 @@ __all__ = ["energy_score"]
 # Up to this many members all pairs cost little more than the draws of C that they are averaged over.
 _FEW_MEMBERS = 64
 
-# Distributions that are no ensemble are sampled in blocks of this many subjects, each with its seed.
+# Distributions that are no ensemble are sampled in blocks of this many subjects.
 _SAMPLED_ROWS = 256
 
 
+@as_loss
 def energy_score(
     y: OutcomeLike | SemiCompetingRisks,
     forecast: Distribution,
@@ -49,6 +57,7 @@ def energy_score(
     mask: Array = None,
     horizon: Array = None,
     members: int = 1024,
+    ids: Any = None,
 ) -> Array:
     r"""Energy score of right-censored event times, joint over their k coordinates.
 
@@ -92,7 +101,8 @@ def energy_score(
         distribution (a randomized quasi-Monte Carlo net for one C per coordinate). Where C is known, that
         one is used.
     seed : int
-        Seed of draws and lags. The same seed gives the same numbers, however the work is split.
+        Seed of draws and lags. The numbers of a subject follow from the seed and from its times and events
+        (or ``ids``), so that its loss is the same in any order, company and split of the data.
     mask : array of bool, (n, k), optional
         False leaves a coordinate of a subject out, from distances and from what is known of C. A subject
         without any coordinate scores zero.
@@ -101,6 +111,9 @@ def energy_score(
         count; of discrete times take the first one after those that count (13 to judge month 12).
     members : int
         Sample size for forecasts that are no ensemble.
+    ids : array, (n,), optional
+        Numbers or labels that random numbers follow from in place of times and events: subjects with the same
+        id have the same draws.
 
     Returns
     -------
@@ -110,7 +123,9 @@ def energy_score(
     Notes
     -----
     Draws and lags make the score of subjects with an unknown C random; its mean over seeds is the exact
-    value. Subjects are drawn independently, so that averages over them are hardly affected.
+    value. Subjects are drawn independently, so that averages over them are hardly affected. Subjects with
+    equal times and events share their draws: where times are so coarse that many are equal and one forecast
+    serves all subjects, pass ``ids`` (such as ``np.arange(n)``) or more ``draws``.
 
     Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j. Given
     :class:`CompetingRisks` and a forecast of all causes it is that of the times
@@ -134,7 +149,7 @@ def energy_score(
     >>> cs.energy_score(y, cs.Ensemble(samples), cs.Uniform(0.0, 3.0)).round(2)
     array([0.75, 0.32, 0.43])
     """
-    _check_options(beta, pairs, draws, seed, members)
+    _check_options(beta, pairs, draws, seed, members, fair)
     if isinstance(y, SemiCompetingRisks):
         if mask is not None:
             raise InvalidInputError("mask: not available for SemiCompetingRisks; leave it out.")
@@ -143,7 +158,7 @@ def energy_score(
             forecast,
             censoring,
             horizon,
-            RandomNumbers(np.random.SeedSequence(seed), int(draws)),
+            RandomNumbers(int(seed), int(draws), subject_keys(y, ids, seed)),
             beta=float(beta),
             fair=bool(fair),
             lagged=None if pairs == "auto" else pairs == "lagged",
@@ -153,14 +168,14 @@ def energy_score(
     if mask is not None:
         y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
     if isinstance(y, CompetingRisks):
-        random = RandomNumbers(np.random.SeedSequence(seed), int(draws))
+        random = RandomNumbers(int(seed), int(draws), subject_keys(y.any_cause(), ids, seed))
         method = _Method(float(beta), pairs, bool(fair), random)
         return _of_competing_risks(y, forecast, censoring, horizon, method, members)
     inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True, one_cause=True)
     check_componentwise(inputs.C)
     xp = inputs.xp
     mask = None if mask is None else xp.broadcast_to(mask, (inputs.n, inputs.y.k))
-    random = RandomNumbers(np.random.SeedSequence(seed), int(draws))
+    random = RandomNumbers(int(seed), int(draws), subject_keys(inputs.y, ids, seed))
     method = _Method(float(beta), pairs, bool(fair), random)
     if inputs.y.k == 1 and beta == 1 and (pairs != "lagged" or not isinstance(inputs.F, Ensemble)):
         loss = _of_one_time(inputs, fair)
@@ -181,14 +196,13 @@ class _Method:
     random: RandomNumbers
 
 
-def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int) -> None:
-    if not 0 < beta < 2:
-        raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; got {beta}.")
-    if pairs not in ("auto", "all", "lagged"):
-        raise InvalidInputError(f"pairs must be 'auto', 'all' or 'lagged'; got {pairs!r}.")
-    for name, value, least in (("draws", draws, 1), ("members", members, 2), ("seed", seed, 0)):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise InvalidInputError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int, fair: bool) -> None:
+    as_number(beta, "beta", above=0, below=2)
+    check_option(pairs, "pairs", ("auto", "all", "lagged"))
+    as_count(draws, "draws", most=10**6)
+    as_count(members, "members", least=2, most=10**6)
+    as_seed(seed)
+    check_flag(fair, "fair")
 
 
 def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:
@@ -260,22 +274,21 @@ def _weights(ensemble: Ensemble) -> Array:
 
 def _of_distribution(inputs: ScoringInputs, mask: Array, method: _Method, members: int) -> Array:
     """Fair score of samples from each distribution, block by block of subjects."""
-    starts = range(0, inputs.n, _SAMPLED_ROWS)
-    seeds = method.random.seed.spawn(len(starts))
     losses = []
-    for start, seed in zip(starts, seeds, strict=True):
+    for start in range(0, inputs.n, _SAMPLED_ROWS):
         rows = slice(start, min(start + _SAMPLED_ROWS, inputs.n))
-        block = inputs.take(rows)
-        block = replace(block, F=Ensemble(_samples(block, members, seed)))
-        sampled = replace(method, fair=True, random=replace(method.random, seed=seed))
+        block, random = inputs.take(rows), method.random.take(rows)
+        block = replace(block, F=Ensemble(_samples(block, members, random)))
+        sampled = replace(method, fair=True, random=random)
         losses.append(_of_ensemble(block, None if mask is None else mask[rows], sampled))
     return inputs.xp.concat(losses)
 
 
-def _samples(block: ScoringInputs, members: int, seed: np.random.SeedSequence) -> Array:
+def _samples(block: ScoringInputs, members: int, random: RandomNumbers) -> Array:
     """(n, members, k) samples, drawn for every subject even where one distribution serves all."""
-    copies = block.n if len(block.F) == 1 else 1
-    return block.F.sample(copies * members, seed).reshape(block.n, members, block.y.k)
+    one = len(block.F) == 1
+    drawn = block.F.sample((block.n if one else 1) * members, random.samples(flat=one))
+    return drawn.reshape(block.n, members, block.y.k)
 
 
 def _of_ensemble(inputs: ScoringInputs, mask: Array, method: _Method) -> Array:
@@ -345,7 +358,7 @@ def _unit(z: Array, time: Array, beta: float) -> float:
 
 
 def _of_rows(inputs: ScoringInputs, mask: Array, method: _Method, unit: float, rows: _Rows) -> Array:
-    """Losses chunk by chunk; random numbers belong to the place of a subject among ``rows``."""
+    """Losses chunk by chunk."""
     z, w = _members(inputs.F), inputs.F.weights
     m, k = z.shape[1:]
     lags_per_row = 0 if rows.all_pairs else method.random.draws
@@ -354,17 +367,17 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: _Method, unit: float, r
     terms = fastest_terms(z, w, (m * rows.draws + pairs) * rows.index.size)
 
     def losses(part: slice) -> Array:
-        index, place = rows.index[part], range(rows.index.size)[part]
-        some = inputs.take(index)
+        index = rows.index[part]
+        some, random = inputs.take(index), method.random.take(index)
         z, w = _members(some.F), some.F.weights
         y = some.y.time.reshape(some.n, -1)
         middle = namespace(y).full_like(y[:, None, : some.C.k], 0.5)
-        levels = middle if rows.known else method.random.levels(place, some.C.k, like=y)
+        levels = middle if rows.known else random.levels(some.C.k, like=y)
         c = compatible_times(some.y, some.C, levels)
         lags = None
         if not rows.all_pairs:
             z, w = z[:, order], None if w is None else w[:, order]
-            lags = convert(method.random.lags(place, m), y)
+            lags = convert(random.lags(m), y)
         if unit != 1:
             z, y, c = z / unit, y / unit, c / unit
         options: dict[str, Any] = {"beta": method.beta, "fair": method.fair, "terms": terms}
@@ -410,13 +423,13 @@ def _of_competing_risks(
     options: dict[str, Any] = {"beta": method.beta, "fair": method.fair or not as_it_is}
 
     def losses(rows: slice) -> Array:
-        some, place = inputs.take(rows), range(inputs.n)[rows]
-        time, cause = F.take(rows).samples if as_it_is else _draws_of(F, rows, some.n, members, random)
+        some, numbers = inputs.take(rows), random.take(rows)
+        time, cause = F.take(rows).samples if as_it_is else _draws_of(F, rows, some.n, members, numbers)
         z = _by_cause(time, cause, m)
-        c = compatible_times(some.y, some.C, random.levels(place, 1, like=some.y.time))
+        c = compatible_times(some.y, some.C, numbers.levels(1, like=some.y.time))
         lags = None
         if method.pairs == "lagged" or (method.pairs == "auto" and z.shape[1] > _FEW_MEMBERS):
-            lags = convert(random.lags(place, z.shape[1]), some.y.time)
+            lags = convert(numbers.lags(z.shape[1]), some.y.time)
         total = xp.zeros_like(some.y.time)
         for d in range(c.shape[1]):
             seen = xp.where(of_cause[rows], some.time, c[:, d])
@@ -430,8 +443,8 @@ def _of_competing_risks(
 
 def _draws_of(F: Any, rows: slice, n: int, members: int, random: RandomNumbers) -> tuple[Array, Array]:
     """Times and causes (n, members), drawn for every subject even where one distribution serves all."""
-    seed = np.random.SeedSequence(random.seed.entropy, spawn_key=(*random.seed.spawn_key, rows.start))
-    drawn = F.take(rows).sample((n if len(F) == 1 else 1) * members, seed)
+    one = len(F) == 1
+    drawn = F.take(rows).sample((n if one else 1) * members, random.samples(flat=one))
     return drawn.time.reshape(n, members), drawn.cause.reshape(n, members)
 
 

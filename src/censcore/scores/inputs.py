@@ -37,12 +37,13 @@ from censcore._arrays import (
     common_rows,
     convert,
     is_neutral,
+    is_torch,
     namespace,
     one_namespace,
     to_numpy,
 )
 from censcore._numerics import invert_decreasing
-from censcore._validation import check_instance, check_positive, name_subjects
+from censcore._validation import check_instance, check_option, check_positive, name_subjects
 from censcore.distributions import Distribution, PointMass, TimeAndCause, Univariate
 from censcore.distributions.independent import Independent
 from censcore.exceptions import (
@@ -248,7 +249,7 @@ def scoring_inputs(
     _check_dimensions(y, forecast, censoring, joint)
     if horizon is not None:
         tau = check_horizon(horizon, y)
-        y, censoring = y.censor_at(tau), censoring.censor_at(tau)
+        y, censoring = y.censor_at(tau), _censored_at(censoring, tau)
     if y.has_delayed_entry:
         if isinstance(y, EventOfCause):
             _check_given_entry(y, forecast.marginal(0))
@@ -260,6 +261,19 @@ def scoring_inputs(
     for seen, C in _by_censoring_time(y, censoring):
         _chance_to_be_seen(seen, C)
     return ScoringInputs(y, forecast, censoring)
+
+
+def _censored_at(C: Distribution, tau: Array) -> Distribution:
+    """The distribution of min(C, tau); of one C for all subjects the last one is kept, with what it knows."""
+    if len(C) > 1 or tau.ndim or is_torch(tau):
+        return C.censor_at(tau)
+    kept: dict[float, Distribution] = C._remember("censored", dict)
+    censored = kept.get(float(tau))
+    if censored is None:
+        censored = C.censor_at(tau)
+        kept.clear()
+        kept[float(tau)] = censored
+    return censored
 
 
 def _check_given_entry(y: EventOfCause, F: Univariate) -> None:
@@ -478,8 +492,7 @@ def censoring_weights(inputs: ScoringInputs, t: Array) -> tuple[Array, Array]:
 
 def check_scale(scale: str) -> None:
     """Only the two scales are known."""
-    if scale not in ("localized", "ipcw"):
-        raise InvalidInputError(f"scale must be 'localized' or 'ipcw'; got {scale!r}.")
+    check_option(scale, "scale", ("localized", "ipcw"))
 
 
 def check_unreached(inputs: ScoringInputs, t: Array) -> None:

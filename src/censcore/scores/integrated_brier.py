@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, as_loss, to_numpy
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
+from censcore._validation import check_flag
 from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, OutcomeLike
@@ -16,6 +17,7 @@ from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import (
     as_steps,
+    has_common_areas,
     numbers_per_row,
     square_below,
     square_beyond,
@@ -24,7 +26,7 @@ from censcore.scores._squares import (
 )
 from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
 from censcore.scores.competing_risks import over_causes
-from censcore.scores.crps import crps_of
+from censcore.scores.crps import crps_of, in_weighted_time
 from censcore.scores.inputs import (
     ScoringInputs,
     check_horizon,
@@ -39,6 +41,7 @@ from censcore.scores.interval import through_visits
 __all__ = ["integrated_brier_score"]
 
 
+@as_loss
 def integrated_brier_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -112,6 +115,7 @@ def integrated_brier_score(
     array([0.1263, 0.399 , 0.1192])
     """
     check_scale(scale)
+    check_flag(normalize, "normalize")
     if normalize and horizon is None:
         raise InvalidInputError(
             "normalize=True divides by the horizon: pass horizon=..., the end of the integral."
@@ -175,16 +179,20 @@ def _ipcw_by_subject(inputs: ScoringInputs, end: PointMass) -> Array:
         inputs.F._degree == 0 and inputs.C._degree == 0 and bool(np.isfinite(to_numpy(end.location)).all())
     )
     if steps:
-        kernel = on_cpu("censcore.scores._crps_numba", "step_ipcw", inputs.y.time, inputs.n * numbers)
+        name = "step_in_weighted_time"
+        kernel = on_cpu("censcore.scores._crps_numba", name, inputs.y.time, inputs.n * numbers)
+    if kernel and has_common_areas(inputs.F, inputs.C):
+        y, weighted_time, (times, _) = inputs.y.time, weighted_time_of(inputs.C), inputs.F._steps()
+        below = weighted_time(times), weighted_time(y[None, :])[0]
+        return in_weighted_time(inputs, kernel, below, (times, y, to_numpy(end.location)))
 
     def part(rows: slice) -> Array:
         some, last = inputs.take(rows), end if len(end) == 1 else end.take(rows)
         if kernel is None:
             return _ipcw_integral(some, last)
-        times, sf = as_steps(some.F)._steps()
-        weighted_time = weighted_time_of(some.C)
-        y = (some.y.time, weighted_time(some.time)[:, 0])
+        y, weighted_time, (times, sf) = some.y, weighted_time_of(some.C), as_steps(some.F)._steps()
+        below, beyond = (weighted_time(times), weighted_time(some.time)[:, 0]), (times, y.time, last.location)
         reach = inverse_probability_weights(some)[:, 0]
-        return kernel((times, sf), weighted_time(times), y, reach, some.y.never, last.location)
+        return kernel((times, sf), y.time, below, beyond, reach, y.never)
 
     return chunked_rows(part, inputs.n, numbers, like=inputs.y.time)

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, namespace
+from censcore._arrays import Array, as_loss, namespace
 from censcore.distributions import Distribution, Ensemble, Univariate
 from censcore.distributions.joint_events import JointEvent, all_before, either_before
+from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored
-from censcore.scores.compatible_times import check_componentwise
+from censcore.scores.compatible_times import check_componentwise, subject_keys
 from censcore.scores.inputs import (
     ScoringInputs,
     check_scale,
@@ -29,6 +30,7 @@ COMMON_DRAWS = 65_536  # at least, of one distribution that serves all subjects
 _SAMPLED_ROWS = 256  # subjects that are sampled together
 
 
+@as_loss
 def joint_brier_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -40,6 +42,7 @@ def joint_brier_score(
     members: int = 1024,
     seed: int = 0,
     horizon: Array = None,
+    ids: Any = None,
 ) -> Array:
     r"""Brier score of a joint event by time t: squared error of its forecast probability p(t).
 
@@ -80,9 +83,11 @@ def joint_brier_score(
     members : int
         Sample size for forecasts that are no ensemble.
     seed : int
-        Seed of the draws.
+        Seed of the draws. Those of a subject follow from the seed and from its times and events, or ``ids``.
     horizon : number or (n,) array, optional
         End of follow-up for the score: C becomes min(C, horizon).
+    ids : array, (n,), optional
+        Numbers or labels that the draws of a subject follow from in place of its times and events.
 
     Returns
     -------
@@ -132,7 +137,7 @@ def joint_brier_score(
     if event == "either":
         p, noise = inputs.F.first()._cdf(t), 0.0
     else:
-        p, noise = _probabilities(inputs, t, rule, members, seed)
+        p, noise = _probabilities(inputs, t, rule, members, seed, ids)
     loss = weight * ((inputs.xp.astype(B, p.dtype) - p) ** 2 - noise)
     return loss[:, 0] if single else loss
 
@@ -141,7 +146,7 @@ def event_rule(event: str | JointEvent) -> JointEvent:
     """The event as a function of times, which are infinite where nothing has happened."""
     if callable(event):
         return event
-    if event not in NAMED:
+    if not isinstance(event, str) or event not in NAMED:
         raise InvalidInputError(
             f"event: got {event!r}, expected 'either', 'all', or a function of times (..., k) such as "
             "censcore.distributions.joint_events.first_is(0)."
@@ -191,20 +196,21 @@ def _happened(inputs: ScoringInputs, t: Array, rule: JointEvent) -> Array:
 
 
 def _probabilities(
-    inputs: ScoringInputs, t: Array, rule: JointEvent, members: int, seed: int
+    inputs: ScoringInputs, t: Array, rule: JointEvent, members: int, seed: int, ids: Any
 ) -> tuple[Array, Array]:
     """p(t), and by how much sampling increases its expected square, (n or 1, q) each."""
     xp, F = inputs.xp, inputs.F
     if isinstance(F, Ensemble):
         return _shares(F, t, rule), 0.0
     if len(F) == 1:
-        members = max(members, COMMON_DRAWS)
+        members, keys = max(members, COMMON_DRAWS), keys_of([np.zeros(1)], seed)
+    else:
+        keys = subject_keys(inputs.y, ids, seed)
     p = []
-    starts = range(0, len(F), _SAMPLED_ROWS)
-    for start, stream in zip(starts, np.random.SeedSequence(seed).spawn(len(starts)), strict=True):
+    for start in range(0, len(F), _SAMPLED_ROWS):
         rows = slice(start, min(start + _SAMPLED_ROWS, len(F)))
         some = F if len(F) == 1 else F.take(rows)
-        drawn = Ensemble(some.sample(members, stream))
+        drawn = Ensemble(some.sample(members, SubjectDraws(keys[rows])))
         p.append(_shares(drawn, t if t.shape[0] == 1 or len(F) == 1 else t[rows], rule))
     share = xp.concat(p)
     return share, share * (1 - share) / (members - 1)

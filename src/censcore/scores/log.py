@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from censcore._arrays import Array
+from censcore._arrays import Array, as_loss
 from censcore.distributions import Distribution
 from censcore.exceptions import NoDensityError
 from censcore.outcomes import CompetingRisks, EventOfCause, IntervalCensored, OutcomeLike
@@ -13,6 +13,7 @@ from censcore.scores.interval import interval_log_score
 __all__ = ["log_score"]
 
 
+@as_loss
 def log_score(
     y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, horizon: Array = None
 ) -> Array:

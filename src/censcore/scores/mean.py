@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from censcore._arrays import Array, convert, is_torch, namespace, to_numpy
-from censcore._validation import check_positive, name_subjects
+from censcore._arrays import Array, as_float, convert, is_torch, namespace, to_numpy
+from censcore._validation import as_labels, as_weights, name_subjects
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["MeanLoss", "clustered_mean", "mean_loss"]
@@ -46,8 +46,8 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     Parameters
     ----------
     losses : array, (n,) or (n, q)
-        One loss per subject, or several columns of them. An infinite loss makes the mean infinite and the
-        error undefined (NaN); it is never left out.
+        One loss per subject, or several columns of them. An infinite loss makes the mean and its error
+        infinite; it is never left out.
     sample_weight : array, (n,), optional
         Non-negative weights of the subjects, at least one positive.
     groups : array, (n,), optional
@@ -76,14 +76,21 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
     >>> round(float(mean), 4), round(float(error), 4)
     (0.7682, 0.2834)
     """
+    losses = as_float(losses, "losses")
     if losses.ndim not in (1, 2) or 0 in losses.shape:
         raise InvalidInputError(
             f"losses must be (n,) or (n, q) with at least one subject; got {tuple(losses.shape)}."
         )
     _check_nan(losses)
     mean, influence = clustered_mean(losses, _shares(sample_weight, losses), groups)
+    if influence.shape[0] < 2:
+        raise InvalidInputError(
+            "A standard error needs at least two groups of subjects, or two subjects with a positive weight; "
+            "got one. The mean alone is np.average(losses, weights=sample_weight, axis=0)."
+        )
     xp = namespace(influence)
-    return MeanLoss(mean, xp.sqrt(xp.sum(influence**2, axis=0)))
+    error = xp.sqrt(xp.sum(influence**2, axis=0))
+    return MeanLoss(mean, xp.where(xp.isfinite(mean), error, xp.full_like(error, np.inf))[()])
 
 
 def clustered_mean(
@@ -128,30 +135,41 @@ def clustered_mean(
     >>> float(mean), influence.round(4)
     (3.0, array([-0.7071,  0.7071]))
     """
+    losses, weight = as_float(losses, "losses"), as_float(weight, "weight")
     xp = namespace(losses)
+    if losses.ndim not in (1, 2) or tuple(weight.shape) != tuple(losses.shape[:1]):
+        raise InvalidInputError(
+            "losses must be (n,) or (n, q) and weight (n,); got "
+            f"{tuple(losses.shape)} and {tuple(weight.shape)}."
+        )
     used = weight > 0
+    everyone = bool(xp.all(used))
     with np.errstate(invalid="ignore"):  # infinity less infinity
-        mean = weight[used] @ losses[used]
-        spread = weight.reshape((-1,) + (1,) * (losses.ndim - 1)) * (losses - mean)
-    influence = xp.where(used.reshape((-1,) + (1,) * (losses.ndim - 1)), spread, xp.zeros_like(spread))
+        mean = weight @ losses if everyone else weight[used] @ losses[used]
+        influence = weight.reshape((-1,) + (1,) * (losses.ndim - 1)) * (losses - mean)
+    if not everyone:
+        influence = xp.where(
+            used.reshape((-1,) + (1,) * (losses.ndim - 1)), influence, xp.zeros_like(influence)
+        )
     if added is not None:
+        added = as_float(added, "added")
+        if tuple(added.shape) != tuple(losses.shape):
+            raise InvalidInputError(
+                f"added must have the shape of losses, {tuple(losses.shape)}; got {tuple(added.shape)}."
+            )
         influence = influence + added
-        used = xp.ones_like(used)
-    if groups is None:
-        influence = influence[used]
-    else:
+        used, everyone = xp.ones_like(used), True
+    if groups is not None:
         influence = _sum_by_group(influence, groups, to_numpy(used))
+    elif not everyone:
+        influence = influence[used]
     g = influence.shape[0]
     return mean, influence * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
 
 
 def _sum_by_group(values: Array, groups: Any, used: np.ndarray) -> Array:
     """Sums over the subjects of each group that has a subject in use."""
-    labels = to_numpy(groups)
-    if labels.shape != (values.shape[0],):
-        raise InvalidInputError(
-            f"groups must have one label per subject, ({values.shape[0]},); got {labels.shape}."
-        )
+    labels = as_labels(groups, int(values.shape[0]))
     names, code = np.unique(labels, return_inverse=True)
     present = np.bincount(code, used) > 0
     if is_torch(values):
@@ -168,12 +186,7 @@ def _shares(sample_weight: Any, losses: Array) -> Array:
     n = int(losses.shape[0])
     if sample_weight is None:
         return xp.full_like(losses if losses.ndim == 1 else losses[:, 0], 1 / n)
-    w = convert(np.asarray(to_numpy(sample_weight), dtype=float), losses)
-    if tuple(w.shape) != (n,):
-        raise InvalidInputError(
-            f"sample_weight must have one weight per subject, ({n},); got {tuple(w.shape)}."
-        )
-    check_positive(w, "sample_weight", zero=True)
+    w = convert(as_weights(sample_weight, n), losses)
     if not bool(xp.any(w > 0)):
         raise InvalidInputError("sample_weight must hold at least one positive weight; all are zero.")
     return w / xp.sum(w)

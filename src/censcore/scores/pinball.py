@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array
+from censcore._arrays import Array, as_loss
 from censcore._numerics import chunked_rows
 from censcore._validation import check_levels
 from censcore.distributions import Distribution
@@ -20,9 +20,10 @@ from censcore.scores.inputs import (
 )
 from censcore.scores.interval import through_visits
 
-__all__ = ["pinball_score"]
+__all__ = ["pinball_of", "pinball_score"]
 
 
+@as_loss
 def pinball_score(
     y: OutcomeLike,
     forecast: Distribution,
@@ -94,19 +95,24 @@ def pinball_score(
     inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     alpha, single = as_columns(levels, "levels", inputs.y)
     check_levels(alpha)
-
-    def part(rows: slice) -> Array:
-        return _pinball(inputs.take(rows), alpha if alpha.shape[0] == 1 else alpha[rows])
-
-    loss = chunked_rows(part, inputs.n, 4 * alpha.shape[1], like=inputs.y.time)
-    loss = check_infinite(loss, inputs)
+    loss = pinball_of(inputs, alpha)
     return loss[:, 0] if single else loss
 
 
-def _pinball(inputs: ScoringInputs, alpha: Array) -> Array:
+def pinball_of(inputs: ScoringInputs, alpha: Array, quantiles: Array = None) -> Array:
+    """The score of checked inputs at levels (1 or n, q): (n, q). Known ``quantiles`` are not sought again."""
+
+    def part(rows: slice) -> Array:
+        some, at = inputs.take(rows), alpha if alpha.shape[0] == 1 else alpha[rows]
+        return _pinball(some, at, some.F.icdf(at) if quantiles is None else quantiles[rows])
+
+    loss = chunked_rows(part, inputs.n, 4 * alpha.shape[1], like=inputs.y.time)
+    return check_infinite(loss, inputs)
+
+
+def _pinball(inputs: ScoringInputs, alpha: Array, q: Array) -> Array:
     xp, C, y, delta = inputs.xp, inputs.C, inputs.time, inputs.event
-    q = inputs.F.icdf(alpha)
-    y = y + xp.zeros_like(q)
+    y = xp.broadcast_to(y, (inputs.n, q.shape[1]))
     above = area(C, y, xp.where(delta & (q > y), q, y))
     below = xp.where(y > q, y - q, xp.zeros_like(y))
     weight = inverse_probability_weights(inputs)

@@ -63,6 +63,15 @@ class ScoreInfo:
         one cause, ``score(y.cause(j), forecast.cause(j))``.
     options : tuple of pairs
         Further arguments of ``function`` that belong to the name.
+    unit : str
+        In which the loss is measured.
+    range : str
+        Of the loss of one subject.
+    proper : str
+        For what the score is proper and where, if C is independent of T given the covariates and its
+        distribution is right.
+    pitfalls : tuple of str
+        What goes wrong most often, in full sentences.
 
     Examples
     --------
@@ -89,6 +98,10 @@ class ScoreInfo:
     univariate: bool = True
     over_causes: bool = True
     options: tuple[tuple[str, Any], ...] = ()
+    unit: str = ""
+    range: str = ""
+    proper: str = ""
+    pitfalls: tuple[str, ...] = ()
 
     @property
     def needs_times(self) -> bool:
@@ -137,6 +150,14 @@ SCORES: dict[str, ScoreInfo] = {
             needs_density=True,
             has_skill=False,
             joint=True,
+            unit="nats; another unit of time adds a constant for each event",
+            range="any number; infinite if the forecast rules out what was seen",
+            proper="Strictly proper for F where P(C >= t) > 0. It needs no censoring distribution.",
+            pitfalls=(
+                "A forecast without a density (a step curve, an ensemble) has no log score.",
+                "One confident error dominates the mean: an impossible event costs infinity.",
+                "The value depends on the unit of time, so only differences have a meaning.",
+            ),
         ),
         ScoreInfo(
             "crps",
@@ -144,6 +165,14 @@ SCORES: dict[str, ScoreInfo] = {
             "CRPS",
             r"\int_0^y F(s)^2\,ds+\delta\int_y^\infty\frac{G(s)}{G(y-)}\{1-F(s)\}^2\,ds",
             _GNEITING,
+            unit="that of time",
+            range="0 to the horizon",
+            proper="Strictly proper for F where P(C > t) > 0, with a horizon on [0, horizon).",
+            pitfalls=(
+                "Late times count for less, by the share of subjects still followed. Two studies with "
+                "different follow-up have different values for the same forecast.",
+                "Leaving out the factor G(s)/G(y-) after an event makes the score improper.",
+            ),
         ),
         ScoreInfo(
             "brier_score",
@@ -153,6 +182,14 @@ SCORES: dict[str, ScoreInfo] = {
             "Brier, G. W. (1950). Verification of forecasts expressed in terms of probability. Monthly "
             "Weather Review 78, 1-3.",
             axis="time",
+            unit="none (a squared probability)",
+            range="0 to 1",
+            proper="Strictly proper for the probability F(t), if P(C > t) > 0.",
+            pitfalls=(
+                "It falls to zero at the end of follow-up, where almost nobody is left. Compare forecasts "
+                "by it, and do not read its height as accuracy.",
+                "Its size depends on how common the event is. Report it beside that of a Kaplan-Meier curve.",
+            ),
         ),
         ScoreInfo(
             "brier_score:ipcw",
@@ -163,6 +200,16 @@ SCORES: dict[str, ScoreInfo] = {
             axis="time",
             scale="ipcw",
             options=(("scale", "ipcw"),),
+            unit="none (a squared probability)",
+            range="0 to 1/G(t)",
+            proper="Strictly proper for the probability F(t), if P(C > t) > 0 for every subject.",
+            pitfalls=(
+                "Weights grow as G(t) falls, and a handful of subjects decide the score. Check the largest "
+                "weight, and choose a horizon.",
+                "At tied times an event must be divided by G(y-) = P(C >= y). Libraries that divide by G(y) "
+                "give another number.",
+                "Its size depends on how common the event is. Report it beside that of a Kaplan-Meier curve.",
+            ),
         ),
         ScoreInfo(
             "integrated_brier_score:ipcw",
@@ -172,6 +219,13 @@ SCORES: dict[str, ScoreInfo] = {
             _GRAF,
             scale="ipcw",
             options=(("scale", "ipcw"), ("normalize", True)),
+            unit="none (a squared probability, averaged over [0, h])",
+            range="0 to the largest weight, 1/G(h-)",
+            proper="Strictly proper for F on [0, h), if P(C >= h) > 0 for every subject.",
+            pitfalls=(
+                "It has no value without its horizon h. Numbers with different horizons cannot be compared.",
+                "Sums over a grid of times are another number than the integral, and depend on the grid.",
+            ),
         ),
         ScoreInfo(
             "binomial_log_score",
@@ -180,6 +234,14 @@ SCORES: dict[str, ScoreInfo] = {
             r"-1\{y>t\}\log\{1-F(t)\}-\delta\,1\{y\le t\}\frac{G(t)}{G(y-)}\log F(t)",
             _GRAF,
             axis="time",
+            unit="nats",
+            range="0 to infinity",
+            proper="Strictly proper for the probability F(t), if P(C > t) > 0.",
+            pitfalls=(
+                "A forecast of exactly 0 or 1 that is wrong costs infinity. Step curves and small ensembles "
+                "often have such forecasts.",
+                "It is localized: as for the Brier score, its height falls as follow-up ends.",
+            ),
         ),
         ScoreInfo(
             "pinball_score",
@@ -189,6 +251,13 @@ SCORES: dict[str, ScoreInfo] = {
             "Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.",
             axis="level",
             over_causes=False,
+            unit="that of time",
+            range="0 or more",
+            proper="Consistent for the quantile q, if P(C > q) > 0.",
+            pitfalls=(
+                "A quantile beyond follow-up cannot be judged: with 30 % events there is no median to score.",
+                "It judges one quantile. A forecast with a good median may have useless tails.",
+            ),
         ),
         ScoreInfo(
             "energy_score",
@@ -198,6 +267,15 @@ SCORES: dict[str, ScoreInfo] = {
             _GNEITING,
             joint=True,
             univariate=False,
+            unit="that of time",
+            range="0 or more",
+            proper="Strictly proper for the joint distribution at times t with P(C > t) > 0.",
+            pitfalls=(
+                "The coordinate with the longest times dominates. Scale the times if all should count.",
+                "It is less sensitive to wrong dependence than to wrong margins. Add a joint Brier score.",
+                "A small ensemble is scored as the empirical distribution that it is, and loses by its size. "
+                "For a sample from a model take the fair version.",
+            ),
         ),
         ScoreInfo(
             "energy_score:fair",
@@ -209,6 +287,10 @@ SCORES: dict[str, ScoreInfo] = {
             joint=True,
             univariate=False,
             options=(("fair", True),),
+            unit="that of time",
+            range="may be slightly negative for a small ensemble",
+            proper="Strictly proper for the joint distribution from which the members are drawn.",
+            pitfalls=("Members must be independent draws. For selected members take the other version.",),
         ),
         ScoreInfo(
             "joint_brier_score",
@@ -219,6 +301,13 @@ SCORES: dict[str, ScoreInfo] = {
             axis="time",
             joint=True,
             univariate=False,
+            unit="none (a squared probability)",
+            range="0 to 1; slightly below 0 is possible where the probability is estimated from draws",
+            proper="Strictly proper for the probability p(t) of the joint event, if P(C > t) > 0.",
+            pitfalls=(
+                'It is decided later than a single event: "both by t" is known only when the second is seen.',
+                "It judges one joint event at one time. The energy score judges the whole distribution.",
+            ),
         ),
     )
 }
@@ -242,6 +331,6 @@ def score_info(name: str) -> ScoreInfo:
     >>> score_info("pinball_score").axis
     'level'
     """
-    if name not in SCORES:
+    if not isinstance(name, str) or name not in SCORES:
         raise InvalidInputError(f"There is no score called {name!r}; there are {', '.join(SCORES)}.")
     return SCORES[name]

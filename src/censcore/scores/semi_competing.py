@@ -48,11 +48,11 @@ def energy_of_semi_competing(
     known = convert(to_numpy(y.known_time), z)
 
     def losses(rows: slice) -> Array:
-        some, place = inputs.take(rows), range(n)[rows]
+        some, numbers = inputs.take(rows), random.take(rows)
         part: Any = z if len(z) == 1 else z[rows]
         weights = w if w is None or len(w) == 1 else w[rows]
-        c = compatible_times(some.y, some.C, random.levels(place, 1, like=some.y.time))
-        lags = convert(random.lags(place, m), end.time) if lagged or (lagged is None and m > 64) else None
+        c = compatible_times(some.y, some.C, numbers.levels(1, like=some.y.time))
+        lags = convert(numbers.lags(m), end.time) if lagged or (lagged is None and m > 64) else None
         total = xp.zeros_like(some.y.time)
         for d in range(c.shape[1]):
             seen = xp.minimum(known[rows], c[:, d])
@@ -69,5 +69,6 @@ def _members(forecast: Any, n: int, members: int, random: RandomNumbers) -> tupl
     """Samples (n or 1, m, k) and weights; drawn for every subject where the forecast is no ensemble."""
     if isinstance(forecast, Ensemble):
         return forecast.samples, forecast.weights
-    drawn = forecast.sample((n if len(forecast) == 1 else 1) * members, random.seed)
+    one = len(forecast) == 1
+    drawn = forecast.sample((n if one else 1) * members, random.samples(flat=one))
     return drawn.reshape(n, members, forecast.k), None

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from censcore._arrays import as_float
+from censcore._validation import as_number, check_method
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
 from censcore.simulation.scenario import Scenario
@@ -52,10 +54,14 @@ class DataScenario(Scenario):
     severity: float = 1.0
 
     def __post_init__(self) -> None:
-        if np.ndim(self.X) != 2:
-            raise InvalidInputError(f"X must be (n, d); got an array with {np.ndim(self.X)} dimensions.")
-        if not self.end > 0:
-            raise InvalidInputError(f"end must be positive; got {self.end}.")
+        X = as_float(self.X, "X")
+        if X.ndim != 2 or not len(X):
+            raise InvalidInputError(f"X must be (n, d); got an array of shape {tuple(X.shape)}.")
+        object.__setattr__(self, "X", X)
+        for name in ("event_model", "censoring_model"):
+            check_method(getattr(self, name), name, "predict_distribution", "a fitted estimator")
+        as_number(self.end, "end", above=0, infinite=True)
+        as_number(self.severity, "severity", above=0)
 
     def covariates(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Covariates of subjects of the data set, drawn with replacement."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from censcore._validation import as_count, as_number, check_flag, check_option
 from censcore.distributions import Distribution, Independent, PointMass, Uniform
-from censcore.exceptions import InvalidInputError
 from censcore.simulation.one_factor import OneFactorLogNormal
 from censcore.simulation.scenario import Scenario
 
@@ -69,10 +69,13 @@ class LogNormalScenario(Scenario):
 
     def __post_init__(self) -> None:
         kinds = ("administrative", "uniform", "conditional", "componentwise", "none")
-        if self.censoring not in kinds:
-            raise InvalidInputError(f"censoring must be one of {kinds}; got {self.censoring!r}.")
-        if self.k < 1:
-            raise InvalidInputError(f"k must be at least 1; got {self.k}.")
+        check_option(self.censoring, "censoring", kinds)
+        for name in ("c_admin", "c_max", "severity"):
+            as_number(getattr(self, name), name, above=0)
+        as_count(self.k, "k", most=1000)
+        check_flag(self.mixture, "mixture")
+        if self.clip is not None:
+            as_number(self.clip, "clip", above=0)
 
     def location(self, X: np.ndarray) -> np.ndarray:
         """mu_j(x), (n, k)."""

@@ -8,7 +8,8 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
-from censcore._arrays import Array, is_torch
+from censcore._arrays import Array, as_float, is_torch
+from censcore._validation import check_finite, check_positive, check_probabilities
 from censcore.distributions import CensoredJoint, Joint, LogNormal, Mixture, Univariate
 from censcore.distributions.random_draws import Draws
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -50,11 +51,25 @@ class OneFactorLogNormal(Joint):
     def __init__(
         self, mu: np.ndarray, sigma: np.ndarray, rho: Sequence[float], probabilities: np.ndarray
     ) -> None:
-        shapes_fit = mu.ndim == 3 and mu.shape == sigma.shape and mu.shape[:2] == probabilities.shape
+        mu, sigma = as_float(mu, "mu"), as_float(sigma, "sigma")
+        probabilities, rho = as_float(probabilities, "probabilities"), as_float(rho, "rho")
+        check_finite(mu, "mu")
+        check_positive(sigma, "sigma")
+        check_probabilities(probabilities, "probabilities")
+        check_probabilities(rho, "rho")
+        shapes_fit = (
+            rho.ndim == 1 and mu.ndim == 3 and mu.shape == sigma.shape and mu.shape[:2] == probabilities.shape
+        )
         if not shapes_fit or len(rho) != mu.shape[1]:
             raise InvalidInputError(
                 "mu and sigma must be (n, R, k), probabilities (n, R) and rho R numbers; "
-                f"got {mu.shape}, {sigma.shape}, {probabilities.shape} and {len(rho)}."
+                f"got {mu.shape}, {sigma.shape}, {probabilities.shape} and {rho.shape}."
+            )
+        if (rho >= 1).any() or (np.abs(probabilities.sum(axis=1) - 1) > 1e-6).any():
+            raise InvalidInputError(
+                f"rho must be below 1 and the probabilities of each subject must sum to 1; got rho up to "
+                f"{rho.max():g} and sums from {probabilities.sum(axis=1).min():g} to "
+                f"{probabilities.sum(axis=1).max():g}."
             )
         self._mu, self._sigma, self._pi = mu, sigma, probabilities
         self._rho = np.asarray(rho, dtype=float)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from censcore._validation import as_count, as_generator
 from censcore.distributions import Distribution, PointMass
-from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
 __all__ = ["Sample", "Scenario"]
@@ -135,15 +135,17 @@ class Scenario(ABC):
         Sample
             The data.
         """
-        if n < 1:
-            raise InvalidInputError(f"n must be at least 1; got {n}.")
-        rng = np.random.default_rng(seed)
+        n, rng = as_count(n, "n", most=MOST_SUBJECTS), as_generator(seed)
         X = self.covariates(n, rng)
         return Sample(
             X,
             _one_draw(self.event_distribution(X), n, rng),
             _one_draw(self.censoring_distribution(X), n, rng),
         )
+
+
+#: Subjects of one sample: more than fit into the memory of any machine.
+MOST_SUBJECTS = 10**9
 
 
 def _one_draw(distribution: Distribution, n: int, rng: np.random.Generator) -> np.ndarray:

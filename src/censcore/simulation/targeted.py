@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from censcore._validation import as_count, as_number
 from censcore.distributions import Mixture, PiecewiseLinear, PointMass, Uniform, Univariate
 from censcore.simulation.scenario import Scenario
 from censcore.simulation.weibull import Z_MAX
@@ -42,6 +43,11 @@ class TargetedScenario(Scenario):
     early: float = 0.6
 
     n_covariates = 3
+
+    def __post_init__(self) -> None:
+        as_number(self.z_max, "z_max", above=0)
+        as_count(self.bins, "bins", least=4, most=10**6)
+        as_number(self.early, "early", above=0, below=1)
 
     @property
     def grid(self) -> np.ndarray:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from censcore._validation import as_number, check_option
 from censcore.distributions import Distribution, PointMass, Uniform, Weibull
-from censcore.exceptions import InvalidInputError
 from censcore.simulation.scenario import Scenario
 
 __all__ = ["WeibullScenario"]
@@ -52,8 +52,9 @@ class WeibullScenario(Scenario):
 
     def __post_init__(self) -> None:
         kinds = ("administrative", "uniform", "conditional", "none")
-        if self.censoring not in kinds:
-            raise InvalidInputError(f"censoring must be one of {kinds}; got {self.censoring!r}.")
+        check_option(self.censoring, "censoring", kinds)
+        for name in ("c_admin", "c_max", "severity"):
+            as_number(getattr(self, name), name, above=0)
 
     def scale(self, X: np.ndarray) -> np.ndarray:
         """lambda(x)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,15 +13,18 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, is_torch, to_numpy
+from censcore._validation import as_seed
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
+from censcore.estimators.engression.baseline import BaselinePool
 from censcore.estimators.engression.causes import cause_times
 from censcore.estimators.engression.codings import check_mask, check_order, warn_of_ties
 from censcore.estimators.engression.exported import export_sampler
 from censcore.estimators.engression.generator import Generator
-from censcore.estimators.engression.loss import EngressionTask, censoring_table
+from censcore.estimators.engression.loss import EngressionTask, bounded, censoring_table
+from censcore.estimators.engression.mixture import BaselineData, Fold, MixtureChoice, choose_mixture
 from censcore.estimators.engression.predictions import SamplePredictions
-from censcore.estimators.engression.sampling import NoisePool, shares
+from censcore.estimators.engression.sampling import NoisePool, chunks_of, shares
 from censcore.estimators.engression.structures import (
     Branching,
     Competing,
@@ -44,6 +48,16 @@ from censcore.scores.energy import leave_out
 from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["CensoredEngression"]
+
+# Up to so many subjects "auto" is five generators, each validated on another fifth; up to so many one, which
+# is trained again on all subjects.
+_FEW, _SOME, _FOLDS = 1_000, 4_000, 5
+
+# of the penalty on covariates: in units of the noise, and for more covariates than these
+_SPARSITY, _FEW_COVARIATES = 0.4, 5
+_SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
+
+_log = logging.getLogger("censcore")
 
 
 class CensoredEngression(SamplePredictions, NeuralEstimator):
@@ -76,9 +90,18 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         Exponent of the energy score [2]_.
     samples : int
         Samples per subject in every training step.
-    n_generators : int
+    sparsity : float or "auto"
+        Penalty on covariates in training: so much times the sum over covariates of the norm of all weights by
+        which one enters the network, a group lasso [3]_. ``"auto"`` grows with the number of covariates and
+        falls with that of subjects, see Notes.
+    baseline : bool
+        Let baselines take a share of the draws where that improves the forecast of held-out subjects, see
+        Notes.
+    n_generators : int or "auto"
         Generators trained from different seeds, whose samples are pooled; :meth:`by_generator` shows how far
-        they disagree.
+        they disagree. Each is validated on another part of the subjects. ``"auto"`` is 5 up to 1,000
+        subjects. Otherwise it is 1; up to 4,000 subjects that one is trained again on all of them, for as
+        many epochs as were kept by validation.
     batch_size : int or "auto"
         Subjects per step; ``"auto"`` is 256, and an eighth of the subjects (at least 32) where they are few.
     epochs, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,
@@ -110,6 +133,12 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         The censoring distribution that training used.
     censoring_choice_ : str
         Where that distribution came from, in words.
+    baseline_weight_ : float
+        Share of the draws that come from a baseline.
+    baseline_ : str
+        Which baselines these are, and why, in words.
+    histories_ : list of History
+        Losses of every generator.
     follow_up_ : float or array, (k,)
         The end of follow-up: quantiles and means beyond it are returned as infinite, unless a tail is named.
     k_ : int
@@ -117,6 +146,17 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
 
     Notes
     -----
+    Baselines: where subjects are few a network may learn less than a simple model. After training, the
+    forecasts of the generators for the subjects that they did not see are compared with three models fitted
+    to the others: Kaplan-Meier, Cox and Weibull margins, joined by a Clayton copula (independent where one
+    event prevents another). The energy score of a mixture is a convex quadratic function of its weights, so
+    the best ones are known exactly; with them the model forecasts the mixture of its generators and of the
+    baselines, fitted again to all subjects. A network that has learned nothing gets weight zero. Nothing is
+    compared without validation, and then the network is alone.
+
+    Sparsity: with p covariates and n subjects ``"auto"`` is :math:`0.4\,s\sqrt{\log(p/5)/n}` with the scale s
+    of the loss, and zero for up to five covariates.
+
     Competing risks: fitted to a :class:`~censcore.CompetingRisks` outcome, the generator draws a time and a
     cause. Its loss is the energy score of :math:`(\min(T_1,C),\dots,\min(T_m,C))` with :math:`T_j=T` for the
     cause of the event and infinity for the others, at draws of C given the observation: :math:`C\ge y`
@@ -135,6 +175,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
        regression. Journal of the Royal Statistical Society, Series B.
     .. [2] T. Gneiting and A. E. Raftery (2007). Strictly proper scoring rules, prediction, and estimation.
        Journal of the American Statistical Association 102, 359-378.
+    .. [3] M. Yuan and Y. Lin (2006). Model selection and estimation in regression with grouped variables.
+       Journal of the Royal Statistical Society, Series B 68, 49-67.
 
     Examples
     --------
@@ -168,7 +210,9 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         time_transform: str = "auto",
         beta: float = 1.0,
         samples: int = 8,
-        n_generators: int = 1,
+        sparsity: float | str = "auto",
+        baseline: bool = True,
+        n_generators: int | str = "auto",
         epochs: int = 80,
         batch_size: int | str = "auto",
         learning_rate: float = 4e-3,
@@ -204,6 +248,8 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self.time_transform = time_transform
         self.beta = beta
         self.samples = samples
+        self.sparsity = sparsity
+        self.baseline = baseline
         self.n_generators = n_generators
         self.epochs = epochs
         self.batch_size = batch_size
@@ -283,19 +329,56 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         assert self._training_censoring.distribution is not None
         self._follow_up = end_of_follow_up(outcome, self._training_censoring.distribution)
         outcome = self._as_seen(outcome)
-        rows, held_out = self._split(len(outcome), groups, eval_set is not None)
-        self._fit_scaling(matrix, rows)
-        self._times = TimeScale.of(outcome.take(rows), self._transform)
+        self._fit_scaling(matrix, slice(None))
+        self._times = TimeScale.of(outcome, self._transform)
         everything = self._tensors(
             matrix, outcome, self._training_censoring.distribution, mask, sample_weight
         )
-        training = rows_of(everything, rows)
-        validation = None if held_out is None else rows_of(everything, held_out)
+        validation = None
         if eval_set is not None:
             parts = self._check_eval_set(eval_set, "X", "y", "censoring", "mask")
             validation = self._evaluation_rows(*parts)
-        self._fit_generators(training, validation, None if groups is None else groups[rows], callbacks)
+        folds = self._folds(everything, validation, groups)
+        tasks, histories = self._fit_generators(folds, callbacks)
+        self._mixture = MixtureChoice()
+        if self.baseline:
+            data = self._baseline_data(everything["x"], outcome, mask, sample_weight)
+            self._mixture = choose_mixture(data, folds, tasks, self._times, self._seed, len(self._generators))
+            _log.info("baseline of censored engression: %s", self._mixture.words)
+        self.history_, self.histories_ = histories[0], histories
         return self
+
+    def _folds(self, everything: Data, validation: Data | None, groups: np.ndarray | None) -> list[Fold]:
+        """The subjects of every generator, and those that validate it."""
+        n = len(everything["x"])
+        if validation is not None or self.validation_fraction == 0:
+            count = 1 if self.n_generators == "auto" else int(self.n_generators)
+            return [Fold(slice(None), everything, validation, groups)] * count
+        if self.n_generators == "auto" and _FEW < n <= _SOME:
+            return [self._fold(everything, groups, 0), Fold(slice(None), everything, None, groups)]
+        count = (_FOLDS if n <= _FEW else 1) if self.n_generators == "auto" else int(self.n_generators)
+        return [self._fold(everything, groups, i) for i in range(count)]
+
+    def _fold(self, everything: Data, groups: np.ndarray | None, part: int) -> Fold:
+        """All subjects but one part, which is held out."""
+        rows, held_out = self._split(len(everything["x"]), groups, False, part)
+        return Fold(
+            rows,
+            rows_of(everything, rows),
+            None if held_out is None else rows_of(everything, held_out),
+            None if groups is None else groups[rows],
+        )
+
+    @staticmethod
+    def _baseline_data(x: Any, y: Any, mask: Any, weight: Any) -> BaselineData:
+        n = len(y)
+        return BaselineData(
+            x,
+            to_numpy(y.time).reshape(n, -1),
+            to_numpy(y.event).reshape(n, -1).astype(bool),
+            None if mask is None else np.asarray(mask, dtype=bool).reshape(n, -1),
+            None if weight is None else check_weights(weight, n),
+        )
 
     def _check_settings(self) -> None:
         for name, allowed in (
@@ -305,11 +388,14 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         ):
             if getattr(self, name) not in allowed:
                 raise InvalidInputError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
-        if self.samples < 2 or self.n_generators < 1:
+        automatic = self.n_generators == "auto"
+        if self.samples < 2 or not (automatic or _whole(self.n_generators)):
             raise InvalidInputError(
-                "samples must be at least 2 and n_generators at least 1; "
+                "samples must be at least 2, and n_generators at least 1 or 'auto'; "
                 f"got {(self.samples, self.n_generators)}."
             )
+        if self.sparsity != "auto" and not _not_negative(self.sparsity):
+            raise InvalidInputError(f"sparsity must be 'auto' or at least 0; got {self.sparsity!r}.")
         if not 0 < self.beta < 2:
             raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; got {self.beta}.")
 
@@ -317,6 +403,18 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     def censoring_(self) -> Distribution | None:
         """The censoring distribution that training used; None in a model read from a file."""
         return self._training_censoring.distribution
+
+    @property
+    def baseline_weight_(self) -> float:
+        """Share of the draws that come from a baseline instead of the network."""
+        self.check_fitted()
+        return self._mixture.total
+
+    @property
+    def baseline_(self) -> str:
+        """Which baselines these are, and why, in words."""
+        self.check_fitted()
+        return self._mixture.words
 
     @property
     def censoring_choice_(self) -> str:
@@ -416,26 +514,46 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         return y.censor_at(np.where(followed.event, np.inf, followed.time)), C
 
     def _fit_generators(
-        self,
-        rows: Data,
-        validation: Data | None,
-        groups: np.ndarray | None,
-        callbacks: Sequence[Callback],
-    ) -> None:
+        self, folds: Sequence[Fold], callbacks: Sequence[Callback]
+    ) -> tuple[list[EngressionTask], list[History]]:
         device = pick_device(self.device)
         self._generators: list[Generator] = []
+        tasks: list[EngressionTask] = []
         histories: list[History] = []
-        for i in range(self.n_generators):
+        for i, fold in enumerate(folds):
             seed = self._seed + 7919 * i
-            task = self._task(self._new_generator(seed), device)
+            task = self._task(self._new_generator(seed), device, self._penalty(fold.training))
             checkpoint = (
                 self.checkpoint if self.checkpoint is None or i == 0 else Path(f"{self.checkpoint}.{i}")
             )
-            histories.append(self._train(task, rows, validation, groups, callbacks, seed, checkpoint))
+            # without held-out subjects: as many epochs as the first generator kept
+            again = fold.validation is None and histories and folds[0].validation is not None
+            epochs = histories[0].kept_epoch + 1 if again else None
+            history = self._train(
+                task, fold.training, fold.validation, fold.groups, callbacks, seed, checkpoint, epochs
+            )
+            histories.append(history)
+            tasks.append(task)
             self._generators.append(task.network)
-            if histories[-1].interrupted:
+            if history.interrupted:
                 break
-        self.history_, self.histories_ = histories[0], histories
+        if len(tasks) > 1 and folds[0].validation is not None and folds[-1].validation is None:
+            self._generators = self._generators[1:]  # the first has told for how long to train
+        return tasks, histories
+
+    def _penalty(self, rows: Data) -> float:
+        r"""Weight of the penalty on covariates, of the order of the noise in the gradient of the loss.
+
+        That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
+        of many grows with the root of the logarithm of their number.
+        """
+        if self.sparsity != "auto":
+            return float(self.sparsity)
+        y = rows["y"][:_SCALE_SUBJECTS]
+        y = bounded(y) if self._times.bounded else y
+        spread = 0.5 * float((y - y.roll(len(y) // 2, 0)).square().sum(dim=1).sqrt().mean())
+        excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
+        return _SPARSITY * spread * float(np.sqrt(excess / len(rows["x"])))
 
     def _new_generator(self, seed: int) -> Generator:
         with torch.random.fork_rng(devices=[]):
@@ -456,33 +574,54 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
                 logits=self._structure.logits,
             )
 
-    def _task(self, network: Generator, device: torch.device) -> EngressionTask:
+    def _task(self, network: Generator, device: torch.device, sparsity: float = 0.0) -> EngressionTask:
         mixed = self.precision == "bfloat16" or (self.precision == "auto" and device.type == "cuda")
         scale = torch.tensor(self._structure.scale(self._times.centre), device=device)
         return EngressionTask(
-            network, scale, self.samples, self.beta, mixed, self._structure, self._times.bounded
+            network, scale, self.samples, self.beta, mixed, self._structure, self._times.bounded, sparsity
         )
 
     # ---- predicting ----------------------------------------------------------------------------
 
-    def _tensor_chunks(self, X: Any, m: int | None, seed: int | None) -> Iterator[Tensor]:
-        """Draws (subjects, m, k) in chunks that fit into memory; the generators share the draws."""
+    def _tensor_chunks(
+        self, X: Any, m: int | None, seed: int | None, baselines: bool = True
+    ) -> Iterator[Tensor]:
+        """Draws (subjects, m, k) in chunks that fit into memory; the components share the draws."""
         self.check_fitted()
         x = self._standardised(self._check_X(X, None, reset=False))
         m = self.n_samples if m is None else m
         if not isinstance(m, int | np.integer) or m < 1:
             raise InvalidInputError(f"m, the number of samples: got {m}, expected a positive integer.")
-        device, seed = pick_device(self.device), self._seed if seed is None else int(seed)
-        tasks = [self._task(network.to(device).eval(), device) for network in self._generators]
-        pools = [
-            NoisePool(task.network, share, mix_seed(seed, i), task.mixed)
-            for i, (task, share) in enumerate(zip(tasks, shares(int(m), len(tasks)), strict=True))
-            if share
-        ]
-        for rows in max(pools, key=lambda pool: pool.m).chunks(len(x)):
+        draws = self._components(int(m), self._seed if seed is None else as_seed(seed), baselines)
+        for rows in chunks_of(len(x), int(m), self._generators[0]):
             some = x[rows]
-            z = [self._structure.draw(tasks[0].scaled(pool.draw(some)), pool.uniform(some)) for pool in pools]
-            yield self._times.inverse(torch.cat(z, dim=1))
+            yield torch.cat([draw(some) for draw in draws], dim=1)
+
+    def _components(self, m: int, seed: int, baselines: bool) -> list[Callable[[Tensor], Tensor]]:
+        """What draws event times for covariates: the generators, and baselines if these are wanted."""
+        device, choice = pick_device(self.device), self._mixture if baselines else MixtureChoice()
+        tasks = [self._task(network.to(device).eval(), device) for network in self._generators]
+        weights = [(1 - choice.total) / len(tasks)] * len(tasks) + list(choice.weights)
+        offset = float(np.random.default_rng(seed).random()) if choice.baselines else 0.5
+        sizes = shares(m, weights, offset)
+        drawn = [
+            self._draws_of(task, NoisePool(task.network, size, mix_seed(seed, i), task.mixed))
+            for i, (task, size) in enumerate(zip(tasks, sizes, strict=False))
+            if size
+        ]
+        for i, (baseline, size) in enumerate(zip(choice.baselines, sizes[len(tasks) :], strict=True)):
+            if size:
+                part = mix_seed(seed, len(tasks) + i)
+                drawn.append(BaselinePool(baseline.to(device), self._structure, size, part).draw)
+        return drawn
+
+    def _draws_of(self, task: EngressionTask, pool: NoisePool) -> Callable[[Tensor], Tensor]:
+        def draw(x: Tensor) -> Tensor:
+            z = self._structure.draw(task.scaled(pool.draw(x)), pool.uniform(x))
+            times: Tensor = self._times.inverse(z)
+            return times
+
+        return draw
 
     def score(
         self,
@@ -545,6 +684,12 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             raise InvalidInputError(
                 f"generator must be a number from 0 to {len(self._generators) - 1}; got {generator}."
             )
+        if self._mixture.baselines:
+            raise InvalidInputError(
+                f"export: {100 * self.baseline_weight_:.0f} % of the draws come from a baseline "
+                f"({self.baseline_}), which the program would leave out. Fit with baseline=False to export "
+                "a network alone."
+            )
         export_sampler(
             path, self._generators[generator], self._structure, self._times, self._center, self._spread
         )
@@ -558,11 +703,11 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
     # ---- model files ---------------------------------------------------------------------------
 
     def _networks(self) -> list[nn.Module]:
-        return list(self._generators)
+        return [*self._generators, *self._mixture.baselines]
 
     def _build_networks(self) -> list[nn.Module]:
         self._generators = [self._new_generator(0) for _ in range(self._count)]
-        return list(self._generators)
+        return self._networks()
 
     def _fitted_settings(self) -> dict[str, Any]:
         return {
@@ -572,6 +717,7 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
             "structure": self._structure.settings,
             "follow_up": [None if np.isinf(end) else float(end) for end in self._follow_up],
             "censoring_choice": self.censoring_choice_,
+            "mixture": self._mixture.settings,
         }
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
@@ -584,9 +730,20 @@ class CensoredEngression(SamplePredictions, NeuralEstimator):
         self._structure = structure_of(self.k_, **settings.get("structure", {}))
         self._times = TimeScale(self._transform, settings["unit"], tuple(settings["scale"]))
         self._training_censoring = TrainingCensoring(settings["censoring_choice"])
+        # files written before there were baselines have none
+        self._mixture = MixtureChoice.restored(settings.get("mixture"), self.k_, self._n_inputs)
         # files written before the end of follow-up was kept have none
         ends = settings.get("follow_up", [None] * self.k_)
         self._follow_up = np.array([np.inf if end is None else end for end in ends])
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+
+
+def _not_negative(value: Any) -> bool:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return number and bool(0 <= value < np.inf)
 
 
 def _in_numpy(y: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from censcore._validation import check_option
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["ACTIVATIONS", "OUTPUTS", "Generator"]
@@ -92,10 +93,8 @@ class Generator(nn.Module):
         logits: int = 0,
     ) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise InvalidInputError(f"activation must be one of {sorted(ACTIVATIONS)}; got {activation!r}.")
-        if output not in OUTPUTS:
-            raise InvalidInputError(f"output must be one of {sorted(OUTPUTS)}; got {output!r}.")
+        check_option(activation, "activation", ACTIVATIONS)
+        check_option(output, "output", OUTPUTS)
         if min(depth, width, noise_dim, k) < 1:
             raise InvalidInputError(
                 f"depth, width, noise_dim and k must be at least 1; got {(depth, width, noise_dim, k)}."
@@ -134,6 +133,12 @@ class Generator(nn.Module):
     def undecayed(self) -> list[nn.Parameter]:
         """Parameters that weight decay should leave alone: biases, norms and the linear skip."""
         return [p for name, p in self.named_parameters() if p.ndim != 2 or name.startswith("skip")]
+
+    def input_norms(self) -> Tensor:
+        """The sum over the covariates of the norm of the weights by which each enters."""
+        layers = [self.from_x.weight] if self.skip is None else [self.from_x.weight, self.skip.weight]
+        # the small number keeps the gradient finite at zero
+        return (torch.cat(layers).square().sum(dim=0) + 1e-8).sqrt().sum()
 
     @property
     def noise_size(self) -> int:

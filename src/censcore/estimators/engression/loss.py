@@ -18,7 +18,7 @@ from censcore.outcomes import RightCensored
 from censcore.scores.compatible_times import compatible_times, known_rows
 from censcore.scores.energy_pairs import energy_loss
 
-__all__ = ["EngressionTask", "censoring_table"]
+__all__ = ["EngressionTask", "bounded", "censoring_table"]
 
 # Quantiles of C kept per subject; the draws of a step are taken from them.
 _TABLE = 64
@@ -83,6 +83,14 @@ class EngressionTask:
         How the outputs make event times.
     bounded : bool
         Measure the loss on z/(1+z), where events that never happen are the point 1.
+    sparsity : float
+        lambda of the penalty :math:`\lambda\sum_j\|w_j\|` of training, a group lasso [1]_: :math:`w_j` are
+        all weights by which covariate j enters the network.
+
+    References
+    ----------
+    .. [1] M. Yuan and Y. Lin (2006). Model selection and estimation in regression with grouped variables.
+       Journal of the Royal Statistical Society, Series B 68, 49-67.
     """
 
     def __init__(
@@ -94,10 +102,11 @@ class EngressionTask:
         mixed: bool = False,
         structure: Structure | None = None,
         bounded: bool = False,
+        sparsity: float = 0.0,
     ) -> None:
         self.network, self.scale, self.samples, self.beta, self.mixed = network, scale, samples, beta, mixed
         self.structure = Free(len(scale)) if structure is None else structure
-        self.bounded = bounded
+        self.bounded, self.sparsity = bounded, sparsity
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -112,6 +121,7 @@ class EngressionTask:
             "residual": getattr(self.network, "residual", None),
             "structure": self.structure.settings,
             "bounded": self.bounded,
+            "sparsity": self.sparsity,
         }
 
     def draw(
@@ -129,14 +139,18 @@ class EngressionTask:
     def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
         """Energy score of the censored samples against the censored outcome."""
         z, weights = self.structure.members(self.generate(network, rows["x"], random["noise"]))
-        y, c, branches = rows["y"], self._censoring_times(rows["c"], random), self.structure.branches
+        y, c, branches = rows["y"], self.censoring_times(rows["c"], random), self.structure.branches
         if branches > 1 and c.shape[1] > 1:  # the values of a draw share its censoring time
             c = c.repeat(1, branches, 1)
         if self.bounded:
-            z, y, c = _bounded(z), _bounded(y), _bounded(c)
-        return energy_loss(
+            z, y, c = bounded(z), bounded(y), bounded(c)
+        losses = energy_loss(
             z, y, c[:, None], weights=weights, mask=rows.get("mask"), beta=self.beta, branches=branches
         )
+        if not self.sparsity or not network.training:  # validation compares the scores alone
+            return losses
+        assert isinstance(network, Generator)
+        return losses + self.sparsity * network.input_norms()
 
     def generate(self, network: nn.Module, x: Tensor, noise: Tensor) -> Tensor:
         """Outputs in the unit of the times, (n, m, outputs), in float32 whatever the network computes in."""
@@ -151,7 +165,7 @@ class EngressionTask:
             return out * self.scale
         return torch.cat([out[..., :size] * self.scale, out[..., size:]], dim=-1)
 
-    def _censoring_times(self, table: Tensor, random: Rows) -> Tensor:
+    def censoring_times(self, table: Tensor, random: Rows) -> Tensor:
         """(n, m, 1 or k): one draw for every sample."""
         q, k = table.shape[1], table.shape[2]
         if q == 1:
@@ -165,6 +179,6 @@ class EngressionTask:
         return table.gather(1, (level * q).long().clamp(max=q - 1))
 
 
-def _bounded(z: Tensor) -> Tensor:
+def bounded(z: Tensor) -> Tensor:
     """z/(1+z), also for an infinite z."""
     return 1 - 1 / (1 + z)

@@ -32,7 +32,9 @@ class SamplePredictions:
     check_fitted: Callable[[], None]
 
     @abstractmethod
-    def _tensor_chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[Tensor]:
+    def _tensor_chunks(
+        self, X: Array | None, m: int | None, seed: int | None, baselines: bool = True
+    ) -> Iterator[Tensor]:
         """Draws (subjects, m, k) of consecutive subjects, on the device of the model."""
 
     def _chunks(self, X: Array | None, m: int | None, seed: int | None) -> Iterator[np.ndarray]:
@@ -258,6 +260,8 @@ class SamplePredictions:
     def by_generator(self, X: Array | None, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Compute a statistic for the draws of each generator, to see how far they disagree.
 
+        Draws of a baseline (``baseline_``) are left out.
+
         Generators differ by their seeds alone. Where their answers differ the data do not settle the
         question, within follow-up because there are few of them, and beyond it because there are none.
 
@@ -280,9 +284,9 @@ class SamplePredictions:
                 "by_generator needs two or more generators to compare; got one. Fit with n_generators=4."
             )
         parts: list[list[np.ndarray]] = [[] for _ in self._generators]
-        for z in self._chunks(X, None, None):
-            ends = np.cumsum(shares(z.shape[1], len(parts)))[:-1]
-            for part, draws in zip(parts, np.split(z, ends, axis=1), strict=True):
+        for z in self._tensor_chunks(X, None, None, baselines=False):
+            ends = np.cumsum(shares(z.shape[1], [1.0] * len(parts)))[:-1]
+            for part, draws in zip(parts, np.split(z.cpu().numpy(), ends, axis=1), strict=True):
                 part.append(np.asarray(statistic(draws)))
         return np.stack([np.concatenate(part) for part in parts])
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from censcore._numerics import scramble
 from censcore.estimators.engression.generator import Generator
 
-__all__ = ["NoisePool", "places", "shares"]
+__all__ = ["NoisePool", "chunks_of", "places", "pool_size", "shares"]
 
 _POOL = 2**14  # noise vectors that subjects share; each subject uses a window of them
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
@@ -47,7 +48,7 @@ class NoisePool:
 
     def __init__(self, network: Generator, m: int, seed: int, mixed: bool = False) -> None:
         self.network, self.m, self.mixed = network, m, mixed
-        self.size = max(_POOL, 4 << (m - 1).bit_length())
+        self.size = pool_size(m)
         self.device = network.last.weight.device
         # the same numbers on every device, so that a model answers alike wherever it runs
         source = torch.Generator().manual_seed(seed)
@@ -58,17 +59,6 @@ class NoisePool:
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed)
-
-    def chunks(self, n: int) -> Iterator[slice]:
-        """Consecutive subjects whose hidden layers fit where they are computed fastest."""
-        step = max(1, self._units() // (self.m * self.network.width))
-        for start in range(0, n, step):
-            yield slice(start, min(n, start + step))
-
-    def _units(self) -> int:
-        if self.device.type != "cuda":
-            return _UNITS["cpu"]
-        return int(torch.cuda.mem_get_info(self.device)[0] // _BYTES_PER_UNIT)
 
     def _window(self, x: Tensor) -> Tensor:
         start = torch.from_numpy(places(x.cpu().numpy(), self.size)).to(self.device)
@@ -87,13 +77,37 @@ class NoisePool:
             return self.network.from_parts(x.to(self.device), parts).float()
 
 
-def shares(m: int, generators: int) -> list[int]:
-    """How many of m draws each generator makes.
+def chunks_of(n: int, m: int, network: Generator) -> Iterator[slice]:
+    """Consecutive subjects with m draws each, whose hidden layers fit where they are computed fastest."""
+    device, units = network.last.weight.device, _UNITS["cpu"]
+    if device.type == "cuda":
+        units = int(torch.cuda.mem_get_info(device)[0] // _BYTES_PER_UNIT)
+    step = max(1, units // (m * network.width))
+    for start in range(0, n, step):
+        yield slice(start, min(n, start + step))
 
-    >>> shares(10, 4)
-    [2, 3, 3, 2]
+
+def pool_size(m: int) -> int:
+    """How many draws all subjects share, a power of two, where each has m of them.
+
+    >>> pool_size(10)
+    16384
     """
-    return [int(size) for size in np.diff(np.linspace(0, m, generators + 1).round())]
+    return max(_POOL, 4 << (m - 1).bit_length())
+
+
+def shares(m: int, weights: Sequence[float], offset: float = 0.5) -> list[int]:
+    """How many of m draws each component of a mixture makes.
+
+    With a uniform ``offset`` the expected numbers are exactly proportional to the weights.
+
+    >>> shares(10, [0.5, 0.3, 0.2])
+    [5, 3, 2]
+    >>> shares(1, [0.5, 0.3, 0.2], offset=0.9), shares(1, [0.5, 0.3, 0.2], offset=0.1)
+    ([1, 0, 0], [0, 0, 1])
+    """
+    ends = np.cumsum([0.0, *weights])
+    return [int(size) for size in np.diff(np.floor(ends / ends[-1] * m + offset))]
 
 
 def places(x: np.ndarray, size: int) -> np.ndarray:
@@ -107,13 +121,5 @@ def places(x: np.ndarray, size: int) -> np.ndarray:
     bits = np.ascontiguousarray(x + np.float32(0)).view(np.uint32).astype(np.uint64)  # -0.0 becomes 0.0
     state = np.full(len(bits), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in bits.T:
-        state = _mix(state ^ column)
+        state = scramble(state ^ column)
     return (state >> np.uint64(33)).astype(np.int64) & (size - 1)
-
-
-def _mix(state: np.ndarray) -> np.ndarray:
-    """One round of a 64-bit mixing function (the finaliser of SplitMix64)."""
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))

@@ -51,6 +51,10 @@ class Structure(ABC):
         """Event times (n, m, k), one value of each draw, chosen by uniform numbers (n, m)."""
         return self.members(out)[0]
 
+    def from_latent(self, times: Tensor) -> Tensor:
+        """Event times (n, m, k) that fulfil the constraints, from times that ignore them."""
+        return times
+
     @property
     def settings(self) -> dict[str, Any]:
         """What a model file keeps; :func:`structure_of` takes it."""
@@ -84,6 +88,14 @@ class Ordered(Structure):
     def members(self, out: Tensor) -> tuple[Tensor, Tensor | None]:
         """Sums of the gaps."""
         return out.cumsum(dim=-1), None
+
+    def from_latent(self, times: Tensor) -> Tensor:
+        """The largest time so far.
+
+        >>> Ordered(2).from_latent(torch.tensor([[[3.0, 1.0]]]))
+        tensor([[[3., 3.]]])
+        """
+        return times.cummax(dim=-1).values
 
 
 class Branching(Structure):
@@ -164,6 +176,15 @@ class Semicompeting(Branching):
         """Typical times of the other events, and of the terminal one for every gap."""
         return [*(centre[j] for j in self.others), *[centre[self.terminal]] * self.branches]
 
+    def from_latent(self, times: Tensor) -> Tensor:
+        """What comes after the terminal event never happens.
+
+        >>> Semicompeting(2, terminal=1).from_latent(torch.tensor([[[3.0, 1.0], [2.0, 4.0]]]))
+        tensor([[[inf, 1.],
+                 [2., 4.]]])
+        """
+        return times.where(times <= times[..., self.terminal, None], torch.inf)
+
     def _values(self, out: Tensor) -> tuple[Tensor, Tensor]:
         """Times (n, branches, m, k) and probabilities (n, branches, m)."""
         early, gaps = out[..., : self.k - 1], out[..., self.k - 1 : self.outputs]
@@ -216,6 +237,15 @@ class Competing(Branching):
     def settings(self) -> dict[str, Any]:
         """What a model file keeps."""
         return super().settings | {"names": list(self.names)}
+
+    def from_latent(self, times: Tensor) -> Tensor:
+        """The first of the times; the others never happen.
+
+        >>> Competing(2, ["relapse", "death"]).from_latent(torch.tensor([[[3.0, 1.0]]]))
+        tensor([[[inf, 1.]]])
+        """
+        first = torch.zeros_like(times).scatter(-1, times.argmin(dim=-1, keepdim=True), 1.0)
+        return times.where(first > 0, torch.inf)
 
     def _values(self, out: Tensor) -> tuple[Tensor, Tensor]:
         """Times (n, branches, m, k) and probabilities (n, branches, m)."""

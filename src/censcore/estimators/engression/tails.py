@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import check_option
 from censcore.distributions import Distribution
-from censcore.exceptions import InvalidInputError
 
 __all__ = ["BEYOND", "end_of_follow_up", "with_tail"]
 
@@ -49,8 +49,7 @@ def with_tail(z: np.ndarray, end: np.ndarray, beyond: str) -> np.ndarray:
     >>> with_tail(z, np.array([3.0]), "later")[0, :, 0]
     array([ 1.,  2., inf, inf])
     """
-    if beyond not in BEYOND:
-        raise InvalidInputError(f"beyond must be one of {BEYOND}; got {beyond!r}.")
+    check_option(beyond, "beyond", BEYOND)
     late = z > end
     if beyond == "extrapolate" or not late.any():
         return z

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from torch import Tensor
 
 from censcore._arrays import Array, to_numpy
 from censcore.exceptions import InvalidInputError
@@ -60,6 +61,10 @@ class TimeScale:
     def forward(self, time: np.ndarray) -> np.ndarray:
         """Times to the scale of the loss."""
         return (np.log1p(time) if self.transform == "log1p" else time) / self.unit
+
+    def forward_tensor(self, time: Tensor) -> Tensor:
+        """Times to the scale of the loss, in torch."""
+        return (time.log1p() if self.transform == "log1p" else time) / self.unit
 
     @property
     def bounded(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import is_torch, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import check_flag, name_subjects
 from censcore.distributions import Ensemble
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
@@ -60,6 +60,7 @@ def from_draws(draws: Any, *, variable: str | None = None, check_bound: bool = T
     Ensemble(shape=(3,), m=1000)
     """
     samples = _subjects_first(_select(draws, variable))
+    check_flag(check_bound, "check_bound")
     if check_bound:
         _check_piles(samples)
     return Ensemble(samples)

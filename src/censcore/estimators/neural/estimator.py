@@ -6,14 +6,16 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import nn
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import as_float, is_torch, to_numpy
 from censcore.estimators.base import NotFitted, SurvivalEstimator
+from censcore.estimators.covariates import count_rows, scikit_learn_errors
 from censcore.estimators.neural.history import History
 from censcore.estimators.neural.model_contents import check_contents
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
@@ -111,9 +113,10 @@ class NeuralEstimator(SurvivalEstimator):
         if X is None:
             X = np.empty((1 if n is None else n, 0))
         elif isinstance(X, list | tuple):
-            X = np.asarray(X)
+            X = as_float(X, "X")
         elif hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0:
             X = np.empty((len(X), 0))
+        count_rows(X)
         if X.shape[1:] == (0,):
             if reset:
                 self.n_features_in_ = 0
@@ -121,7 +124,8 @@ class NeuralEstimator(SurvivalEstimator):
                 raise InvalidInputError(f"X: got no covariates, expected {self.n_features_in_}, as in fit.")
             return X.astype(np.float32)
         _check_no_categories(X)
-        X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
+        with scikit_learn_errors():
+            X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
         if n is not None and len(X) != n:
             raise InvalidInputError(f"X: got {len(X)} rows, expected {n}, one per subject of y.")
         return np.asarray(X)
@@ -179,9 +183,12 @@ class NeuralEstimator(SurvivalEstimator):
         return groups
 
     def _split(
-        self, n: int, groups: np.ndarray | None, others_validate: bool
+        self, n: int, groups: np.ndarray | None, others_validate: bool, part: int = 0
     ) -> tuple[np.ndarray | slice, np.ndarray | None]:
-        """Subjects for training and, without an eval_set, for validation; a group stays on one side."""
+        """Subjects for training and, without an eval_set, for validation; a group stays on one side.
+
+        Different parts hold out different subjects, as long as there are any that were not held out before.
+        """
         share = self.validation_fraction
         if not 0 <= share < 1:
             raise InvalidInputError(f"validation_fraction must lie in [0, 1); got {share}.")
@@ -190,7 +197,8 @@ class NeuralEstimator(SurvivalEstimator):
         rng = np.random.default_rng(self._seed)
         units = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
         order = rng.permutation(units.max() + 1)
-        held_out = np.isin(units, order[: max(1, round(share * len(order)))])
+        size = max(1, round(share * len(order)))
+        held_out = np.isin(units, np.roll(order, -part * size)[:size])
         return np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
     @property
@@ -248,12 +256,14 @@ class NeuralEstimator(SurvivalEstimator):
         callbacks: Sequence[Callback] = (),
         seed: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        epochs: int | None = None,
     ) -> History:
+        recipe = self._recipe(len(rows["x"]))
         return train(
             task,
             rows,
             validation,
-            self._recipe(len(rows["x"])),
+            recipe if epochs is None else replace(recipe, epochs=epochs),
             seed=self._seed if seed is None else seed,
             device=pick_device(self.device),
             groups=groups,

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
+from censcore._validation import check_option
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
@@ -193,8 +194,7 @@ class LikelihoodEstimator(NeuralEstimator):
 
     def _fits_at_once(self) -> bool:
         """Whether the loss of all subjects is minimised by L-BFGS, the default without hidden layers."""
-        if self.solver not in ("auto", "lbfgs", "adam"):
-            raise InvalidInputError(f"solver must be 'auto', 'lbfgs' or 'adam'; got {self.solver!r}.")
+        check_option(self.solver, "solver", ("auto", "lbfgs", "adam"))
         if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
             raise InvalidInputError(f"max_iter must be a whole number of at least 1; got {self.max_iter!r}.")
         return self.solver == "lbfgs" or (self.solver == "auto" and self.hidden in ((), []))

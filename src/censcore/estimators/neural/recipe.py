@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from censcore._validation import check_option
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Recipe"]
@@ -71,8 +72,7 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.epochs < 1:
             raise InvalidInputError(f"epochs must be at least 1; got {self.epochs}.")
-        if self.schedule not in ("cosine", "constant"):
-            raise InvalidInputError(f"schedule must be 'cosine' or 'constant'; got {self.schedule!r}.")
+        check_option(self.schedule, "schedule", ("cosine", "constant"))
         if not self.learning_rate > 0:
             raise InvalidInputError(f"learning_rate must be positive; got {self.learning_rate}.")
 

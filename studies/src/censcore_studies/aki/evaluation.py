@@ -15,7 +15,7 @@ from censcore.distributions import Ensemble, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.progress import ProgressBar
-from censcore.scores import brier_score, energy_score, mean_loss
+from censcore.scores import brier_score, clustered_mean, energy_score
 from censcore_studies.aki.data import AkiRows, Build, open_build
 from censcore_studies.aki.engine import Say, path_in_sql, quoted, writing
 from censcore_studies.aki.features import ENDPOINTS
@@ -273,7 +273,13 @@ def _mean(columns: Columns, losses: NDArray[Any]) -> dict[str, float | int | Non
     if not counted.any():
         return {"mean": None, "standard_error": None, "rows": 0, "patients": 0}
     patients = columns["subject_id"][counted]
-    return _plain(*mean_loss(losses[counted], groups=patients), patients)
+    return _plain(*_share(losses[counted], np.ones(len(patients)), patients), patients)
+
+
+def _share(values: NDArray[Any], weight: NDArray[Any], patients: NDArray[Any]) -> tuple[Any, Any]:
+    """A weighted mean and its error over patients, which is NaN where it rests on one of them."""
+    mean, influence = clustered_mean(values, weight / weight.sum(), patients)
+    return mean, np.sqrt((influence**2).sum(axis=0))
 
 
 def _top(columns: Columns, horizon: int, share: float) -> dict[str, Any]:
@@ -289,8 +295,8 @@ def _top(columns: Columns, horizon: int, share: float) -> dict[str, Any]:
     if not known.any() or not happened.any():
         return {"ppv": empty, "sensitivity": empty}
     chosen = _chosen(risk, share)
-    ppv = mean_loss(happened, sample_weight=chosen, groups=patients)
-    sensitivity = mean_loss(chosen, sample_weight=happened, groups=patients)
+    ppv = _share(happened, chosen, patients)
+    sensitivity = _share(chosen, happened, patients)
     # A share rests on those among whom it is taken.
     return {
         "ppv": _plain(*ppv, patients[chosen > 0]),

@@ -30,16 +30,10 @@ from censcore_studies.real_data.data import DATA, load_survival_data
 __all__ = ["METHODS", "real_data_cells", "report_real_data", "run_real_data", "score_fold", "summarise"]
 
 #: Raise the number when the same settings give other scores.
-STUDY = "real-data 2"
+STUDY = "real-data 3"
 FOLDS = 5
 SCORE = "energy_score:fair"
 OURS = "Censored engression"
-DEFAULTS = "the same, default settings"
-#: Below so many training subjects engression takes ``SMALL_DATA`` instead of its default settings: a held-out
-#: fifth is too small to choose an epoch by, so none is held out, and a narrow network with much weight decay
-#: is trained for half the epochs.
-FEW_SUBJECTS = 1000
-SMALL_DATA: dict[str, Any] = {"validation_fraction": 0.0, "epochs": 40, "width": 32, "weight_decay": 1.0}
 #: Estimators of the censoring distribution, by the names of the library, and their options.
 ESTIMATORS: dict[str, dict[str, Any]] = {"kaplan-meier": {}, "cox": {"alpha": 1.0}}
 
@@ -56,19 +50,13 @@ def _each_alone(estimator: Callable[[], Any], covariates: bool) -> Fit:
     return fit
 
 
-def _engression(by_size: bool) -> Fit:
-    """The settings follow the number of subjects, or are always the default ones."""
-
-    def fit(X: pd.DataFrame, y: RightCensored, censoring: Any, options: dict[str, Any]) -> Any:
-        settings = SMALL_DATA if by_size and len(y) < FEW_SUBJECTS else {}
-        settings = settings | options["engression"]
-        model = CensoredEngression(random_state=options["fold"], device="cpu", **settings)
-        with warnings.catch_warnings():
-            # "recurrence or death" is death for some, on purpose: the study does not ask what comes first
-            warnings.filterwarnings("ignore", "Event.* (same time|coded as censoring)", CensoringWarning)
-            return model.fit(X, y, censoring=censoring).predict_distribution
-
-    return fit
+def _engression(X: pd.DataFrame, y: RightCensored, censoring: Any, options: dict[str, Any]) -> Any:
+    """The default settings, whatever the number of subjects."""
+    model = CensoredEngression(random_state=options["fold"], device="cpu", **options["engression"])
+    with warnings.catch_warnings():
+        # "recurrence or death" is death for some, on purpose: the study does not ask what comes first
+        warnings.filterwarnings("ignore", "Event.* (same time|coded as censoring)", CensoringWarning)
+        return model.fit(X, y, censoring=censoring).predict_distribution
 
 
 def _clayton(X: pd.DataFrame, y: RightCensored, censoring: Any, options: dict[str, Any]) -> Any:
@@ -77,8 +65,7 @@ def _clayton(X: pd.DataFrame, y: RightCensored, censoring: Any, options: dict[st
 
 #: Name in the table, and how to fit it.
 METHODS: dict[str, Fit] = {
-    OURS: _engression(by_size=True),
-    DEFAULTS: _engression(by_size=False),
+    OURS: _engression,
     "Independent Kaplan-Meier": _each_alone(KaplanMeier, covariates=False),
     "Independent Weibull": _each_alone(WeibullRegression, covariates=True),
     "Independent Cox": _each_alone(lambda: CoxRegression(alpha=1.0), covariates=True),
@@ -107,8 +94,7 @@ def score_fold(settings: dict[str, Any]) -> dict[str, Any]:
     name = options["censoring_distribution"]
     estimator = None if name == "known" else censoring_estimator(name, **ESTIMATORS[name])
     end = resolve_censoring(estimator, y_test, X_test, Subjects(X_train, y_train)).support()
-    same = len(train) >= FEW_SUBJECTS
-    methods = options["methods"] or [name for name in METHODS if not (same and name == DEFAULTS)]
+    methods = options["methods"] or list(METHODS)
     forecasts = {m: METHODS[m](X_train, y_train, estimator, options)(X_test) for m in methods}
     comparison = compare(
         forecasts,
@@ -154,7 +140,6 @@ def real_data_cells(data: Sequence[str] = tuple(DATA), repetitions: int = 1, **s
     fixed = {
         "study": STUDY,
         "folds": FOLDS,
-        "small data": [FEW_SUBJECTS, SMALL_DATA],
         "methods": list(METHODS),
         "engression": {},
         "folder": None,

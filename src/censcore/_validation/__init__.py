@@ -1,0 +1,64 @@
+"""The gate: checks that public functions share. Each error says what was got, what was expected, what to do.
+
+==============  =========================================================================================
+``arrays``      numbers in an array: finite, positive, probabilities, levels
+``numbers``     one number, a count, a confidence level, a seed
+``kinds``       objects and not classes, distributions, estimators; options, flags, lists and names
+``subjects``    weights and groups of subjects, and how subjects are named in a message
+==============  =========================================================================================
+
+Values become floating arrays by :func:`censcore._arrays.as_float`, which checks that they are real numbers.
+"""
+
+from censcore._validation.arrays import (
+    as_codes,
+    as_events,
+    check_between,
+    check_finite,
+    check_levels,
+    check_not_nan,
+    check_positive,
+    check_probabilities,
+)
+from censcore._validation.kinds import (
+    as_frame,
+    as_list,
+    as_names,
+    check_flag,
+    check_instance,
+    check_kind,
+    check_method,
+    check_option,
+    no_array,
+)
+from censcore._validation.numbers import as_confidence, as_count, as_generator, as_index, as_number, as_seed
+from censcore._validation.subjects import as_labels, as_weights, name_subjects
+
+__all__ = [
+    "as_codes",
+    "as_confidence",
+    "as_count",
+    "as_events",
+    "as_frame",
+    "as_generator",
+    "as_index",
+    "as_labels",
+    "as_list",
+    "as_names",
+    "as_number",
+    "as_seed",
+    "as_weights",
+    "check_between",
+    "check_finite",
+    "check_flag",
+    "check_instance",
+    "check_kind",
+    "check_levels",
+    "check_method",
+    "check_not_nan",
+    "check_option",
+    "check_positive",
+    "check_probabilities",
+    "name_subjects",
+    "no_array",
+]

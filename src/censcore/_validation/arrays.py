@@ -1,0 +1,114 @@
+"""Checks of the numbers in an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, as_float, convert, is_torch, possibly, to_numpy
+from censcore._validation.subjects import name_subjects
+from censcore.exceptions import InvalidInputError
+
+__all__ = [
+    "as_codes",
+    "as_events",
+    "check_between",
+    "check_finite",
+    "check_levels",
+    "check_not_nan",
+    "check_positive",
+    "check_probabilities",
+]
+
+
+def _check(good: Array, values: Array, name: str, expected: str) -> None:
+    if possibly(good.all()):
+        return
+    where = np.argwhere(~to_numpy(good))
+    example = to_numpy(values)[tuple(where[0])]
+    rows = np.unique(where[:, 0]) if where.shape[1] else [0]
+    raise InvalidInputError(f"{name} must be {expected}; got {example}, in {name_subjects(rows)}.")
+
+
+def check_not_nan(values: Array, name: str) -> None:
+    """Check that no value is NaN."""
+    _check(values == values, values, name, "free of NaN")
+
+
+def check_finite(values: Array, name: str) -> None:
+    """Check that all values are finite."""
+    _check(abs(values) < np.inf, values, name, "finite")
+
+
+def check_positive(values: Array, name: str, *, zero: bool = False, infinite: bool = False) -> None:
+    """Check that all values are positive (or also zero) and, unless allowed, finite; none may be NaN."""
+    good = values >= 0 if zero else values > 0
+    if not infinite:
+        good = good & (values < np.inf)
+    expected = ("non-negative" if zero else "positive") + ("" if infinite else " and finite")
+    _check(good, values, name, expected)
+
+
+def check_between(values: Array, name: str, low: float, high: float) -> None:
+    """Check that all values lie in [low, high], outside of which a formula has no digits left."""
+    if values.dtype in (np.float32, np.float16):  # which have no such numbers, and would warn of them
+        limits = np.finfo(values.dtype)
+        low, high = max(low, float(limits.min)), min(high, float(limits.max))
+        low = low if low <= 0 else max(low, float(limits.tiny))
+    if possibly(((values >= low) & (values <= high)).all()):
+        return
+    if low < 0:
+        check_finite(values, name)
+    else:
+        check_positive(values, name)
+    inside = (values >= low) & (values <= high)
+    _check(inside, values, name, f"between {low:g} and {high:g}, where the formulas have digits")
+
+
+def check_probabilities(values: Array, name: str) -> None:
+    """Check that all values lie in [0, 1]."""
+    _check((values >= 0) & (values <= 1), values, name, "between 0 and 1")
+
+
+def as_codes(values: Any, name: str) -> np.ndarray:
+    """Whole numbers as an array of integers; others are an error.
+
+    Examples
+    --------
+    >>> from censcore._validation import as_codes
+    >>> as_codes([0.0, 2.0], "group")
+    array([0, 2])
+    """
+    codes = to_numpy(as_float(values, name))
+    _check((codes == np.round(codes)) & (np.abs(codes) < 2**53), codes, name, "whole numbers")
+    return codes.astype(np.intp)
+
+
+def as_events(event: Any, time: Array) -> Array:
+    """Event indicators as booleans beside times (n, k): numbers that are zero for no event.
+
+    Examples
+    --------
+    >>> from censcore._validation.arrays import as_events
+    >>> as_events([1, 0], np.array([[1.0], [2.0]]))
+    array([[ True],
+           [False]])
+    """
+    values = as_float(event, "event", like=time)
+    check_not_nan(values, "event")
+    if is_torch(time) != is_torch(values):
+        values = convert(values, time)
+    if values.ndim < 2 and time.shape[1] == 1:
+        values = values.reshape(-1, 1)
+    serves_all = tuple(values.shape) == (1, time.shape[1]) or (time.shape[0] == 1 and values.ndim == 2)
+    if tuple(values.shape) != tuple(time.shape) and not serves_all:
+        raise InvalidInputError(
+            f"event must have the shape of time, {tuple(time.shape)}; got {tuple(values.shape)}."
+        )
+    return values != 0
+
+
+def check_levels(values: Array, name: str = "levels") -> None:
+    """Check that all values lie in the open interval (0, 1)."""
+    _check((values > 0) & (values < 1), values, name, "strictly between 0 and 1")

@@ -1,0 +1,186 @@
+"""Checks of what kind of object something is, and of options and names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = [
+    "as_frame",
+    "as_list",
+    "as_names",
+    "check_flag",
+    "check_instance",
+    "check_kind",
+    "check_method",
+    "check_option",
+    "no_array",
+]
+
+
+def check_instance(value: Any, name: str) -> None:
+    """Check that something is an object and not its class.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore._validation import check_instance
+    >>> check_instance(cs.KaplanMeier, "censoring")
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidTypeError: censoring: got the class KaplanMeier, expected an instance. Write
+    KaplanMeier(...), with parentheses.
+    """
+    if isinstance(value, type):
+        raise InvalidTypeError(
+            f"{name}: got the class {value.__name__}, expected an instance. Write {value.__name__}(...), "
+            "with parentheses."
+        )
+
+
+def no_array(self: Any, *_: Any, **__: Any) -> Any:
+    """What ``__array__`` is of classes that have parts but are no arrays.
+
+    Without it NumPy would go on taking parts of parts, without an end.
+    """
+    raise InvalidTypeError(f"got {type(self).__name__}, expected numbers.")
+
+
+def check_kind(value: Any, name: str, kind: type | tuple[type, ...], expected: str) -> None:
+    """Check that something is an instance of a class; ``expected`` says which, and what to do.
+
+    Examples
+    --------
+    >>> from censcore._validation import check_kind
+    >>> check_kind([1.0], "frozen", dict, "a dictionary. Pass dict(...)")
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidTypeError: frozen: got list, expected a dictionary. Pass dict(...).
+    """
+    if not isinstance(value, kind):
+        check_instance(value, name)
+        raise InvalidTypeError(f"{name}: got {type(value).__name__}, expected {expected}.")
+
+
+def check_method(value: Any, name: str, method: str, expected: str) -> None:
+    """Check that something is an object with a method.
+
+    Examples
+    --------
+    >>> from censcore._validation import check_method
+    >>> check_method(3.0, "estimator", "fit", "an estimator with fit(X, y), such as KaplanMeier()")
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidTypeError: estimator: got float, expected an estimator with fit(X, y), such as
+    KaplanMeier().
+    """
+    check_instance(value, name)
+    if not callable(getattr(value, method, None)):
+        raise InvalidTypeError(f"{name}: got {type(value).__name__}, expected {expected}.")
+
+
+def check_option(value: Any, name: str, options: Collection[Any]) -> None:
+    """Check that a choice is one of those that exist.
+
+    Examples
+    --------
+    >>> from censcore._validation import check_option
+    >>> check_option("ipwc", "scale", ("localized", "ipcw"))
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidInputError: scale must be 'localized' or 'ipcw'; got 'ipwc'.
+    """
+    if isinstance(value, str) and value in options:
+        return
+    shown = [repr(option) for option in options]
+    expected = " or ".join(shown) if len(shown) == 2 else f"one of {', '.join(shown)}"
+    raise InvalidInputError(f"{name} must be {expected}; got {_shown(value)}.")
+
+
+def check_flag(value: Any, name: str) -> None:
+    """Check that something is True or False.
+
+    Examples
+    --------
+    >>> from censcore._validation import check_flag
+    >>> check_flag("no", "fair")
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidTypeError: fair must be True or False; got 'no'.
+    """
+    if value is True or value is False:
+        return
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise InvalidTypeError(f"{name} must be True or False; got {_shown(value)}.")
+
+
+def as_frame(frame: Any, *columns: Any) -> Any:
+    """A data frame of any library, behind the interface of narwhals; ``columns`` must be names.
+
+    Examples
+    --------
+    >>> from censcore._validation import as_frame
+    >>> as_frame(3.0)
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidTypeError: frame: got float, expected a data frame of pandas, polars or
+    pyarrow.
+    """
+    import narwhals as nw
+
+    bad = [column for column in columns if not isinstance(column, str)]
+    if bad:
+        raise InvalidTypeError(f"A column: got {_shown(bad[0])}, expected its name, a text.")
+    try:
+        return nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise InvalidTypeError(
+            f"frame: got {type(frame).__name__}, expected a data frame of pandas, polars or pyarrow."
+        ) from error
+
+
+def as_list(values: Any, name: str, expected: str) -> list[Any]:
+    """Several things as a list, where they can be listed.
+
+    Examples
+    --------
+    >>> from censcore._validation import as_list
+    >>> as_list(3.0, "landmarks", "times")
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidTypeError: landmarks: got 3.0, expected a list of times.
+    """
+    listed = isinstance(values, Iterable) and not isinstance(values, str | bytes | dict | set | type)
+    if listed and getattr(values, "ndim", 1) != 0:
+        return list(values)
+    raise InvalidTypeError(f"{name}: got {_shown(values)}, expected a list of {expected}.")
+
+
+def as_names(names: Any, count: int | None, name: str = "names", of: str = "cause") -> tuple[str, ...]:
+    """Names as text, one for each thing and all different.
+
+    Examples
+    --------
+    >>> from censcore._validation import as_names
+    >>> as_names(["relapse", "death"], 2)
+    ('relapse', 'death')
+    """
+    given = tuple(str(one) for one in as_list(names, name, f"names, one per {of}"))
+    if len(set(given)) != len(given) or len(given) != (len(given) if count is None else count):
+        expected = "" if count is None else f"{count} "
+        raise InvalidInputError(f"{name} must be {expected}different names, one per {of}; got {list(given)}.")
+    return given
+
+
+def _shown(value: Any) -> str:
+    """What was got: itself if it is short, else its type."""
+    if value is None or isinstance(value, bool | int | float | str):
+        text = (
+            repr(value)
+            if not isinstance(value, int) or abs(value) < 10**50
+            else "an integer of 50 digits or more"
+        )
+        return text if len(text) <= 60 else f"{text[:57]}..."
+    return type(value).__name__

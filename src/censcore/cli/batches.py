@@ -1,0 +1,231 @@
+"""Tables that are read in batches: comparisons, and losses written batch by batch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+import censcore as cs
+from censcore.cli.options import ROWS, censoring_of, horizon_of, numbers, words
+from censcore.cli.predictions import OutcomeColumns
+from censcore.evaluation.case_scores import DEFAULT_SCORES
+from censcore.evaluation.forecast_columns import column_forecasts
+from censcore.evaluation.streaming.batches import batches_of, column_names
+from censcore.evaluation.streaming.compare_table import compare_table
+from censcore.evaluation.streaming.decisions import prepare
+from censcore.evaluation.streaming.passes import losses_of
+from censcore.evaluation.streaming.plan import Plan
+from censcore.evaluation.streaming.runners import Runner, cluster
+from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.files import partial_file
+
+__all__ = ["compare_batches", "score_batches"]
+
+
+def _table(
+    predictions: Path,
+    columns: OutcomeColumns,
+    batch: int | None,
+    dask: str | None,
+    censoring_time: str | None,
+) -> cs.OutcomeTable:
+    """The table; what cannot be read in batches is an error."""
+    if columns.cause is not None or columns.event is None:
+        raise InvalidInputError(
+            "A table read in batches: got no --event, expected one kind of event. Competing risks are "
+            "compared in memory: leave out --batch and --dask, and pass one file."
+        )
+    if columns.entry is not None:
+        raise InvalidInputError(
+            "--entry: not available for a table read in batches. Delayed entry is compared in memory: leave "
+            "out --batch and --dask, and pass one file."
+        )
+    if batch is not None and batch < 1:
+        raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
+    return cs.OutcomeTable(
+        str(predictions), columns.time, columns.event, censoring_time, rows=batch or ROWS, dask=dask
+    )
+
+
+def _inputs(
+    predictions: Path,
+    columns: OutcomeColumns,
+    *,
+    batch: int | None,
+    dask: str | None,
+    train: Path | None,
+    censoring: str,
+    covariates: str | None,
+    stratify: str | None,
+    censoring_time: str | None,
+    reading: dict[str, Any],
+) -> tuple[dict[str, Any], cs.OutcomeTable, Any, cs.OutcomeTable | None]:
+    """Forecasts, table, censoring distribution and training subjects."""
+    table = _table(predictions, columns, batch, dask, censoring_time)
+    if covariates is not None or censoring in ("cox", "weibull"):
+        raise InvalidInputError(
+            f"--censoring {censoring} with covariates: for a table read in batches expected kaplan-meier, "
+            "pooled or with --stratify."
+        )
+    there = column_names(batches_of(table.data, table.rows))
+    forecasts = column_forecasts(there, columns.used, **reading)
+    fitted_to = (
+        None if train is None else cs.OutcomeTable(str(train), table.time, table.event, rows=table.rows)
+    )
+    return dict(forecasts), table, censoring_of(censoring, stratify, censoring_time is not None), fitted_to
+
+
+def compare_batches(
+    predictions: Path,
+    columns: OutcomeColumns,
+    *,
+    scores: str | None,
+    times: str | None,
+    levels: str | None,
+    horizon: str,
+    reference: str,
+    by: str | None,
+    groups: str | None,
+    weights: str | None,
+    progress: bool,
+    jobs: int | None,
+    store: Path | None,
+    **inputs: Any,
+) -> cs.Comparison:
+    """The comparison of a table that is read in batches."""
+    forecasts, table, C, train = _inputs(predictions, columns, **inputs)
+    return compare_table(
+        forecasts,
+        table,
+        C,
+        train=train,
+        reference=None if reference == "none" else reference,
+        horizon=horizon_of(horizon),
+        times=numbers(times, "--times"),
+        levels=numbers(levels, "--levels"),
+        by=words(by) or None,
+        groups=groups,
+        sample_weight=weights,
+        progress=progress and sys.stderr.isatty(),
+        scores=DEFAULT_SCORES if scores is None else words(scores),
+        n_jobs=jobs,
+        store=store,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Losses:
+    """The task of a batch: its losses, by column."""
+
+    plan: Plan
+
+    def __call__(self, batch: Any) -> dict[str, np.ndarray]:
+        """Columns of losses, in the order of the rows."""
+        parts = [losses_of(self.plan, rows) for rows in self.plan.read(batch)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+
+
+def score_batches(
+    predictions: Path,
+    columns: OutcomeColumns,
+    out: Path | None,
+    *,
+    scores: str,
+    times: str | None,
+    levels: str | None,
+    horizon: str,
+    jobs: int | None,
+    **inputs: Any,
+) -> None:
+    """Write the losses of a table that is read in batches, batch by batch."""
+    forecasts, table, C, train = _inputs(predictions, columns, **inputs)
+    with cluster(table.dask) as client, _writer(out) as write:
+        runner = Runner(jobs, client, progress=sys.stderr.isatty() and out is not None)
+        ready = prepare(
+            runner, forecasts, table, C, train=train, scores=words(scores), horizon=horizon_of(horizon),
+            times=numbers(times, "--times"), levels=numbers(levels, "--levels"),
+        )  # fmt: skip
+        for note in ready.notes:
+            typer.echo(f"note: {note}", err=True)
+        for losses in runner.each(_Losses(ready.plan), ready.batches, "scoring"):
+            write(losses)
+    if out is not None:
+        typer.echo(f"written: {out} ({ready.counts.n} subjects, horizon {ready.plan.horizon:.6g})", err=True)
+
+
+@contextmanager
+def _writer(out: Path | None) -> Iterator[Any]:
+    """What appends losses to a table; a file is complete, or not there."""
+    if out is None:
+        yield _CsvWriter(sys.stdout)
+        return
+    ending = out.suffix.lower()
+    if ending not in (".parquet", ".pq", ".csv"):
+        raise InvalidInputError(f"--out must end in .csv or .parquet; got {out}.")
+    with partial_file(out) as partial:
+        if ending == ".csv":
+            with partial.open("w", encoding="utf-8", newline="") as file:
+                yield _CsvWriter(file)
+        else:
+            writer = _ParquetWriter(partial)
+            yield writer
+            writer.close()
+
+
+class _CsvWriter:
+    """Appends lines; the names come first."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.names = file, list[str]()
+
+    def __call__(self, losses: dict[str, np.ndarray]) -> None:
+        import pandas as pd
+
+        first = not self.names
+        self.names = self.names or list(losses)
+        if losses:
+            _check_names(self.names, losses)
+            pd.DataFrame(losses).to_csv(self.file, index=False, header=first)
+
+
+class _ParquetWriter:
+    """Appends row groups."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file: Any = None
+
+    def __call__(self, losses: dict[str, np.ndarray]) -> None:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ModuleNotFoundError as error:
+            raise MissingDependencyError("Parquet needs pyarrow: pip install 'censcore[cli]'.") from error
+        if not losses:
+            return
+        table: Any = pa.table(losses)
+        if self.file is None:
+            self.file = pq.ParquetWriter(self.path, table.schema)
+        _check_names(self.file.schema.names, losses)
+        self.file.write_table(table)
+
+    def close(self) -> None:
+        """Write what the file ends with."""
+        if self.file is not None:
+            self.file.close()
+
+
+def _check_names(names: list[str], losses: dict[str, np.ndarray]) -> None:
+    missing = [name for name in names if name not in losses]
+    if missing:
+        raise InvalidInputError(
+            f"{', '.join(missing)}: not available for all subjects. Leave out the score, or pass a shorter "
+            "--horizon."
+        )

@@ -1,0 +1,305 @@
+"""Batches of a table: parts of Parquet and CSV files, of Dask data frames, and of frames in memory."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingDependencyError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Batch", "CsvBatch", "DelayedBatch", "FrameBatch", "ParquetBatch", "batches_of", "column_names"]
+
+PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".txt")
+SAMPLE = 2**20  # bytes of a CSV file from which the length of its lines is learned
+
+
+class Batch(Protocol):
+    """A part of a table that one task reads, in pieces of bounded size."""
+
+    def names(self) -> list[str]:
+        """Names of the columns."""
+
+    def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[Any]:
+        """Frames of at most about ``rows`` rows; ``text`` columns are labels that CSV files do not type."""
+
+    @property
+    def identity(self) -> str:
+        """What the content follows from, for stored results; empty where that is not known."""
+
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class ParquetBatch:
+    """Some row groups of a Parquet file."""
+
+    path: str
+    groups: tuple[int, ...]
+    version: str
+
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(_parquet().ParquetFile(self.path).schema_arrow.names)
+
+    def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Frames of at most ``rows`` rows."""
+        with _parquet().ParquetFile(self.path) as file:
+            kept = list(file.schema_arrow.names) if columns is None else list(columns)
+            check_columns(kept, file.schema_arrow.names, str(self))
+            for part in file.iter_batches(batch_size=rows, row_groups=list(self.groups), columns=kept):
+                yield part.select(kept).to_pandas()  # a name is read as the beginning of names, too
+
+    @property
+    def identity(self) -> str:
+        """The file as it is now, and the row groups."""
+        return f"{self.path} {self.version} {self.groups}"
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True)
+class CsvBatch:
+    """Some lines of a CSV file, by the bytes that they occupy."""
+
+    path: str
+    start: int
+    stop: int
+    header: bytes
+    version: str
+
+    @property
+    def _separator(self) -> str:
+        return "\t" if self.path.lower().endswith(".tsv") else ","
+
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        import pandas as pd
+
+        return list(pd.read_csv(io.BytesIO(self.header), sep=self._separator, nrows=0).columns)
+
+    def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """One frame."""
+        import pandas as pd
+
+        if columns is not None:
+            check_columns(columns, self.names(), str(self))
+        with open(self.path, "rb") as file:
+            file.seek(self.start)
+            content = io.BytesIO(self.header + file.read(self.stop - self.start))
+        try:
+            frame = pd.read_csv(
+                content,
+                sep=self._separator,
+                usecols=None if columns is None else list(columns),
+                dtype=dict.fromkeys(text, str),
+            )
+        except Exception as error:
+            raise InvalidInputError(f"{self} could not be read as a table: {error}") from error
+        yield from FrameBatch(frame).frames(columns, rows, text)
+
+    @property
+    def identity(self) -> str:
+        """The file as it is now, and the bytes."""
+        return f"{self.path} {self.version} {self.start} {self.stop}"
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@dataclass(frozen=True, eq=False)
+class FrameBatch:
+    """A frame in memory."""
+
+    frame: Any
+
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [str(name) for name in self.frame.columns]
+
+    def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Slices of ``rows`` rows."""
+        frame = self.frame
+        if columns is not None:
+            check_columns(columns, self.names(), str(self))
+            frame = frame[list(columns)]
+        for start in range(0, len(frame), rows):
+            yield frame.iloc[start : start + rows]
+
+    @property
+    def identity(self) -> str:
+        """Not known."""
+        return ""
+
+    def __str__(self) -> str:
+        return "the table"
+
+
+@dataclass(frozen=True, eq=False)
+class DelayedBatch:
+    """A partition of a Dask data frame: a task of Dask, whose result is a frame."""
+
+    delayed: Any
+    columns: tuple[str, ...]
+
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.columns)
+
+    def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Slices of the partition, computed here."""
+        yield from FrameBatch(self.delayed.compute()).frames(columns, rows, text)
+
+    @property
+    def identity(self) -> str:
+        """Not known."""
+        return ""
+
+    def __str__(self) -> str:
+        return "the Dask data frame"
+
+
+def batches_of(data: Any, rows: int) -> list[Batch]:
+    """The parts of a table that tasks read, of about ``rows`` rows each.
+
+    Parameters
+    ----------
+    data : path, pattern, list of paths, Dask data frame, frame, or list of batches
+        A Parquet or CSV file, a folder of such files, a pattern with ``*``, a table, or objects with the
+        methods of :class:`Batch`.
+    rows : int
+        How many rows a part should have. Row groups of Parquet files are not split.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> [len(frame) for batch in batches_of(pd.DataFrame({"t": range(5)}), 2)
+    ...  for frame in batch.frames(None, 2, ())]
+    [2, 2, 1]
+    """
+    if isinstance(data, str | os.PathLike):
+        paths = _files(str(data))
+    elif isinstance(data, list | tuple) and data and all(isinstance(x, str | os.PathLike) for x in data):
+        paths = [path for some in data for path in _files(str(some))]
+    elif isinstance(data, list | tuple) and data and all(hasattr(part, "frames") for part in data):
+        return list(data)
+    elif hasattr(data, "to_delayed"):
+        names = tuple(str(name) for name in data.columns)
+        return [DelayedBatch(part, names) for part in data.to_delayed()]
+    elif hasattr(data, "columns"):
+        return [FrameBatch(_as_pandas(data))]
+    else:
+        raise InvalidTypeError(
+            f"data: got {type(data).__name__}, expected a path of Parquet or CSV files, a list of paths, a "
+            "Dask data frame or a data frame."
+        )
+    return [batch for path in paths for batch in _parts(path, rows)]
+
+
+def column_names(batches: Sequence[Batch]) -> list[str]:
+    """Names of the columns, of the first part."""
+    return batches[0].names()
+
+
+def check_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> None:
+    """Every wanted column must be there."""
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        shown = ", ".join(list(there)[:12]) + (", ..." if len(there) > 12 else "")
+        raise InvalidInputError(f"{where}: there is no column {', '.join(missing)}. There are: {shown}")
+
+
+def _as_pandas(data: Any) -> Any:
+    import narwhals as nw
+
+    return nw.from_native(data, eager_only=True).to_pandas()
+
+
+def _files(text: str) -> list[str]:
+    """The files that a path or a pattern stands for, in order."""
+    path = Path(text)
+    if path.is_dir():
+        files = [file for file in path.rglob("*") if file.suffix.lower() in (*PARQUET, *CSV)]
+        shown = [file for file in files if not any(x[0] in "._" for x in file.relative_to(path).parts)]
+        found = sorted(map(str, shown))
+        if not found:
+            raise InvalidInputError(f"The folder {text} holds no .parquet or .csv files.")
+        kinds = {Path(file).suffix.lower() in PARQUET for file in found}
+        if len(kinds) > 1:
+            raise InvalidInputError(f"The folder {text} holds Parquet and CSV files; expected one kind.")
+        return found
+    found = sorted(glob.glob(text)) if any(sign in text for sign in "*?[") else [text]
+    if not found or not all(os.path.exists(file) for file in found):
+        raise InvalidInputError(f"There is no file {text}.")
+    return found
+
+
+def _parts(path: str, rows: int) -> list[Batch]:
+    ending = Path(path).suffix.lower()
+    state = os.stat(path)
+    version = f"{state.st_size} {state.st_mtime_ns}"
+    if ending in PARQUET:
+        return list(_row_groups(path, rows, version))
+    if ending in CSV:
+        return list(_line_ranges(path, rows, version))
+    raise InvalidInputError(
+        f"{path}: got {ending or 'no ending'}, expected .parquet, .csv or .tsv (compressed CSV files cannot "
+        "be read in parts; unpack them or write Parquet)."
+    )
+
+
+def _row_groups(path: str, rows: int, version: str) -> Iterator[ParquetBatch]:
+    """Consecutive row groups, as many as make up ``rows`` rows."""
+    try:
+        metadata = _parquet().read_metadata(path)
+    except MissingDependencyError:
+        raise
+    except Exception as error:
+        raise InvalidInputError(f"{path} could not be read as a table: {error}") from error
+    groups: list[int] = []
+    count = 0
+    for number in range(metadata.num_row_groups):
+        groups.append(number)
+        count += metadata.row_group(number).num_rows
+        if count >= rows or number == metadata.num_row_groups - 1:
+            yield ParquetBatch(path, tuple(groups), version)
+            groups, count = [], 0
+
+
+def _line_ranges(path: str, rows: int, version: str) -> Iterator[CsvBatch]:
+    """Consecutive bytes that end with a line; a line break between quotation marks is none."""
+    with open(path, "rb") as file:
+        header = file.readline()
+        sample = file.read(SAMPLE)
+        length = len(sample) / max(sample.count(b"\n"), 1)
+        size, start = max(int(rows * length), 1), len(header)
+        total = os.path.getsize(path)
+        while start < total:
+            file.seek(start)
+            block = file.read(size)
+            if start + len(block) < total:
+                end = block.rfind(b"\n") + 1
+                while end > 0 and block.count(b'"', 0, end) % 2:
+                    end = block.rfind(b"\n", 0, end - 1) + 1
+                if not end:
+                    size *= 2  # a line that is longer than the block
+                    continue
+                block = block[:end]
+            yield CsvBatch(path, start, start + len(block), header, version)
+            start += len(block)
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError("Parquet files need pyarrow: pip install 'censcore[cli]'.") from error
+    return pyarrow.parquet

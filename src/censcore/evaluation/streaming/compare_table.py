@@ -1,0 +1,177 @@
+"""Comparisons of forecasts in a table that is read in batches."""
+
+from __future__ import annotations
+
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from typing import Any, ParamSpec, cast
+
+import numpy as np
+
+from censcore.evaluation.case_scores import DEFAULT_SCORES
+from censcore.evaluation.checks import EXPECTED
+from censcore.evaluation.cross_validation import Comparing
+from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
+from censcore.evaluation.losses import Losses, Means
+from censcore.evaluation.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.streaming.decisions import Prepared, count_of, prepare, strata_numbers
+from censcore.evaluation.streaming.means import centres_of, means_of
+from censcore.evaluation.streaming.outcome_table import OutcomeTable
+from censcore.evaluation.streaming.partial_sums import PartialSums
+from censcore.evaluation.streaming.passes import Influences, LossSums
+from censcore.evaluation.streaming.runners import Runner, cluster
+from censcore.evaluation.streaming.streamed_comparison import CountedSubset, StreamedComparison
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["compare_table", "taking_tables"]
+
+P = ParamSpec("P")
+KAPLAN_MEIER = "kaplan-meier"
+TAKEN = (
+    "forecasts", "y", "censoring", "train", "scores", "times", "levels", "reference", "horizon", "by",
+    "sample_weight", "groups", "confidence", "discrimination", "time_unit", "seed", "progress", "n_jobs",
+    "store", "refits",
+)  # fmt: skip
+
+
+def taking_tables(compare: Comparing[P]) -> Comparing[P]:
+    """``compare`` that also takes an :class:`~censcore.OutcomeTable` in place of the outcome."""
+
+    @wraps(compare)
+    def either(*args: Any, **options: Any) -> Any:
+        if not isinstance(options.get("y", args[1] if len(args) > 1 else None), OutcomeTable):
+            return compare(*args, **options)
+        bound = signature(compare).bind(*args, **options)
+        defaults = {name: p.default for name, p in signature(compare).parameters.items()}
+        given = {n: v for n, v in bound.arguments.items() if n in TAKEN or not _same(v, defaults[n])}
+        other = [name for name in given if name not in TAKEN]
+        if other:
+            raise InvalidInputError(
+                f"{', '.join(other)}: not available for a table that is read in batches. Read the table into "
+                "memory, and pass its outcome in place of OutcomeTable."
+            )
+        return compare_table(**{name: value for name, value in given.items() if name != "refits"})
+
+    return cast(Comparing[P], either)
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (np.isscalar(value) and bool(value == default))
+
+
+def compare_table(
+    forecasts: Any,
+    y: OutcomeTable,
+    censoring: Any = None,
+    *,
+    train: Any = None,
+    scores: Any = DEFAULT_SCORES,
+    times: Any = None,
+    levels: Any = None,
+    reference: Any = KAPLAN_MEIER,
+    horizon: float | str = "auto",
+    by: Any = None,
+    sample_weight: str | None = None,
+    groups: str | None = None,
+    confidence: float = 0.95,
+    discrimination: bool = True,
+    time_unit: str = "",
+    seed: int = 0,
+    progress: bool = False,
+    n_jobs: int | None = None,
+    store: Any = None,
+) -> StreamedComparison:
+    """Compare forecasts of the subjects in a table; see :func:`censcore.compare`."""
+    with cluster(y.dask) as client:
+        runner = Runner(n_jobs, client, None if store is None else Path(store), progress)
+        ready = prepare(
+            runner, forecasts, y, censoring, train=train, scores=scores, times=times, levels=levels,
+            reference=reference, horizon=horizon, by=by, sample_weight=sample_weight, groups=groups,
+        )  # fmt: skip
+        losses = runner.total(LossSums(ready.plan), ready.batches, "scoring")
+        centres, apart = centres_of(ready, losses)
+        outcomes = strata_numbers(ready.counts, ready.plan), ready.counts.time
+        task = Influences(ready.plan, centres, ready.reference, outcomes)
+        influences = runner.total(task, ready.batches, "standard errors")
+    means = means_of(ready, centres, apart, influences)
+    return _result(ready, losses, means, confidence, discrimination, time_unit, seed)
+
+
+def _result(
+    ready: Prepared,
+    losses: PartialSums,
+    values: dict[tuple[int, str, str], Estimate],
+    confidence: float,
+    discrimination: bool,
+    time_unit: str,
+    seed: int,
+) -> StreamedComparison:
+    plan, counts = ready.plan, ready.counts
+    effective, weighted = _effective(ready, losses)
+    unavailable = {cast(tuple[str, str], tuple(k.split("|", 1))): v for k, v in losses.unavailable.items()}
+    of_losses = Losses({}, unavailable, plan.scores)
+    subsets = [
+        CountedSubset(by, label, np.ones(1), subjects=count_of(ready, s))
+        for s, (by, label, _) in enumerate(plan.subsets)
+    ]
+    C: Any = plan.given or (plan.curves[0].distribution if plan.curves else None)
+    resolved = ResolvedCensoring(C, ready.description, ready.fitted is not None, ready.in_sample)
+    notes = [*ready.notes, *_notes(ready, losses, effective[0, 0], discrimination), *of_losses.notes]
+    return StreamedComparison(
+        scores=plan.scores, losses=of_losses, means=Means(values, _method(ready)), cases={},
+        subsets=list(subsets), resolved_censoring=resolved, X=None, groups=None, train_groups=None, refits=0,
+        reference=ready.reference, confidence=confidence, discrimination=False, seed=seed, notes=notes,
+        time_unit=str(time_unit or ""), plan=plan, counts=counts, effective=effective, weighted=weighted,
+        infinite={
+            (model, score.name): losses.sums[f"infinite|{model}|{score.name}"]
+            for score in plan.scores for model in plan.forecasts
+            if f"infinite|{model}|{score.name}" in losses.sums
+        },
+        n_groups=None if "groups" not in ready.counted.keyed else len(ready.counted.keyed["groups"].values),
+    )  # fmt: skip
+
+
+def _method(ready: Prepared) -> str:
+    if ready.fitted is not None:
+        return "influence function, with the term of the estimated censoring distribution"
+    return "per subject, the censoring distribution being known"
+
+
+def _effective(ready: Prepared, losses: PartialSums) -> tuple[np.ndarray, tuple[int, float]]:
+    """Effective numbers of events by subset and kind, and of events with inverse-probability weights."""
+    if "events" in losses.keyed:
+        table = losses.keyed["events"].values
+        total, square = table.sum(axis=0), (table**2).sum(axis=0)
+    else:
+        total, square = losses.sums["events"]
+    found = np.where(square > 0, total**2 / np.where(square > 0, square, 1.0), 0.0)
+    m = len(ready.plan.subsets)
+    return found[:-1].reshape(m, -1), (int(losses.sums["seen"]), float(found[-1]))
+
+
+def _notes(ready: Prepared, losses: PartialSums, effective: float, discrimination: bool) -> list[str]:
+    notes = []
+    observed = int(ready.counts.rows[ready.counts.event].sum())
+    for model in ready.plan.forecasts:
+        expected = float(losses.sums[f"expected|{model}"])
+        if max(expected, observed) >= EXPECTED * max(min(expected, observed), 1.0):
+            notes.append(
+                f"Forecast {model!r} expects {expected:.3g} events in the time that subjects were followed, "
+                f"and {observed} were seen. Check that it is in the unit of time of the outcome."
+            )
+        if f"repaired|{model}" in losses.sums:
+            count = int(losses.sums[f"repaired|{model}"])
+            notes.append(f"{model!r}: curves of {count} subjects were made monotone, as asked for.")
+    if effective < MINIMUM_EVENTS:
+        notes.append(
+            f"{losses.sums['seen']:.0f} events (worth {effective:.2g} independent ones) among "
+            f"{ready.counts.n} scored subjects up to the horizon {ready.plan.horizon:.6g}: no forecast can "
+            f"be called better, since at least {MINIMUM_EVENTS} are needed."
+        )
+    if discrimination:
+        notes.append(
+            "Concordance and AUC are over all pairs of subjects, and calibration over their order: neither "
+            "is a sum over batches. Compare a sample in memory for these."
+        )
+    return notes

@@ -1,0 +1,140 @@
+"""How many subjects had which outcome, which decides on curves, the horizon and default times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from censcore.distributions import Distribution, PointMass
+from censcore.evaluation.horizon import AT_RISK, FOLLOWED, given_horizon
+from censcore.evaluation.streaming.partial_sums import Keyed
+from censcore.evaluation.subjects import Subjects
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+
+__all__ = ["Counts", "Followed", "horizon_of"]
+
+DISTINCT = 5_000_000  # outcomes up to which memory stays bounded
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Distinct outcomes, sorted by stratum, time and event, and how many subjects had each.
+
+    Parameters
+    ----------
+    stratum, time, event : array, (J,)
+        Label of the stratum, observed time, and whether it was an event.
+    rows, positive, weight : array, (J,)
+        Numbers of subjects, of those with a positive weight, and the sum of their weights.
+    """
+
+    stratum: np.ndarray
+    time: np.ndarray
+    event: np.ndarray
+    rows: np.ndarray
+    positive: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, counted: Keyed, what: str) -> Counts:
+        """From the sums of all batches."""
+        stratum, time, event = counted.keys
+        if len(time) > DISTINCT:
+            raise InvalidInputError(
+                f"{what}: got {len(time)} distinct times, expected at most {DISTINCT}, which bounds the "
+                "memory of a Kaplan-Meier curve. Round the times (days, hours), or estimate the censoring "
+                "distribution from fewer subjects by train=."
+            )
+        found = cls(stratum, time, event.astype(bool), *counted.values.T)
+        if not found.weight.any():
+            raise InvalidInputError(f"{what}: got no subject with a positive weight.")
+        return found
+
+    @property
+    def n(self) -> int:
+        """Number of subjects."""
+        return int(self.rows.sum())
+
+    def subjects(self, stratify: str | None) -> Subjects:
+        """The distinct outcomes as subjects of many, for estimators that take weights."""
+        import pandas as pd
+
+        X = None if stratify is None else pd.DataFrame({stratify: self.stratum})
+        return Subjects(X, RightCensored(self.time, self.event), self.weight)
+
+    def events(self) -> tuple[np.ndarray, np.ndarray]:
+        """Distinct event times, and how often each was seen."""
+        time, number = np.unique(self.time[self.event], return_inverse=True)
+        return time, np.bincount(number.reshape(-1), self.rows[self.event], minlength=len(time))
+
+    def followed(self) -> Followed:
+        """How long subjects were followed."""
+        used = self.positive > 0
+        return Followed.of(self.time[used], self.positive[used])
+
+    def typical(self) -> RightCensored:
+        """A thousand outcomes with the quantiles of all times, and the last one, to judge units by."""
+        sample = self.followed()
+        share = np.cumsum(sample.count) / sample.count.sum()
+        middle = sample.time[np.searchsorted(share, (np.arange(1001) + 0.5) / 1001)]
+        return RightCensored(np.append(middle, sample.time[-1]), np.ones(1002, dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """Distinct times of follow-up, ascending, and how many subjects or groups had each."""
+
+    time: np.ndarray
+    count: np.ndarray
+
+    @classmethod
+    def of(cls, time: np.ndarray, count: np.ndarray) -> Followed:
+        """From times that repeat."""
+        distinct, number = np.unique(time, return_inverse=True)
+        return cls(distinct, np.bincount(number.reshape(-1), count, minlength=len(distinct)))
+
+    def at_risk(self, t: float) -> int:
+        """How many were followed up to t or longer."""
+        return int(self.count[self.time >= t].sum())
+
+    def end(self) -> float:
+        """The largest time with ten at risk, or a fifth of all where these are few."""
+        least = min(AT_RISK, -(-int(self.count.sum()) // 5))
+        reached = np.cumsum(self.count[::-1])[::-1] >= least
+        return float(self.time[np.flatnonzero(reached)[-1]])
+
+
+def horizon_of(
+    horizon: float | str, curves: list[Distribution], samples: list[Followed], notes: list[str]
+) -> float:
+    """The end of a comparison; see :func:`censcore.evaluation.horizon.find_horizon`.
+
+    ``curves`` are the censoring distributions that occur; none where the censoring times are known.
+    """
+    last = min(float(sample.time[-1]) for sample in samples)
+    known = not curves or all(isinstance(C, PointMass) for C in curves)
+    shares = [] if known else [float(np.min(C.marginal(0).isf(FOLLOWED))) for C in curves]
+    supported = last if known else min(*shares, *(sample.end() for sample in samples))
+    end = given_horizon(horizon)
+    at_risk = min(sample.at_risk(supported if end is None else end) for sample in samples)
+    if end is None:
+        if not supported > 0:
+            raise InvalidInputError(
+                f"horizon='auto' found no time that follow-up supports: got P(C >= t) < {FOLLOWED:g} for "
+                "some subject at every t > 0. Pass horizon=, or another censoring distribution."
+            )
+        if not known:
+            notes.append(
+                f"horizon {supported:.6g}, chosen by follow-up (last time {last:.6g}): P(C >= horizon) is at "
+                f"least {FOLLOWED:g} for every subject, and {at_risk} are at risk there."
+            )
+        return supported
+    if end > supported:
+        notes.append(
+            f"horizon {end:.6g} is long for this follow-up, whose last time is {last:.6g}: {at_risk} "
+            "subjects are at risk there, so that standard errors may be too small. "
+            f"horizon='auto' is {supported:.6g}."
+        )
+    return end

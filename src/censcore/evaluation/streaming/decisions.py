@@ -1,0 +1,361 @@
+"""What is decided before a table is scored: the censoring distribution, the horizon, times and subsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from censcore.distributions import Distribution
+from censcore.distributions.survival_matrix import settled
+from censcore.estimators import Censoring, KaplanMeier
+from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
+from censcore.evaluation.checks import check_reference_name, check_units
+from censcore.evaluation.forecast_columns import column_forecasts
+from censcore.evaluation.resolved_censoring import describe
+from censcore.evaluation.streaming.batches import Batch, FrameBatch, batches_of, check_columns, column_names
+from censcore.evaluation.streaming.counts import Counts, Followed, horizon_of
+from censcore.evaluation.streaming.outcome_table import OutcomeTable
+from censcore.evaluation.streaming.partial_sums import PartialSums
+from censcore.evaluation.streaming.passes import Counting
+from censcore.evaluation.streaming.plan import Columns, Curve, Plan, rows_of
+from censcore.evaluation.streaming.runners import Runner
+from censcore.evaluation.subjects import Subjects
+from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
+from censcore.outcomes import as_outcome
+
+__all__ = ["Prepared", "count_of", "prepare", "strata_numbers"]
+
+KAPLAN_MEIER = "kaplan-meier"
+HEAD = 1000  # rows from which the times of survival matrices are learned
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A table that is ready to be scored.
+
+    ``fitted`` is the estimator of the censoring distribution, None where it is known; ``trained`` are the
+    counts of its subjects, None where these are the scored ones.
+    """
+
+    plan: Plan
+    batches: list[Batch]
+    counts: Counts
+    counted: PartialSums
+    fitted: Censoring | None
+    trained: Counts | None
+    description: str
+    reference: str | None
+    notes: list[str]
+
+    @property
+    def in_sample(self) -> bool:
+        """Whether the censoring distribution was fitted to the scored subjects."""
+        return self.fitted is not None and self.trained is None
+
+
+def prepare(
+    runner: Runner,
+    forecasts: Any,
+    y: OutcomeTable,
+    censoring: Any,
+    *,
+    train: Any = None,
+    scores: Any = DEFAULT_SCORES,
+    times: Any = None,
+    levels: Any = None,
+    reference: Any = None,
+    horizon: float | str = "auto",
+    by: Any = None,
+    sample_weight: str | None = None,
+    groups: str | None = None,
+) -> Prepared:
+    """Count the outcomes, fit the censoring distribution, and decide on the horizon, times and levels."""
+    estimator, given = _censoring(censoring)
+    stratify = None if estimator is None else estimator.estimator.stratify
+    columns = Columns(
+        y.time, y.event, y.censoring_time, _name(sample_weight, "sample_weight"), _name(groups, "groups"),
+        _names(by), _name(stratify, "stratify"),
+    )  # fmt: skip
+    batches = batches_of(y.data, y.rows)
+    if not batches:
+        raise InvalidInputError("The table has no rows.")
+    there = column_names(batches)
+    check_columns(columns.all, there, "the table")
+    models = _forecasts(forecasts, there, columns)
+    counted = runner.total(Counting(columns, y.rows), batches, "counting")
+    if "outcomes" not in counted.keyed:
+        raise InvalidInputError("The table has no rows.")
+    counts = Counts.of(counted.keyed["outcomes"], "the table")
+    trained = None if train is None else _train_counts(runner, train, columns, y.rows)
+    notes = [] if trained is None else _notes_on_training(counts, trained)
+    _check_censoring(estimator, given, counts, columns)
+    fitted = None if estimator is None else _fit(estimator, counts if trained is None else trained, stratify)
+    curves: list[Any] = [given] if fitted is None and given is not None else []
+    curves = curves if fitted is None else list(fitted.estimators_[0].distributions_)
+    notes += check_reference_name(models, reference, KAPLAN_MEIER, trained)
+    reference = _with_reference(models, reference, trained, notes)
+    end = horizon_of(horizon, curves, _samples(counts, counted, trained, fitted), notes)
+    sample = counts if trained is None else trained
+    whose = "scored events" if trained is None else "training events"
+    head = _head(models, batches[0], columns, sample.events(), whose)
+    at, alpha = _places(head, counts, trained, end, times, levels)
+    strata = np.zeros(1) if fitted is None else fitted.estimators_[0].strata_
+    plan = Plan(
+        columns, y.rows, models, named_scores(scores), end, at, alpha,
+        strata if stratify is not None else np.zeros(1), [], given,
+        _subsets(counted, counts, columns), sample.events(),
+        whose, _edges(counts, end),
+    )  # fmt: skip
+    if fitted is not None:
+        plan = replace(plan, curves=_curves(fitted, counts, plan))
+    return Prepared(
+        plan, batches, counts, counted, fitted, trained,
+        _description(estimator, given, trained), reference, notes,
+    )  # fmt: skip
+
+
+def _name(value: Any, what: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise InvalidTypeError(
+        f"{what}: got {type(value).__name__}, expected the name of a column, since the outcome is in a table."
+    )
+
+
+def _names(by: Any) -> tuple[str, ...]:
+    if by is None:
+        return ()
+    names = [by] if isinstance(by, str) else list(by)
+    return tuple(str(_name(name, "by")) for name in names)
+
+
+def _censoring(censoring: Any) -> tuple[Censoring | None, Distribution | None]:
+    """The estimator of the censoring distribution, or the distribution itself; neither where it is known."""
+    if censoring is None:
+        return None, None
+    if isinstance(censoring, Distribution):
+        if len(censoring) > 1 or censoring.k > 1 or censoring.estimated_from is not None:
+            raise InvalidInputError(
+                "censoring: got a distribution for given subjects, or an estimate; for a table read in "
+                "batches expected an estimator, Censoring(KaplanMeier()), with train= where it is fitted to "
+                "others, or one known distribution for all subjects."
+            )
+        return None, censoring
+    estimator = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    if not isinstance(estimator.estimator, KaplanMeier) or estimator.cv is not None:
+        raise InvalidInputError(
+            f"censoring: got {describe(estimator)}{', out of fold' if estimator.cv is not None else ''}; "
+            "for a table read in batches expected Censoring(KaplanMeier()), pooled or with stratify=, whose "
+            " fit and influence function are sums over subjects. Others are compared in memory."
+        )
+    return estimator, None
+
+
+def _forecasts(forecasts: Any, there: list[str], columns: Columns) -> dict[str, Any]:
+    """Functions of the rows of a batch, and distributions that serve all subjects, by name."""
+    if isinstance(forecasts, str) and forecasts == "columns":
+        return dict(column_forecasts(there, columns.all))
+    if isinstance(forecasts, list | tuple) and all(isinstance(name, str) for name in forecasts):
+        forecasts = {name: name for name in forecasts}
+    if not isinstance(forecasts, Mapping) or not forecasts:
+        raise InvalidTypeError(
+            f"forecasts: got {type(forecasts).__name__}; for a table expected 'columns' (all columns named "
+            "MODEL__KIND@NUMBER), a list of such models, or a dictionary of functions of rows, such "
+            "as {'weibull': lambda rows: Weibull(1.5, rows['scale'])}."
+        )
+    found: dict[str, Any] = {}
+    for name, forecast in forecasts.items():
+        if isinstance(forecast, str):
+            of_columns = column_forecasts(there, columns.all)
+            if forecast not in of_columns:
+                raise InvalidInputError(
+                    f"Forecast {name!r}: there is no model {forecast!r} among the columns: "
+                    f"{', '.join(of_columns)}."
+                )
+            found[str(name)] = of_columns[forecast]
+        elif callable(forecast) or (isinstance(forecast, Distribution) and len(forecast) == 1):
+            found[str(name)] = forecast
+        else:
+            raise InvalidTypeError(
+                f"Forecast {name!r}: got {type(forecast).__name__}, expected a function of the rows of a "
+                "batch, the name of a model in the columns, or one distribution for all subjects."
+            )
+    return found
+
+
+def _train_counts(runner: Runner, train: Any, columns: Columns, rows: int) -> Counts:
+    """The outcomes of the training subjects, of a table or of a pair (X, y)."""
+    if isinstance(train, OutcomeTable):
+        named = Columns(train.time, train.event, stratify=columns.stratify)
+        batches = batches_of(train.data, train.rows)
+        check_columns(named.all, column_names(batches), "train")
+        counted = runner.total(Counting(named, train.rows), batches, "counting training subjects")
+    else:
+        counted = Counting(replace(Columns("time", "event"), stratify=columns.stratify), rows)(
+            FrameBatch(_frame(train, columns.stratify))
+        )
+    return Counts.of(counted.keyed["outcomes"], "train")
+
+
+def _frame(train: Any, stratify: str | None) -> Any:
+    import pandas as pd
+
+    from censcore._arrays import to_numpy
+    from censcore.estimators.covariates import column_of
+
+    subjects = Subjects.of(train)
+    y = as_outcome(subjects.y)
+    frame = pd.DataFrame({"time": to_numpy(y.time), "event": to_numpy(y.event)})
+    return frame if stratify is None else frame.assign(**{stratify: column_of(subjects.X, stratify)})
+
+
+def _notes_on_training(counts: Counts, trained: Counts) -> list[str]:
+    return [
+        *check_units(counts.typical(), Subjects(None, trained.typical())),
+        "Training subjects count as others than those scored: a table read in batches is not searched for "
+        " subjects of both.",
+    ]
+
+
+def _check_censoring(
+    estimator: Censoring | None, given: Distribution | None, counts: Counts, columns: Columns
+) -> None:
+    if estimator is None and given is None and columns.censoring_time is None and not counts.event.all():
+        raise MissingCensoringError(
+            f"{int(counts.rows[~counts.event].sum())} of {counts.n} subjects are censored, and the censoring "
+            "distribution is missing. Pass censoring=Censoring(KaplanMeier()), or a distribution."
+        )
+
+
+def _fit(estimator: Censoring, counts: Counts, stratify: str | None) -> Censoring:
+    subjects = counts.subjects(stratify)
+    return Censoring(KaplanMeier(stratify=stratify)).fit(subjects.X, subjects.y, subjects.weight)
+
+
+def _with_reference(
+    models: dict[str, Any], reference: Any, trained: Counts | None, notes: list[str]
+) -> str | None:
+    """Put the reference among the forecasts and give its name; None where there is none."""
+    if reference is None or (isinstance(reference, str) and reference in models):
+        return reference
+    if isinstance(reference, Distribution) and len(reference) == 1:
+        models["reference"] = reference
+        return "reference"
+    if not isinstance(reference, str) or reference != KAPLAN_MEIER:
+        raise InvalidInputError(
+            f"reference: got {reference!r}, expected 'kaplan-meier', None, one distribution for all, "
+            f"or one of the forecasts: {', '.join(models)}."
+        )
+    if trained is None:
+        notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
+        return None
+    subjects = trained.subjects(None)
+    models[KAPLAN_MEIER] = KaplanMeier().fit(None, subjects.y, subjects.weight).predict_distribution()
+    return KAPLAN_MEIER
+
+
+def _samples(
+    counts: Counts, counted: PartialSums, trained: Counts | None, fitted: Censoring | None
+) -> list[Followed]:
+    """How long the scored subjects, their groups, and those that C was estimated from were followed."""
+    samples = [counts.followed()]
+    if "last" in counted.keyed:
+        last = counted.keyed["last"].values[:, 0]
+        samples.append(Followed.of(last, np.ones(len(last))))
+    return samples if trained is None or fitted is None else [*samples, trained.followed()]
+
+
+def _head(
+    models: dict[str, Any], batch: Batch, columns: Columns, events: tuple[np.ndarray, np.ndarray], whose: str
+) -> dict[str, Distribution]:
+    """The forecasts of the first subjects, which tell the times of survival matrices."""
+    from censcore.estimators import as_forecast
+
+    rows = next(rows_of(batch, columns, None, HEAD))
+    found = {}
+    for name, forecast in models.items():
+        F = (
+            forecast
+            if isinstance(forecast, Distribution)
+            else as_forecast(forecast(rows.frame), n=len(rows.y))
+        )
+        found[name] = settled(F, events[0], whose, events[1])
+    return found
+
+
+def _places(
+    head: dict[str, Distribution], counts: Counts, trained: Counts | None, end: float, times: Any, levels: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Evaluation times and levels."""
+    from censcore.evaluation.compare import make_cases
+
+    train = None if trained is None else trained.subjects(None)
+    known = next(iter(head.values()))  # any distribution: nothing is scored here
+    cases = make_cases(head, counts.subjects(None), known, end, times, levels, train)
+    case = next(iter(cases.values()))
+    return case.times, case.levels
+
+
+def _subsets(counted: PartialSums, counts: Counts, columns: Columns) -> list[tuple[str, str, float]]:
+    """All subjects, and every subgroup with subjects of positive weight, with their total weight."""
+    found = [("", "all", float(counts.weight.sum()))]
+    for by in columns.by:
+        keyed = counted.keyed[f"by {by}"]
+        for label, weight in zip(keyed.keys[0], keyed.values[:, 2], strict=True):
+            if weight > 0:
+                found.append((by, str(label), float(weight)))
+    return found
+
+
+def _edges(counts: Counts, end: float) -> np.ndarray:
+    """The cells of time of all subjects, see ``Case.cells``."""
+    nothing: Any = None
+    return Case(counts.subjects(None).y, nothing, nothing, end, np.zeros(0), np.zeros(0)).cells
+
+
+def _curves(fitted: Censoring, counts: Counts, plan: Plan) -> list[Curve]:
+    km = fitted.estimators_[0]
+    table, number = km.event_table_, strata_numbers(counts, plan)
+    curves = []
+    for i, distribution in enumerate(km.distributions_):
+        jumps = table["time"][(table["stratum"] == i) & (table["sf"] > 0)]
+        here = number == i
+        some = replace(counts, **{name: getattr(counts, name)[here] for name in vars(counts)})
+        edges = _edges(some, plan.horizon) if here.any() else np.zeros(0)
+        curves.append(Curve(distribution, jumps, edges))
+    return curves
+
+
+def strata_numbers(counts: Counts, plan: Plan) -> np.ndarray:
+    """The number of the stratum of each distinct outcome, (J,)."""
+    if plan.columns.stratify is None:
+        return np.zeros(len(counts.time), dtype=np.intp)
+    number = np.minimum(np.searchsorted(plan.strata, counts.stratum), len(plan.strata) - 1)
+    unknown = np.unique(counts.stratum[plan.strata[number] != counts.stratum])
+    if len(unknown):
+        raise InvalidInputError(
+            f"Column {plan.columns.stratify!r}: got values that were not seen in fitting, "
+            f"{unknown[:5].tolist()}; expected one of {plan.strata[:10].tolist()}."
+        )
+    return number
+
+
+def _description(estimator: Censoring | None, given: Distribution | None, trained: Counts | None) -> str:
+    if given is not None:
+        return f"given: {type(given).__name__}, taken as known"
+    if estimator is None:
+        return "known: the censoring times are given"
+    whom = "scored" if trained is None else "training"
+    return f"{describe(estimator)}, fitted to the {whom} subjects"
+
+
+def count_of(ready: Prepared, s: int) -> int:
+    """How many subjects of positive weight a subset has."""
+    by, label, _ = ready.plan.subsets[s]
+    if not by:
+        return int(ready.counts.positive.sum())
+    keyed = ready.counted.keyed[f"by {by}"]
+    return int(keyed.values[keyed.keys[0].astype(str) == label, 1].sum())

@@ -1,0 +1,75 @@
+"""How the quantities of the cases are computed by each library, as its documentation says."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+from censcore.exceptions import InvalidInputError
+from censcore.testing.conformance.runner import Adapter
+
+__all__ = ["LIBRARIES", "installed", "library"]
+
+#: Libraries with an adapter, by the name of their distribution, with the module that holds it.
+LIBRARIES = {
+    "censcore": "scores_of_this_library",
+    "scikit-survival": "scikit_survival",
+    "hazardous": "hazardous",
+    "pycox": "pycox",
+    "torchsurv": "torchsurv",
+    "SurvivalEVAL": "survival_eval",
+    "lifelines": "lifelines",
+    "scoringrules": "scoringrules",
+}
+
+
+def installed() -> dict[str, str]:
+    """Libraries with an adapter that are installed, and their versions.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> from censcore.testing.conformance import installed
+    >>> "censcore" in installed()
+    True
+    """
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def library(name: str) -> Adapter:
+    """The adapter of a library.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``LIBRARIES``. The library is imported when a case is run.
+
+    Returns
+    -------
+    dict
+        Functions by quantity, for :func:`run`.
+
+    See Also
+    --------
+    installed : Which of them can be run.
+
+    Examples
+    --------
+    >>> from censcore.testing.conformance import library, run
+    >>> run(library("censcore")).counts()
+    {'right': 98}
+    """
+    if name not in LIBRARIES:
+        raise InvalidInputError(f"got {name!r}, expected one of {sorted(LIBRARIES)}.")
+    module = import_module(f"censcore.testing.conformance.libraries.{LIBRARIES[name]}")
+    adapter: Adapter = module.ADAPTER
+    return adapter

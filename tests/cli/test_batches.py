@@ -1,0 +1,111 @@
+"""``censcore compare`` and ``censcore score`` of tables that are read in batches."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.evaluation.streaming.conftest import make_table
+from typer.testing import CliRunner
+
+from censcore.cli.app import app
+from censcore.exceptions import InvalidInputError
+
+COMMON = ("--time", "t", "--event", "d", "--scores", "crps,brier_score:ipcw", "--times", "50,100")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    table = make_table(300)
+    table.to_csv(folder / "table.csv", index=False)
+    table.to_parquet(folder / "table.parquet", row_group_size=80)
+    make_table(200, seed=1).to_parquet(folder / "train.parquet")
+    (folder / "parts").mkdir()
+    for i in range(3):
+        table.iloc[100 * i : 100 * (i + 1)].to_parquet(folder / "parts" / f"{i}.parquet")
+    return folder
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def numbers(folder, *arguments) -> pd.DataFrame:
+    run("compare", *arguments, *COMMON, "--by", "site", "--json", folder / "out.json")
+    found = json.loads((folder / "out.json").read_text())
+    return pd.DataFrame(found["means"]).query("proper")[
+        ["group", "score", "model", "mean", "standard_error", "skill"]
+    ]
+
+
+@pytest.mark.parametrize("more", [(), ("--weights", "w", "--groups", "clinic")], ids=["", "clusters"])
+def test_compare_in_batches_gives_what_it_gives_whole(folder, more):
+    options = ("--train", folder / "train.parquet", *more)
+    whole = numbers(folder, folder / "table.parquet", *options)
+    for path, batch in (("table.parquet", 80), ("table.csv", 70), ("parts", None), ("parts/*.parquet", None)):
+        size = () if batch is None else ("--batch", batch)
+        found = numbers(folder, folder / path, *options, *size)
+        pd.testing.assert_frame_equal(found, whole, rtol=1e-11, check_exact=False)
+
+
+@pytest.mark.parametrize("out", ["losses.csv", "losses.parquet"])
+def test_score_in_batches_gives_what_it_gives_whole(folder, out):
+    read = pd.read_csv if out.endswith("csv") else pd.read_parquet
+    run("score", folder / "table.parquet", *COMMON, "--out", folder / out)
+    whole = read(folder / out)
+    for path, batch in (("table.csv", 70), ("table.parquet", 80), ("parts", 1000)):
+        run("score", folder / path, *COMMON, "--out", folder / out, "--batch", batch)
+        pd.testing.assert_frame_equal(read(folder / out), whole, rtol=1e-12)
+    printed = run("score", folder / "parts", *COMMON)
+    assert len([line for line in printed.splitlines() if line[:1].isdigit()]) == len(whole) == 300
+    assert not list(folder.glob(".*partial"))
+
+
+def test_a_score_that_fails_leaves_no_file(folder, tmp_path):
+    table = make_table(300)
+    table.loc[250, "good__sf@100"] = 7.0
+    table.to_parquet(tmp_path / "bad.parquet", row_group_size=100)
+    with pytest.raises(InvalidInputError, match="good"):
+        run("score", tmp_path / "bad.parquet", *COMMON, "--out", tmp_path / "x.csv", "--batch", 100)
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (("--cause", "d"), "Competing risks are compared"),
+        (("--event", "d", "--entry", "w"), "--entry: not available"),
+        (("--event", "d", "--censoring", "cox", "--covariates", "w"), "expected kaplan-meier"),
+        (("--event", "d", "--batch", "0"), "--batch: got 0"),
+        (("--event", "d", "--dask", "nowhere"), "expected the address of a scheduler"),
+        (("--event", "d", "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler at tcp://127.0.0.1:9"),
+    ],
+)
+@pytest.mark.parametrize("command", ["compare", "score"])
+def test_what_cannot_be_read_in_batches_says_so(folder, command, options, match):
+    size = () if "--batch" in options or "--dask" in options else ("--batch", 100)
+    with pytest.raises(InvalidInputError, match=match):
+        run(command, folder / "table.csv", "--time", "t", *options, *size)
+
+
+def test_options_of_batches_need_batches(folder):
+    with pytest.raises(InvalidInputError, match="pass --batch"):
+        run("compare", folder / "table.csv", *COMMON, "--jobs", 2)
+    with pytest.raises(InvalidInputError, match="pass --batch"):
+        run("score", folder / "table.csv", *COMMON, "--jobs", 2)
+
+
+def test_large_files_are_read_in_batches(folder, monkeypatch):
+    from censcore.cli import options
+
+    assert not options.reads_batches(folder / "table.csv", None, None)
+    monkeypatch.setattr(options, "LARGE", 1000)
+    assert options.reads_batches(folder / "table.csv", None, None)
+    assert np.isfinite(options.ROWS)

@@ -1,0 +1,226 @@
+"""A comparison of a table in batches is that of the table in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.evaluation.streaming.conftest import assert_same, make_table
+
+import censcore as cs
+from censcore.evaluation.forecast_columns import forecasts_of
+from censcore.evaluation.streaming import runners
+from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
+
+KM = cs.Censoring(cs.KaplanMeier())
+BY_SITE = cs.Censoring(cs.KaplanMeier(stratify="site"))
+SCORES = ["integrated_brier_score:ipcw", "crps", "brier_score:ipcw", "log_score"]
+
+
+def in_memory(table, C=KM, **options):
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy())
+    for name in ("groups", "sample_weight", "by"):
+        if name in options:
+            options[name] = table[options[name]].rename(options[name])
+    X = table[["site"]]
+    return cs.compare(forecasts_of(table, ("t", "d")), y, C, X=X, discrimination=False, **options)
+
+
+def in_batches(data, C=KM, rows=180, **options):
+    options.setdefault("discrimination", False)
+    return cs.compare("columns", cs.OutcomeTable(data, "t", "d", rows=rows), C, **options)
+
+
+@pytest.fixture(scope="module")
+def train() -> tuple[pd.DataFrame, cs.RightCensored]:
+    other = make_table(300, seed=1)
+    return other[["site"]], cs.RightCensored(other["t"].to_numpy() + 0.5, other["d"].to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("C", "options"),
+    [
+        (KM, {"scores": "all"}),
+        (BY_SITE, {"scores": SCORES, "by": "site"}),
+        (KM, {"scores": SCORES, "groups": "clinic", "sample_weight": "w", "by": "site"}),
+        (KM, {"scores": SCORES, "sample_weight": "w"}),
+        (cs.Exponential(1 / 300), {"scores": SCORES, "horizon": 250.0, "by": "site"}),
+        (
+            cs.Exponential(1 / 300),
+            {"scores": SCORES, "horizon": 250.0, "by": "site", "groups": "clinic", "sample_weight": "w"},
+        ),
+    ],
+    ids=["all scores", "strata", "clusters and weights", "weights", "known C", "known C, clusters"],
+)
+def test_batches_give_what_memory_gives(table, C, options):
+    assert_same(in_memory(table, C, **options), in_batches(table, C, **options))
+
+
+@pytest.mark.parametrize("C", [KM, BY_SITE], ids=["pooled", "strata"])
+@pytest.mark.parametrize("options", [{}, {"groups": "clinic"}], ids=["", "clusters"])
+def test_training_subjects_and_a_reference(table, train, C, options):
+    options = {"train": train, "scores": SCORES, **options}
+    assert_same(in_memory(table, C, **options), in_batches(table, C, **options))
+
+
+def test_any_size_of_batches_gives_the_same(table):
+    whole = in_batches(table, rows=10_000, scores=SCORES)
+    assert_same(whole, in_batches(table, rows=53, scores=SCORES))
+
+
+def test_known_censoring_times_and_no_censoring(table):
+    table = table.assign(c=np.where(table["d"] == 1, table["t"] + 30.0, table["t"]))
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy(), table["c"].to_numpy())
+    forecasts = forecasts_of(table, ("t", "d", "c"))
+    memory = cs.compare(forecasts, y, scores=SCORES, discrimination=False)
+    data = cs.OutcomeTable(table, "t", "d", censoring_time="c", rows=200)
+    assert_same(memory, cs.compare("columns", data, scores=SCORES, discrimination=False))
+    seen = table[table["d"] == 1]
+    memory = cs.compare(
+        forecasts_of(seen, ("t", "d", "c")), cs.RightCensored(seen["t"].to_numpy(), seen["d"].to_numpy()),
+        scores=SCORES, discrimination=False,
+    )  # fmt: skip
+    assert_same(
+        memory, cs.compare("columns", cs.OutcomeTable(seen, "t", "d"), scores=SCORES, discrimination=False)
+    )
+
+
+def test_functions_of_rows_and_distributions_for_all(table):
+    models = {"weibull": lambda rows: cs.Weibull(1.5, rows["scale"]), "one": cs.Weibull(1.5, 110.0)}
+    data = cs.OutcomeTable(table, "t", "d", rows=300)
+    found = cs.compare(
+        {**models, "good": "good"}, data, KM, scores="crps", discrimination=False, horizon=250.0
+    )
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy())
+    given = {
+        "weibull": cs.Weibull(1.5, table["scale"].to_numpy()), "one": models["one"],
+        "good": forecasts_of(table, ("t", "d"))["good"],
+    }  # fmt: skip
+    memory = cs.compare(given, y, KM, scores="crps", discrimination=False, horizon=250.0)
+    # the quadrature of smooth forecasts has nodes of its own in every batch
+    np.testing.assert_allclose(found.frame()["mean"], memory.frame()["mean"], rtol=1e-9)
+    np.testing.assert_allclose(found.frame()["standard_error"], memory.frame()["standard_error"], rtol=1e-9)
+
+
+def test_files_in_parts_give_what_the_frame_gives(table, tmp_path):
+    whole = in_batches(table, scores=SCORES, by="site", groups="clinic")
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for i, part in enumerate(np.array_split(np.arange(len(table)), 3)):
+        table.iloc[part].to_parquet(folder / f"{i}.parquet", row_group_size=90)
+    assert_same(whole, in_batches(folder, scores=SCORES, by="site", groups="clinic"))
+    assert_same(whole, in_batches(str(folder / "*.parquet"), scores=SCORES, by="site", groups="clinic"))
+    quoted = table.assign(note='says "so",\nand goes on')
+    quoted.to_csv(tmp_path / "table.csv", index=False)
+    found = in_batches(tmp_path / "table.csv", scores=SCORES, by="site", groups="clinic", rows=130)
+    assert_same(whole, found)
+
+
+def test_processes_give_the_same(table, tmp_path):
+    table.to_parquet(tmp_path / "table.parquet", row_group_size=250)
+    whole = in_batches(tmp_path / "table.parquet", scores="crps")
+    assert_same(whole, in_batches(tmp_path / "table.parquet", scores="crps", rows=250, n_jobs=2))
+
+
+def test_dask_frames_give_the_same(table):
+    dd = pytest.importorskip("dask.dataframe")
+    whole = in_batches(table, scores="crps", groups="clinic")
+    assert_same(whole, in_batches(dd.from_pandas(table, npartitions=5), scores="crps", groups="clinic"))
+
+
+def test_a_run_that_was_stopped_goes_on(table, tmp_path, monkeypatch):
+    table.to_parquet(tmp_path / "table.parquet", row_group_size=100)
+    data = {"data": tmp_path / "table.parquet", "rows": 100, "scores": "crps", "store": tmp_path / "store"}
+    read = []
+    frames = runners.read_partial
+
+    def stops(path):
+        read.append(path)
+        if len(read) > 7:
+            raise KeyboardInterrupt
+        return frames(path)
+
+    monkeypatch.setattr(runners, "read_partial", stops)
+    with pytest.raises(KeyboardInterrupt):
+        in_batches(**data)
+    stored = set((tmp_path / "store").iterdir())
+    assert len(stored) == 7
+    monkeypatch.undo()
+    first = in_batches(**data)
+    assert stored < set((tmp_path / "store").iterdir())
+    assert_same(first, in_batches(table, scores="crps"))
+    count = len(list((tmp_path / "store").iterdir()))
+    next(iter(stored)).write_bytes(b"damaged")
+    assert_same(first, in_batches(**data))
+    assert len(list((tmp_path / "store").iterdir())) == count
+    in_batches(**{**data, "horizon": 200.0})  # other settings are other sums; counts are the same
+    assert len(list((tmp_path / "store").iterdir())) == count + 10
+
+
+def test_infinite_losses_are_counted(table):
+    table = table.copy()
+    table.loc[:2, ["t", "d"]] = [30.0, 1]
+    table.loc[:2, [name for name in table if name.startswith("poor__sf")]] = 1.0
+    with np.errstate(invalid="ignore"):
+        memory, found = (compare(table, scores=["log_score", "crps"]) for compare in (in_memory, in_batches))
+    assert_same(memory, found)
+    assert (found.frame().query("score == 'log_score' and model == 'poor'")["infinite"] == 3).all()
+
+
+def test_text_page_and_json(table, tmp_path):
+    found = in_batches(table, scores=SCORES, discrimination=True)
+    assert "500 subjects" in repr(found)
+    assert any("all pairs of subjects" in note for note in found.notes)
+    page = found.to_html(tmp_path / "page.html")
+    assert "Differences" in page
+    assert '"verdict"' in found.to_json()
+    with pytest.raises(InvalidInputError, match="'calibration' needs the subjects in memory"):
+        found.plot("calibration")
+    with pytest.raises(InvalidInputError, match="sample in memory"):
+        found.net_benefit()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"data": "nowhere.parquet"}, InvalidInputError, "There is no file nowhere.parquet"),
+        ({"time": "days"}, InvalidInputError, "there is no column days"),
+        ({"censoring": None}, MissingCensoringError, "subjects are censored"),
+        ({"censoring": cs.Censoring(cs.CoxRegression())}, InvalidInputError, "got CoxRegression"),
+        ({"censoring": cs.Censoring(cs.KaplanMeier(), cv=5)}, InvalidInputError, "out of fold"),
+        ({"censoring": cs.Exponential(np.ones(3))}, InvalidInputError, "for given subjects"),
+        ({"groups": np.ones(3)}, InvalidTypeError, "groups: got ndarray, expected the name of a column"),
+        ({"forecasts": "models"}, InvalidTypeError, "forecasts: got str"),
+        ({"forecasts": ["better"]}, InvalidInputError, "no model 'better'"),
+        ({"forecasts": {"a": 3.0}}, InvalidTypeError, "got float, expected a function"),
+        ({"reference": "cox"}, InvalidInputError, "reference: got 'cox'"),
+        ({"X": np.ones((3, 1))}, InvalidInputError, "X: not available for a table"),
+        ({"landmarks": [1.0]}, InvalidInputError, "landmarks: not available for a table"),
+        ({"rows": 0}, InvalidInputError, "rows: got 0"),
+    ],
+)
+def test_what_cannot_be_done_says_so(table, change, error, match):
+    options = {"forecasts": "columns", "censoring": KM, "data": table, "time": "t", "rows": 100, **change}
+
+    def compared():
+        data = cs.OutcomeTable(options.pop("data"), options.pop("time"), "d", rows=options.pop("rows"))
+        cs.compare(options.pop("forecasts"), data, **options)
+
+    with pytest.raises(error, match=match):
+        compared()
+
+
+def test_bad_rows_are_named_by_their_place(table, tmp_path):
+    table = table.copy()
+    table.loc[450, "t"] = -1.0
+    table.to_parquet(tmp_path / "table.parquet", row_group_size=200)
+    with pytest.raises(InvalidInputError, match=r"table.parquet, 100 rows from 0 on: "):
+        in_batches(tmp_path / "table.parquet", rows=200)
+
+
+def test_many_distinct_times_are_an_error_with_advice(table, monkeypatch):
+    from censcore.evaluation.streaming import counts
+
+    monkeypatch.setattr(counts, "DISTINCT", 50)
+    with pytest.raises(InvalidInputError, match="Round the times"):
+        in_batches(table)

@@ -1,0 +1,69 @@
+"""Calls of public names with valid arguments, of which some are replaced."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+from tests.fuzz.hostile import numbers_like, replacements
+from tests.fuzz.invariant import Call, numbers
+from tests.fuzz.recipes import RECIPES, TYPICAL, Target
+
+#: Arguments that would start threads, write files or talk to a terminal.
+LEFT_ALONE = ("n_jobs", "store", "path", "checkpoint", "progress", "compile", "device")
+
+
+@cache
+def targets(name: str) -> list[Target]:
+    """What is called of a public name."""
+    return RECIPES[name].targets()
+
+
+@cache
+def _answers() -> dict[int, Any]:
+    return {}
+
+
+def _expected(target: Target) -> Any:
+    """The numbers of the valid call."""
+    known = _answers()
+    if id(target) not in known:
+        known[id(target)] = list(numbers(target.function(**target.arguments)))
+    return known[id(target)]
+
+
+def valid(target: Target) -> Call:
+    """The call that the recipe gives."""
+    return Call(target.label, target.function, target.arguments, infinite=target.infinite, nan=target.nan)
+
+
+@st.composite
+def calls(draw: Any, name: str) -> Call:
+    """A call of a public name with one or two arguments that are replaced."""
+    target = draw(st.sampled_from(targets(name)))
+    arguments = target.all_arguments()
+    open_to = sorted(set(arguments) - {*LEFT_ALONE})
+    if not open_to:
+        return valid(target)
+    replaced = draw(st.lists(st.sampled_from(open_to), min_size=1, max_size=2, unique=True))
+    if draw(st.integers(0, 3)):
+        replaced = replaced[:1]
+    words, same = [], True
+    for word in replaced:
+        near = arguments[word] if arguments[word] is not None else TYPICAL.get(word)
+        known = replacements(near)
+        value = draw(st.one_of(st.sampled_from(known), st.sampled_from(known), numbers_like(near)))
+        arguments[word] = value.make()
+        words.append(f"{word}={value.label}")
+        same = (
+            same and value.same and arguments.get(word) is not None and target.arguments.get(word) is not None
+        )
+    return Call(
+        f"{target.label}({', '.join(words)})",
+        target.function,
+        arguments,
+        same_as=_expected(target) if same else None,
+        infinite=target.infinite,
+        nan=target.nan,
+    )

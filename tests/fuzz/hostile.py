@@ -1,0 +1,270 @@
+"""Values that nobody meant to pass, and valid ones written in another way."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from hypothesis import strategies as st
+from sklearn.linear_model import LinearRegression
+
+import censcore as cs
+
+INF, NAN = float("inf"), float("nan")
+NUMBERS = (NAN, INF, -INF, -1.0, 0.0, -0.0, 0.5, 1.0, 2.5, 1e300, -1e300, 1e-300, 5e-324, 1e16)
+
+
+@dataclass(frozen=True)
+class Value:
+    """What is passed in place of a valid value; ``same`` if it means the same and so has the same answer."""
+
+    label: str
+    make: Callable[[], Any]
+    same: bool = False
+
+
+def _const(label: str, value: Any) -> Value:
+    return Value(label, lambda: value)
+
+
+def _recursive() -> list[Any]:
+    itself: list[Any] = [1.0]
+    itself.append(itself)
+    return itself
+
+
+ANYTHING = [
+    _const("None", None),
+    *(_const(repr(number), number) for number in NUMBERS),
+    _const("huge integer", 10**400),
+    _const("integer beyond int64", 2**70),
+    _const("0", 0),
+    _const("3", 3),
+    _const("-7", -7),
+    _const("True", True),
+    _const("empty text", ""),
+    _const("text", "x"),
+    _const("bytes", b"x"),
+    _const("complex", 1j),
+    _const("Decimal", Decimal("1.5")),
+    _const("Fraction", Fraction(3, 2)),
+    _const("np.float32", np.float32(1.5)),
+    _const("np.int64", np.int64(2)),
+    _const("np.longdouble", np.longdouble(1.5)),
+    _const("np.bool", np.bool_(True)),
+    _const("np.datetime64", np.datetime64("2024-01-01")),
+    _const("timedelta", datetime.timedelta(days=1)),
+    Value("object", object),
+    Value("empty list", list),
+    Value("empty dict", dict),
+    Value("empty set", set),
+    Value("dict", lambda: {"a": 1.0}),
+    Value("ragged list", lambda: [[1.0, 2.0], [3.0]]),
+    Value("list of lists of text", lambda: [["a"], ["b"]]),
+    Value("list that holds itself", _recursive),
+    Value("generator", lambda: (x for x in (1.0, 2.0))),
+    Value("empty array", lambda: np.zeros(0)),
+    Value("array (0, 3)", lambda: np.zeros((0, 3))),
+    Value("array (2, 2, 2)", lambda: np.ones((2, 2, 2))),
+    Value("array (3,)", lambda: np.array([0.5, 1.0, 2.0])),
+    Value("array of NaN", lambda: np.full(6, NAN)),
+    Value("complex array", lambda: np.ones(6, dtype=complex)),
+    Value("array of objects", lambda: np.array([object()] * 6)),
+    Value("structured array", lambda: np.zeros(6, dtype=[("a", float), ("b", bool)])),
+    Value("masked array", lambda: np.ma.masked_array(np.ones(6), mask=[1, 0, 0, 0, 0, 0])),
+    Value("frame", lambda: pd.DataFrame({"a": [1.0, 2.0]})),
+    Value("empty frame", pd.DataFrame),
+    Value("tensor with gradient", lambda: torch.ones(6, requires_grad=True)),
+    Value("complex tensor", lambda: torch.ones(6, dtype=torch.complex64)),
+    _const("a class", cs.Weibull),
+    _const("a function", len),
+    Value("distribution", lambda: cs.Exponential(0.5)),
+    Value("joint distribution", lambda: cs.Independent([cs.Exponential(0.5), cs.Weibull(1.0, 2.0)])),
+    Value("forecast of causes", lambda: cs.CumulativeIncidence([1.0, 2.0], [[[0.1, 0.2], [0.2, 0.3]]])),
+    Value("outcome", lambda: cs.RightCensored([1.0, 2.0], [1, 0])),
+    Value("estimator", lambda: cs.KaplanMeier()),
+    Value("another library's estimator", LinearRegression),
+]
+
+DISTRIBUTIONS = [
+    Value("one for all", lambda: cs.Weibull(1.5, 2.0)),
+    Value("of another number of subjects", lambda: cs.Weibull(1.5, [1.0, 2.0, 3.0, 4.0])),
+    Value("small Weibull", lambda: cs.Weibull(0.001, 1e-100)),
+    Value("narrow Weibull", lambda: cs.Weibull(1e8, 1.0)),
+    Value("wide Weibull", lambda: cs.Weibull(0.001, 1e100)),
+    Value("small Gompertz", lambda: cs.Gompertz(1e-100, 1e-100)),
+    Value("steep Gompertz", lambda: cs.Gompertz(1e100, 1e-100)),
+    Value("rare", lambda: cs.Exponential(1e-100)),
+    Value("frequent", lambda: cs.Exponential(1e100)),
+    Value("skewed gamma", lambda: cs.Gamma(0.001, 1e-100)),
+    Value("narrow gamma", lambda: cs.Gamma(1e8, 1e-100)),
+    Value("wide log-normal", lambda: cs.LogNormal(0.0, 100.0)),
+    Value("narrow log-normal", lambda: cs.LogNormal(-230.0, 1e-8)),
+    Value("log-logistic without mean", lambda: cs.LogLogistic(0.001, 1e100)),
+    Value("uniform, no width to speak of", lambda: cs.Uniform(1.0, np.nextafter(1.0, 2.0))),
+    Value("uniform, wide", lambda: cs.Uniform(0.0, 1e300)),
+    Value("never", lambda: cs.PointMass(INF)),
+    Value("at once", lambda: cs.PointMass(0.0)),
+    Value("late", lambda: cs.PointMass(1e300)),
+    Value("steps", lambda: cs.Step([0.5, 1.0, 3.0], sf=[0.9, 0.5, 0.0])),
+    Value("one jump at 0", lambda: cs.Step([0.0], sf=[0.0])),
+    Value("steps with a rest", lambda: cs.Step([0.5, 1.0, 3.0], sf=[0.9, 0.5, 0.2])),
+    Value("lines", lambda: cs.PiecewiseLinear([0.5, 1.0, 3.0], sf=[0.9, 0.5, 0.0])),
+    Value("quantiles", lambda: cs.Quantiles([0.1, 0.5, 0.9], [0.5, 1.0, 3.0])),
+    Value("ensemble", lambda: cs.Ensemble(np.linspace(0.1, 4.0, 60).reshape(6, 10))),
+    Value("ensemble of one", lambda: cs.Ensemble(np.ones((6, 1)))),
+    Value("piecewise exponential", lambda: cs.PiecewiseExponential([1.0], [0.0, 1e-300])),
+    Value(
+        "mixture with mass at infinity",
+        lambda: cs.Mixture([cs.PointMass(INF), cs.Weibull(1.0, 1.0)], [0.5, 0.5]),
+    ),
+    Value("joint ensemble", lambda: cs.Ensemble(np.linspace(0.1, 4.0, 120).reshape(6, 10, 2))),
+    Value("torch", lambda: cs.Weibull(torch.ones(6, dtype=torch.float64, requires_grad=True), 2.0)),
+    Value("float32", lambda: cs.Weibull(np.ones(6, dtype=np.float32), np.float32(2.0))),
+]
+
+N = 6
+TIME = np.array([0.5, 1.0, 1.0, 2.0, 3.0, 0.25])
+EVENT = np.array([1, 0, 1, 1, 0, 1], dtype=bool)
+
+OUTCOMES = [
+    Value("one subject", lambda: cs.RightCensored([1.0], [1])),
+    Value("all censored", lambda: cs.RightCensored(TIME, np.zeros(N, bool))),
+    Value("all events", lambda: cs.RightCensored(TIME, np.ones(N, bool))),
+    Value("all tied", lambda: cs.RightCensored(np.ones(N), EVENT)),
+    Value("all at 0", lambda: cs.RightCensored(np.zeros(N), EVENT)),
+    Value("times of 1e300", lambda: cs.RightCensored(TIME * 1e300 / 3, EVENT)),
+    Value("subnormal times", lambda: cs.RightCensored(np.full(N, 5e-324), EVENT)),
+    Value("delayed entry", lambda: cs.RightCensored(TIME, EVENT, entry=TIME / 2)),
+    Value("known censoring times", lambda: cs.RightCensored(TIME, EVENT, np.where(EVENT, 5.0, TIME))),
+    Value(
+        "two event times",
+        lambda: cs.RightCensored(np.column_stack([TIME, TIME]), np.column_stack([EVENT, EVENT])),
+    ),
+    Value("competing risks", lambda: cs.CompetingRisks(TIME, [1, 0, 2, 1, 0, 2])),
+    Value("intervals", lambda: cs.IntervalCensored(TIME, [1.0, INF, 2.0, 4.0, INF, 0.5])),
+    Value("torch outcome", lambda: cs.RightCensored(torch.as_tensor(TIME), torch.as_tensor(EVENT))),
+    Value("float32 outcome", lambda: cs.RightCensored(TIME.astype(np.float32), EVENT)),
+    Value("a pair", lambda: (TIME, EVENT)),
+    Value("a frame of no meaning", lambda: pd.DataFrame({"a": TIME, "b": EVENT})),
+]
+
+
+def _with(array: np.ndarray, number: float) -> np.ndarray:
+    other = np.array(array, dtype=np.float64)
+    other.reshape(-1)[other.size // 2] = number
+    return other
+
+
+def _objects(array: np.ndarray, item: Any) -> np.ndarray:
+    other = np.array(array, dtype=object)
+    other.reshape(-1)[other.size // 2] = item
+    return other
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    other = array.copy()
+    other.flags.writeable = False
+    return other
+
+
+def _strided(array: np.ndarray) -> np.ndarray:
+    return np.repeat(array, 2, axis=-1)[..., ::2]
+
+
+def of_array(value: Any) -> list[Value]:
+    """The same numbers written in another way, and arrays that differ from ``value`` in one respect."""
+    array = np.asarray(value)
+    same = {
+        "list": array.tolist,
+        "tuple": lambda: tuple(array.tolist()),
+        "read-only": lambda: _read_only(array),
+        "strided": lambda: _strided(array),
+        "Fortran order": lambda: np.asfortranarray(array),
+    }
+    if array.dtype.kind == "f":
+        same |= {
+            "longdouble": lambda: array.astype(np.longdouble),
+            "objects": lambda: array.astype(object),
+            "big-endian": lambda: array.astype(">f8"),
+        }
+    if array.ndim == 1:
+        same["series"] = lambda: pd.Series(array)
+    other = {
+        "emptied": lambda: array[:0],
+        "one less": lambda: array[:-1],
+        "repeated": lambda: np.concatenate([array, array]),
+        "one more axis": lambda: array[..., None],
+        "one more axis in front": lambda: array[None],
+        "one number": lambda: array.reshape(-1)[0],
+        "text": lambda: array.astype(str),
+        "an entry of text": lambda: _objects(array, "a"),
+        "an entry of None": lambda: _objects(array, None),
+        "an entry that is a list": lambda: _objects(array, [1.0]),
+        "ragged": lambda: [*array.tolist()[:-1], [1.0, 2.0]],
+        "complex": lambda: array.astype(complex),
+        "huge integers": lambda: [10**400] * len(array),
+        "booleans": lambda: array.astype(bool),
+        "dates": lambda: np.full(array.shape, np.datetime64("2024-01-01")),
+        "reversed": lambda: array[::-1],
+        "constant": lambda: np.full(array.shape, array.reshape(-1)[0]),
+        "tensor": lambda: torch.as_tensor(array.copy()),
+        "masked": lambda: np.ma.masked_array(array, mask=np.arange(array.size).reshape(array.shape) == 0),
+    }
+    if array.dtype.kind == "f":
+        other |= {
+            "float32": lambda: array.astype(np.float32),
+            "half": lambda: array.astype(np.float16),
+            "tensor with gradient": lambda: torch.tensor(array.copy(), requires_grad=True),
+            "negated": lambda: -array,
+            **{f"with {number!r}": (lambda number=number: _with(array, number)) for number in NUMBERS},
+        }
+    return [Value(f"{k} of it", f, same=True) for k, f in same.items()] + [
+        Value(k, f) for k, f in other.items()
+    ]
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether this is a number, or a list of numbers."""
+    return all(map(_is_plain, value)) if isinstance(value, list | tuple) else isinstance(value, float | int)
+
+
+def _numeric(value: Any) -> np.ndarray | None:
+    """``value`` as an array, where it is one of numbers."""
+    if not (isinstance(value, np.ndarray) or (isinstance(value, list | tuple) and _is_plain(value))):
+        return None
+    array = np.asarray(value)
+    return array if array.ndim and array.size and array.dtype.kind in "fiub" else None
+
+
+def replacements(value: Any) -> list[Value]:
+    """What to pass in place of ``value``: the values near it, and anything at all."""
+    if isinstance(value, cs.Distribution):
+        return [*DISTRIBUTIONS, *ANYTHING]
+    if type(value).__module__.startswith("censcore.outcomes"):
+        return [*OUTCOMES, *ANYTHING]
+    if isinstance(value, list | tuple) and value and isinstance(value[0], cs.Distribution):
+        parts = [Value("one part", lambda: [value[0]]), Value("no part", list)]
+        parts += [
+            Value(f"with {v.label}", lambda v=v: [value[0], v.make()]) for v in [*DISTRIBUTIONS, *ANYTHING]
+        ]
+        return [*parts, *ANYTHING]
+    if _numeric(value) is not None:
+        return [*of_array(value), *ANYTHING]
+    return ANYTHING
+
+
+def numbers_like(value: Any) -> st.SearchStrategy[Value]:
+    """Numbers of any size, alone or in one place of the array ``value``."""
+    number = st.floats(width=64) | st.floats(0.0, 10.0) | st.integers(-(10**20), 10**20)
+    array = _numeric(value)
+    if array is None or array.dtype.kind == "b":
+        return number.map(lambda x: _const(repr(x), x))
+    return number.map(lambda x: Value(f"with {x!r}", lambda: _with(array, x)))

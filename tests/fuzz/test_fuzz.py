@@ -1,0 +1,83 @@
+"""Every public name, called with what nobody meant to pass: a right answer, or an error with words.
+
+This is the short run. ``make fuzz`` calls each name hundreds of times and prints how the calls ended.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+
+import numpy as np
+import pytest
+from tests.fuzz.__main__ import fuzz
+from tests.fuzz.calls import targets, valid
+from tests.fuzz.invariant import Call, Count, judge
+from tests.fuzz.recipes import NOT_CALLED, RECIPES, public_names
+
+import censcore as cs
+from censcore.exceptions import InvalidInputError
+
+#: Calls of each name; fewer of what takes long.
+EXAMPLES = 8
+
+
+def test_every_public_name_has_a_recipe_or_a_reason():
+    names = {name for name, thing in public_names().items() if not inspect.isabstract(thing)}
+    assert names - set(RECIPES) - set(NOT_CALLED) == set()
+    assert set(RECIPES) | set(NOT_CALLED) <= names
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_valid_arguments_have_an_answer(name):
+    for target in targets(name) if name != "load" else []:
+        assert judge(valid(target)) == ("answer", ""), target.label
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_anything_gets_an_answer_or_an_error_with_words(name):
+    count = Count()
+    fuzz(name, max(2, int(EXAMPLES * RECIPES[name].share)), count)
+    assert count.lines() == []
+
+
+# ---- the judge itself ------------------------------------------------------------------------------
+
+
+def _changes(x):
+    x[0] = -1.0
+    return x
+
+
+def _warns():
+    warnings.warn("overflow", RuntimeWarning, stacklevel=1)
+    return 1.0
+
+
+def _raises(error):
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "arguments"),
+    [
+        ("NaN", lambda: np.array([1.0, np.nan]), {}),
+        ("NaN", lambda: (1.0, {"error": float("nan")}), {}),
+        ("foreign error", lambda: _raises(AttributeError("'float' object has no attribute 'cdf'")), {}),
+        ("no words", lambda: _raises(InvalidInputError("bad")), {}),
+        ("warning", _warns, {}),
+        ("changed input", _changes, {"x": np.ones(3)}),
+        ("hang", lambda: time.sleep(5), {}),
+        ("answer", lambda: cs.Weibull(1.5, 2.0), {}),
+        ("error", lambda: cs.Weibull(-1.0, 2.0), {}),
+    ],
+)
+def test_the_judge_sees_what_breaks_the_invariant(kind, function, arguments):
+    assert judge(Call(kind, function, arguments), seconds=0.2)[0] == kind
+
+
+def test_the_judge_compares_answers_and_sees_infinities():
+    call = Call("x", lambda: 2.0, {}, same_as=[("answer", np.array(1.0))])
+    assert judge(call)[0] == "other answer"
+    assert judge(Call("x", lambda: float("inf"), {}, infinite=False))[0] == "infinite"

@@ -1,0 +1,168 @@
+"""The gate in front of public functions: what once passed it, or met a foreign error behind it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import censcore as cs
+from censcore import evaluation, published
+from censcore._validation import as_count, as_generator, as_labels, as_number, as_weights, check_option
+from censcore.exceptions import CenscoreError, InvalidIndexError, InvalidInputError, InvalidTypeError
+
+TIME, EVENT = np.array([0.5, 1.0, 1.0, 2.0, 3.0, 0.25]), np.array([1, 0, 1, 1, 0, 1], dtype=bool)
+Y, F, C = cs.RightCensored(TIME, EVENT), cs.Weibull(1.3, np.linspace(1.0, 3.0, 6)), cs.Uniform(0.0, 5.0)
+MODELS, RISK = {"a": F, "b": cs.Exponential(1.0)}, np.linspace(1.0, 0.0, 6)
+QUICK = {"scores": "crps", "reference": None, "refits": 0, "horizon": 2.0}
+ITSELF: list = [1.0]
+ITSELF.append(ITSELF)
+
+REFUSED = {
+    "an integer too large for a float": (lambda: cs.Weibull(10**400, 1.0), "shape.*integer too large"),
+    "such integers in a list": (
+        lambda: cs.Exponential([1, 10**400]),
+        "rate.*too large for a float in entry 1",
+    ),
+    "a ragged list": (lambda: cs.Exponential([[1.0, 2.0], [3.0]]), "rate must be a number or an array"),
+    "a list that holds itself": (lambda: cs.Exponential(ITSELF), "rate must be a number or an array"),
+    "complex numbers": (lambda: cs.Exponential(np.ones(2, complex)), "rate must hold numbers.*complex128"),
+    "objects": (lambda: cs.Exponential(np.array([object()])), "rate must hold numbers; got <object"),
+    "a complex tensor": (lambda: cs.Exponential(torch.ones(2, dtype=torch.complex64)), "real numbers"),
+    "masked entries": (lambda: cs.Exponential(np.ma.masked_array([1.0, 2.0], [0, 1])), "masked entries"),
+    "nothing": (lambda: cs.Exponential(None), "rate must hold numbers; got None"),
+    "an array where a rule expects a distribution": (
+        lambda: published.ipcw_brier(Y, np.ones((6, 2)), C, times=[1.0]),
+        "forecast must be a censcore Distribution; got ndarray",
+    ),
+    "an array of weights where one expects a distribution": (
+        lambda: published.yanagisawa_brier(Y, F, times=[1.0], weights=np.ones(6)),
+        "weights: got ndarray, expected the distribution",
+    ),
+    "no confidence": (
+        lambda: cs.compare(MODELS, Y, C, confidence=None, **QUICK),
+        "got None, expected a number between",
+    ),
+    "a confidence in percent": (
+        lambda: cs.compare(MODELS, Y, C, confidence=95, **QUICK),
+        "got 95, expected a number between 0 and 1",
+    ),
+    "a seed that is no number": (
+        lambda: cs.compare(MODELS, Y, C, seed="a", **QUICK),
+        "seed must be a whole number",
+    ),
+    "a score that is a number": (
+        lambda: cs.compare(MODELS, Y, C, scores=3.0),
+        "scores: got 3.0, expected a list",
+    ),
+    "times that are a distribution": (
+        lambda: cs.compare(MODELS, Y, C, times=cs.Exponential(np.ones(40)), scores="brier_score"),
+        "times: got Exponential.*expected numbers",
+    ),
+    "a horizon that is NaN": (lambda: evaluation.concordance(Y, RISK, C, horizon=np.nan), "got nan"),
+    "a negative time of an AUC": (lambda: evaluation.dynamic_auc(Y, RISK, C, [-1.0]), "non-negative times"),
+    "a time without cases": (lambda: evaluation.dynamic_auc(Y, RISK, C, [0.1]), "no pair of subjects"),
+    "one group": (lambda: cs.mean_loss(TIME, groups=np.zeros(6)), "at least two groups.*got one"),
+    "one group in a comparison": (
+        lambda: cs.compare(MODELS, Y, C, groups=np.zeros(6), **QUICK),
+        "got one group",
+    ),
+    "a diagnostic at horizon 0": (
+        lambda: cs.censoring_diagnostic(Y, C, horizon=0.0),
+        "horizon must be.*above 0",
+    ),
+    "a subnormal parameter": (lambda: cs.Gompertz(5e-324, 1.0), "where the formulas have digits"),
+    "NaN in X": (
+        lambda: cs.CoxRegression().fit(np.full((6, 1), np.nan), Y),
+        "X contains NaN.*SimpleImputer",
+    ),
+    "a number as X": (lambda: cs.CoxRegression().fit(3.0, Y), "X: got float, expected covariates"),
+    "a fraction of a draw": (lambda: F.sample(2.5), "whole number of at least 1; got 2.5"),
+    "more draws than fit": (lambda: F.sample(10**17, seed=0), "do not fit into memory"),
+    "a seed that is a text": (lambda: F.sample(3, seed="a"), "seed must be a whole number"),
+    "places that do not exist": (lambda: F.take([7]), "rows: got places that do not exist.*from 0 to 5"),
+    "places that are fractions": (lambda: Y.take([0.5]), "rows: got .*expected places of subjects"),
+    "names that are a number": (
+        lambda: cs.CompetingRisks([1.0], [1], names=3),
+        "names: got 3, expected a list",
+    ),
+    "a frame that is a number": (lambda: cs.RightCensored.from_frame(3), "expected a data frame"),
+    "a model that is a number": (lambda: cs.Adapted(3.0).fit(None, Y), "expected a model with fit"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_error_says_what_to_do(name):
+    call, words = REFUSED[name]
+    with pytest.raises(CenscoreError, match=words):
+        call()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.astype(np.longdouble),
+        lambda x: x.astype(object),
+        lambda x: x.astype(">f8"),
+        lambda x: x.tolist(),
+        lambda x: np.repeat(x, 2)[::2],
+    ],
+)
+def test_the_same_numbers_written_in_another_way_have_the_same_answer(write):
+    x = np.array([0.5, 1.0, 2.0])
+    time, scale = write(x), write(x)
+    y, forecast = cs.RightCensored(time, [1, 1, 1]), cs.Weibull(1.5, scale)
+    assert y.time.dtype == np.float64
+    expected = cs.crps(cs.RightCensored(x, [1, 1, 1]), cs.Weibull(1.5, x))
+    np.testing.assert_array_equal(cs.crps(y, forecast), expected)
+
+
+def test_read_only_arrays_and_gradients_are_left_as_they_are():
+    x = np.array([0.5, 1.0, 2.0])
+    x.flags.writeable = False
+    assert np.isfinite(cs.crps(cs.RightCensored(x, [1, 1, 1]), cs.Weibull(1.5, x))).all()
+    scale = torch.tensor([0.5, 1.0], dtype=torch.float64, requires_grad=True)
+    y = cs.RightCensored(torch.tensor([1.0, 2.0], dtype=torch.float64), torch.tensor([True, True]))
+    cs.crps(y, cs.Weibull(1.5, scale)).sum().backward()
+    assert torch.isfinite(scale.grad).all()
+
+
+def test_a_distribution_among_numbers_ends_at_once():
+    """NumPy would take parts of parts of forty distributions, 64 times over."""
+    for value in (cs.Exponential(np.ones(40)), cs.RightCensored(np.ones(40), np.ones(40))):
+        with pytest.raises(InvalidTypeError, match=f"got {type(value).__name__}, expected numbers"):
+            np.asarray(value)
+        with pytest.raises(InvalidTypeError, match=f"got {type(value).__name__}, expected numbers"):
+            np.asarray([value])
+
+
+def test_checks_return_what_they_checked():
+    assert as_number(np.float32(0.5), "x", above=0) == 0.5
+    assert as_number(torch.tensor(2.0), "x") == 2.0
+    assert as_count(np.int64(3), "k") == 3
+    assert as_count(3.0, "k") == 3
+    np.testing.assert_array_equal(as_weights((1, 2), 2), [1.0, 2.0])
+    np.testing.assert_array_equal(as_labels(["b", "a"], 2), ["b", "a"])
+    assert as_generator(3).random() == np.random.default_rng(3).random()
+    check_option("a", "x", ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("check", "error"),
+    [
+        (lambda: as_number(True, "x"), InvalidTypeError),
+        (lambda: as_number("1", "x"), InvalidTypeError),
+        (lambda: as_number(np.inf, "x"), InvalidInputError),
+        (lambda: as_number(10**400, "x"), InvalidInputError),
+        (lambda: as_count(True, "x"), InvalidTypeError),
+        (lambda: as_count(np.nan, "x"), InvalidInputError),
+        (lambda: as_weights([1e308, 1e308], 2), InvalidInputError),
+        (lambda: as_labels([1.0, np.nan], 2), InvalidInputError),
+        (lambda: as_labels(np.array(["a", 1], dtype=object), 2), InvalidTypeError),
+        (lambda: check_option(["a"], "x", ("a", "b")), InvalidInputError),
+        (lambda: cs.Exponential([1.0, 2.0]).take(["a"]), InvalidIndexError),
+    ],
+)
+def test_checks_name_what_is_wrong(check, error):
+    with pytest.raises(error):
+        check()
