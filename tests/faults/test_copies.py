@@ -68,7 +68,7 @@ ESTIMATORS: dict[str, Callable[[], Any]] = {
     "Turnbull": lambda: cs.Turnbull().fit(None, INTERVALS),
     "WeibullRegression": lambda: cs.WeibullRegression().fit(X, Y),
     "CensoredEngression": lambda: cs.CensoredEngression(
-        width=8, depth=1, noise_dim=2, n_samples=8, **NETWORK
+        width=8, depth=1, noise_dim=2, n_samples=8, n_generators=2, **NETWORK
     ).fit(X, JOINT),
     "CopulaWeibull": lambda: cs.CopulaWeibull(**NETWORK).fit(X, JOINT),
     "JointGridModel": lambda: cs.JointGridModel(bins=3, hidden=(4,), **NETWORK).fit(X, JOINT),
@@ -110,6 +110,7 @@ EVALUATIONS: dict[str, Callable[[], Any]] = {
     ),
     "CensoringDiagnostic": lambda: cs.censoring_diagnostic(Y, cs.Uniform(0.1, 3.0)),
     "CalibrationCurve": lambda: compared().calibration("a", 0.9),
+    "OutcomeTable": lambda: cs.OutcomeTable("predictions.parquet", "t", "d"),
     "Verdict": lambda: compared().verdict,
 }
 
