@@ -17,6 +17,7 @@ from censcore.estimators.covariates import check_weights
 from censcore.estimators.neural.estimator import NeuralEstimator, pick_device
 from censcore.estimators.neural.full_batch import minimise
 from censcore.estimators.neural.history import History
+from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.standardised import Data, Standardised, rows_of
 from censcore.estimators.neural.training import Callback, Rows, mix_seed
 from censcore.exceptions import InvalidInputError
@@ -298,6 +299,7 @@ class LikelihoodEstimator(NeuralEstimator):
         return {"unit": self._unit}
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
+        check_number("unit", settings["unit"], positive=True)
         self._unit = settings["unit"]
 
 
