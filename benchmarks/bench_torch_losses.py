@@ -18,7 +18,7 @@ import torch
 
 import censcore as cs
 from benchmarks.timing import alternate
-from censcore.scores.compatible_times import RandomNumbers, compatible_times
+from censcore.scores.compatible_times import RandomNumbers, compatible_times, subject_keys
 
 BATCH, LEVELS, MEMBERS, GRID = 256, 19, 64, 600
 
@@ -35,7 +35,7 @@ class Data:
         time, event = np.minimum(T, c), c >= T
         like = torch.zeros(1)
         one = cs.RightCensored(time[:, 0], event[:, 0])
-        estimate = cs.Censoring(cs.KaplanMeier()).fit(X, one).predict_distribution(X)
+        estimate: Any = cs.Censoring(cs.KaplanMeier()).fit(X, one).predict_distribution(X)
         self.C: Any = estimate.like(like)
         self.y = one[:BATCH].like(like)
         self.joint = cs.RightCensored(time[:BATCH], event[:BATCH]).censor_at(2.5).like(like)
@@ -107,7 +107,7 @@ def cases(data: Data) -> dict[str, tuple[Callable[[], Any], Callable[[], Any], t
     """Losses of the library and by hand, and the parameters that they train."""
     y, C = data.y, data.C
     c_known = data.known.censoring_time[:, None, None]
-    levels = RandomNumbers(np.random.SeedSequence(0), 8).levels(range(BATCH), 1, like=data.joint.time)
+    levels = RandomNumbers(0, 8, subject_keys(data.joint)).levels(1, like=data.joint.time)
     c = compatible_times(data.joint, C, levels)
 
     def mixture() -> cs.Mixture:

@@ -29,6 +29,7 @@ __all__ = [
     "PositivityError",
     "RepairWarning",
     "RiskSetWarning",
+    "StorageError",
     "UnsupportedOutcomeError",
 ]
 
@@ -137,6 +138,10 @@ class MissingDependencyError(CenscoreError, ImportError):
 
 class FoldError(CenscoreError, RuntimeError):
     """A model could not be fitted, or gave no forecast, in a fold of a cross-validation."""
+
+
+class StorageError(CenscoreError, OSError):
+    """A file or folder cannot be written: no space is left, it may only be read, or the disk failed."""
 
 
 class ModelFileError(CenscoreError, ValueError):

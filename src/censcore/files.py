@@ -8,7 +8,47 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["partial_file", "write_atomically"]
+from censcore.exceptions import StorageError
+
+__all__ = ["partial_file", "storing", "write_atomically"]
+
+
+@contextmanager
+def storing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what the system says while a file or folder is written into one sentence.
+
+    Parameters
+    ----------
+    path : path
+        What is written.
+
+    Raises
+    ------
+    StorageError
+        In place of every other OSError; it keeps the number of the error in ``errno``.
+
+    Examples
+    --------
+    >>> from censcore.files import storing
+    >>> with storing("results"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+        ...
+    censcore.exceptions.StorageError: results cannot be written: No space left on device. What was complete
+    before is kept; make room or choose another folder, and run it again.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        where = "" if error.filename in (None, os.fspath(path)) else f" ({error.filename})"
+        told = StorageError(
+            f"{os.fspath(path)} cannot be written: {error.strerror or error}{where}. What was complete "
+            "before is kept; make room or choose another folder, and run it again."
+        )
+        told.errno = error.errno
+        raise told from error
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path:
@@ -29,6 +69,11 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
     -------
     Path
         ``path``.
+
+    Raises
+    ------
+    StorageError
+        The file cannot be written; what was at ``path`` is still there.
 
     Examples
     --------
@@ -60,11 +105,12 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     'a,b'
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-    try:
-        yield partial
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield partial
+            os.replace(partial, path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self, TypeVar
 
 from censcore.exceptions import MissingDependencyError
+from censcore.plain_text import one_line
 
 __all__ = ["ProgressBar", "track"]
 
@@ -44,10 +45,13 @@ class ProgressBar:
                 "A progress bar was asked for, which needs rich: pip install 'censcore[cli]', or pass "
                 "progress=False."
             ) from error
-        columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+        # names may stand in these texts: neither rich's markup nor format's braces are read in them
+        before = TextColumn("{task.fields[what]}", markup=False)
+        beside = TextColumn("{task.description}", markup=False)
+        columns = (before, BarColumn(), MofNCompleteColumn(), beside)
         console = Console(stderr=True)
         self._progress = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
-        self._task = self._progress.add_task("", total=total, completed=done)
+        self._task = self._progress.add_task("", total=total, completed=done, what=one_line(what))
 
     def __enter__(self) -> Self:
         if self._progress is not None:
@@ -57,7 +61,7 @@ class ProgressBar:
     def advance(self, note: str = "", steps: int = 1) -> None:
         """One step more, or several; the note stands beside the bar."""
         if self._progress is not None:
-            self._progress.update(self._task, advance=steps, description=note)
+            self._progress.update(self._task, advance=steps, description=one_line(note))
 
     def __exit__(self, *_: Any) -> None:
         if self._progress is not None:

@@ -6,6 +6,7 @@ import sys
 
 from censcore import __version__
 from censcore.exceptions import CenscoreError
+from censcore.plain_text import visible
 
 __all__ = ["main"]
 
@@ -28,4 +29,4 @@ def main() -> None:
     try:
         app()
     except CenscoreError as error:
-        sys.exit(f"censcore: {error}")
+        sys.exit(f"censcore: {visible(str(error))}")

@@ -36,6 +36,7 @@ from censcore.cli.options import (
 )
 from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns, column
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import visible
 
 __all__ = ["compare"]
 
@@ -155,7 +156,7 @@ def _show(found: cs.Comparison, predictions: Path, html: Path | None, json: Path
         typer.echo(repr(found))
         for path in (html, json):
             if path is not None:
-                typer.echo(f"written: {path}")
+                typer.echo(visible(f"written: {path}"))
 
 
 compare.__doc__ = f"{compare.__doc__}\n\n\b{COLUMNS_HELP}"

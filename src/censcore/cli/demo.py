@@ -28,7 +28,6 @@ def demo(
     console.print("\n[bold]German Breast Cancer Study Group trial[/bold]: years to recurrence or death")
     console.print(f"{len(y)} women, {y.event.sum()} events; each scored by models that never saw her\n")
     console.print(score_table(losses))
-    out.mkdir(parents=True, exist_ok=True)
     console.print(f"plot: {draw(losses['curve'], CURVE_TIMES, out / 'brier.png')}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 import censcore as cs
 from censcore.evaluation.style import AMBER, GREY, TEAL, new_figure, styled
+from censcore.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,8 +63,9 @@ def draw(curves: dict[str, np.ndarray], times: np.ndarray, path: Path) -> Path:
             f"Forecasting breast-cancer recurrence: {women} women, out of sample, 95 % bands",
             x=0.0115, ha="left", fontsize=13.5, fontweight="bold",
         )  # fmt: skip
-        figure.savefig(path, dpi=160)
-    return path
+        picture = io.BytesIO()
+        figure.savefig(picture, dpi=160)
+    return write_atomically(path, picture.getvalue())
 
 
 def _band(axes: Axes, times: np.ndarray, losses: np.ndarray, colour: str) -> None:

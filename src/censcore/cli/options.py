@@ -10,6 +10,7 @@ import typer
 import censcore as cs
 from censcore.cli.predictions import OutcomeColumns, outcome_of, read_table
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -283,5 +284,5 @@ def prepared(estimator: Any, *tables: pd.DataFrame | None) -> Any:
         + [f"missing numbers in {', '.join(sorted(set(gaps) - set(text)))} the median"]
         * bool(set(gaps) - set(text))
     )
-    typer.echo(f"note: covariates of the censoring distribution: {changed}.", err=True)
+    typer.echo(visible(f"note: covariates of the censoring distribution: {changed}."), err=True)
     return make_pipeline(preparation, estimator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,6 +38,7 @@ from censcore.cli.options import (
 from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
+from censcore.plain_text import one_line, visible
 
 __all__ = ["score"]
 
@@ -115,12 +117,14 @@ def score(
     )
     losses = pd.DataFrame(_columns(found))
     for note in found.notes:
-        typer.echo(f"note: {note}", err=True)
+        typer.echo(f"note: {one_line(note)}", err=True)
     if out is None:
-        typer.echo(losses.to_csv(index=False), nl=False)
+        table = losses.to_csv(index=False)  # as it is into files and pipes
+        typer.echo(visible(table) if sys.stdout.isatty() else table, nl=False)
         return
     _write(losses, out)
-    typer.echo(f"written: {out} ({len(losses)} subjects, horizon {found.horizon:.6g})", err=True)
+    subjects = f"{len(losses)} subjects, horizon {found.horizon:.6g}"
+    typer.echo(visible(f"written: {out} ({subjects})"), err=True)
 
 
 def _columns(found: cs.Comparison) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from censcore._arrays import (
     requires_grad,
     take_rows,
 )
+from censcore._kept_values import KeepsValues
 from censcore._validation import as_count, no_array
 from censcore.distributions.random_draws import Draws, as_draws
 from censcore.exceptions import InvalidInputError
@@ -43,7 +44,7 @@ Seed = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | Any 
 _MANY = 10**8
 
 
-class Distribution(ABC):
+class Distribution(KeepsValues, ABC):
     """One distribution of an event time, or of several, per subject.
 
     The base of :class:`~censcore.distributions.Univariate` (one event time) and of
@@ -137,7 +138,7 @@ class Distribution(ABC):
         return n
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
+        state = super().__getstate__()
         state.pop("_xp", None)  # modules are neither pickled nor copied
         return state
 

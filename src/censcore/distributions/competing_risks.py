@@ -17,6 +17,7 @@ from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes.competing_risks import cause_number
+from censcore.plain_text import one_line
 
 __all__ = ["TimeAndCause", "TimesAndCauses"]
 
@@ -274,4 +275,4 @@ class TimeAndCause(Distribution):
         return TimesAndCauses(time, cause)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(shape={self.shape}, causes: {', '.join(self.names)})"
+        return f"{type(self).__name__}(shape={self.shape}, causes: {', '.join(map(one_line, self.names))})"

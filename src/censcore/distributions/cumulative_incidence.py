@@ -15,6 +15,7 @@ from censcore.distributions.piecewise_linear import PiecewiseLinear
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import one_line
 
 __all__ = ["CumulativeIncidence"]
 
@@ -147,7 +148,8 @@ class CumulativeIncidence(TimeAndCause):
     def __repr__(self) -> str:
         n, m, q = self._cif.shape
         kind = "linear" if self._linear else "step"
-        return f"CumulativeIncidence(shape=({n}, {m}), times={q}, {kind}, causes: {', '.join(self.names)})"
+        causes = ", ".join(map(one_line, self.names))
+        return f"CumulativeIncidence(shape=({n}, {m}), times={q}, {kind}, causes: {causes})"
 
 
 def _check_shapes(times: Array, cif: Array) -> None:

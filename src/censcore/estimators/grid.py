@@ -14,6 +14,7 @@ from torch import Tensor
 from censcore._arrays import to_numpy
 from censcore.distributions import JointGrid
 from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
+from censcore.estimators.neural.model_contents import check_numbers
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
@@ -190,6 +191,8 @@ class JointGridModel(LikelihoodEstimator):
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         super()._restore_settings(settings)
+        check_numbers("edges", settings["edges"], increasing=True)
+        check_numbers("rate", settings["rate"], count=2)
         self._edges, self._rate = np.asarray(settings["edges"]), np.asarray(settings["rate"])
 
 

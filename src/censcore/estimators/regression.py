@@ -14,6 +14,7 @@ from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import as_matrix, check_rows, check_weights
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.outcomes import OutcomeLike, RightCensored
+from censcore.plain_text import one_line
 
 __all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns"]
 
@@ -230,11 +231,12 @@ class CoefficientTable:
         return pd.DataFrame(columns, index=self.names)
 
     def __str__(self) -> str:
-        width = max([len(name) for name in self.names], default=0)
+        names = [one_line(name) for name in self.names]
+        width = max(map(len, names), default=0)
         titles = ("coef", "exp(coef)", "se", "z", "p", "lower", "upper")
         lines = [" " * width + "".join(f"{title:>11}" for title in titles)]
         numbers = (self.coef, np.exp(self.coef), self.standard_error, self.z, self.p, self.lower, self.upper)
-        for name, *values in zip(self.names, *numbers, strict=True):
+        for name, *values in zip(names, *numbers, strict=True):
             words = [f"{value:.4g}" for value in values]
             words[4] = _p_value(values[4])
             lines.append(f"{name:{width}}" + "".join(f"{word:>11}" for word in words))

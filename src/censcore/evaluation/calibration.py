@@ -39,6 +39,7 @@ from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, effective_nu
 from censcore.evaluation.net_benefit import event_by, least_events
 from censcore.evaluation.tables import Line, cannot_tell, data_frame
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import one_line
 from censcore.scores.registry import ScoreInfo
 
 if TYPE_CHECKING:
@@ -130,8 +131,8 @@ class CalibrationCurve:
 
     def __repr__(self) -> str:
         told = (
-            f"calibration of {self.model} at {self.time:.4g}: predicted risk {self.predicted:.3f}, observed "
-            f"{self.observed:.3f} ({self.observed_low:.3f} to {self.observed_high:.3f})"
+            f"calibration of {one_line(self.model)} at {self.time:.4g}: predicted risk {self.predicted:.3f}, "
+            f"observed {self.observed:.3f} ({self.observed_low:.3f} to {self.observed_high:.3f})"
         )
         if self.smoothed:
             told += f"\nICI {self.ici:.3f} ({self.ici_by_chance:.3f} by chance)"

@@ -24,6 +24,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from censcore._arrays import searchsorted, to_numpy
+from censcore._kept_values import KeepsValues
 from censcore._validation import as_list
 from censcore.distributions import Distribution, Independent, ProportionalHazards, Step, Univariate
 from censcore.estimators.risk_sets import entries_of
@@ -45,7 +46,7 @@ WITHOUT_C = ("time", "entry", "cells", "quantiles", "_placed")  # what was deriv
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Case(KeepsValues):
     """One forecast F of the outcomes y, the censoring distribution C, and where the forecast is scored.
 
     Parameters

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._kept_values import KeepsValues
 from censcore._validation import check_flag
 from censcore.distributions import Univariate
 from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
@@ -37,7 +38,7 @@ __all__ = ["Comparison"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison:
+class Comparison(KeepsValues):
     """What :func:`compare` found.
 
     Attributes

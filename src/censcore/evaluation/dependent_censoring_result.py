@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore.evaluation.charts import look_of
-from censcore.evaluation.draw import line_style
+from censcore.evaluation.draw import label_of, line_style
 from censcore.evaluation.style import GREY, new_figure, styled
 from censcore.evaluation.tables import data_frame
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,7 +133,7 @@ class DependentCensoringSensitivity:
         return found
 
     def _order(self, a: int, line: int) -> str:
-        return " < ".join(self.models[m] for m in np.argsort(self.means[a, :, line], kind="stable"))
+        return " < ".join(one_line(self.models[m]) for m in np.argsort(self.means[a, :, line], kind="stable"))
 
     def __repr__(self) -> str:
         strata = f", {self.n_strata} strata" if self.n_strata > 1 else ""
@@ -145,7 +146,7 @@ class DependentCensoringSensitivity:
         return "\n".join([*head, *self._table(), "", *self._verdicts(), *self._notes()])
 
     def _table(self) -> list[str]:
-        labels = [f"{_title(*line)}  {model}" for line in self.lines for model in self.models]
+        labels = [f"{_title(*line)}  {one_line(model)}" for line in self.lines for model in self.models]
         width = max(map(len, labels)) + 2
         rows = [" " * width + "".join(f"{f'tau = {level:g}':>13}" for level in self.tau)]
         for number, label in enumerate(labels):
@@ -196,7 +197,7 @@ class DependentCensoringSensitivity:
             grid[-1].set_xlabel("assumed Kendall's τ of T and C (not identified by the data)")
             handles, labels = grid[0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4))
-            what = f"difference from {self.reference}" if differences else "mean loss"
+            what = f"difference from {label_of(self.reference)}" if differences else "mean loss"
             figure.supylabel(f"{what} (lower is better)", fontsize=10)
             title = f"Sensitivity to dependent censoring, {self.copula.capitalize()} copula"
             figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, fontweight="bold")
@@ -207,7 +208,7 @@ class DependentCensoringSensitivity:
         errors = self.difference_errors if differences else self.standard_errors
         axes.axvline(0, color=GREY, lw=1, ls=(0, (4, 2)))
         if differences:
-            axes.axhline(0, color=GREY, lw=1.5, label=self.reference)
+            axes.axhline(0, color=GREY, lw=1.5, label=label_of(self.reference))
         for m, model in enumerate(self.models):
             if differences and m == 0:
                 continue
@@ -215,7 +216,7 @@ class DependentCensoringSensitivity:
             value, half = values[:, m, line], NORMAL_95 * errors[:, m, line]
             if np.isfinite(half).all():
                 axes.fill_between(self.tau, value - half, value + half, color=look["color"], alpha=0.12, lw=0)
-            axes.plot(self.tau, value, lw=2, marker="o", ms=4, label=model, **look)
+            axes.plot(self.tau, value, lw=2, marker="o", ms=4, label=label_of(model), **look)
 
 
 def _title(score: str, at: float) -> str:

@@ -15,6 +15,7 @@ from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.evaluation.inference import group_codes
 from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.outcomes import OutcomeLike, as_followed
+from censcore.plain_text import one_line
 from censcore.scores.inputs import known_censoring, known_to_exceed
 
 __all__ = ["CensoringDiagnostic", "CensoringTest", "censoring_diagnostic"]
@@ -130,9 +131,10 @@ class CensoringDiagnostic:
         return lines
 
     def __repr__(self) -> str:
-        width = max(len(name) for name, _ in self.lines())
-        text = [f"{name:{width}}  {value}" for name, value in self.lines()]
-        text += [f"! {warning}" for warning in self.warnings]
+        lines = [(one_line(name), one_line(value)) for name, value in self.lines()]
+        width = max(len(name) for name, _ in lines)
+        text = [f"{name:{width}}  {value}" for name, value in lines]
+        text += [f"! {one_line(warning)}" for warning in self.warnings]
         return "\n".join(["Censoring diagnostic", *text])
 
 

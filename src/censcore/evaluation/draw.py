@@ -8,12 +8,13 @@ import numpy as np
 
 from censcore.evaluation.charts import Bars, Chart, Intervals, Line, Look, Panel
 from censcore.evaluation.style import PALETTE, new_figure, styled
+from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["figure_of", "line_style"]
+__all__ = ["figure_of", "label_of", "line_style"]
 
 WIDTH, HEIGHT, SMALL_HEIGHT = 6.0, 4.0, 2.1  # inches: readable on a phone
 LEGEND_LINE = 0.22  # inches
@@ -51,7 +52,7 @@ def figure_of(chart: Chart) -> Figure:
             handles = [_handle(name, look) for name, look in chart.legend.items()]
             place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "borderaxespad": 0.2}
             grid[0, 0].legend(handles=handles, ncols=beside, **place)
-        figure.suptitle(chart.title, x=0.01, ha="left", fontsize=11.5, fontweight="bold")
+        figure.suptitle(label_of(chart.title), x=0.01, ha="left", fontsize=11.5, fontweight="bold")
         return figure
 
 
@@ -62,7 +63,7 @@ def _columns_of(chart: Chart) -> int:
 
 
 def _short(name: str, most: int) -> str:
-    text = " ".join(name.split())
+    text = one_line(name)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -70,7 +71,7 @@ def _handle(name: str, look: Look) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D(
-        [], [], label=_inert(name, LETTERS - 20), ms=5, **line_style(look), marker=MARKERS[look.marker]
+        [], [], label=label_of(name, LETTERS - 20), ms=5, **line_style(look), marker=MARKERS[look.marker]
     )
 
 
@@ -83,8 +84,8 @@ def _colour(look: Look) -> str:
     return PALETTE[look.colour][0]
 
 
-def _inert(name: str, most: int = LETTERS) -> str:
-    """A dollar would start a formula, and a leading underscore would hide the name."""
+def label_of(name: str, most: int = LETTERS) -> str:
+    """A name in a figure: a dollar would start a formula, and a leading underscore would hide it."""
     text = _short(name, most).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
@@ -109,15 +110,15 @@ def _panel(axes: Axes, panel: Panel, letters: int, alpha: float) -> None:
         else:
             draw = axes.axvline if mark.kind == "x" else axes.axhline
             draw(mark.at, color=PALETTE["grey"][0], lw=1, ls=(0, (4, 2)))
-    axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel)
+    axes.set(xlabel=label_of(panel.xlabel), ylabel=label_of(panel.ylabel))
     if panel.title:
-        axes.set_title(_inert(panel.title, letters), fontsize=10)
+        axes.set_title(label_of(panel.title, letters), fontsize=10)
     if panel.xlim is not None:
         axes.set_xlim(panel.xlim)
     if panel.ylim is not None:
         axes.set_ylim(panel.ylim)
     if panel.rows:
-        axes.set_yticks(range(len(panel.rows)), [_inert(row) for row in panel.rows])
+        axes.set_yticks(range(len(panel.rows)), [label_of(row) for row in panel.rows])
         axes.set_ylim(len(panel.rows) - 0.5, -0.5)
         axes.grid(axis="y", visible=False)
 
@@ -136,4 +137,4 @@ def _line(axes: Axes, line: Line, alpha: float) -> None:
             "markevery": (line.look.number % every, every),
             "ms": 4.5,
         }
-    axes.plot(line.x, line.y, lw=1.8, label=_inert(line.name), **style)
+    axes.plot(line.x, line.y, lw=1.8, label=label_of(line.name), **style)

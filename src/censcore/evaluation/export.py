@@ -2,10 +2,12 @@ r"""Tables for papers and notes: LaTeX (booktabs) and Markdown, with every name 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from censcore.evaluation.text import Grid, grids_of, legend_of, subgroup_summary
+from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -15,9 +17,9 @@ __all__ = ["comparison_latex", "comparison_markdown", "latex_table", "latex_text
 LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}", "%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "<": r"\textless{}",
-    ">": r"\textgreater{}", "±": r"$\pm$", "−": "$-$", "*": r"$^*$", "≤": r"$\le$", "≥": r"$\ge$", "\n": " ",
+    ">": r"\textgreater{}", "±": r"$\pm$", "−": "$-$", "*": r"$^*$", "≤": r"$\le$", "≥": r"$\ge$",
 }  # fmt: skip
-MARKDOWN = "\\`*_[]<>|~#"  # letters that would be read as markup
+MARKDOWN = "\\`*_[]<>|~#&$"  # letters that would be read as markup
 
 
 def comparison_latex(comparison: Comparison) -> str:
@@ -64,7 +66,7 @@ def latex_text(text: str) -> str:
     >>> print(latex_text("a_b & 5 % ± 1"))
     a\_b \& 5 \% $\pm$ 1
     """
-    return "".join(LATEX.get(letter, letter) for letter in text)
+    return "".join(LATEX.get(letter, letter) for letter in one_line(text))
 
 
 def latex_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -130,4 +132,5 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], inert: bo
 
 
 def _inert(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in MARKDOWN else letter for letter in " ".join(text.split()))
+    escaped = "".join(f"\\{letter}" if letter in MARKDOWN else letter for letter in one_line(text))
+    return re.sub(r"^(\d*)([-+.)])(?=\s|$)", r"\1\\\2", escaped)  # would begin a list

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from censcore.evaluation.draw import label_of
 from censcore.evaluation.inference import Estimate
 from censcore.evaluation.style import GREY, INK, new_figure, styled
 from censcore.evaluation.tables import Line
@@ -54,10 +55,10 @@ def plot_folds(comparison: CrossValidated, score: str | None = None, column: int
             estimate = comparison.estimate(model, name)
             if estimate is not None:
                 _draw_mean(axes, row, estimate, column, comparison.confidence)
-        axes.set_yticks(range(len(comparison.models)), comparison.models)
+        axes.set_yticks(range(len(comparison.models)), [label_of(model) for model in comparison.models])
         axes.set_ylim(len(comparison.models) - 0.5, -0.5)
         where = "" if np.isnan(at) else f" at {at:.4g}"
-        axes.set_xlabel(f"{known[name].title}{where}: folds, and the mean with its interval")
+        axes.set_xlabel(f"{label_of(known[name].title)}{where}: folds, and the mean with its interval")
         return figure
 
 

@@ -46,6 +46,7 @@ from typing import Any
 
 import numpy as np
 
+from censcore._kept_values import KeepsValues
 from censcore._validation import as_labels, as_weights
 from censcore.exceptions import InvalidInputError
 from censcore.scores import clustered_mean
@@ -71,7 +72,7 @@ ROUNDING = 1e-12  # relative to the value: a standard error below it is rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(KeepsValues):
     """An estimate and the vector whose sum of squares is its variance.
 
     Parameters

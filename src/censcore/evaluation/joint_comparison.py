@@ -23,6 +23,7 @@ from censcore.evaluation.several_outcomes import MeasureOf, SeveralOutcomes
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
+from censcore.plain_text import one_line
 from censcore.scores.compatible_times import subject_keys
 from censcore.scores.joint_brier import decided_outcome, event_rule
 
@@ -248,7 +249,7 @@ class JointCensoringDiagnostic:
         return [(f"{name}: {what}" if what else "", value) for name, what, value in found]
 
     def __repr__(self) -> str:
-        return "\n\n".join(f"{name}\n{part!r}" for name, part in self.parts.items())
+        return "\n\n".join(f"{one_line(name)}\n{part!r}" for name, part in self.parts.items())
 
 
 def _event_case(case: Case, event: str) -> Case:

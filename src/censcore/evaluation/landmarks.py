@@ -106,6 +106,7 @@ class LandmarkComparison:
         matplotlib.figure.Figure
         """
         from censcore.evaluation.charts import look_of
+        from censcore.evaluation.draw import label_of
         from censcore.evaluation.style import PALETTE, new_figure, styled
 
         table = self.frame()
@@ -120,12 +121,12 @@ class LandmarkComparison:
                 error = np.abs(lines[["low", "high"]].to_numpy().T - lines["mean"].to_numpy())
                 axes.errorbar(
                     lines["landmark"], lines["mean"], error, marker="o", capsize=3, lw=1.8,
-                    color=PALETTE[look_of(i).colour][0], label=str(model),
+                    color=PALETTE[look_of(i).colour][0], label=label_of(str(model)),
                 )  # fmt: skip
             axes.set(xlabel="landmark", ylabel="mean loss, lower is better", ylim=(0, None))
             axes.legend(frameon=False)
             title = next(kind.title for kind in self.comparisons[0].scores if kind.name == score)
-            axes.set_title(f"{title} of subjects at risk at the landmark", fontsize=10)
+            axes.set_title(f"{label_of(title)} of subjects at risk at the landmark", fontsize=10)
         return figure
 
     def __repr__(self) -> str:

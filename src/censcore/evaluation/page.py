@@ -1,18 +1,18 @@
 """Pages that need nothing else: one file with its style, figures and a small script inside, nothing to fetch.
 
 The comparison report and the pages of studies are built from these parts. Cells, notes and sections are HTML
-already: what comes from data goes through :func:`html.escape` first.
+already: what comes from data goes through :func:`~censcore.plain_text.html_text` first.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from censcore.evaluation.style import PALETTE, svg_of
+from censcore.plain_text import html_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,12 +42,12 @@ def whole_page(title: str, sections: Sequence[str], *, skip_to: str = "", style:
     >>> "<title>Cox &amp; others</title>" in page
     True
     """
-    body = "\n".join([f"<h1>{escape(title)}</h1>", *sections])
+    body = "\n".join([f"<h1>{html_text(title)}</h1>", *sections])
     skip = f"<a class='skip' href='#{skip_to}'>Skip to the {skip_to}</a>\n" if skip_to else ""
     return (
         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
-        f"<title>{escape(title)}</title>\n<style>\n{style_sheet()}{style}</style>\n</head>\n<body>\n{skip}"
+        f"<title>{html_text(title)}</title>\n<style>\n{style_sheet()}{style}</style>\n</head>\n<body>\n{skip}"
         f"<main>\n{body}\n</main>\n<script>\n{_file('report.js')}</script>\n</body>\n</html>\n"
     )
 
@@ -86,7 +86,7 @@ def cell(text: str, value: float | None = None, hover: str = "") -> str:
     "<td data-value='0.25' title='skill 10 %'>0.25 ± 0.01</td>"
     """
     number = "" if value is None else f" data-value='{'' if value != value else f'{value:.10g}'}'"
-    title = f" title='{escape(hover, quote=True)}'" if hover else ""
+    title = f" title='{html_text(hover)}'" if hover else ""
     return f"<td{number}{title}>{text}</td>"
 
 
@@ -128,7 +128,7 @@ def table(
     above = f"<caption>{caption}</caption>" if caption else ""
     kind = " class='sortable'" if sortable else ""
     return (
-        f"<div class='scroll' role='region' aria-label='{escape(name, quote=True)}' tabindex='0'>"
+        f"<div class='scroll' role='region' aria-label='{html_text(name)}' tabindex='0'>"
         f"<table{kind}>{above}<thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
 
@@ -140,7 +140,7 @@ def _labelled(cell_html: str, title: str) -> str:
 
 def image(figure: Figure, alternative: str) -> str:
     """A figure inside the page; ``alternative`` describes it for screen readers."""
-    return f"<img alt='{escape(alternative, quote=True)}' src='{image_source(figure)}'>"
+    return f"<img alt='{html_text(alternative)}' src='{image_source(figure)}'>"
 
 
 def image_source(figure: Figure) -> str:

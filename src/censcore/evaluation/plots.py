@@ -14,9 +14,10 @@ from censcore.evaluation.charts import Bars, Chart, Intervals, Line, Look, Panel
 from censcore.evaluation.decision_curve import TREAT_ALL, TREAT_NONE, decision_lines
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
 from censcore.evaluation.murphy import Elementary
-from censcore.evaluation.tables import difference_lines, key_of, mean_lines, one_line
+from censcore.evaluation.tables import difference_lines, key_of, mean_lines
 from censcore.evaluation.text import column_label
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import one_line
 from censcore.published import d_calibration
 from censcore.scores import brier_score
 from censcore.scores.inputs import known_to_exceed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from censcore.evaluation.tables import (
     CLEARLY_BEST,
     Line,
     difference_lines,
-    one_line,
 )
 from censcore.evaluation.text import (
     Cell,
@@ -28,6 +26,7 @@ from censcore.evaluation.text import (
     subgroup_summary,
 )
 from censcore.exceptions import CenscoreError
+from censcore.plain_text import html_text, one_line
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -73,13 +72,15 @@ def page(comparison: Comparison, title: str) -> str:
         "notes": ("Notes", _notes(comparison)),
     }
     kept = {name: part for name, part in sections.items() if part[1]}
-    contents = "".join(f"<li><a href='#{name}'>{escape(head)}</a></li>" for name, (head, _) in kept.items())
+    contents = "".join(
+        f"<li><a href='#{name}'>{html_text(head)}</a></li>" for name, (head, _) in kept.items()
+    )
     body = [
         _verdicts(comparison),
         _summary(comparison),
         f"<nav aria-label='Contents'><ul class='contents'>{contents}</ul></nav>",
         _warnings(comparison),
-        *(f"<h2 id='{name}'>{escape(head)}</h2>{text}" for name, (head, text) in kept.items()),
+        *(f"<h2 id='{name}'>{html_text(head)}</h2>{text}" for name, (head, text) in kept.items()),
     ]
     return whole_page(title, body, skip_to="scores")
 
@@ -104,20 +105,22 @@ def notebook(comparison: Comparison) -> str:
 
 
 def _verdicts(comparison: Comparison) -> str:
-    return "".join(f"<p class='verdict'>{escape(str(verdict))}</p>" for verdict in comparison.verdicts)
+    return "".join(f"<p class='verdict'>{html_text(str(verdict))}</p>" for verdict in comparison.verdicts)
 
 
 def _summary(comparison: Comparison) -> str:
     s, unit = comparison.settings, one_line(comparison.time_unit)
     return (
         f"<p>{len(comparison.models)} forecasts, {s['subjects']} subjects with {s['events']} events, scored "
-        f"up to time {s['horizon']:.6g}{escape(f' {unit}' if unit else '')}.</p>"
+        f"up to time {s['horizon']:.6g}{html_text(f' {unit}' if unit else '')}.</p>"
     )
 
 
 def _warnings(comparison: Comparison) -> str:
     found = comparison.censoring.warnings
-    return "".join(f"<p class='warning' role='note'><strong>Warning.</strong> {escape(w)}</p>" for w in found)
+    return "".join(
+        f"<p class='warning' role='note'><strong>Warning.</strong> {html_text(w)}</p>" for w in found
+    )
 
 
 # ---- tables ----------------------------------------------------------------------------------------
@@ -136,22 +139,22 @@ def _legend(comparison: Comparison, sortable: bool = True) -> str:
     words = [*marked, *legend_of([Grid("", [], {"": [Cell(c.text) for c in cells]})])]
     sorting = "; click on the head of a column to sort" if sortable else ""
     words.append(f"Hover over a number for its interval, rank and skill{sorting}.")
-    return f"<p class='soft'>{escape(' '.join(word.rstrip('.') + '.' for word in words))}</p>"
+    return f"<p class='soft'>{html_text(' '.join(word.rstrip('.') + '.' for word in words))}</p>"
 
 
 def _grid_table(comparison: Comparison, grid: Grid, sortable: bool = True) -> str:
     looks = looks_of(comparison)
     rows = [
-        [swatch(looks[model]) + escape(one_line(model)), *(_scored(comparison, each) for each in row)]
+        [swatch(looks[model]) + html_text(one_line(model)), *(_scored(comparison, each) for each in row)]
         for model, row in grid.rows.items()
     ]
-    head = ["forecast", *map(escape, grid.columns)]
+    head = ["forecast", *map(html_text, grid.columns)]
     title = grid.title[:1].upper() + grid.title[1:]
-    return table(head, rows, name=title, caption=escape(title), sortable=sortable)
+    return table(head, rows, name=title, caption=html_text(title), sortable=sortable)
 
 
 def _scored(comparison: Comparison, shown: Cell) -> str:
-    number, plus, error = escape(shown.text).partition(" ± ")
+    number, plus, error = html_text(shown.text).partition(" ± ")
     text = f"{number} <span class='error'>± {error}</span>" if plus else number
     if shown.mark in (CLEARLY_BEST, AMONG_BEST):
         text = f"{SHOWN[shown.mark]}&nbsp;{text}"
@@ -193,12 +196,12 @@ def _difference_table(comparison: Comparison) -> str:
         return "<p>There is nothing to compare: fewer than two forecasts share a score.</p>"
     rows = [
         [
-            escape(_about(row) + column_label(comparison, row)),
-            f"<td class='text'>{escape(one_line(row['model']))} − {escape(one_line(row['versus']))}</td>",
+            html_text(_about(row) + column_label(comparison, row)),
+            f"<td class='text'>{html_text(_versus(row))}</td>",
             cell(_number(row["difference"]), row["difference"], f"better: {row['better']}"),
             cell(f"{_number(row['low'])} to {_number(row['high'])}", row["low"]),
-            cell(escape(p_text(row["p_value"])), row["p_value"]),
-            cell(escape(p_text(row["p_adjusted"])), row["p_adjusted"]),
+            cell(html_text(p_text(row["p_value"])), row["p_value"]),
+            cell(html_text(p_text(row["p_adjusted"])), row["p_adjusted"]),
         ]
         for row in pairs
     ]
@@ -215,6 +218,10 @@ def _difference_table(comparison: Comparison) -> str:
         "<details><summary>All paired differences, with intervals and p-values "
         f"({len(rows)} lines)</summary><p>{words}</p>{shown}</details>"
     )
+
+
+def _versus(row: Line) -> str:
+    return f"{one_line(row['model'])} − {one_line(row['versus'])}"
 
 
 def _about(row: Line) -> str:
@@ -252,27 +259,28 @@ def _folds(comparison: Comparison) -> str:
         for model in comparison.models:
             means = [line["mean"] for line in some if line["model"] == model]
             rows.append(
-                [swatch(looks[model]) + escape(one_line(model)), *(cell(_share(m), m) for m in means)]
+                [swatch(looks[model]) + html_text(one_line(model)), *(cell(_share(m), m) for m in means)]
             )
-        caption = escape(f"Mean {verdict.score} by fold; their spread is no standard error of the mean.")
+        caption = html_text(f"Mean {verdict.score} by fold; their spread is no standard error of the mean.")
         shown += table(["forecast", *head], rows, name="Folds", caption=caption, sortable=True)
     names = list(lines[0])
     rows = [
-        [escape(_setting(line[names[0]])), *(_plain_cell(line[name]) for name in names[1:])] for line in lines
+        [html_text(_setting(line[names[0]])), *(_plain_cell(line[name]) for name in names[1:])]
+        for line in lines
     ]
     every = table(
-        [escape(name) for name in names], rows, name="All folds", caption="Means by fold.", sortable=True
+        [html_text(name) for name in names], rows, name="All folds", caption="Means by fold.", sortable=True
     )
     return f"{shown}<details><summary>All scores by fold ({len(rows)} lines)</summary>{every}</details>"
 
 
 def _plain_cell(value: Any) -> str:
     number = float(value) if isinstance(value, int | float | np.number) else None
-    return cell(escape(_setting(value)), number)
+    return cell(html_text(_setting(value)), number)
 
 
 def _pairs(caption: str, lines: list[tuple[str, str]]) -> str:
-    rows = [[escape(name), escape(value)] for name, value in lines]
+    rows = [[html_text(name), html_text(value)] for name, value in lines]
     return table(["what", "value"], rows, name=caption, caption=caption, text_columns=2)
 
 
@@ -291,7 +299,7 @@ def _setting(value: Any) -> str:
 def _notes(comparison: Comparison) -> str:
     if not comparison.notes:
         return ""
-    return "<ul>" + "".join(f"<li>{escape(n)}</li>" for n in comparison.notes) + "</ul>"
+    return "<ul>" + "".join(f"<li>{html_text(n)}</li>" for n in comparison.notes) + "</ul>"
 
 
 # ---- pictures --------------------------------------------------------------------------------------
@@ -310,7 +318,7 @@ def _calibration_table(comparison: Comparison, options: dict[str, Any]) -> str:
     try:
         curves = [comparison.calibration(model, **options) for model in comparison.models]
     except CenscoreError as error:
-        return f"<p>{escape(about)}not computed, because {escape(str(error))}</p>"
+        return f"<p>{html_text(about)}not computed, because {html_text(str(error))}</p>"
     looks = looks_of(comparison)
     rows = []
     for curve in curves:
@@ -320,11 +328,11 @@ def _calibration_table(comparison: Comparison, options: dict[str, Any]) -> str:
         distances = (curve.ici, curve.ici_by_chance, curve.e50, curve.e90)
         rows.append(
             [
-                swatch(looks[curve.model]) + escape(one_line(curve.model)),
+                swatch(looks[curve.model]) + html_text(one_line(curve.model)),
                 cell(f"{curve.predicted:.4f}", curve.predicted),
                 cell(observed, curve.observed),
                 *(cell(_share(value), value) for value in distances),
-                cell(escape(p), curve.p_value, curve.note),
+                cell(html_text(p), curve.p_value, curve.note),
             ]
         )
     level = f"observed risk ({100 * comparison.confidence:g} % interval)"
@@ -334,7 +342,7 @@ def _calibration_table(comparison: Comparison, options: dict[str, Any]) -> str:
         "E90: mean, median and 90 % quantile of the distance between forecast and observed risk; noise alone "
         "gives the ICI by chance."
     )
-    return table(head, rows, name="Calibration", caption=escape(caption), sortable=True)
+    return table(head, rows, name="Calibration", caption=html_text(caption), sortable=True)
 
 
 def _share(value: float) -> str:
@@ -352,11 +360,11 @@ def _figure(comparison: Comparison, kind: str, options: dict[str, Any]) -> str:
     except CenscoreError as error:
         if kind == "differences":  # of one forecast, there are none
             return ""
-        return f"<figure><p>{escape(kind)}: not computed, because {escape(str(error))}</p></figure>"
+        return f"<figure><p>{html_text(kind)}: not computed, because {html_text(str(error))}</p></figure>"
     shown = chart_html(chart, f"{chart.title}. {CAPTIONS[kind]} {_in_words(comparison, kind)}")
     wide = " class='wide'" if chart.small and len(chart.panels) > 2 else ""
     caption = f"<figcaption>{CAPTIONS[kind]}</figcaption>"
-    return f"<figure{wide}><h3>{escape(chart.title)}</h3>{shown}{caption}</figure>"
+    return f"<figure{wide}><h3>{html_text(chart.title)}</h3>{shown}{caption}</figure>"
 
 
 def _in_words(comparison: Comparison, kind: str) -> str:

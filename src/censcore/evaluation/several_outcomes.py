@@ -16,8 +16,9 @@ from censcore.evaluation.discrimination import Discrimination, Measure
 from censcore.evaluation.losses import Losses, shares_of
 from censcore.evaluation.pair_statistics import Pairs
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.tables import Line, one_line
+from censcore.evaluation.tables import Line
 from censcore.exceptions import InvalidTypeError
+from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -49,6 +49,7 @@ STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "text.color": INK,
+    "text.usetex": False,  # names are text, never commands
     "axes.axisbelow": True,
     "axes.edgecolor": "#9ca3af",
     "axes.labelcolor": INK,

@@ -5,11 +5,10 @@ Every point has a title, which browsers show as its value where the pointer rest
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 
 from censcore.evaluation.charts import Bars, Chart, Intervals, Line, Look, Panel, Rule
+from censcore.plain_text import html_text, one_line
 
 __all__ = ["chart_html", "swatch"]
 
@@ -33,7 +32,9 @@ SHAPES = {
 
 def chart_html(chart: Chart, alternative: str) -> str:
     """A legend that wraps where there is no room, and one SVG per panel."""
-    legend = "".join(f"<li>{swatch(look)}{escape(name)}</li>" for name, look in chart.legend.items())
+    legend = "".join(
+        f"<li>{swatch(look)}{html_text(one_line(name))}</li>" for name, look in chart.legend.items()
+    )
     kind = "panels" + (" small" if chart.small else "") + (" many" if len(chart.legend) > MANY else "")
     panels = "".join(
         _panel(panel, chart, alternative if i == 0 else "") for i, panel in enumerate(chart.panels)
@@ -55,12 +56,10 @@ def _panel(panel: Panel, chart: Chart, alternative: str) -> str:
     frame = _Frame(panel, chart.small)
     drawn = [_axes(frame), *(_mark(frame, mark) for mark in panel.marks)]
     hidden = (
-        f"role='img' aria-label='{escape(_on_one_line(alternative), quote=True)}'"
-        if alternative
-        else "aria-hidden='true'"
+        f"role='img' aria-label='{html_text(one_line(alternative))}'" if alternative else "aria-hidden='true'"
     )
     box = f"viewBox='0 0 {frame.width:g} {frame.height:g}'"
-    title = f"<p class='title'>{escape(_on_one_line(panel.title))}</p>" if panel.title else ""
+    title = f"<p class='title'>{html_text(one_line(panel.title))}</p>" if panel.title else ""
     return f"<div>{title}<svg {hidden} {box}>{''.join(drawn)}</svg></div>"
 
 
@@ -157,12 +156,14 @@ def _axes(frame: _Frame) -> str:
         parts.append(f"<path class='axis' d='M{x:.1f} {frame.bottom:.1f}v4'/>")
     parts.append(f"<path class='axis' d='M{frame.left:.1f} {frame.bottom:.1f}H{frame.right:.1f}'/>")
     at = f"x='{(frame.left + frame.right) / 2:.1f}' y='{frame.height - 6:.1f}'"
-    parts.append(f"<text {at} text-anchor='middle'>{escape(panel.xlabel)}</text>")
+    parts.append(f"<text {at} text-anchor='middle'>{html_text(one_line(panel.xlabel))}</text>")
     if panel.ylabel:
-        parts.append(f"<text class='faded' x='4' y='{frame.top - 13:.1f}'>{escape(panel.ylabel)}</text>")
+        parts.append(
+            f"<text class='faded' x='4' y='{frame.top - 13:.1f}'>{html_text(one_line(panel.ylabel))}</text>"
+        )
     for j, name in enumerate(panel.rows):
         above = float(frame.y(j - 0.5)) - 5
-        parts.append(f"<text x='{frame.left + 2:.1f}' y='{above:.1f}'>{escape(name)}</text>")
+        parts.append(f"<text x='{frame.left + 2:.1f}' y='{above:.1f}'>{html_text(one_line(name))}</text>")
     return "".join(parts)
 
 
@@ -236,7 +237,7 @@ def _bars(frame: _Frame, mark: Bars) -> str:
     parts = []
     for a, b, height in zip(mark.edges[:-1], mark.edges[1:], mark.heights, strict=True):
         left, right, top, base = frame.x(a) + 0.7, frame.x(b) - 0.7, frame.y(height), frame.y(0.0)
-        told = escape(_on_one_line(f"{mark.name}, {a:.3g} to {b:.3g}: {height:.4g}"))
+        told = html_text(one_line(f"{mark.name}, {a:.3g} to {b:.3g}: {height:.4g}"))
         parts.append(
             f"<rect class='bar' x='{left:.1f}' y='{top:.1f}' width='{max(right - left, 0.5):.1f}' "
             f"height='{max(float(base - top), 0.0):.1f}'><title>{told}</title></rect>"
@@ -247,17 +248,13 @@ def _bars(frame: _Frame, mark: Bars) -> str:
 def _point(frame: _Frame, x: float, y: float, look: Look, value: str, shown: bool) -> str:
     at = f"transform='translate({frame.x(x):.1f} {frame.y(y):.1f})'"
     shape = f"class='mark' d='{SHAPES[look.marker]}'" if shown else "class='hit' d='M-6-6H6V6H-6Z'"
-    return f"<path {shape} {at}><title>{escape(value)}</title></path>"
+    return f"<path {shape} {at}><title>{html_text(value)}</title></path>"
 
 
 def _value(name: str, x: float, y: float, low: float, high: float) -> str:
     at = "" if np.isnan(x) else f" at {x:.4g}"
     interval = f" ({low:.4g} to {high:.4g})" if np.isfinite(low + high) else ""
-    return _on_one_line(f"{name}{at}: {y:.4g}{interval}")
-
-
-def _on_one_line(text: str) -> str:
-    return " ".join(text.split())
+    return one_line(f"{name}{at}: {y:.4g}{interval}")
 
 
 def _dash(look: Look) -> str:

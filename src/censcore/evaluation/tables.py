@@ -39,11 +39,6 @@ def data_frame(lines: Iterable[Line], columns: list[str] | None = None) -> pd.Da
     return pd.DataFrame(list(lines), columns=columns)
 
 
-def one_line(name: str) -> str:
-    """A name of a model, an outcome or a group, on one line."""
-    return " ".join(name.split())
-
-
 def cannot_tell(events: float) -> str:
     """Why a line has no error, rank or p-value."""
     return f"{CANNOT_TELL}: {events:.3g} effective events, at least {MINIMUM_EVENTS} are needed"

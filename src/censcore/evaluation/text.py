@@ -18,9 +18,9 @@ from censcore.evaluation.tables import (
     blocks,
     marks,
     mean_lines,
-    one_line,
     title_of,
 )
+from censcore.plain_text import one_line
 from censcore.scores import crps, energy_score, pinball_score
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _grid(comparison: Comparison, title: str, kept: dict[Key, list[Line]]) -> Gr
 def column_label(comparison: Comparison, line: Line) -> str:
     """The score of a line with its time or level; scores that are times say their unit."""
     score, unit = _score_of(comparison, line["score"]), comparison.time_unit
-    title = title_of(score)
+    title = one_line(title_of(score))
     if unit and getattr(getattr(score, "info", None), "function", None) in TIMES:
         title += f" ({one_line(unit)})"
     return label(title, line["at"], score.axis, unit)
@@ -251,10 +251,10 @@ def text_of(comparison: Comparison) -> str:
     for grid in grids:
         text += ["", grid.title, *_lines(grid)]
     text += ["", *legend_of(grids)]
-    text += [f"censoring distribution: {settings['censoring distribution']}"]
+    text += [f"censoring distribution: {one_line(settings['censoring distribution'])}"]
     text += [f"standard errors: {settings['standard errors']}"]
-    text += [f"note: {note}" for note in comparison.notes]
-    text += [f"warning: {warning}" for warning in comparison.censoring.warnings]
+    text += [f"note: {one_line(note)}" for note in comparison.notes]
+    text += [f"warning: {one_line(warning)}" for warning in comparison.censoring.warnings]
     return "\n".join(line.rstrip() for line in text)
 
 

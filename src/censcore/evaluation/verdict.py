@@ -17,9 +17,9 @@ from censcore.evaluation.tables import (
     difference_lines,
     key_of,
     mean_lines,
-    one_line,
     title_of,
 )
+from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
     from censcore.evaluation.case_scores import CaseScore

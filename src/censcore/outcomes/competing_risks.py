@@ -13,6 +13,7 @@ from censcore._validation import as_count, as_frame, as_names, name_subjects, no
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.in_torch import InTorch, register_collate
 from censcore.outcomes.right_censored import RightCensored
+from censcore.plain_text import one_line
 
 __all__ = ["CompetingRisks", "EventOfCause", "as_competing_risks", "cause_number", "is_competing"]
 
@@ -295,7 +296,7 @@ class CompetingRisks(InTorch):
     def __repr__(self) -> str:
         cause, time = to_numpy(self._cause), to_numpy(self.time)
         shares = ", ".join(
-            f"{name} {int((cause == j).sum())} ({(cause == j).mean():.1%})".replace("%", " %")
+            f"{one_line(name)} {int((cause == j).sum())} ({(cause == j).mean():.1%})".replace("%", " %")
             for j, name in enumerate(self.names, start=1)
         )
         known = "" if self.censoring_time is None else ", C known"

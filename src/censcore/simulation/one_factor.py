@@ -49,30 +49,33 @@ class OneFactorLogNormal(Joint):
     _arrays: ClassVar[tuple[str, ...]] = ("_mu", "_sigma", "_pi")
 
     def __init__(
-        self, mu: np.ndarray, sigma: np.ndarray, rho: Sequence[float], probabilities: np.ndarray
+        self, mu: np.ndarray, sigma: np.ndarray, rho: Sequence[float] | np.ndarray, probabilities: np.ndarray
     ) -> None:
         mu, sigma = as_float(mu, "mu"), as_float(sigma, "sigma")
-        probabilities, rho = as_float(probabilities, "probabilities"), as_float(rho, "rho")
+        probabilities, correlations = as_float(probabilities, "probabilities"), as_float(rho, "rho")
         check_finite(mu, "mu")
         check_positive(sigma, "sigma")
         check_probabilities(probabilities, "probabilities")
-        check_probabilities(rho, "rho")
+        check_probabilities(correlations, "rho")
         shapes_fit = (
-            rho.ndim == 1 and mu.ndim == 3 and mu.shape == sigma.shape and mu.shape[:2] == probabilities.shape
+            correlations.ndim == 1
+            and mu.ndim == 3
+            and mu.shape == sigma.shape
+            and mu.shape[:2] == probabilities.shape
         )
-        if not shapes_fit or len(rho) != mu.shape[1]:
+        if not shapes_fit or len(correlations) != mu.shape[1]:
             raise InvalidInputError(
                 "mu and sigma must be (n, R, k), probabilities (n, R) and rho R numbers; "
-                f"got {mu.shape}, {sigma.shape}, {probabilities.shape} and {rho.shape}."
+                f"got {mu.shape}, {sigma.shape}, {probabilities.shape} and {correlations.shape}."
             )
-        if (rho >= 1).any() or (np.abs(probabilities.sum(axis=1) - 1) > 1e-6).any():
+        if (correlations >= 1).any() or (np.abs(probabilities.sum(axis=1) - 1) > 1e-6).any():
             raise InvalidInputError(
                 f"rho must be below 1 and the probabilities of each subject must sum to 1; got rho up to "
-                f"{rho.max():g} and sums from {probabilities.sum(axis=1).min():g} to "
+                f"{correlations.max():g} and sums from {probabilities.sum(axis=1).min():g} to "
                 f"{probabilities.sum(axis=1).max():g}."
             )
         self._mu, self._sigma, self._pi = mu, sigma, probabilities
-        self._rho = np.asarray(rho, dtype=float)
+        self._rho = correlations
 
     @property
     def k(self) -> int:

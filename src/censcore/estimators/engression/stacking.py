@@ -102,9 +102,9 @@ def shrunk_mixture(a: np.ndarray, D: np.ndarray, weight: np.ndarray) -> np.ndarr
     r"""The best weights, drawn towards the first component as far as the gain may be chance.
 
     With the mean gain g over the first component alone and its standard error e the weights of the others
-    are multiplied by :math:`\max\{0,1-(e/2g)^2\}`. Close to the minimum the gain is quadratic in a weight, so
-    that 2g/e is that weight over its standard error, and the factor is that of a positive-part James-Stein
-    estimate.
+    are multiplied by :math:`\max\{0,1-(e/g)^2\}`: a gain within one standard error is none. The network has
+    the benefit of the doubt, since it is compared as trained without the held-out subjects, and the best of
+    several mixtures has a gain by chance.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def shrunk_mixture(a: np.ndarray, D: np.ndarray, weight: np.ndarray) -> np.ndarr
     gain = _losses(a, D, first) - _losses(a, D, w)
     mean = float(share @ gain)
     variance = float(share**2 @ (gain - mean) ** 2)
-    factor = max(0.0, 1 - variance / (4 * mean**2)) if mean > 0 else 0.0
+    factor = max(0.0, 1 - variance / mean**2) if mean > 0 else 0.0
     return first + factor * (w - first)
 
 

@@ -18,6 +18,7 @@ from censcore.estimators.neural.estimator import pick_device
 from censcore.estimators.neural.from_batches import BatchTraining
 from censcore.estimators.neural.full_batch import minimise
 from censcore.estimators.neural.history import History
+from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.sources import Block
 from censcore.estimators.neural.standardised import Data, OnDemand, rows_of
 from censcore.estimators.neural.training import Callback, Rows, mix_seed
@@ -364,6 +365,7 @@ class LikelihoodEstimator(BatchTraining):
         return {"unit": self._unit}
 
     def _restore_settings(self, settings: dict[str, Any]) -> None:
+        check_number("unit", settings["unit"], positive=True)
         self._unit = settings["unit"]
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 from torch import Tensor
 
 from censcore.exceptions import ModelFileError
 
-__all__ = ["check_contents", "check_number"]
+__all__ = ["check_contents", "check_number", "check_numbers"]
 
 _SIZES = ("width", "noise_dim", "n_features", "k")
+_MOST_SAMPLES = 10**6  # for every subject
 
 
 def check_contents(tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
@@ -44,10 +46,28 @@ def check_contents(tensors: dict[str, Tensor], settings: dict[str, Any]) -> None
     for name in _SIZES:
         if name in sizes:
             _check_size(name, sizes[name], largest, least=0 if name == "n_features" else 1)
+    for name in ("center", "spread"):
+        if name in tensors and tuple(tensors[name].shape) != (settings["n_features"],):
+            raise ModelFileError(
+                f"{name}: got shape {tuple(tensors[name].shape)}, expected ({settings['n_features']},)."
+            )
+    names = settings.get("feature_names")
+    if names is not None and not (
+        isinstance(names, list) and len(names) == settings["n_features"] and all(map(_is_text, names))
+    ):
+        raise ModelFileError(f"feature_names: got {names!r:.60}, expected {settings['n_features']} names.")
+    if sizes.get("n_samples") is not None:
+        _check_size("n_samples", sizes["n_samples"], _MOST_SAMPLES)
+    if sizes.get("random_state") is not None:
+        _check_size("random_state", sizes["random_state"], 2**64, least=0)
     if "depth" in sizes:  # every layer has a tensor
         _check_size("depth", sizes["depth"], len(tensors))
     if "generators" in settings["fitted"]:
         _check_size("generators", settings["fitted"]["generators"], len(tensors))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _check_size(name: str, value: Any, most: int, least: int = 1) -> None:
@@ -64,5 +84,23 @@ def check_number(name: str, value: Any, positive: bool = False) -> None:
     censcore.exceptions.ModelFileError: unit: got -1, expected a positive number.
     """
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or (positive and not value > 0):
+    if not number or (positive and not 1e-300 < value < 1e300):  # its multiples are numbers too
         raise ModelFileError(f"{name}: got {value!r}, expected a {'positive ' if positive else ''}number.")
+
+
+def check_numbers(name: str, values: Any, count: int | None = None, increasing: bool = False) -> None:
+    """Check numbers of at least 0 of a model file, so many of them, in order where they must be.
+
+    >>> check_numbers("edges", [1.0, 0.5], increasing=True)
+    Traceback (most recent call last):
+        ...
+    censcore.exceptions.ModelFileError: edges: got numbers that do not increase.
+    """
+    if not isinstance(values, list) or not values or (count is not None and len(values) != count):
+        raise ModelFileError(f"{name}: got {values!r:.60}, expected {count or 'some'} numbers.")
+    for value in values:
+        check_number(name, value)
+        if value < 0:
+            raise ModelFileError(f"{name}: got {value!r}, expected a number of at least 0.")
+    if increasing and any(b <= a for a, b in pairwise(values)):
+        raise ModelFileError(f"{name}: got numbers that do not increase.")

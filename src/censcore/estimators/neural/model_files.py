@@ -45,7 +45,17 @@ def write_model_file(
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = {"format": FORMAT, "version": str(VERSION), "kind": kind, "settings": json.dumps(settings)}
     header["checksum"] = _checksum(header, plain)
-    write_atomically(path, save(plain, metadata=header))
+    write_atomically(path, _in_order(save(plain, metadata=header)))
+
+
+def _in_order(data: bytes) -> bytes:
+    """The file with its metadata in order, which safetensors leaves to chance: one model, the same bytes."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at multiples of eight bytes
+    return len(text).to_bytes(8, "little") + text + data[8 + length :]
 
 
 def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Any]]:

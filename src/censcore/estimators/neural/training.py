@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -347,11 +348,19 @@ class _Run:
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         tensors, settings = read_model_file(path, "training checkpoint")
-        if settings["identity"] != self._identity:
+        if settings.get("identity") != self._identity:
             raise ModelFileError(
                 f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another "
                 "path, or delete it."
             )
+        try:
+            self._restore(tensors, settings)
+        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            raise ModelFileError(
+                f"The checkpoint {path} cannot be restored ({type(error).__name__}: {error}). Delete it."
+            ) from error
+
+    def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
         for name, module in (("network", self.network), ("averaged", self.averaged), ("best", self.best)):
             prefix = f"{name}."
             module.load_state_dict(
@@ -360,13 +369,18 @@ class _Run:
         self._resume_optimizer(tensors)
         self.history = History.from_dict(settings["history"] | {"interrupted": False})
         self.best_losses = tensors.get("best_losses")
-        self.steps = settings["steps"]
+        if self.best_losses is not None and self.best_losses.shape != (_subjects(self.validation),):
+            raise ValueError("best_losses has not one loss per validation subject")
+        self.steps = operator.index(settings["steps"])
 
     def _resume_optimizer(self, tensors: dict[str, Tensor]) -> None:
         state: dict[int, dict[str, Tensor]] = {}
+        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
         for name, value in tensors.items():
             if name.startswith("optimizer."):
                 _, i, entry = name.split(".")
+                if value.ndim and value.shape != parameters[int(i)].shape:
+                    raise ValueError(f"{name} has the shape {tuple(value.shape)}")
                 state.setdefault(int(i), {})[entry] = value
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
 
@@ -410,6 +424,10 @@ def _content(rows: Data | StreamedRows) -> Any:
     if isinstance(rows, StreamedRows):
         return rows.digest
     return {name: digest(value) for name, value in rows.items()}
+
+
+def _subjects(rows: Data | None) -> int:
+    return 0 if rows is None else subjects_in(rows)
 
 
 def _size(batch: Rows) -> int:

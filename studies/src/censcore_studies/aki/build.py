@@ -133,7 +133,7 @@ def _summarize(engine: Engine, stages: Mapping[str, Stage], out: Path, say: Say)
 
 def _row_rates(engine: Engine, out: Path) -> dict[str, dict[str, float]]:
     engine.parquet("split", out / "split" / "split.parquet")
-    engine.parquet("all_rows", out / "rows" / "*" / "rows.parquet")
+    engine.parquet("all_rows", *sorted((out / "rows").glob("*/rows.parquet")))
     result = engine.run(
         "SELECT split, count(*) AS rows, count(DISTINCT stay_id) AS stays, "
         "avg(creatinine_event::INT) AS creatinine_event_rate, avg(urine_event::INT) AS urine_event_rate, "

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore_studies.aki.arrays import choose_rows, map_arrays, write_arrays
-from censcore_studies.aki.engine import Say, quoted
+from censcore_studies.aki.engine import Say, path_in_sql
 from censcore_studies.aki.features import ENDPOINTS, FEATURES
 from censcore_studies.aki.preprocessing import Preprocessing
 from censcore_studies.aki.rows import OUTCOME
@@ -131,12 +131,12 @@ class Build:
         """Columns of the rows of one side that have an endpoint at risk, by stay and time."""
         import duckdb
 
-        split = quoted(self.out / "split" / "split.parquet")
+        split = path_in_sql(self.out / "split" / "split.parquet")
         present = " AND ".join(f"{endpoint}_present" for endpoint in ENDPOINTS)
         with duckdb.connect() as connection:
             return dict(
                 connection.execute(
-                    f"SELECT {columns} FROM read_parquet({quoted(path)}) AS r SEMI JOIN "
+                    f"SELECT {columns} FROM read_parquet({path_in_sql(path)}) AS r SEMI JOIN "
                     f"(SELECT stay_id FROM read_parquet({split}) WHERE split = $side) AS s "
                     f"ON s.stay_id = r.stay_id WHERE NOT ({present}) ORDER BY r.stay_id, r.elapsed_hours",
                     {"side": side},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +13,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError, MissingDependencyError, StorageError
 
-__all__ = ["Engine", "Resources", "Say", "read_sql"]
+__all__ = ["Engine", "Resources", "Say", "path_in_sql", "quoted", "read_sql", "writing"]
 
 Say = Callable[[str], None]
 
@@ -61,8 +63,8 @@ class Engine:
         except ImportError as error:
             message = "The ICU study needs DuckDB; install it with `pip install duckdb`."
             raise MissingDependencyError(message) from error
-        self._failure = duckdb.Error
-        self._say = say
+        self._failure, self._out_of_memory = duckdb.Error, duckdb.OutOfMemoryException
+        self._allowed, self._say = allowed, say
         config: dict[str, Any] = {
             "memory_limit": allowed.memory_limit,
             "temp_directory": str(allowed.spill_directory or spill),
@@ -75,6 +77,10 @@ class Engine:
         except duckdb.Error as error:
             raise InvalidInputError(f"DuckDB does not accept the resources {allowed}: {error}") from None
         self.connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+        # It would turn a TRY_CAST of text into a cast by the CSV reader, which ends at the first bad record.
+        known = self.connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+        if ("type_pushdown",) in known:
+            self.connection.execute("SET disabled_optimizers = 'type_pushdown'")
 
     def __enter__(self) -> Engine:
         return self
@@ -86,7 +92,14 @@ class Engine:
         """Execute one statement with those of ``parameters`` that it names."""
         wanted = set(re.findall(r"\$(\w+)", statement))
         given = {name: value for name, value in (parameters or {}).items() if name in wanted}
-        return self.connection.execute(statement, given) if given else self.connection.execute(statement)
+        try:
+            with writing():
+                return self.connection.execute(statement, given or None)
+        except self._out_of_memory:
+            raise InvalidInputError(
+                f"memory_limit: got {self._allowed.memory_limit!r}, which is too little for this database "
+                "even with spilling; allow more."
+            ) from None
 
     def rows(self, statement: str, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """All rows of a small result."""
@@ -100,16 +113,19 @@ class Engine:
         """Make or replace the temporary table ``name``."""
         self.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {select}", parameters)
 
-    def parquet(self, name: str, path: Path) -> None:
-        """Make ``name`` stand for a Parquet file (or a glob of them), read in place."""
-        self.run(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM read_parquet({quoted(path)})")
+    def parquet(self, name: str, *paths: Path) -> None:
+        """Make ``name`` stand for a Parquet file, or for several as one table, read in place."""
+        files = ", ".join(map(path_in_sql, paths))
+        self.run(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM read_parquet([{files}])")
 
     def csv(self, name: str, path: Path, columns: tuple[str, ...]) -> None:
         """Make ``name`` stand for a CSV file read in place as text; casting is the statement's business."""
+        packed = "'gzip'" if path.suffix == ".gz" else "'none'"
         kinds = ", ".join(f"{quoted(column)}: 'VARCHAR'" for column in columns)
         self.run(
-            f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM read_csv({quoted(path)}, header = true, "
-            f"auto_detect = false, delim = ',', quote = '\"', escape = '\"', columns = {{{kinds}}})"
+            f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT * FROM read_csv({path_in_sql(path)}, "
+            f"compression = {packed}, header = true, auto_detect = false, delim = ',', quote = '\"', "
+            f"escape = '\"', columns = {{{kinds}}})"
         )
 
     def write(self, select: str, path: Path, parameters: Mapping[str, Any] | None = None) -> int:
@@ -149,6 +165,41 @@ class Engine:
                 f"{path}{where} cannot be read as comma-separated text: DuckDB's {kind}. The file is damaged "
                 "or truncated; compare it with the SHA256SUMS.txt of its release and fetch it again."
             ) from None
+
+
+# What the system says where nothing can be written.
+_STORAGE = (
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ENOTDIR,
+)  # fmt: skip
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Turn an error of DuckDB about a disk that is full or may not be written into one of ours."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        text = str(error)
+        for number in _STORAGE:
+            if os.strerror(number) in text:
+                told = StorageError(
+                    f"DuckDB cannot write: {os.strerror(number)}. What was finished before is kept; make "
+                    "room, or choose another folder for the output or for spilling, and run it again."
+                )
+                told.errno = number
+                raise told from None
+        raise
+
+
+def path_in_sql(path: Path) -> str:
+    """A file as an SQL string literal for this file alone: DuckDB takes ``*``, ``?`` and ``[`` for patterns.
+
+    >>> path_in_sql(Path("all [2]/it's.csv"))
+    "'all [[]2]/it''s.csv'"
+    """
+    return quoted("".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path)))
 
 
 def quoted(text: object) -> str:

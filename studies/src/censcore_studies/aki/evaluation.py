@@ -17,7 +17,7 @@ from censcore.outcomes import RightCensored
 from censcore.progress import ProgressBar
 from censcore.scores import brier_score, clustered_mean, energy_score
 from censcore_studies.aki.data import AkiRows, Build, open_build
-from censcore_studies.aki.engine import Say, quoted
+from censcore_studies.aki.engine import Say, path_in_sql, quoted, writing
 from censcore_studies.aki.features import ENDPOINTS
 from censcore_studies.aki.methods import METHODS, Method, Preset
 from censcore_studies.aki.training import device_kind, training_key
@@ -216,7 +216,7 @@ def _columns(rows: AkiRows, values: Columns) -> Columns:
 def _write(columns: Columns, path: Path) -> None:
     import duckdb
 
-    with duckdb.connect() as connection:
+    with writing(), duckdb.connect() as connection:
         connection.register("scores", columns)
         connection.execute(f"COPY scores TO {quoted(path)} (FORMAT parquet, COMPRESSION zstd)")
 
@@ -226,7 +226,7 @@ def read_scores(stage: Stage) -> Columns:
     import duckdb
 
     with duckdb.connect() as connection:
-        path = quoted(stage.folder / "scores.parquet")
+        path = path_in_sql(stage.folder / "scores.parquet")
         found = connection.execute(f"SELECT * FROM read_parquet({path})").fetchnumpy()
     return {
         name: np.ma.filled(column, np.nan) if column.dtype.kind == "f" else np.asarray(column)

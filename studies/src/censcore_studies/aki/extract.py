@@ -3,6 +3,7 @@
 Rules, the same for every table. An impossible record is counted by its ``problem`` and left out. Exact
 copies of a record count once. Two different records with one key raise an error, and so does a table in which
 no record, or less than half of the records, can be used: such a file is damaged or of another database.
+A time before 1900 or after 2500 is none.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from censcore_studies.kit.store import Stage, content_key, run_stage
 __all__ = ["extract"]
 
 _FORMAT = 1  # raise it when the same files and statements give other tables
+
+# Dates are shifted into the future by decades, never by centuries; the years 0 and 9999 stand for no date.
+_TIMES = """CREATE OR REPLACE TEMP MACRO as_time(said) AS CASE
+    WHEN TRY_CAST(said AS TIMESTAMP) BETWEEN TIMESTAMP '1900-01-01' AND TIMESTAMP '2500-12-31 23:59:59'
+    THEN TRY_CAST(said AS TIMESTAMP) END"""
 
 _WEIGHT_ITEMS = {"kilograms": (226512, 224639), "pounds": (226531,), "inputevents": ()}
 
@@ -66,6 +72,7 @@ def extract(
 ) -> dict[str, Stage]:
     """Write ``extract/<table>/<table>.parquet`` for every table of the study; finished ones are kept."""
     parameters = _parameters(settings)
+    engine.run(_TIMES)
     return {
         wanted.name: run_stage(
             out,
@@ -99,12 +106,12 @@ def _key(wanted: _Extraction, source: Mapping[str, SourceFile], parameters: Mapp
     statements = [read_sql(statement) for statement, _ in wanted.reads] + [_merge_sql(wanted)]
     used = {name: value for name, value in parameters.items() if any(f"${name}" in s for s in statements)}
     return content_key(
-        _FORMAT, statements, used, wanted.key, [source[table].sha256 for _, table in wanted.reads]
+        _FORMAT, _TIMES, statements, used, wanted.key, [source[table].sha256 for _, table in wanted.reads]
     )
 
 
 def _merge_sql(wanted: _Extraction) -> str:
-    return read_sql(f"merge_{wanted.name}") if wanted.merge else "SELECT * FROM kept"
+    return read_sql(f"merge_{wanted.name}") if wanted.merge else "SELECT * FROM kept ORDER BY ALL"
 
 
 def _extract(

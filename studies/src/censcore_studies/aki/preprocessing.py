@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
-from censcore_studies.aki.engine import Engine, Say, quoted
+from censcore_studies.aki.engine import Engine, Say
 from censcore_studies.aki.features import FEATURES
 from censcore_studies.kit.store import Stage, content_key, run_stage, write_json
 
@@ -80,10 +80,10 @@ def fit_preprocessing(
     """Write ``preprocessing/preprocessing.json`` from the training rows."""
 
     def make(folder: Path) -> dict[str, Any]:
-        files = ", ".join(quoted(stage.folder / "rows.parquet") for stage in rows)
         engine.parquet("split", split.folder / "split.parquet")
+        engine.parquet("all_rows", *(stage.folder / "rows.parquet" for stage in rows))
         engine.run(
-            f"CREATE OR REPLACE TEMP VIEW training AS SELECT * FROM read_parquet([{files}]) "
+            "CREATE OR REPLACE TEMP VIEW training AS SELECT * FROM all_rows "
             "WHERE stay_id IN (SELECT stay_id FROM split WHERE split = 'train')"
         )
         count, horizon = engine.rows("SELECT count(*), quantile_cont(censoring_time, 0.95) FROM training")[0]

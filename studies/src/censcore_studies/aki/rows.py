@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
 from censcore_studies.aki.cohort import seconds
-from censcore_studies.aki.engine import Engine, Say, quoted
+from censcore_studies.aki.engine import Engine, Say, path_in_sql, quoted
 from censcore_studies.aki.features import (
     ENDPOINTS,
     FEATURES,
@@ -86,7 +86,7 @@ class Part:
         known = "at_s" if settings.rows.known_at == "charttime" else "greatest(at_s, stored_s)"
 
         def fetch(file: Path, columns: str, rest: str = "") -> Columns:
-            select = f"SELECT {columns} FROM read_parquet({quoted(file)}) WHERE part = $part {rest}"
+            select = f"SELECT {columns} FROM read_parquet({path_in_sql(file)}) WHERE part = $part {rest}"
             return dict(engine.run(select, {"part": part}).fetchnumpy())
 
         def series(file: str, value: str) -> Series:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+import re
+import zlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,8 +94,10 @@ def release(groups: Sequence[str]) -> str:
     """
     unknown = sorted(set(groups) - set(ANCHOR_YEAR_GROUPS))
     if unknown:
+        years = [group for group in unknown if re.fullmatch(r"\d{4} - \d{4}", group)]
+        shown = years if len(years) == len(unknown) else f"{len(unknown)} values that are no such groups"
         raise InvalidInputError(
-            f"hosp/patients has anchor_year_group {unknown}; MIMIC-IV 2.2 and 3.x know "
+            f"hosp/patients has anchor_year_group {shown}; MIMIC-IV 2.2 and 3.x know "
             f"{list(ANCHOR_YEAR_GROUPS)}. Is this another database or release?"
         )
     return "3.x" if ANCHOR_YEAR_GROUPS[-1] in groups else "2.2 or earlier"
@@ -119,10 +125,29 @@ def _check_present_once(data_dir: Path, found: Mapping[str, list[Path]]) -> None
 def _header(path: Path) -> tuple[str, ...]:
     opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig") as file:
-            return tuple(column.strip().strip('"') for column in file.readline().rstrip("\r\n").split(","))
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{path} cannot be read: {error}. Fetch the file again.") from None
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+            line = file.readline(_LONGEST_HEADER)
+        names = tuple(name.strip() for name in next(csv.reader([line], strict=True), []))
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from None
+    if not all(name and name.isprintable() for name in names):
+        raise InvalidInputError(
+            f"{path} (line 1): expected the names of the columns. The file is damaged, or its header is lost."
+        )
+    return names
+
+
+_LONGEST_HEADER = 100_000
+_UNREADABLE = (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error)
+
+
+def _unreadable(path: Path, error: Exception) -> InvalidInputError:
+    """Says why in the words of the system, but nothing of what the file holds."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    return InvalidInputError(
+        f"{path} cannot be read: {reason}. The file is damaged or truncated; compare it with the "
+        "SHA256SUMS.txt of its release and fetch it again."
+    )
 
 
 def _check_columns(headers: Mapping[str, tuple[str, ...]]) -> None:
@@ -131,8 +156,23 @@ def _check_columns(headers: Mapping[str, tuple[str, ...]]) -> None:
         for name, header in headers.items()
     }
     named = [f"{name} lacks {', '.join(columns)}" for name, columns in missing.items() if columns]
+    twice = [f"{name} has {repeated}" for name, header in headers.items() if (repeated := _repeated(header))]
+    if twice:
+        raise InvalidInputError(
+            f"Column names are repeated in line 1: {'; '.join(twice)}. Which of them is meant cannot be "
+            "told: fetch the file again."
+        )
     if named:
         raise InvalidInputError(f"Columns are missing: {'; '.join(named)}. Expected is MIMIC-IV 2.2 or 3.x.")
+
+
+def _repeated(header: tuple[str, ...]) -> str:
+    """The names that DuckDB, which does not tell capitals apart, sees twice; others than ours are counted."""
+    lower = [name.lower() for name in header]
+    twice = sorted({name for name in lower if lower.count(name) > 1})
+    known = [name for name in twice if any(name in columns for columns in _COLUMNS.values())]
+    others = len(twice) - len(known)
+    return ", ".join(known + ([f"{others} other names"] if others else [])) + " twice" if twice else ""
 
 
 def _hashes(paths: Mapping[str, Path], remembered: Path) -> dict[str, str]:
@@ -140,14 +180,33 @@ def _hashes(paths: Mapping[str, Path], remembered: Path) -> dict[str, str]:
         known = json.loads(remembered.read_text("utf-8"))
     except (OSError, ValueError):
         known = {}
-    current: dict[str, dict[str, Any]] = {}
-    for name, path in paths.items():
+    known = known if isinstance(known, dict) else {}
+
+    def described(name: str) -> dict[str, Any]:
+        path = paths[name]
         status = path.stat()
         stamp = [str(path.resolve()), status.st_size, status.st_mtime_ns]
-        old = known.get(name, {})
-        current[name] = {
-            "stamp": stamp,
-            "sha256": old["sha256"] if old.get("stamp") == stamp else file_hash(path),
-        }
+        old = known.get(name)
+        if isinstance(old, dict) and old.get("stamp") == stamp and isinstance(old.get("sha256"), str):
+            return {"stamp": stamp, "sha256": old["sha256"]}
+        return {"stamp": stamp, "sha256": _checked_hash(path)}
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        current = dict(zip(paths, pool.map(described, paths), strict=True))
     write_json(remembered, current)
     return {name: entry["sha256"] for name, entry in current.items()}
+
+
+_AT_ONCE = 4  # files; decompressing and hashing let other threads work
+
+
+def _checked_hash(path: Path) -> str:
+    """SHA-256 of a file whose checksum is right: DuckDB reads damaged gzip files without a word."""
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path) as file:
+                while file.read(1 << 20):
+                    pass
+        return file_hash(path)
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from None

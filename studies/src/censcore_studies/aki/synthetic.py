@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
+from censcore.files import storing
 from censcore_studies.aki.source import ANCHOR_YEAR_GROUPS
 from censcore_studies.aki.synthetic_stays import Patient, Stay, draw_patient
 from censcore_studies.kit.store import write_json
@@ -83,7 +84,7 @@ def write_synthetic_database(
     folder = Path(folder)
     written, block = 0, 0
     flaws: Counter[str] = Counter()
-    with _Writer(folder) as writer:
+    with storing(folder), _Writer(folder) as writer:
         while written < stays:
             rng = np.random.default_rng([seed, block])
             for offset in range(_PATIENTS_PER_BLOCK):

@@ -62,10 +62,10 @@ def train(
         stages = {}
         for method in chosen:
             key = training_key(build, size, method, kind)
-            make = partial(
-                _train, data, method, size, device, out / "checkpoints" / f"{method.name}-{key[:16]}", tell
-            )
+            checkpoint = out / "checkpoints" / f"{method.name}-{key[:16]}"
+            make = partial(_train, data, method, size, device, checkpoint, tell)
             stages[method.name] = run_stage(out, f"models/{method.name}", key, make, tell)
+            checkpoint.unlink(missing_ok=True)  # a run that is killed before goes on from it
         write_json(out / "preset.json", dataclasses.asdict(size))
     return stages
 
@@ -149,7 +149,6 @@ def _train(
         {"epoch": e.epoch, "training": e.train_loss, "validation": e.validation_loss} for e in history.epochs
     ]
     write_json(folder / "history.json", losses)
-    checkpoint.unlink(missing_ok=True)
     return {
         "device": device_kind(device),
         "epochs": len(losses),

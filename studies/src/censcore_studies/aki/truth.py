@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
 from censcore_studies.aki.data import AkiRows, Build
-from censcore_studies.aki.engine import Say, quoted
+from censcore_studies.aki.engine import Say, path_in_sql
 from censcore_studies.aki.settings import AkiSettings, EndpointSettings
 from censcore_studies.aki.synthetic import TRUTH_COLUMNS
 from censcore_studies.aki.synthetic_stays import PACES
@@ -38,7 +38,7 @@ def keep_truth(data_dir: Path, out: Path, say: Say) -> None:
     try:
         with path.open(encoding="utf-8") as file:
             synthetic = tuple(file.readline().strip().split(",")) == TRUTH_COLUMNS
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         synthetic = False
     if not synthetic:
         shutil.rmtree(out / "truth", ignore_errors=True)
@@ -132,12 +132,14 @@ class _Stays:
                 return {name: np.asarray(column) for name, column in found.items()}
 
             endpoints = build.out / "endpoints"
-            truth = quoted(build.out / "truth" / "truth.csv")
+            truth = path_in_sql(build.out / "truth" / "truth.csv")
             self._latent = fetch(f"read_csv({truth})", ", ".join(TRUTH_COLUMNS[2:]))
             self._creatinine = fetch(
-                f"read_parquet({quoted(endpoints / 'staged_creatinine.parquet')})", "at_s, value"
+                f"read_parquet({path_in_sql(endpoints / 'staged_creatinine.parquet')})", "at_s, value"
             )
-            self._urine = fetch(f"read_parquet({quoted(endpoints / 'staged_urine.parquet')})", "at_s, volume")
+            self._urine = fetch(
+                f"read_parquet({path_in_sql(endpoints / 'staged_urine.parquet')})", "at_s, volume"
+            )
         if not np.array_equal(self._latent["stay_id"], stay_id):
             raise InvalidInputError(
                 f"truth.csv describes {len(self._latent['stay_id'])} of {len(stay_id)} stays; write the "

@@ -257,4 +257,4 @@ def _show(report: StudyTable) -> None:
     for row in view.itertuples(index=False):
         table.add_row(*map(str, row))
     widths = [max(map(len, [str(name), *map(str, view[name])])) + 4 for name in view.columns]
-    Console(width=max(80, sum(widths))).print(table)
+    Console(width=max(80, sum(widths)), markup=False, emoji=False).print(table)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from censcore.exceptions import InvalidInputError
-from censcore.files import write_atomically
+from censcore.files import storing, write_atomically
 
 __all__ = [
     "Stage",
@@ -140,19 +140,20 @@ def run_stage(
         return finished
     target, partial = out / name, out / f"{name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
-        say(f"{name}: started")
-        cost = _Cost()
-        summary = dict(make(partial))
-        spent = cost.so_far()
-        files = {path.name: _describe(path) for path in sorted(partial.iterdir())}
-        write_record(partial / _RECORD, key, {"files": files, "summary": summary, "cost": spent})
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    shutil.rmtree(target, ignore_errors=True)
-    partial.rename(target)
+    with storing(target):
+        partial.mkdir(parents=True)
+        try:
+            say(f"{name}: started")
+            cost = _Cost()
+            summary = dict(make(partial))
+            spent = cost.so_far()
+            files = {path.name: _describe(path) for path in sorted(partial.iterdir())}
+            write_record(partial / _RECORD, key, {"files": files, "summary": summary, "cost": spent})
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        shutil.rmtree(target, ignore_errors=True)
+        partial.rename(target)
     say(f"{name}: done in {spent['seconds']:.1f} s")
     return Stage(target, key, summary, skipped=False, cost=spent)
 
@@ -225,13 +226,15 @@ def file_hash(path: Path) -> str:
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
     """Hold ``out`` for one writer of stages; a second one gets an error, and a killed one lets go."""
-    out.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:  # a system without advisory locks
-        yield
-        return
-    with (out / ".lock").open("w") as file:
+    with storing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / ".lock").open("w")
+    with lock as file:
+        try:
+            import fcntl
+        except ImportError:  # a system without advisory locks
+            yield
+            return
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,1 +1,1 @@
-SELECT DISTINCT hadm_id FROM kept
+SELECT DISTINCT hadm_id FROM kept ORDER BY hadm_id

@@ -1,13 +1,14 @@
 SELECT
     TRY_CAST(labevent_id AS BIGINT) AS labevent_id,
     TRY_CAST(subject_id AS BIGINT) AS subject_id,
-    TRY_CAST(charttime AS TIMESTAMP) AS charttime,
-    TRY_CAST(storetime AS TIMESTAMP) AS storetime,
+    as_time(charttime) AS charttime,
+    as_time(storetime) AS storetime,
     TRY_CAST(valuenum AS DOUBLE) AS value,
     CASE
         WHEN TRY_CAST(labevent_id AS BIGINT) IS NULL OR TRY_CAST(subject_id AS BIGINT) IS NULL
             THEN 'labevent_id or subject_id is not a number'
-        WHEN TRY_CAST(charttime AS TIMESTAMP) IS NULL THEN 'charttime is not a time'
+        WHEN as_time(charttime) IS NULL THEN 'charttime is not a time'
+        WHEN storetime IS NOT NULL AND as_time(storetime) IS NULL THEN 'storetime is not a time'
         WHEN valuenum IS NULL THEN 'no numeric value'
         WHEN TRY_CAST(valuenum AS DOUBLE) IS NULL OR NOT isfinite(TRY_CAST(valuenum AS DOUBLE))
             THEN 'value is not a number'

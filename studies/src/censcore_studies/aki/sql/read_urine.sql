@@ -1,8 +1,8 @@
 -- Irrigant that went in is subtracted, whatever the sign it was charted with.
 SELECT
     TRY_CAST(stay_id AS BIGINT) AS stay_id,
-    TRY_CAST(charttime AS TIMESTAMP) AS charttime,
-    TRY_CAST(storetime AS TIMESTAMP) AS storetime,
+    as_time(charttime) AS charttime,
+    as_time(storetime) AS storetime,
     TRY_CAST(itemid AS BIGINT) AS itemid,
     CASE
         WHEN list_contains($irrigant_items, itemid) THEN -abs(TRY_CAST(value AS DOUBLE))
@@ -10,7 +10,8 @@ SELECT
     END AS volume,
     CASE
         WHEN TRY_CAST(stay_id AS BIGINT) IS NULL THEN 'stay_id is not a number'
-        WHEN TRY_CAST(charttime AS TIMESTAMP) IS NULL THEN 'charttime is not a time'
+        WHEN as_time(charttime) IS NULL THEN 'charttime is not a time'
+        WHEN storetime IS NOT NULL AND as_time(storetime) IS NULL THEN 'storetime is not a time'
         WHEN value IS NULL THEN 'no volume'
         WHEN TRY_CAST(value AS DOUBLE) IS NULL OR NOT isfinite(TRY_CAST(value AS DOUBLE))
             THEN 'volume is not a number'

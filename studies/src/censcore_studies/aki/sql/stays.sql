@@ -74,6 +74,7 @@ SELECT
         WHEN e.exit_time <= e.intime THEN 'death before ICU admission'
         WHEN e.earlier_outtime > e.intime THEN 'overlaps an earlier stay of the patient'
         WHEN e.age < $minimum_age THEN 'younger than the minimum age'
+        WHEN e.age > 130 THEN 'older than 130 years'
         WHEN exit_s < $minimum_stay_s THEN 'shorter than the minimum stay'
         WHEN NOT has_weight AND $weight_needed THEN 'no usable weight'
         WHEN coalesce(creatinine_values, 0) < $minimum_creatinine THEN 'too few creatinine values'

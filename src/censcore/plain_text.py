@@ -1,0 +1,68 @@
+"""Names as text that does nothing: in terminals, pages and figures they are shown and never obeyed."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+
+__all__ = ["html_text", "one_line", "visible"]
+
+# control characters, formatting (which turns the direction of writing), halves of pairs, breaks of lines
+_OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_KEPT = "\n\t\u200c\u200d"  # lines of a text; joiners belong to letters of Persian and to emoji
+
+
+def visible(text: str) -> str:
+    r"""The text with every character that a terminal or page would obey written as its escape.
+
+    Escape sequences of terminals, marks that turn the direction of writing and halves of surrogate pairs
+    are shown as Python writes them. Lines and tabs stay.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        The same text where it has none of these characters.
+
+    Examples
+    --------
+    >>> from censcore.plain_text import visible
+    >>> print(visible("cox \x1b[31m"), visible("\u202exoc"), visible("Größe"))
+    cox \x1b[31m \u202exoc Größe
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter.encode("unicode_escape").decode()
+        if letter not in _KEPT and unicodedata.category(letter) in _OBEYED
+        else letter
+        for letter in text
+    )
+
+
+def one_line(name: str) -> str:
+    r"""A name of a model, an outcome or a group on one line, see :func:`visible`.
+
+    Examples
+    --------
+    >>> from censcore.plain_text import one_line
+    >>> one_line("cox,\n  stratified")
+    'cox, stratified'
+    """
+    return visible(" ".join(name.split()))
+
+
+def html_text(text: str) -> str:
+    """Text for a page, between tags or within the quotes of an attribute, see :func:`visible`.
+
+    Examples
+    --------
+    >>> from censcore.plain_text import html_text
+    >>> html_text("<b>cox</b> & 'others'")
+    '&lt;b&gt;cox&lt;/b&gt; &amp; &#x27;others&#x27;'
+    """
+    return html.escape(visible(text), quote=True)
