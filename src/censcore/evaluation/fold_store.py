@@ -242,7 +242,9 @@ def _described_object(value: Any, libraries: set[str], inside: tuple[int, ...]) 
         return f"{kind}{_described([value.__func__, value.__self__], libraries, inside)}"
     if not hasattr(value, "__dict__"):
         raise _Indescribable(f"{kind} ({value!r:.60})")
-    return f"{kind}{_described(vars(value), libraries, inside)}"
+    derived = NOT_KEPT if isinstance(value, Distribution) else set()
+    state = {name: part for name, part in vars(value).items() if name not in derived}
+    return f"{kind}{_described(state, libraries, inside)}"
 
 
 @cache

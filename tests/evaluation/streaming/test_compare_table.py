@@ -131,27 +131,27 @@ def test_dask_frames_give_the_same(table):
 def test_a_run_that_was_stopped_goes_on(table, tmp_path, monkeypatch):
     table.to_parquet(tmp_path / "table.parquet", row_group_size=100)
     data = {"data": tmp_path / "table.parquet", "rows": 100, "scores": "crps", "store": tmp_path / "store"}
-    read = []
-    frames = runners.read_partial
+    written = []
+    write = runners.write_partial
 
-    def stops(path):
-        read.append(path)
-        if len(read) > 7:
+    def stops(path, sums):
+        if len(written) == 7:
             raise KeyboardInterrupt
-        return frames(path)
+        written.append(path)
+        write(path, sums)
 
-    monkeypatch.setenv("CENSCORE_KERNELS", "never")  # sums to the last bit, of which later passes are named
+    monkeypatch.setenv("CENSCORE_KERNELS", "never")  # the same sums to the last bit
     with monkeypatch.context() as patched:
-        patched.setattr(runners, "read_partial", stops)
+        patched.setattr(runners, "write_partial", stops)
         with pytest.raises(KeyboardInterrupt):
             in_batches(**data)
-    stored = set((tmp_path / "store").iterdir())
+    stored = sorted((tmp_path / "store").iterdir(), key=lambda path: path.stat().st_mtime_ns)
     assert len(stored) == 7
     first = in_batches(**data)
-    assert stored < set((tmp_path / "store").iterdir())
+    assert set(stored) < set((tmp_path / "store").iterdir())
     assert_same(first, in_batches(table, scores="crps"))
     count = len(list((tmp_path / "store").iterdir()))
-    next(iter(stored)).write_bytes(b"damaged")
+    stored[0].write_bytes(b"damaged")
     assert_same(first, in_batches(**data))
     assert len(list((tmp_path / "store").iterdir())) == count
     in_batches(**{**data, "horizon": 200.0})  # other settings are other sums; counts are the same

@@ -90,7 +90,6 @@ class _Stored:
         if found is None:
             found = self.work(batch)
             write_partial(path, found)
-            found = read_partial(path) or found  # as in every later run, of whose sums the next pass is named
         return found
 
 
