@@ -167,7 +167,10 @@ def test_the_pictures_can_be_drawn_again(monkeypatch):
 
 
 #: Pictures that are no drawings: for the README on a package index, a screenshot, densities, many points.
-PIXELS = {"demo.png", "report.png", "joint_densities.png", "calibration.png"}
+PIXELS = {
+    "at_scale.png", "calibration.png", "conventions.png", "demo.png", "joint_densities.png", "places.png",
+    "report.png", "torch_loss.png",
+}  # fmt: skip
 
 
 def test_pictures_are_drawings_where_they_can_be():

@@ -12,7 +12,7 @@ torch.set_num_threads(1)
 
 @pytest.fixture(scope="module")
 def found():
-    return recover(2000, 60, 400, width=64, depth=2, noise_dim=16, epochs=25, baseline=False)
+    return recover(2000, 60, 400, width=64, depth=2, noise_dim=16, epochs=25)
 
 
 def test_margins_dependence_and_joint_probabilities_match_the_truth(found):

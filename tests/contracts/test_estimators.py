@@ -15,7 +15,7 @@ from censcore.testing.estimators import Candidate, atoms_of_c
 torch.set_num_threads(1)
 
 NETWORK = {"epochs": 10, "learning_rate": 0.02, "batch_size": 32, "device": "cpu"}
-ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 8, "n_samples": 200}
+ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 8, "n_samples": 200, "n_generators": 1}
 
 CASES = {
     "KaplanMeier": (cs.KaplanMeier(), 1),

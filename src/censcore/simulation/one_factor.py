@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
-from censcore._arrays import Array, as_float, is_torch
+from censcore._arrays import Array, as_float, is_torch, to_numpy
 from censcore._validation import check_finite, check_positive, check_probabilities
 from censcore.distributions import CensoredJoint, Joint, LogNormal, Mixture, Univariate
 from censcore.distributions.random_draws import Draws
@@ -51,8 +51,9 @@ class OneFactorLogNormal(Joint):
     def __init__(
         self, mu: np.ndarray, sigma: np.ndarray, rho: Sequence[float] | np.ndarray, probabilities: np.ndarray
     ) -> None:
-        mu, sigma = as_float(mu, "mu"), as_float(sigma, "sigma")
-        probabilities, correlations = as_float(probabilities, "probabilities"), as_float(rho, "rho")
+        mu, sigma = to_numpy(as_float(mu, "mu")), to_numpy(as_float(sigma, "sigma"))
+        probabilities = to_numpy(as_float(probabilities, "probabilities"))
+        correlations = to_numpy(as_float(rho, "rho"))
         check_finite(mu, "mu")
         check_positive(sigma, "sigma")
         check_probabilities(probabilities, "probabilities")

@@ -13,6 +13,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore_studies.aki.data import AkiRows
 from censcore_studies.aki.preprocessing import Preprocessing
+from censcore_studies.kit.networks import ONE_NETWORK
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -142,6 +143,7 @@ class Method:
             return CensoredEngression(
                 time_transform="log1p",
                 n_samples=preset.members,
+                **ONE_NETWORK,
                 **preset.engression,
                 **self.options,
                 **shared,

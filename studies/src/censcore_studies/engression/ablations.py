@@ -15,6 +15,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.scores import energy_score, mean_loss
 from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.cells import Cell, run_cells
+from censcore_studies.kit.networks import ONE_NETWORK
 from censcore_studies.kit.tables import StudyTable
 
 __all__ = ["VARIANTS", "ablation_cells", "excess_cell", "report_ablations", "run_ablations"]
@@ -78,9 +79,8 @@ def excess_cell(settings: dict[str, Any]) -> dict[str, Any]:
     sets = [scenario.sample(options[f"n_{p}"], [options["repetition"], 5, i]) for i, p in enumerate(_PARTS)]
     train, valid, test = sets
     C = scenario.censoring_distribution(test.X)  # the same for all subjects
-    model = CensoredEngression(
-        random_state=options["repetition"], device=options["device"], **VARIANTS[options["variant"]]
-    )
+    variant = ONE_NETWORK | VARIANTS[options["variant"]]
+    model = CensoredEngression(random_state=options["repetition"], device=options["device"], **variant)
     model.fit(train.X, train.y, censoring=C, eval_set=(valid.X, valid.y, C))
     forecasts = {
         "model": Ensemble(model.sample(test.X, options["members"]).astype(np.float64)),

@@ -13,6 +13,7 @@ from censcore.distributions.joint_events import JointEvent, all_before, either_b
 from censcore.estimators.engression import CensoredEngression
 from censcore.simulation import LogNormalScenario
 from censcore_studies.kit.figures import AMBER, FAINT, GREY, INK, TEAL, new_figure, picture
+from censcore_studies.kit.networks import ONE_NETWORK
 from censcore_studies.kit.tables import StudyTable
 
 if TYPE_CHECKING:
@@ -121,7 +122,9 @@ def recover(
     C = SCENARIO.censoring_distribution(train.X)
     samples = {"truth": np.asarray(SCENARIO.event_distribution(X).sample(members, [seed, 2]))}
     for objective in objectives:
-        model = CensoredEngression(objective=objective, random_state=seed, device="cpu", **settings)
+        model = CensoredEngression(
+            objective=objective, random_state=seed, device="cpu", **(ONE_NETWORK | settings)
+        )
         samples[objective] = model.fit(train.X, train.y, censoring=C).sample(X, members)
     return Recovery(X, samples)
 

@@ -13,6 +13,7 @@ from censcore.estimators.engression import CensoredEngression
 from censcore.estimators.grid import JointGridModel
 from censcore.exceptions import InvalidInputError
 from censcore.simulation import LogNormalScenario, Sample
+from censcore_studies.kit.networks import ONE_NETWORK
 
 __all__ = ["FEASIBLE", "LINEAR", "METHODS", "OTHER_METHODS", "Fitted", "fit_method", "methods_for"]
 
@@ -37,6 +38,7 @@ def _engression(objective: str) -> Callable[..., Fitted]:
             random_state=options["seed"],
             device=options.get("device", "cpu"),
             precision="float32",
+            **ONE_NETWORK,
         )
         if objective == "latent":
             model.fit(train.X, train.latent, eval_set=(valid.X, valid.latent))
