@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from censcore._validation import check_kind
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -211,6 +212,8 @@ def column_names(batches: Sequence[Batch]) -> list[str]:
 
 def check_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> None:
     """Every wanted column must be there."""
+    for name in wanted:
+        check_kind(name, f"{where}, the name of a column", str, "a text")
     missing = [name for name in wanted if name not in there]
     if missing:
         shown = ", ".join(list(there)[:12]) + (", ..." if len(there) > 12 else "")
