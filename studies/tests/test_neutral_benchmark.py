@@ -344,3 +344,11 @@ def test_what_the_page_says_is_in_the_tables():
     kinds = {"Random survival forest": "forest (", "Gradient boosting": "boosted", "SurvivalBoost": "boosted"}
     for learner, kind in kinds.items():
         assert rank[learner] > rank[[name for name in rank.index if kind in name]].max()
+    assert "has the mean rank 6.2: best\n  on whas, second on veteran, 15th on e1684" in page
+    assert rank["Censored engression"] == pytest.approx(6.2)
+    ranks = pd.read_csv(RESULTS / "ranks.csv")
+    assert "three folds of each of the five smallest" in page
+    assert (cells[cells["learner"] == "Censored engression"].groupby("task").size() == 3).sum() == 5
+    assert {"task", "learner"} <= set(ranks.columns)
+    found = ranks[ranks["learner"] == "Censored engression"].set_index("task")["rank"]
+    assert found[["whas", "veteran", "e1684"]].tolist() == [1, 2, 15]
