@@ -20,6 +20,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from tests.contracts.distributions import DISTRIBUTIONS
@@ -111,6 +112,7 @@ EVALUATIONS: dict[str, Callable[[], Any]] = {
     "CensoringDiagnostic": lambda: cs.censoring_diagnostic(Y, cs.Uniform(0.1, 3.0)),
     "CalibrationCurve": lambda: compared().calibration("a", 0.9),
     "OutcomeTable": lambda: cs.OutcomeTable("predictions.parquet", "t", "d"),
+    "TrainingTable": lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0, 2.0], "d": [1, 0]}), "t", "d"),
     "Verdict": lambda: compared().verdict,
 }
 

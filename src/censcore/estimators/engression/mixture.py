@@ -27,7 +27,7 @@ __all__ = ["BaselineData", "Fold", "MixtureChoice", "choose_mixture"]
 _SUBJECTS, _VALUES = 20_000, 2**17  # at most, of subjects and their covariates, that a baseline is fitted to
 _HELD_OUT = 5_000  # at most, of a fold, that the weights are fitted to
 _DRAWS = 512  # per component: what sampling adds to a comparison is small beside the spread of subjects
-_AT_ONCE = 64  # subjects
+_AT_ONCE = 8  # subjects, with all their draws in memory
 _SMALLEST = 0.01  # a weight below is none
 
 
