@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,7 +33,7 @@ from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.intervals import taking_intervals
 from censcore.evaluation.landmarks import taking_landmarks
-from censcore.evaluation.losses import Subset, estimate_means, score_all
+from censcore.evaluation.losses import Subset
 from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import resolve_censoring
 from censcore.evaluation.streaming.compare_table import taking_tables
@@ -47,6 +47,8 @@ __all__ = ["compare"]
 LEVELS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9])
 TIME_LEVELS = np.array([0.25, 0.5, 0.75])
 KAPLAN_MEIER = "kaplan-meier"
+
+D = TypeVar("D", bound=Distribution)
 
 
 @taking_tables
@@ -282,8 +284,7 @@ def compare(
             time_unit=str(time_unit or ""), **of_joint,
         )  # fmt: skip
     check_one_time(of_joint)
-    entry = _numpy(y.entry)
-    y = RightCensored(to_numpy(y.time), to_numpy(y.event), _numpy(y.censoring_time))._with_entry(entry)
+    y = in_numpy(y)
     n = len(y)
     check_rows(X, n)
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
@@ -297,44 +298,23 @@ def compare(
     notes += check_reference_name(distributions, reference, KAPLAN_MEIER, trained)
     learned = None if trained is None else partial(fitted_reference, train=trained, X=X, n=n)
     reference_name = add_reference(distributions, reference, KAPLAN_MEIER, notes, lambda F: F, learned)
-    train_code = common_codes(groups, train_groups, resolved.n_train or _count(trained))
+    train_code = common_codes(groups, train_groups, resolved.n_train or count_of(trained))
     scored = Subjects(X, y, weight)
     end = find_horizon(horizon, resolved, scored, notes, code, train_code)
     notes += notes_on_events(y, end, shares(weight, n), code, trained)
     distributions = settle_readings(distributions, y, None if trained is None else trained.y, end)
-    if y.has_delayed_entry:
-        distributions = {name: given_entry(name, F, y, end) for name, F in distributions.items()}
-        notes.append(note_on_entry(y, end, discrimination))
-        discrimination = False
+    distributions, discrimination = from_entry_on(distributions, y, end, discrimination, notes)
     chosen = named_scores(scores)
     cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, trained)
     subsets = make_subsets(by, X, y, shares(weight, n))
-    losses = score_all(cases, chosen)
-    means = estimate_means(losses, cases, subsets, resolved, code, train_code, refits, seed, progress)
-    return Comparison(
-        scores=chosen,
-        losses=losses,
-        means=means,
-        cases=cases,
-        subsets=subsets,
-        resolved_censoring=resolved,
-        X=X,
-        groups=code,
-        train_groups=train_code,
-        refits=refits,
-        reference=reference_name,
-        confidence=confidence,
-        discrimination=discrimination,
-        seed=seed,
-        time_unit=str(time_unit or ""),
-        notes=[
-            *notes,
-            *resolved.notes,
-            *losses.notes,
-            *means.notes,
-            *reading_notes(cases, losses, means, subsets[0].weight, confidence, seed),
-        ],
-    )
+    comparison = Comparison.of_cases(
+        cases, chosen, subsets, resolved, notes, X=X, groups=code, train_groups=train_code, refits=refits,
+        reference=reference_name, confidence=confidence, discrimination=discrimination, seed=seed,
+        time_unit=str(time_unit or ""), progress=progress,
+    )  # fmt: skip
+    losses, means, share = comparison.losses, comparison.means, subsets[0].weight
+    comparison.notes.extend(reading_notes(cases, losses, means, share, confidence, seed))
+    return comparison
 
 
 def check_one_time(of_joint: dict[str, Any]) -> None:
@@ -346,11 +326,13 @@ def check_one_time(of_joint: dict[str, Any]) -> None:
         )
 
 
-def _numpy(values: Any) -> np.ndarray | None:
-    return None if values is None else to_numpy(values)
+def in_numpy(y: RightCensored) -> RightCensored:
+    """The outcome as arrays of NumPy, in their precision."""
+    c, entry = (None if part is None else to_numpy(part) for part in (y.censoring_time, y.entry))
+    return RightCensored(to_numpy(y.time), to_numpy(y.event), c)._with_entry(entry)
 
 
-def _count(subjects: Subjects | None) -> int:
+def count_of(subjects: Subjects | None) -> int:
     return 0 if subjects is None else len(subjects.y)
 
 
@@ -405,15 +387,25 @@ def with_covariates(forecast: Any, X: Any, train: Subjects | None) -> tuple[Any,
     return forecast[0], forecast[1], forecast[2] if len(forecast) == 3 else None
 
 
-def given_entry(name: str, F: Distribution, y: RightCensored, horizon: float) -> Distribution:
+def from_entry_on(
+    distributions: dict[str, D], y: RightCensored, horizon: float, discrimination: bool, notes: list[str]
+) -> tuple[dict[str, D], bool]:
+    """The forecasts given survival to the entry, if there is one, and whether discrimination is measured."""
+    if not y.has_delayed_entry:
+        return distributions, discrimination
+    notes.append(_note_on_entry(y, horizon, discrimination))
+    return {name: _given_entry(name, F, y, horizon) for name, F in distributions.items()}, False
+
+
+def _given_entry(name: str, F: D, y: RightCensored, horizon: float) -> D:
     """The forecast given survival to the entry, or to the horizon for those who enter after it."""
     try:
-        return F.given_survival(known_to_exceed(np.minimum(to_numpy(y.entry), horizon)))
+        return cast(D, F.given_survival(known_to_exceed(np.minimum(to_numpy(y.entry), horizon))))
     except ImpossibleForecastError as error:
         raise ImpossibleForecastError(f"Forecast {name!r}: {error}", error.rows) from error
 
 
-def note_on_entry(y: RightCensored, horizon: float, discrimination: bool) -> str:
+def _note_on_entry(y: RightCensored, horizon: float, discrimination: bool) -> str:
     """What delayed entry changes in a comparison."""
     entry = to_numpy(y.entry)
     late = int((entry >= horizon).sum())

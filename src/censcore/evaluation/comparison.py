@@ -29,6 +29,8 @@ from censcore.files import write_atomically
 from censcore.outcomes import RightCensored, as_followed
 
 if TYPE_CHECKING:
+    from typing import Self
+
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -78,6 +80,34 @@ class Comparison(KeepsValues):
     notes: list[str] = field(default_factory=list)
     time_unit: str = ""
     made: dict[str, Any] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def of_cases(
+        cls,
+        cases: dict[str, Case],
+        scores: list[CaseScore],
+        subsets: list[Subset],
+        resolved: ResolvedCensoring,
+        notes: list[str],
+        *,
+        progress: bool,
+        **settings: Any,
+    ) -> Self:
+        """Score all cases and estimate the means; ``settings`` are the other attributes."""
+        losses = score_all(cases, scores)
+        groups, train_groups = settings["groups"], settings["train_groups"]
+        refits, seed = settings["refits"], settings["seed"]
+        means = estimate_means(losses, cases, subsets, resolved, groups, train_groups, refits, seed, progress)
+        return cls(
+            scores=scores,
+            losses=losses,
+            means=means,
+            cases=cases,
+            subsets=subsets,
+            resolved_censoring=resolved,
+            notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
+            **settings,
+        )
 
     @property
     def models(self) -> list[str]:

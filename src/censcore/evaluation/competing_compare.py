@@ -26,10 +26,10 @@ from censcore.evaluation.compare import (
     KAPLAN_MEIER,
     LEVELS,
     add_reference,
-    given_entry,
+    count_of,
+    from_entry_on,
     make_cases,
     make_subsets,
-    note_on_entry,
     training_subjects,
     with_covariates,
 )
@@ -37,7 +37,6 @@ from censcore.evaluation.competing_comparison import CompetingRisksComparison
 from censcore.evaluation.competing_scores import ALL_CAUSES, ANY_CAUSE, CompetingCase, competing_scores
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
-from censcore.evaluation.losses import estimate_means, score_all
 from censcore.evaluation.resolved_censoring import resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -102,16 +101,11 @@ def compare_competing(
         lambda F: _named("reference", as_competing_forecast(F), risks),
         None if learned is None else partial(_reference, learned=learned, X=X, y=risks),
     )
-    train_code = common_codes(
-        groups, train_groups, resolved.n_train or (0 if trained is None else len(trained.y))
-    )
+    train_code = common_codes(groups, train_groups, resolved.n_train or count_of(trained))
     scored = Subjects(X, any_cause, weight)
     end = find_horizon(horizon, resolved, scored, notes, code, train_code)
     notes += _notes_on_causes(risks, end, shares(weight, n), code)
-    if any_cause.has_delayed_entry:
-        distributions = {name: given_entry(name, F, any_cause, end) for name, F in distributions.items()}  # type: ignore[misc]
-        notes.append(note_on_entry(any_cause, end, discrimination))
-        discrimination = False
+    distributions, discrimination = from_entry_on(distributions, any_cause, end, discrimination, notes)
     sample = (scored, risks) if learned is None else learned
     if levels is None:
         levels = _reached_levels(sample, end)
@@ -121,27 +115,11 @@ def compare_competing(
         for model, case in plain.items()
     }
     subsets = make_subsets(by, X, any_cause, shares(weight, n))
-    losses = score_all(cases, chosen)  # type: ignore[arg-type]
-    means = estimate_means(losses, cases, subsets, resolved, code, train_code, refits, seed, progress)  # type: ignore[arg-type]
-    return CompetingRisksComparison(
-        scores=chosen,
-        losses=losses,
-        means=means,
-        cases=cases,  # type: ignore[arg-type]
-        subsets=subsets,
-        resolved_censoring=resolved,
-        X=X,
-        groups=code,
-        train_groups=train_code,
-        refits=refits,
-        reference=added,
-        confidence=confidence,
-        discrimination=discrimination,
-        seed=seed,
-        time_unit=time_unit,
-        notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
-        names=risks.names,
-    )
+    return CompetingRisksComparison.of_cases(
+        cases, chosen, subsets, resolved, notes, X=X, groups=code, train_groups=train_code, refits=refits,  # type: ignore[arg-type]
+        reference=added, confidence=confidence, discrimination=discrimination, seed=seed,
+        time_unit=time_unit, progress=progress, names=risks.names,
+    )  # fmt: skip
 
 
 # ---- outcomes ------------------------------------------------------------------------------------------

@@ -24,18 +24,18 @@ from censcore.evaluation.compare import (
     KAPLAN_MEIER,
     add_reference,
     as_distributions,
+    count_of,
     fitted_reference,
-    given_entry,
+    from_entry_on,
+    in_numpy,
     make_cases,
     make_subsets,
-    note_on_entry,
     training_subjects,
 )
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.joint_comparison import JointComparison, of_censoring_time
 from censcore.evaluation.joint_scores import JointNames, joint_scores
-from censcore.evaluation.losses import estimate_means, score_all
 from censcore.evaluation.resolved_censoring import ResolvedCensoring, resolve_censoring
 from censcore.evaluation.subjects import Subjects, common_codes
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
@@ -76,7 +76,7 @@ def compare_joint(
     """The comparison of forecasts of k event times; the arguments are those of :func:`compare`."""
     named = JointNames.of(y.names if names is None else names, events, y.k)
     chosen = joint_scores(scores, named)
-    y = _in_numpy(y)
+    y = in_numpy(y)
     n = len(y)
     check_rows(X, n)
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
@@ -97,44 +97,20 @@ def compare_joint(
         return F
 
     added = add_reference(distributions, reference, KAPLAN_MEIER, notes, given, learned)
-    train_code = common_codes(groups, train_groups, resolved.n_train or (len(trained.y) if trained else 0))
+    train_code = common_codes(groups, train_groups, resolved.n_train or count_of(trained))
     scored = Subjects(X, y, weight)
     end = _find_horizon(horizon, resolved, scored, named, notes, code, train_code)
     notes += notes_on_events(y, end, shares(weight, n), code, trained)
-    if y.has_delayed_entry:
-        distributions = {name: given_entry(name, F, y, end) for name, F in distributions.items()}
-        notes.append(note_on_entry(y, end, discrimination))
-        discrimination = False
+    distributions, discrimination = from_entry_on(distributions, y, end, discrimination, notes)
     sample = _pooled(scored if trained is None else trained)
     cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, sample)
     cases = {model: replace(case, mask=counted, seed=seed) for model, case in cases.items()}
     subsets = make_subsets(by, X, y, shares(weight, n))
-    losses = score_all(cases, chosen)
-    means = estimate_means(losses, cases, subsets, resolved, code, train_code, refits, seed, progress)
-    return JointComparison(
-        scores=chosen,
-        losses=losses,
-        means=means,
-        cases=cases,
-        subsets=subsets,
-        resolved_censoring=resolved,
-        X=X,
-        groups=code,
-        train_groups=train_code,
-        refits=refits,
-        reference=added,
-        confidence=confidence,
-        discrimination=discrimination,
-        seed=seed,
-        time_unit=time_unit,
-        notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
-        names=named,
-    )
-
-
-def _in_numpy(y: RightCensored) -> RightCensored:
-    c, entry = (None if part is None else to_numpy(part) for part in (y.censoring_time, y.entry))
-    return RightCensored(to_numpy(y.time), to_numpy(y.event), c)._with_entry(entry)
+    return JointComparison.of_cases(
+        cases, chosen, subsets, resolved, notes, X=X, groups=code, train_groups=train_code, refits=refits,
+        reference=added, confidence=confidence, discrimination=discrimination, seed=seed,
+        time_unit=time_unit, progress=progress, names=named,
+    )  # fmt: skip
 
 
 def _followed(y: RightCensored, mask: Any, name: str) -> tuple[RightCensored, np.ndarray | None]:
@@ -174,7 +150,7 @@ def _followed_training(
                 "The scored subjects have a mask, the training subjects have none: pass train_mask= if some "
                 "of their event times were not followed either."
             )
-    return replace(train, y=_followed(_in_numpy(train.y), train_mask, "train_mask")[0])
+    return replace(train, y=_followed(in_numpy(train.y), train_mask, "train_mask")[0])
 
 
 def _check_times(distributions: dict[str, Distribution], y: RightCensored) -> None:
