@@ -6,15 +6,15 @@ one C: a mixture of two regimes and one regime (log-normal, four covariates), a 
 C uniform, or an early administrative end), the same without any effect of ten covariates, and two regimes
 with 30 covariates of which six matter, with interactions.
 
-``python -m benchmarks.bench_engression_baselines 300 1000`` runs some sizes.
+``python -m benchmarks.bench_engression_baselines --sizes 300 1000 --seeds 1 --device cuda`` runs some of it.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,7 +139,7 @@ def simple_models(X: np.ndarray, y: cs.RightCensored) -> dict[str, Draw]:
     }
 
 
-def main(sizes: tuple[int, ...] = SIZES) -> None:
+def main(sizes: Sequence[int] = SIZES, seeds: Sequence[int] = SEEDS, device: str = "cpu") -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     columns = ("KM", "Cox", "Clayton", "grid", "engression")
@@ -148,11 +148,11 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
     )
     for n in sizes:
         for name, design in DESIGNS.items():
-            for seed in SEEDS:
+            for seed in seeds:
                 X, y = design.sample(n, [seed, n])
                 found = [design.excess(draw, seed) for draw in simple_models(X, y).values()]
                 start = time.process_time()
-                model = cs.CensoredEngression(random_state=seed, device="cpu").fit(X, y)
+                model = cs.CensoredEngression(random_state=seed, device=device).fit(X, y)
                 taken = time.process_time() - start
                 found.append(design.excess(model.sample, seed))
                 shown = "".join(f"{value:11.2f}" for value in found)
@@ -164,4 +164,8 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
 
 
 if __name__ == "__main__":
-    main(tuple(int(n) for n in sys.argv[1:]) or SIZES)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--device", default="cpu")
+    main(**vars(parser.parse_args()))

@@ -194,3 +194,39 @@ def test_semi_competing_risks_on_a_gpu():
     z = model.sample(None, 500)[0]
     assert np.isfinite(losses(model)).all()
     assert (np.isinf(z[:, 0]) | (z[:, 0] <= z[:, 1])).all()
+
+
+def test_default_settings_on_a_gpu():
+    """Several generators, weighed against simple models: the forecast is as good as that of the CPU."""
+    y_new = SCENARIO.sample(800, seed=1)
+    score = {}
+    for device in ("cuda", "cpu"):
+        model = cs.CensoredEngression(random_state=0, device=device, epochs=30)
+        model.fit(DATA.X[:600], DATA.y.take(slice(600)), censoring=cs.Uniform(0.0, 5.0))
+        F = model.predict_distribution(y_new.X)
+        score[device] = cs.energy_score(y_new.y, F, cs.Uniform(0.0, 5.0), fair=True).mean()
+    assert score["cuda"] == pytest.approx(score["cpu"], rel=0.02)
+
+
+def test_training_from_batches_on_a_gpu():
+    batches = [(DATA.X[s], DATA.y.take(s)) for s in (slice(0, 700), slice(700, 1500))]
+    settings = SETTINGS | {"baseline": False, "epochs": 6}
+    parts = cs.CensoredEngression(**settings).fit_batches(batches, censoring=cs.Uniform(0.0, 5.0))
+    whole = cs.CensoredEngression(**settings).fit(DATA.X, DATA.y, censoring=cs.Uniform(0.0, 5.0))
+    np.testing.assert_allclose(losses(parts)[-1], losses(whole)[-1], rtol=0.05)
+
+
+@pytest.mark.parametrize("score", ["crps", "integrated_brier_score", "log_score", "brier_score"])
+def test_outcomes_and_distributions_move_to_a_gpu(score):
+    y, F = PAIR.y.marginal(0), cs.Weibull(np.linspace(0.8, 2.0, 1500), np.linspace(1.0, 3.0, 1500))
+    G = cs.KaplanMeier().fit(None, y.flip()).predict_distribution()
+    given = {
+        "crps": {"horizon": 3.0},
+        "integrated_brier_score": {"horizon": 3.0},
+        "log_score": {},
+        "brier_score": {"times": [1.0]},
+    }
+    moved = getattr(cs, score)(y.to("cuda"), F.to("cuda"), G.to("cuda"), **given[score])
+    assert moved.device.type == "cuda"
+    plain = getattr(cs, score)(y, F, G, **given[score])
+    np.testing.assert_allclose(moved.cpu().numpy(), plain, rtol=1e-10, atol=1e-12)

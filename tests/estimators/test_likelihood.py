@@ -330,3 +330,16 @@ def test_times_that_are_all_zero_are_refused():
     y = cs.RightCensored(np.zeros((30, 2)), np.ones((30, 2)))
     with pytest.raises(InvalidInputError, match="got zeros only"):
         cs.CopulaWeibull().fit(None, y)
+
+
+@pytest.mark.parametrize("copula", ["independent", "clayton", "gumbel"])
+@pytest.mark.parametrize("value", [-200.0, -50.0, 50.0, 200.0])
+def test_a_network_may_go_astray_for_some_subjects(copula, value):
+    """Validation rows met shapes below what a Weibull distribution accepts, and ended the training."""
+    data = LogNormalScenario(k=2, censoring="uniform").sample(60, seed=0)
+    model = cs.CopulaWeibull(copula, hidden=(4,), epochs=1, random_state=0).fit(data.X, data.y)
+    raw = torch.zeros(60, 4 + (copula != "independent"))
+    raw[0] = value
+    F = model._distribution(raw, 1.0)
+    time, event = (torch.as_tensor(part) for part in (data.y.time, data.y.event))
+    assert torch.isfinite(F.log_likelihood(time.float(), event)[1:]).all()

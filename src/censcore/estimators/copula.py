@@ -159,8 +159,8 @@ class CopulaWeibull(LikelihoodEstimator):
         k = self.k_
         if not self.hidden and self.dependence == "conditional" and self.copula != "independent":
             raw = torch.cat([raw[:, :k], raw[:, k + 1 : 2 * k + 1], raw[:, k : k + 1]], dim=1)
-        scale = raw[:, :k].exp() * unit
-        shape = nn.functional.softplus(raw[:, k : 2 * k] + _ONE)
+        scale = raw[:, :k].clamp(*_LOG_SCALES).exp() * unit
+        shape = nn.functional.softplus(raw[:, k : 2 * k] + _ONE).clamp(*_SHAPES)
         margins = [Weibull(shape[:, j], scale[:, j]) for j in range(k)]
         if self.copula == "independent":
             return Independent(margins)
@@ -208,6 +208,9 @@ class CopulaWeibull(LikelihoodEstimator):
 
 # What is searched for the copula's parameter, before it is made positive.
 _STRENGTHS = (-8.0, 40.0)
+
+# Single subjects may leave all bounds while a network is trained; a distribution has digits within these.
+_LOG_SCALES, _SHAPES = (-60.0, 60.0), (0.002, 1e6)
 
 # softplus(_ONE) = 1: an untrained network gives exponential margins
 _ONE = float(np.log(np.expm1(1.0)))

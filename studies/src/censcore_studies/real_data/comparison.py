@@ -52,7 +52,7 @@ def _each_alone(estimator: Callable[[], Any], covariates: bool) -> Fit:
 
 def _engression(X: pd.DataFrame, y: RightCensored, censoring: Any, options: dict[str, Any]) -> Any:
     """The default settings, whatever the number of subjects."""
-    model = CensoredEngression(random_state=options["fold"], device="cpu", **options["engression"])
+    model = CensoredEngression(random_state=options["fold"], **options["engression"])
     with warnings.catch_warnings():
         # "recurrence or death" is death for some, on purpose: the study does not ask what comes first
         warnings.filterwarnings("ignore", "Event.* (same time|coded as censoring)", CensoringWarning)
