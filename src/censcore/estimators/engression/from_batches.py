@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,12 +16,12 @@ from censcore.estimators.engression.codings import check_order, warn_of_ties
 from censcore.estimators.engression.mixture import BaselineData, Fold
 from censcore.estimators.engression.tails import end_of_follow_up
 from censcore.estimators.engression.time_scale import TimeScale
+from censcore.estimators.engression.training import GeneratorTraining
 from censcore.estimators.engression.training_censoring import TrainingCensoring
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.neural.first_pass import FirstPass
-from censcore.estimators.neural.from_batches import BatchTraining, followed_outcome, in_numpy
+from censcore.estimators.neural.from_batches import followed_outcome, in_numpy
 from censcore.estimators.neural.sources import Block
-from censcore.estimators.neural.standardised import Data, OnDemand
 from censcore.estimators.neural.training import Callback
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
 from censcore.scores.inputs import known_censoring
@@ -30,15 +29,8 @@ from censcore.scores.inputs import known_censoring
 __all__ = ["FitFromBatches"]
 
 
-class FitFromBatches(BatchTraining):
+class FitFromBatches(GeneratorTraining):
     """The method ``fit_batches`` of censored engression."""
-
-    objective: str
-    ordered: bool
-    baseline: bool
-    n_generators: int | str
-    _structure: Any
-    _baseline_sample: int | None  # subjects that baselines were fitted to, where not all
 
     def fit_batches(
         self,
@@ -170,41 +162,6 @@ class FitFromBatches(BatchTraining):
     def _sampled_baseline(self, sample: Block, outcome: Any) -> BaselineData:
         X = self._check_X(sample.X, len(sample), reset=False)
         return self._baseline_data(self._standardised(X), outcome, None, sample.weight)
-
-    # ---- what the estimator has ----------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def _transform(self) -> str: ...
-
-    @abstractmethod
-    def _check_settings(self) -> None: ...
-
-    @abstractmethod
-    def _as_seen(self, y: Any) -> Any: ...
-
-    @abstractmethod
-    def _other_outcome(self, y: Any) -> Any: ...
-
-    @abstractmethod
-    def _within_follow_up(self, X: Any, y: Any, censoring: Any) -> tuple[Any, Distribution]: ...
-
-    @abstractmethod
-    def _tensors(
-        self, X: np.ndarray, y: Any, C: Distribution, mask: Any = None, weight: Any = None
-    ) -> dict[str, Tensor | OnDemand]: ...
-
-    @abstractmethod
-    def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data: ...
-
-    @staticmethod
-    @abstractmethod
-    def _baseline_data(x: Any, y: Any, mask: Any, weight: Any) -> BaselineData: ...
-
-    @abstractmethod
-    def _fit_folds(
-        self, folds: list[Fold], callbacks: Sequence[Callback], data: Callable[[], BaselineData]
-    ) -> None: ...
 
 
 def _stratify(censoring: Any) -> Any:
