@@ -56,9 +56,9 @@ class FitFromBatches(GeneratorTraining):
         batches : TrainingTable, sequence or callable
             A :class:`~censcore.TrainingTable` of files; a sequence of batches ``(X, y)``, which may load them
             when they are asked for; or a function without arguments that returns an iterator of batches, the
-            same every time. A batch may have weights and groups as further entries:
-            ``(X, y, sample_weight, groups)``. Subjects of one group are not separated by the validation
-            split, but may share a minibatch.
+            same every time. A batch may have weights, groups and a mask as in :meth:`fit`, or None in their
+            places: ``(X, y, sample_weight, groups, mask)``. Subjects of one group are not separated by the
+            validation split, but may share a minibatch.
         censoring : Distribution, estimator or "auto", optional
             As in :meth:`fit`; a distribution must serve all subjects.
         eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
@@ -113,10 +113,10 @@ class FitFromBatches(GeneratorTraining):
 
     def _learn_units(self, found: FirstPass, sample: Block, censoring: Any) -> Any:
         """The kind of outcome, the censoring distribution and the units; the outcome of the sample."""
-        extreme = self._check_outcome(found.extreme.y)
+        extreme = self._check_outcome(found.extreme.y, found.extreme.mask)
         outcome = self._other_outcome(sample.y)
         if isinstance(outcome, RightCensored) and not self.ordered:
-            warn_of_ties(outcome)
+            warn_of_ties(outcome, sample.mask)
         self._training_censoring = TrainingCensoring.choose_counted(
             self.objective, sample.X, followed_outcome(outcome), censoring, found.follow_up, sample.groups
         )
@@ -147,11 +147,11 @@ class FitFromBatches(GeneratorTraining):
     def _block_tensors(self, block: Block) -> dict[str, Tensor]:
         outcome = self._as_seen(self._other_outcome(block.y))
         if self.ordered:
-            check_order(outcome)
+            check_order(outcome, block.mask)
         X = self._check_X(block.X, len(block), reset=False)
         chosen = self._training_censoring
         given = None if chosen.estimated or chosen.estimator is not None else chosen.distribution
-        rows = self._tensors(X, *self._within_follow_up(block.X, outcome, given), None, block.weight)
+        rows = self._tensors(X, *self._within_follow_up(block.X, outcome, given), block.mask, block.weight)
         # sums depend on the layout, which differs between tables and arrays
         tensors = {name: value[:].contiguous() for name, value in rows.items()}
         c = tensors["c"]
@@ -161,7 +161,7 @@ class FitFromBatches(GeneratorTraining):
 
     def _sampled_baseline(self, sample: Block, outcome: Any) -> BaselineData:
         X = self._check_X(sample.X, len(sample), reset=False)
-        return self._baseline_data(self._standardised(X), outcome, None, sample.weight)
+        return self._baseline_data(self._standardised(X), outcome, sample.mask, sample.weight)
 
 
 def _stratify(censoring: Any) -> Any:

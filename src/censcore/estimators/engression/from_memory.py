@@ -8,13 +8,14 @@ from typing import Any, Self
 import numpy as np
 
 from censcore._arrays import Array
-from censcore.estimators.engression.codings import check_mask, warn_of_ties
+from censcore.estimators.engression.codings import warn_of_ties
 from censcore.estimators.engression.mixture import Fold
 from censcore.estimators.engression.tails import end_of_follow_up
 from censcore.estimators.engression.time_scale import TimeScale
 from censcore.estimators.engression.training import GeneratorTraining
 from censcore.estimators.engression.training_censoring import TrainingCensoring
 from censcore.estimators.neural.from_batches import followed_outcome
+from censcore.estimators.neural.masks import as_past, check_mask
 from censcore.estimators.neural.standardised import Data, rows_of
 from censcore.estimators.neural.training import Callback
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks
@@ -64,7 +65,8 @@ class FitFromMemory(GeneratorTraining):
             Subjects of one group (visits of a patient) never share a minibatch, and the validation split
             does not separate them.
         mask : array of bool, (n, k), optional
-            False where an event time does not count (it is already past).
+            False where an event time does not count: it is already past, or was not looked for. Whatever
+            is in its place plays no part.
         callbacks : sequence of callables
             Called after every epoch with ``(epoch, network)``; True stops the training.
 
@@ -74,11 +76,13 @@ class FitFromMemory(GeneratorTraining):
         """
         self._check_settings()
         self._forget()
-        outcome = self._check_outcome(y)
+        outcome = self._check_outcome(y, mask)
+        counts = check_mask(mask, outcome)
+        outcome = as_past(outcome, counts)
         matrix = self._check_X(X, len(outcome), reset=True)
         groups = self._check_groups(groups, len(outcome))
         if isinstance(outcome, RightCensored) and not self.ordered:
-            warn_of_ties(outcome, check_mask(mask, outcome))
+            warn_of_ties(outcome, counts)
         self._training_censoring = TrainingCensoring.choose(
             self.objective, X, followed_outcome(outcome), censoring, groups
         )
@@ -88,7 +92,7 @@ class FitFromMemory(GeneratorTraining):
         self._fit_scaling(matrix, slice(None))
         self._times = TimeScale.of(outcome, self._transform)
         everything = self._tensors(
-            matrix, outcome, self._training_censoring.distribution, mask, sample_weight
+            matrix, outcome, self._training_censoring.distribution, counts, sample_weight
         )
         validation = None
         if eval_set is not None:
@@ -97,7 +101,7 @@ class FitFromMemory(GeneratorTraining):
         folds = self._folds(everything, validation, groups)
         self._baseline_sample = None
         self._fit_folds(
-            folds, callbacks, lambda: self._baseline_data(everything["x"], outcome, mask, sample_weight)
+            folds, callbacks, lambda: self._baseline_data(everything["x"], outcome, counts, sample_weight)
         )
         return self
 

@@ -27,10 +27,10 @@ from censcore.estimators.engression.structures import (
 from censcore.estimators.engression.time_scale import TimeScale
 from censcore.estimators.engression.training_censoring import TrainingCensoring
 from censcore.estimators.neural.from_batches import BatchTraining, followed_outcome, in_numpy
+from censcore.estimators.neural.masks import as_past, check_mask
 from censcore.estimators.neural.standardised import Data, OnDemand, blocks
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks, as_outcome
-from censcore.scores.energy import leave_out
 from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["OutcomeData"]
@@ -47,14 +47,15 @@ class OutcomeData(BatchTraining):
     _training_censoring: TrainingCensoring
     _follow_up: np.ndarray
 
-    def _check_outcome(self, y: Any) -> Any:
+    def _check_outcome(self, y: Any, mask: Any = None) -> Any:
         """Check the outcome, and which constraints its event times fulfil."""
         if not isinstance(y, SemiCompetingRisks | CompetingRisks):
-            outcome = super()._check_outcome(y)
+            outcome = super()._check_outcome(y, mask)
             self._structure = Ordered(self.k_) if self.ordered else Free(self.k_)
             if self.ordered:
-                check_order(outcome)
+                check_order(outcome, check_mask(mask, outcome))
             return outcome
+        check_mask(mask, y)
         if self.objective == "naive" or self.ordered or self.time_transform not in ("auto", "bounded"):
             raise InvalidInputError(
                 f"{type(y).__name__} needs objective 'censored' or 'latent', ordered=False and "
@@ -82,18 +83,12 @@ class OutcomeData(BatchTraining):
         return RightCensored(y.time, np.ones(y.shape, dtype=bool)) if self.objective == "naive" else y
 
     def _tensors(
-        self, X: np.ndarray, y: Any, C: Distribution, mask: Any = None, weight: Any = None
+        self, X: np.ndarray, y: Any, C: Distribution, mask: np.ndarray | None = None, weight: Any = None
     ) -> dict[str, Tensor | OnDemand]:
+        """Covariates, times and quantiles of C; times that do not count are events at time zero."""
         n, k = len(y), y.k
         time = y.known_time if isinstance(y, SemiCompetingRisks) else y.time
         y = followed_outcome(y)
-        if mask is not None:
-            if y.k != k:
-                raise InvalidInputError("mask: not available for SemiCompetingRisks; leave it out.")
-            y, C, mask = leave_out(y, C, mask)
-            time = y.time
-            if not mask.any():
-                raise InvalidInputError("mask is False everywhere: no event time counts.")
         inputs = scoring_inputs(y, _anything(y), C, joint=True)
         rows: dict[str, Tensor | OnDemand] = {
             "x": self._standardised(X),
@@ -108,8 +103,10 @@ class OutcomeData(BatchTraining):
 
     def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data:
         outcome = self._as_seen(self._other_outcome(y))
+        counts = check_mask(mask, outcome)
+        outcome = as_past(outcome, counts)
         matrix = self._check_X(X, len(outcome), reset=False)
-        return self._tensors(matrix, *self._within_follow_up(X, outcome, censoring), mask)
+        return self._tensors(matrix, *self._within_follow_up(X, outcome, censoring), counts)
 
     def _other_outcome(self, y: Any) -> Any:
         """An outcome of other subjects, of the kind that the model was fitted to."""
@@ -140,13 +137,13 @@ class OutcomeData(BatchTraining):
         return y.censor_at(np.where(followed.event, np.inf, followed.time)), C
 
     @staticmethod
-    def _baseline_data(x: Any, y: Any, mask: Any, weight: Any) -> BaselineData:
+    def _baseline_data(x: Any, y: Any, mask: np.ndarray | None, weight: Any) -> BaselineData:
         n = len(y)
         return BaselineData(
             x,
             to_numpy(y.time).reshape(n, -1),
             to_numpy(y.event).reshape(n, -1).astype(bool),
-            None if mask is None else np.asarray(mask, dtype=bool).reshape(n, -1),
+            mask,
             None if weight is None else check_weights(weight, n),
         )
 
