@@ -113,9 +113,12 @@ class CensoredEngression(MixtureDraws, FitFromMemory, FitFromBatches):
     forecasts of the generators for the subjects that they did not see are compared with three models fitted
     to the others: Kaplan-Meier, Cox and Weibull margins, joined by a Clayton copula (independent where one
     event prevents another). The energy score of a mixture is a convex quadratic function of its weights, so
-    the best ones are known exactly; with them the model forecasts the mixture of its generators and of the
-    baselines, fitted again to all subjects. A network that has learned nothing gets weight zero. Nothing is
-    compared without validation, and then the network is alone.
+    the best mixture of the baselines is known exactly, and so is the share of the network beside it that is
+    best for the held-out subjects, with a standard error. A normal prior stands beside that estimate, with
+    the mean :math:`E/(E+200)` for E events per event time and the standard deviation 0.35: where held-out
+    subjects cannot tell, few events speak for simple models and many for the network. The model forecasts
+    the mixture of its generators and of the baselines, fitted again to all subjects. Nothing is compared
+    without validation, and then the network is alone.
 
     Sparsity: with p covariates and n subjects ``"auto"`` is :math:`0.4\,s\sqrt{\log(p/5)/n}` with the scale s
     of the loss, and zero for up to five covariates.
