@@ -8,7 +8,7 @@ from scipy import stats
 import censcore as cs
 from censcore.estimators.engression.baseline import Baseline, BaselinePool, fit_baselines
 from censcore.estimators.engression.sampling import shares
-from censcore.estimators.engression.stacking import best_mixture, mixture_terms, shrunk_mixture
+from censcore.estimators.engression.stacking import best_mixture, mixture_terms, weighed_mixture
 from censcore.estimators.engression.structures import Competing, Free, Ordered, Semicompeting
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.exceptions import InvalidInputError, ModelFileError
@@ -149,17 +149,44 @@ def test_the_weights_are_the_minimum_over_the_simplex():
         assert a @ w - 0.5 * w @ D @ w <= losses.min() + 1e-9
 
 
-def test_a_gain_that_may_be_chance_is_not_used():
+def test_the_weight_of_the_network_is_a_posterior_mean():
     rng = np.random.default_rng(0)
     D = np.broadcast_to(np.array([[1.0, 1.1], [1.1, 1.0]]), (400, 2, 2))
 
-    def weight(gain, noise):
+    def weight(gain, noise, events):
         a = 1 + np.stack([np.zeros(400), -gain + noise * rng.normal(size=400)], axis=1)
-        return shrunk_mixture(a, D, np.ones(400))[1]
+        return weighed_mixture(a, D, np.ones(400), events)[0]
 
-    assert weight(0.1, 0.01) == pytest.approx(1.0, abs=0.01)  # better than any mixture
-    assert weight(0.0, 0.01) == pytest.approx(0.5, abs=0.02)  # as good as the first, and different
-    assert np.mean([weight(-0.1, 1.0) for _ in range(20)]) < 0.15  # worse, though hardly any subject shows it
+    # subjects that agree decide, however many events there are
+    for events in (50, 5000):
+        assert weight(0.1, 0.01, events) == pytest.approx(0.0, abs=0.01)  # better than any mixture
+        assert weight(0.0, 0.01, events) == pytest.approx(0.5, abs=0.02)  # as good, and different
+        assert weight(-0.1, 0.01, events) == pytest.approx(1.0, abs=0.01)
+    # the number of events decides where they do not
+    assert np.mean([weight(0.0, 30.0, 50) for _ in range(20)]) == pytest.approx(0.2, abs=0.05)
+    assert np.mean([weight(0.0, 30.0, 5000) for _ in range(20)]) == pytest.approx(0.96, abs=0.05)
+
+
+def test_the_posterior_is_that_of_quadrature():
+    rng = np.random.default_rng(2)
+    a = 1 + 0.3 * rng.normal(size=(300, 2))
+    D = np.broadcast_to(np.array([[1.0, 1.1], [1.1, 1.0]]), (300, 2, 2))
+    q = np.linspace(-20, 20, 400_001)
+    scores = a[:, :1] * q + a[:, 1:] * (1 - q) - 0.5 * (q**2 + (1 - q) ** 2 + 2.2 * q * (1 - q))
+    lowest = q[scores.mean(axis=0).argmin()]
+    slopes = (scores[:, 1:] - scores[:, :-1])[:, 200_000] / (q[1] - q[0])
+    error = slopes.std(ddof=1) / np.sqrt(300) / 0.2
+    density = np.exp(-(((q - lowest) / error) ** 2) / 2 - ((q - 300 / 500) / 0.35) ** 2 / 2)
+    expected = float((q * density).sum() / density.sum())
+    assert 0 < expected < 1
+    assert weighed_mixture(a, D, np.ones(300), 300.0)[0] == pytest.approx(expected, abs=1e-3)
+
+
+def test_without_baselines_or_differences_the_network_is_alone():
+    np.testing.assert_array_equal(weighed_mixture(np.ones((5, 1)), np.ones((5, 1, 1)), np.ones(5), 9.0), [1])
+    np.testing.assert_array_equal(
+        weighed_mixture(np.ones((5, 2)), np.ones((5, 2, 2)), np.ones(5), 9.0), [1, 0]
+    )
 
 
 def test_some_subjects_train_the_network_again_on_all_of_them():

@@ -519,3 +519,104 @@ def test_memory_does_not_grow_with_the_number_of_subjects():
     small, large = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     table = 400_000 * 64 * 4  # bytes of the quantiles of C alone
     assert large - small < 0.25 * table, (small, large)
+
+
+# ---- times that do not count ---------------------------------------------------------------------------
+
+
+def masked(n=400):
+    """Subjects of whom some times do not count, twice: with the times as they were, and with others."""
+    data = sample(n)
+    mask = np.random.default_rng(3).random((n, 2)) < 0.7
+    other = cs.RightCensored(np.where(mask, data.y.time, 40.0), data.y.event & mask)
+    return data.X, data.y, other, mask
+
+
+def in_masked_batches(X, y, mask, size=100):
+    rows = [slice(i, i + size) for i in range(0, len(y), size)]
+    return [(X[r], y[r], None, None, mask[r]) for r in rows]
+
+
+def test_times_that_do_not_count_play_no_part():
+    X, y, other, mask = masked()
+    one, two = (
+        cs.CensoredEngression(**SMALL).fit_batches(in_masked_batches(X, outcome, mask))
+        for outcome in (y, other)
+    )
+    np.testing.assert_array_equal(weights_of(one), weights_of(two))
+    plain = cs.CensoredEngression(**SMALL).fit_batches(in_batches(X, y))
+    assert (weights_of(one) != weights_of(plain)).any()
+
+
+def test_masked_batches_have_the_units_and_the_censoring_of_the_subjects_in_memory():
+    X, _, other, mask = masked()
+    whole = cs.CensoredEngression(**SMALL).fit(X, other, mask=mask)
+    parts = cs.CensoredEngression(**SMALL).fit_batches(in_masked_batches(X, other, mask))
+    assert parts._times.unit == pytest.approx(whole._times.unit)
+    assert parts._times.centre == pytest.approx(whole._times.centre)
+    assert parts.follow_up_ == pytest.approx(whole.follow_up_)
+    t = np.linspace(0.1, 4.0, 7)[None]
+    np.testing.assert_allclose(parts.censoring_.sf(t), whole.censoring_.sf(t), rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", [cs.CopulaWeibull, cs.JointGridModel])
+def test_likelihoods_leave_out_what_does_not_count(model):
+    X, y, other, mask = masked()
+    settings = {"epochs": 2, "random_state": 0, "batch_size": 64}
+    one, two = (
+        model(**settings).fit_batches(in_masked_batches(X, outcome, mask)).sample_chunks(X[:9], 5)
+        for outcome in (y, other)
+    )
+    np.testing.assert_array_equal(next(one).numpy(), next(two).numpy())
+
+
+def test_a_table_names_the_columns_of_the_mask():
+    X, y, _, mask = masked()
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    frame[["t1", "t2"]], frame[["d1", "d2"]] = np.where(mask, y.time, np.nan), y.event
+    frame[["m1", "m2"]] = mask
+    of_files = table(frame, mask=["m1", "m2"])
+    assert of_files._columns == [f"x{i}" for i in range(X.shape[1])]
+    one = cs.CensoredEngression(**SMALL).fit_batches(of_files)
+    # a frame is one part, and so are these batches
+    two = cs.CensoredEngression(**SMALL).fit_batches(lambda: iter(in_masked_batches(X, y, mask)))
+    np.testing.assert_array_equal(weights_of(one), weights_of(two))
+    with pytest.raises(InvalidInputError, match=r"NaN in .* subject.*mask"):
+        cs.CensoredEngression(**SMALL).fit_batches(table(frame.drop(columns=["m1", "m2"])))
+    with pytest.raises(InvalidInputError, match="mask: got 1 columns, expected one for each of 2"):
+        table(frame, mask="m1")
+    with pytest.raises(InvalidInputError, match="not available with causes or terminal"):
+        table(frame, mask=["m1", "m2"], terminal=1)
+    with pytest.raises(InvalidInputError, match=r"other than True and False.*m1, m2"):
+        next(iter(table(frame.assign(m1=0.5), mask=["m1", "m2"])))
+
+
+def test_bad_masks_of_batches_are_named():
+    X, y, _, mask = masked(100)
+    fit = cs.CensoredEngression(**SMALL).fit_batches
+    with pytest.raises(InvalidInputError, match="mask in some of them"):
+        fit([(X, y, None, None, mask), (X, y)])
+    with pytest.raises(InvalidInputError, match=r"mask must be boolean.*\(100, 2\)"):
+        fit([(X, y, None, None, mask[:, :1])])
+    with pytest.raises(InvalidInputError, match="mask is False everywhere"):
+        fit([(X, y, None, None, np.zeros_like(mask))])
+    semi = cs.SemiCompetingRisks(np.sort(y.time, axis=1), np.ones((100, 2), dtype=bool), 1)
+    with pytest.raises(InvalidInputError, match="not available for SemiCompetingRisks"):
+        fit([(X, semi, None, None, mask)])
+
+
+def test_one_batch_may_have_nothing_that_counts():
+    X, y, _, mask = masked(200)
+    mask[:100] = False
+    model = cs.CensoredEngression(**SMALL | {"epochs": 1}).fit_batches(in_masked_batches(X, y, mask))
+    assert np.isfinite(weights_of(model)).all()
+
+
+def test_masked_times_need_no_order():
+    data = sample(200)
+    mask = np.random.default_rng(3).random((200, 2)) < 0.7
+    time = np.sort(data.y.time, axis=1)
+    y = cs.RightCensored(np.where(mask, time, 0.0), data.y.event | ~mask)
+    settings = SMALL | {"epochs": 1, "ordered": True}
+    cs.CensoredEngression(**settings).fit_batches(in_masked_batches(data.X, y, mask))
+    cs.CensoredEngression(**settings).fit(data.X, y, mask=mask)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from censcore._validation import name_subjects
 from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["check_mask", "check_order", "warn_of_ties"]
+__all__ = ["check_order", "warn_of_ties"]
 
 # Times in days or months coincide by chance in about one subject in a hundred.
 _BY_CHANCE = 0.02
@@ -67,34 +66,18 @@ def _tied_pairs(y: RightCensored, mask: np.ndarray | None) -> Iterator[tuple[int
                 yield i, j, (time[:, i] == time[:, j]) & counts[:, i] & counts[:, j]
 
 
-def check_order(y: RightCensored) -> None:
-    """Check that the times of every subject come in the order of the coordinates.
+def check_order(y: RightCensored, mask: np.ndarray | None = None) -> None:
+    """Check that the times of every subject, those that count, come in the order of the coordinates.
 
     >>> check_order(RightCensored([[1.0, 3.0]], [[1, 0]]))
     """
     time = to_numpy(y.time).reshape(len(y), -1)
-    late = (time[:, :-1] > time[:, 1:]).any(axis=1)
+    counts = np.ones(time.shape, dtype=bool) if mask is None else mask
+    latest = np.maximum.accumulate(np.where(counts, time, 0.0), axis=1)
+    late = (counts & (time < latest)).any(axis=1)
     if y.k < 2 or late.any():
         problem = "one event time" if y.k < 2 else f"another order in {name_subjects(np.nonzero(late)[0])}"
         raise InvalidInputError(
             "ordered=True needs two or more event times in the order of the coordinates; got "
             f"{problem}. Sort the coordinates, or leave ordered out."
         )
-
-
-def check_mask(mask: Any, y: RightCensored) -> np.ndarray | None:
-    """A mask as booleans of shape (n, k).
-
-    >>> check_mask([[True, False]], RightCensored([[1.0, 3.0]], [[1, 0]]))
-    array([[ True, False]])
-    """
-    if mask is None:
-        return None
-    mask = to_numpy(mask)
-    mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
-    if mask.dtype != bool or mask.shape != (len(y), y.k):
-        raise InvalidInputError(
-            f"mask must be boolean, True where a time counts, of shape {(len(y), y.k)}; got "
-            f"dtype {mask.dtype} and shape {mask.shape}."
-        )
-    return mask

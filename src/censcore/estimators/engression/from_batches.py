@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,12 +16,12 @@ from censcore.estimators.engression.codings import check_order, warn_of_ties
 from censcore.estimators.engression.mixture import BaselineData, Fold
 from censcore.estimators.engression.tails import end_of_follow_up
 from censcore.estimators.engression.time_scale import TimeScale
+from censcore.estimators.engression.training import GeneratorTraining
 from censcore.estimators.engression.training_censoring import TrainingCensoring
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.neural.first_pass import FirstPass
-from censcore.estimators.neural.from_batches import BatchTraining, followed_outcome, in_numpy
+from censcore.estimators.neural.from_batches import followed_outcome, in_numpy
 from censcore.estimators.neural.sources import Block
-from censcore.estimators.neural.standardised import Data, OnDemand
 from censcore.estimators.neural.training import Callback
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
 from censcore.scores.inputs import known_censoring
@@ -30,15 +29,8 @@ from censcore.scores.inputs import known_censoring
 __all__ = ["FitFromBatches"]
 
 
-class FitFromBatches(BatchTraining):
+class FitFromBatches(GeneratorTraining):
     """The method ``fit_batches`` of censored engression."""
-
-    objective: str
-    ordered: bool
-    baseline: bool
-    n_generators: int | str
-    _structure: Any
-    _baseline_sample: int | None  # subjects that baselines were fitted to, where not all
 
     def fit_batches(
         self,
@@ -64,9 +56,9 @@ class FitFromBatches(BatchTraining):
         batches : TrainingTable, sequence or callable
             A :class:`~censcore.TrainingTable` of files; a sequence of batches ``(X, y)``, which may load them
             when they are asked for; or a function without arguments that returns an iterator of batches, the
-            same every time. A batch may have weights and groups as further entries:
-            ``(X, y, sample_weight, groups)``. Subjects of one group are not separated by the validation
-            split, but may share a minibatch.
+            same every time. A batch may have weights, groups and a mask as in :meth:`fit`, or None in their
+            places: ``(X, y, sample_weight, groups, mask)``. Subjects of one group are not separated by the
+            validation split, but may share a minibatch.
         censoring : Distribution, estimator or "auto", optional
             As in :meth:`fit`; a distribution must serve all subjects.
         eval_set : (X, y), (X, y, censoring) or (X, y, censoring, mask), optional
@@ -121,10 +113,10 @@ class FitFromBatches(BatchTraining):
 
     def _learn_units(self, found: FirstPass, sample: Block, censoring: Any) -> Any:
         """The kind of outcome, the censoring distribution and the units; the outcome of the sample."""
-        extreme = self._check_outcome(found.extreme.y)
+        extreme = self._check_outcome(found.extreme.y, found.extreme.mask)
         outcome = self._other_outcome(sample.y)
         if isinstance(outcome, RightCensored) and not self.ordered:
-            warn_of_ties(outcome)
+            warn_of_ties(outcome, sample.mask)
         self._training_censoring = TrainingCensoring.choose_counted(
             self.objective, sample.X, followed_outcome(outcome), censoring, found.follow_up, sample.groups
         )
@@ -155,11 +147,11 @@ class FitFromBatches(BatchTraining):
     def _block_tensors(self, block: Block) -> dict[str, Tensor]:
         outcome = self._as_seen(self._other_outcome(block.y))
         if self.ordered:
-            check_order(outcome)
+            check_order(outcome, block.mask)
         X = self._check_X(block.X, len(block), reset=False)
         chosen = self._training_censoring
         given = None if chosen.estimated or chosen.estimator is not None else chosen.distribution
-        rows = self._tensors(X, *self._within_follow_up(block.X, outcome, given), None, block.weight)
+        rows = self._tensors(X, *self._within_follow_up(block.X, outcome, given), block.mask, block.weight)
         # sums depend on the layout, which differs between tables and arrays
         tensors = {name: value[:].contiguous() for name, value in rows.items()}
         c = tensors["c"]
@@ -169,42 +161,7 @@ class FitFromBatches(BatchTraining):
 
     def _sampled_baseline(self, sample: Block, outcome: Any) -> BaselineData:
         X = self._check_X(sample.X, len(sample), reset=False)
-        return self._baseline_data(self._standardised(X), outcome, None, sample.weight)
-
-    # ---- what the estimator has ----------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def _transform(self) -> str: ...
-
-    @abstractmethod
-    def _check_settings(self) -> None: ...
-
-    @abstractmethod
-    def _as_seen(self, y: Any) -> Any: ...
-
-    @abstractmethod
-    def _other_outcome(self, y: Any) -> Any: ...
-
-    @abstractmethod
-    def _within_follow_up(self, X: Any, y: Any, censoring: Any) -> tuple[Any, Distribution]: ...
-
-    @abstractmethod
-    def _tensors(
-        self, X: np.ndarray, y: Any, C: Distribution, mask: Any = None, weight: Any = None
-    ) -> dict[str, Tensor | OnDemand]: ...
-
-    @abstractmethod
-    def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data: ...
-
-    @staticmethod
-    @abstractmethod
-    def _baseline_data(x: Any, y: Any, mask: Any, weight: Any) -> BaselineData: ...
-
-    @abstractmethod
-    def _fit_folds(
-        self, folds: list[Fold], callbacks: Sequence[Callback], data: Callable[[], BaselineData]
-    ) -> None: ...
+        return self._baseline_data(self._standardised(X), outcome, sample.mask, sample.weight)
 
 
 def _stratify(censoring: Any) -> Any:

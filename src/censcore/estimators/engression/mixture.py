@@ -13,7 +13,7 @@ from torch import Tensor
 from censcore.estimators.engression.baseline import Baseline, BaselinePool, fit_baselines
 from censcore.estimators.engression.loss import EngressionTask, bounded
 from censcore.estimators.engression.sampling import NoisePool
-from censcore.estimators.engression.stacking import mixture_terms, shrunk_mixture
+from censcore.estimators.engression.stacking import mixture_terms, weighed_mixture
 from censcore.estimators.engression.structures import Structure
 from censcore.estimators.engression.time_scale import TimeScale
 from censcore.estimators.neural.model_contents import check_number
@@ -50,6 +50,12 @@ class BaselineData:
     event: np.ndarray
     counts: np.ndarray | None
     weight: np.ndarray | None
+
+    @property
+    def events(self) -> float:
+        """Number of events per event time."""
+        counted = self.event if self.counts is None else self.event & self.counts
+        return float(counted.sum(axis=0).mean())
 
     def fit(self, rows: np.ndarray | slice, structure: Structure, seed: int) -> list[Baseline]:
         """Baselines of these subjects, or of a random part of them where they are very many."""
@@ -113,12 +119,12 @@ class MixtureChoice:
         if not self.compared:
             return "none: the network was not compared with a baseline on held-out subjects"
         if not self.baselines:
-            return "none: on held-out subjects no mixture with a baseline was better than the network"
+            return "none: held-out subjects speak for the network alone"
         parts = [
             f"{100 * w:.0f} % {b.name} margins{_joined(b)}"
             for b, w in zip(self.baselines, self.weights, strict=True)
         ]
-        return f"{' and '.join(parts)}: this mixture with the network was best on held-out subjects"
+        return f"{' and '.join(parts)}: weighed against the network on held-out subjects"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -189,7 +195,7 @@ def choose_mixture(
         assert validation is not None
         terms.append(_held_out_terms(pair, part, validation, times, mix_seed(seed, i)))
     a, D, weight = (np.concatenate(values) for values in zip(*terms, strict=True))
-    weights = shrunk_mixture(*_pooled(a, D, pooled), weight)[1:]
+    weights = weighed_mixture(*_pooled(a, D, pooled), weight, data.events)[1:]
     chosen = [(b, float(w)) for b, w in zip(final, weights, strict=True) if w >= _SMALLEST]
     return MixtureChoice(tuple(b for b, _ in chosen), tuple(w for _, w in chosen), True)
 

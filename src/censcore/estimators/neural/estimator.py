@@ -17,6 +17,7 @@ from censcore._arrays import as_float, is_torch, to_numpy
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.covariates import count_rows, scikit_learn_errors
 from censcore.estimators.neural.history import History
+from censcore.estimators.neural.masks import check_mask
 from censcore.estimators.neural.model_contents import check_contents
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.estimators.neural.recipe import Recipe
@@ -143,13 +144,17 @@ class NeuralEstimator(SurvivalEstimator):
     def _standardised(self, X: np.ndarray) -> Standardised:
         return Standardised(X, self._center, self._spread)
 
-    def _check_outcome(self, y: Any) -> RightCensored:
-        """Check the outcome, and note whether it is (n,) or (n, k)."""
+    def _check_outcome(self, y: Any, mask: Any = None) -> RightCensored:
+        """Check the outcome, as far as it counts, and note whether it is (n,) or (n, k)."""
         outcome = as_outcome(y).require_no_entry(type(self).__name__)
         outcome = outcome.like(to_numpy(outcome.time)) if is_torch(outcome.time) else outcome
         self.k_ = outcome.k
         self._joint = outcome.time.ndim == 2
-        seen = to_numpy(outcome.event).reshape(len(outcome), -1).any(axis=0)
+        events = to_numpy(outcome.event).reshape(len(outcome), -1)
+        counts = check_mask(mask, outcome)
+        if counts is not None and not counts.any():
+            raise InvalidInputError("mask is False everywhere: no event time counts.")
+        seen = (events if counts is None else events & counts).any(axis=0)
         if not seen.any():
             raise InvalidInputError(
                 "No subject has an event; event times cannot be learned from censored times alone."

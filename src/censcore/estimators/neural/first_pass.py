@@ -160,7 +160,9 @@ def first_pass(
             extreme = _extreme(block if extreme is None else joined_blocks([extreme, block]), outcome)
             if hashed:
                 event = to_numpy(y.event)
-                content = content_hash([X, time, event, block.weight, block.groups, y.censoring_time])
+                content = content_hash(
+                    [X, time, event, block.weight, block.groups, y.censoring_time, block.mask]
+                )
                 digests.append((block.part, int(block.place[0]), content))
     if moments is None or times is None or extreme is None:
         raise InvalidInputError("batches: got no subject (in this process), expected at least one.")
@@ -198,7 +200,8 @@ def _extreme(block: Block, outcome: Callable[[Any], Any]) -> Block:
     """The subjects with the latest time of each kind, and the first with each event."""
     y = outcome(block.y)
     n = len(block)
-    columns = [to_numpy(y.time).reshape(n, -1), to_numpy(y.event).reshape(n, -1)]
+    events = to_numpy(y.event).reshape(n, -1)
+    columns = [to_numpy(y.time).reshape(n, -1), events if block.mask is None else events & block.mask]
     if y.censoring_time is not None:
         columns.append(to_numpy(y.censoring_time).reshape(n, -1))
     return block.take(np.unique(np.concatenate([column.argmax(axis=0) for column in columns])))

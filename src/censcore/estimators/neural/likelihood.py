@@ -18,6 +18,7 @@ from censcore.estimators.neural.estimator import pick_device
 from censcore.estimators.neural.from_batches import BatchTraining
 from censcore.estimators.neural.full_batch import minimise
 from censcore.estimators.neural.history import History
+from censcore.estimators.neural.masks import leave_out_times
 from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.sources import Block
 from censcore.estimators.neural.standardised import Data, OnDemand, rows_of
@@ -168,7 +169,7 @@ class LikelihoodEstimator(BatchTraining):
         self
         """
         self._forget()
-        outcome = leave_out_times(self._check_outcome(y), mask)
+        outcome = leave_out_times(self._check_outcome(y, mask), mask)
         X = self._check_X(X, len(outcome), reset=True)
         groups = self._check_groups(groups, len(outcome))
         at_once = self._fits_at_once()
@@ -210,7 +211,8 @@ class LikelihoodEstimator(BatchTraining):
         batches : TrainingTable, sequence or callable
             A :class:`~censcore.TrainingTable` of files; a sequence of batches ``(X, y)``, which may load them
             when they are asked for; or a function without arguments that returns an iterator of batches, the
-            same every time. A batch may have weights and groups: ``(X, y, sample_weight, groups)``.
+            same every time. A batch may have weights, groups and a mask as in :meth:`fit`, or None in their
+            places: ``(X, y, sample_weight, groups, mask)``.
         eval_set : (X, y) or (X, y, mask), optional
             Validation data in memory; otherwise ``validation_fraction`` of the subjects is held out, at most
             50,000.
@@ -232,12 +234,12 @@ class LikelihoodEstimator(BatchTraining):
         found = self._first_pass(source)
         held_out = self._held_out(found, eval_set is not None)
         sample = self._sample(found, held_out)
-        self._check_outcome(found.extreme.y)
+        self._check_outcome(found.extreme.y, found.extreme.mask)
         count, total = found.times[:2].sum(axis=1)
         if not count:
             raise InvalidInputError("Times: got zeros only, expected positive times.")
         self._unit = float(total / count)
-        self._fit_units(self._plain_outcome(sample.y))
+        self._fit_units(leave_out_times(self._plain_outcome(sample.y), sample.mask))
         training = self._streamed(source, found, sample, held_out, buffer)
         validation = self._validation_rows(found, held_out)
         if eval_set is not None:
@@ -248,7 +250,8 @@ class LikelihoodEstimator(BatchTraining):
 
     def _block_tensors(self, block: Block) -> dict[str, Tensor]:
         X = self._check_X(block.X, len(block), reset=False)
-        rows = self._tensors(X, self._plain_outcome(block.y), block.weight)
+        outcome = leave_out_times(self._plain_outcome(block.y), block.mask)
+        rows = self._tensors(X, outcome, block.weight)
         # sums depend on the layout, which differs between tables and arrays
         return {name: value[:].contiguous() for name, value in rows.items()}
 
@@ -367,26 +370,6 @@ class LikelihoodEstimator(BatchTraining):
     def _restore_settings(self, settings: dict[str, Any]) -> None:
         check_number("unit", settings["unit"], positive=True)
         self._unit = settings["unit"]
-
-
-def leave_out_times(y: RightCensored, mask: Any) -> RightCensored:
-    """The outcome with masked event times censored at zero, which certainly exceed it: their factor is one.
-
-    >>> y = leave_out_times(RightCensored([[2.0, 3.0]], [[True, True]]), [[True, False]])
-    >>> y.time, y.event
-    (array([[2., 0.]]), array([[ True, False]]))
-    """
-    if mask is None:
-        return y
-    time, event, kept = to_numpy(y.time), to_numpy(y.event), np.asarray(to_numpy(mask))
-    if kept.shape != time.shape or kept.dtype != bool:
-        raise InvalidInputError(
-            f"mask: got {kept.dtype} of shape {kept.shape}, expected booleans of shape {time.shape}, as the "
-            "times of y."
-        )
-    if not kept.any():
-        raise InvalidInputError("mask is False everywhere: no event time counts.")
-    return RightCensored(np.where(kept, time, 0.0), event & kept)
 
 
 def _unit(y: RightCensored) -> float:

@@ -13,6 +13,7 @@ from censcore._numerics import scramble
 from censcore._validation import check_instance
 from censcore.distributions.random_draws import keys_of
 from censcore.estimators.covariates import take_rows
+from censcore.estimators.neural.masks import as_past, check_mask
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
 from censcore.tables import Batch, batches_of, check_columns, column_names
@@ -36,6 +37,8 @@ class Block:
         Number of the part.
     place : array of int, (n,)
         The places of the subjects in it.
+    mask : array of bool, (n, k), or None
+        False where an event time does not count; y has an event at time zero there.
     """
 
     X: Any
@@ -44,6 +47,7 @@ class Block:
     groups: np.ndarray | None
     part: int
     place: np.ndarray
+    mask: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -57,20 +61,28 @@ class Block:
 
     def take(self, rows: np.ndarray) -> Block:
         """Some of the subjects."""
-        weight, groups = (None if v is None else v[rows] for v in (self.weight, self.groups))
-        return Block(take_rows(self.X, rows), self.y.take(rows), weight, groups, self.part, self.place[rows])
+        weight, groups, mask = (None if v is None else v[rows] for v in (self.weight, self.groups, self.mask))
+        X, y = take_rows(self.X, rows), self.y.take(rows)
+        return Block(X, y, weight, groups, self.part, self.place[rows], mask)
 
 
 def joined_blocks(blocks: Sequence[Block]) -> Block:
     """The subjects of several blocks in one."""
     first = blocks[0]
-    weight, groups, place = (
-        None if getattr(first, name) is None else np.concatenate([getattr(b, name) for b in blocks])
-        for name in ("weight", "groups", "place")
+    weight, groups, mask = (
+        _all_or_none([getattr(b, name) for b in blocks], told)
+        for name, told in (("weight", "sample_weight"), ("groups", "groups"), ("mask", "mask"))
     )
-    assert place is not None
+    place = np.concatenate([b.place for b in blocks])
     X, y = _stacked([b.X for b in blocks]), type(first.y).concat([b.y for b in blocks])
-    return Block(X, y, weight, groups, first.part, place)
+    return Block(X, y, weight, groups, first.part, place, mask)
+
+
+def _all_or_none(parts: Sequence[np.ndarray | None], name: str) -> np.ndarray | None:
+    there = [part for part in parts if part is not None]
+    if there and len(there) < len(parts):
+        raise InvalidInputError(f"batches: got {name} in some of them, expected it in all or in none.")
+    return np.concatenate(there) if there else None
 
 
 def _stacked(tables: Sequence[Any]) -> Any:
@@ -138,6 +150,9 @@ class TrainingTable:
         Columns of the weights, and of groups, which are not separated by the validation split.
     rows : int
         How many rows to read at a time.
+    mask : str or list of str, optional
+        Columns that tell whether each event time counts, True or 1, or not: it is already past, or was not
+        looked for. What the time and event columns hold there, for instance NaN, plays no part.
 
     Examples
     --------
@@ -158,6 +173,7 @@ class TrainingTable:
     sample_weight: str | None = None
     groups: str | None = None
     rows: int = 32_768
+    mask: str | Sequence[str] | None = None
     _batches: list[Batch] = field(init=False, repr=False)
     _columns: list[str] = field(init=False, repr=False)
 
@@ -166,6 +182,13 @@ class TrainingTable:
             raise InvalidInputError(f"rows: got {self.rows!r}, expected a whole number of at least 1.")
         if isinstance(self.covariates, str):
             raise InvalidTypeError(f"covariates: got {self.covariates!r}, expected a list of column names.")
+        if self.mask is not None and len(_names(self.mask)) != len(_names(self.time)):
+            raise InvalidInputError(
+                f"mask: got {len(_names(self.mask))} columns, expected one for each of "
+                f"{len(_names(self.time))} event times."
+            )
+        if self.mask is not None and (self.causes is not None or self.terminal is not None):
+            raise InvalidInputError("mask: not available with causes or terminal; leave it out.")
         batches = batches_of(self.data, self.rows)
         if not batches:
             raise InvalidInputError("The table has no rows.")
@@ -177,11 +200,11 @@ class TrainingTable:
         object.__setattr__(self, "_batches", batches)
 
     def _used(self) -> list[str]:
-        named = (self.time, self.event, self.censoring_time, self.sample_weight, self.groups)
+        named = (self.time, self.event, self.censoring_time, self.sample_weight, self.groups, self.mask)
         return [name for part in named for name in _names(part)]
 
-    def __iter__(self) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Covariates, outcome, weights and groups of one batch after the other."""
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Covariates, outcome, weights, groups, and the mask if there is one, of one batch after another."""
         for part in range(len(self._batches)):
             yield from self.read(part)
 
@@ -189,7 +212,7 @@ class TrainingTable:
         """Number of parts."""
         return len(self._batches)
 
-    def read(self, part: int) -> Iterator[tuple[Any, Any, Any, Any]]:
+    def read(self, part: int) -> Iterator[tuple[Any, ...]]:
         """The batches of one part."""
         wanted = [*self._columns, *self._used()]
         for frame in self._batches[part].frames(list(dict.fromkeys(wanted)), self.rows, ()):
@@ -197,13 +220,28 @@ class TrainingTable:
             weight, groups = (
                 None if name is None else frame[name].to_numpy() for name in (self.sample_weight, self.groups)
             )
-            yield X, self._outcome(frame), weight, groups
+            if self.mask is None:
+                yield X, self._outcome(frame), weight, groups
+            else:
+                mask = self._mask(frame)
+                yield X, self._outcome(frame, mask), weight, groups, mask
 
-    def _outcome(self, frame: Any) -> Any:
+    def _mask(self, frame: Any) -> np.ndarray:
+        found = frame[_names(self.mask)].to_numpy()
+        if not np.isin(found, (False, True)).all():
+            raise InvalidInputError(
+                f"mask: got values other than True and False (or 1 and 0) in {', '.join(_names(self.mask))}."
+            )
+        return found.astype(bool)
+
+    def _outcome(self, frame: Any, mask: np.ndarray | None = None) -> Any:
         time, event, c = (
             None if names is None else frame[names if isinstance(names, str) else list(names)].to_numpy()
             for names in (self.time, self.event, self.censoring_time)
         )
+        if mask is not None:
+            counts = mask.reshape(time.shape)
+            time, event = np.where(counts, time, 0.0), np.where(counts, event, True)
         if self.causes is not None:
             return CompetingRisks(time, event, c, names=list(self.causes))
         if self.terminal is not None:
@@ -218,7 +256,7 @@ def _names(part: str | Sequence[str] | None) -> list[str]:
 def as_source(data: Any) -> Source:
     """Data in parts, from a table, a sequence of batches or a function that gives an iterator of them.
 
-    A batch is ``(X, y)``, ``(X, y, sample_weight)`` or ``(X, y, sample_weight, groups)``.
+    A batch is ``(X, y)``, or has weights, groups and a mask as further entries.
 
     >>> y = RightCensored([1.0, 2.0], [1, 0])
     >>> source = as_source([(None, y), (None, y)])
@@ -263,12 +301,13 @@ def _reader(part: int, batches: Callable[[], Iterable[Any]]) -> Reader:
 
 
 def _block(batch: Any, part: int, first: int) -> Block:
-    if not isinstance(batch, tuple | list) or not 2 <= len(batch) <= 4:
+    if not isinstance(batch, tuple | list) or not 2 <= len(batch) <= 5:
         got = f"{len(batch)} entries" if isinstance(batch, tuple | list) else type(batch).__name__
         raise InvalidTypeError(
-            f"A batch must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, groups); got {got}."
+            "A batch must be (X, y), or begin with them: (X, y, sample_weight, groups, mask), with None for "
+            f"what there is not; got {got}."
         )
-    X, y, weight, groups = [*batch, None, None][:4]
+    X, y, weight, groups, mask = [*batch, None, None, None][:5]
     if not hasattr(y, "take") or not hasattr(y, "time"):
         from censcore.outcomes import as_outcome
 
@@ -279,4 +318,6 @@ def _block(batch: Any, part: int, first: int) -> Block:
                 f"{name} of a batch: got {np.shape(value)[0]} rows, expected {len(y)}, one per subject of y."
             )
     weight, groups = (None if v is None else np.asarray(v) for v in (weight, groups))
-    return Block(X, y, weight, groups, part, np.arange(first, first + len(y)))
+    mask = check_mask(mask, y)
+    y = y if mask is None else as_past(y.require_no_entry("fit_batches"), mask)
+    return Block(X, y, weight, groups, part, np.arange(first, first + len(y)), mask)

@@ -1,0 +1,165 @@
+"""How the generators of censored engression are trained, and what they are mixed with."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from censcore.estimators.engression.generator import Generator
+from censcore.estimators.engression.loss import EngressionTask, bounded
+from censcore.estimators.engression.mixture import BaselineData, Fold, MixtureChoice, choose_mixture
+from censcore.estimators.engression.outcome_data import OutcomeData
+from censcore.estimators.engression.time_scale import TRANSFORMS
+from censcore.estimators.engression.training_censoring import OBJECTIVES
+from censcore.estimators.neural.estimator import pick_device
+from censcore.estimators.neural.history import History
+from censcore.estimators.neural.standardised import Data
+from censcore.estimators.neural.streamed import StreamedRows, sample_of, subjects_in
+from censcore.estimators.neural.training import Callback
+from censcore.exceptions import InvalidInputError
+
+__all__ = ["GeneratorTraining"]
+
+# of the penalty on covariates: in units of the noise, and for more covariates than these
+_SPARSITY, _FEW_COVARIATES = 0.4, 5
+_SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
+
+_log = logging.getLogger("censcore")
+
+
+class GeneratorTraining(OutcomeData):
+    """Generators of the shape that the parameters describe, trained on folds of the subjects."""
+
+    width: int
+    depth: int
+    noise_dim: int
+    noise_everywhere: bool
+    activation: str
+    residual: bool
+    layer_norm: bool
+    skip: bool
+    dropout: float
+    output: str
+    beta: float
+    samples: int
+    sparsity: float | str
+    baseline: bool
+    n_generators: int | str
+    precision: str
+    _generators: list[Generator]
+    _mixture: MixtureChoice
+    _baseline_sample: int | None  # subjects that baselines were fitted to, where not all
+
+    def _check_settings(self) -> None:
+        for name, allowed in (
+            ("objective", OBJECTIVES),
+            ("time_transform", TRANSFORMS),
+            ("precision", ("auto", "float32", "bfloat16")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise InvalidInputError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
+        automatic = self.n_generators == "auto"
+        if self.samples < 2 or not (automatic or _whole(self.n_generators)):
+            raise InvalidInputError(
+                "samples must be at least 2, and n_generators at least 1 or 'auto'; "
+                f"got {(self.samples, self.n_generators)}."
+            )
+        if self.sparsity != "auto" and not _not_negative(self.sparsity):
+            raise InvalidInputError(f"sparsity must be 'auto' or at least 0; got {self.sparsity!r}.")
+        if not 0 < self.beta < 2:
+            raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; got {self.beta}.")
+
+    def _fit_folds(
+        self, folds: list[Fold], callbacks: Sequence[Callback], data: Callable[[], BaselineData]
+    ) -> None:
+        """Train the generators, and choose what they are mixed with."""
+        tasks, histories = self._fit_generators(folds, callbacks)
+        self._mixture = MixtureChoice()
+        if self.baseline:
+            self._mixture = choose_mixture(
+                data(), folds, tasks, self._times, self._seed, len(self._generators)
+            )
+            _log.info("baseline of censored engression: %s", self._mixture.words)
+        self.history_, self.histories_ = histories[0], histories
+
+    def _fit_generators(
+        self, folds: Sequence[Fold], callbacks: Sequence[Callback]
+    ) -> tuple[list[EngressionTask], list[History]]:
+        device = pick_device(self.device)
+        self._generators = []
+        tasks: list[EngressionTask] = []
+        histories: list[History] = []
+        for i, fold in enumerate(folds):
+            seed = self._seed + 7919 * i
+            task = self._task(self._new_generator(seed), device, self._penalty(fold.training))
+            checkpoint = (
+                self.checkpoint if self.checkpoint is None or i == 0 else Path(f"{self.checkpoint}.{i}")
+            )
+            # without held-out subjects: as many epochs as the first generator kept
+            again = fold.validation is None and histories and folds[0].validation is not None
+            epochs = histories[0].kept_epoch + 1 if again else None
+            history = self._train(
+                task, fold.training, fold.validation, fold.groups, callbacks, seed, checkpoint, epochs
+            )
+            histories.append(history)
+            tasks.append(task)
+            self._generators.append(task.network)
+            if history.interrupted:
+                break
+        if len(tasks) > 1 and folds[0].validation is not None and folds[-1].validation is None:
+            self._generators = self._generators[1:]  # the first has told for how long to train
+        return tasks, histories
+
+    def _penalty(self, rows: Data | StreamedRows) -> float:
+        r"""Weight of the penalty on covariates, of the order of the noise in the gradient of the loss.
+
+        That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
+        of many grows with the root of the logarithm of their number.
+        """
+        if self.sparsity != "auto":
+            return float(self.sparsity)
+        y = sample_of(rows)["y"][:_SCALE_SUBJECTS]
+        y = bounded(y) if self._times.bounded else y
+        spread = 0.5 * float((y - y.roll(len(y) // 2, 0)).square().sum(dim=1).sqrt().mean())
+        excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
+        return _SPARSITY * spread * float(np.sqrt(excess / subjects_in(rows)))
+
+    def _new_generator(self, seed: int) -> Generator:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return Generator(
+                self._n_inputs,
+                self._structure.outputs,
+                width=self.width,
+                depth=self.depth,
+                noise_dim=self.noise_dim,
+                noise_everywhere=self.noise_everywhere,
+                activation=self.activation,
+                residual=self.residual,
+                layer_norm=self.layer_norm,
+                skip=self.skip,
+                dropout=self.dropout,
+                output=self.output,
+                logits=self._structure.logits,
+            )
+
+    def _task(self, network: Generator, device: torch.device, sparsity: float = 0.0) -> EngressionTask:
+        mixed = self.precision == "bfloat16" or (self.precision == "auto" and device.type == "cuda")
+        scale = torch.tensor(self._structure.scale(self._times.centre), device=device)
+        return EngressionTask(
+            network, scale, self.samples, self.beta, mixed, self._structure, self._times.bounded, sparsity
+        )
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+
+
+def _not_negative(value: Any) -> bool:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return number and bool(0 <= value < np.inf)

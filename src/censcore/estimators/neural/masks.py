@@ -1,0 +1,60 @@
+"""Event times that do not count: they are already past, or were not looked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+
+__all__ = ["as_past", "check_mask", "leave_out_times"]
+
+
+def check_mask(mask: Any, y: Any) -> np.ndarray | None:
+    """A mask as booleans of shape (n, k).
+
+    >>> check_mask([[True, False]], RightCensored([[1.0, 3.0]], [[1, 0]]))
+    array([[ True, False]])
+    """
+    if mask is None:
+        return None
+    if not isinstance(y, RightCensored):
+        raise InvalidInputError(f"mask: not available for {type(y).__name__}; leave it out.")
+    mask = np.asarray(to_numpy(mask))
+    mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
+    if mask.dtype != bool or mask.shape != (len(y), y.k):
+        raise InvalidInputError(
+            f"mask must be boolean, True where a time counts, of shape {(len(y), y.k)}; got "
+            f"dtype {mask.dtype} and shape {mask.shape}."
+        )
+    return mask
+
+
+def as_past(y: RightCensored, mask: np.ndarray | None) -> RightCensored:
+    """The outcome with an event at time zero, which says nothing of T or C, wherever the mask is False.
+
+    >>> y = as_past(RightCensored([[2.0, 3.0]], [[1, 0]]), np.array([[True, False]]))
+    >>> y.time, y.event
+    (array([[2., 0.]]), array([[ True,  True]]))
+    """
+    if mask is None:
+        return y
+    kept = mask.reshape(y.shape)
+    known = None if y.censoring_time is None else to_numpy(y.censoring_time)
+    return RightCensored(np.where(kept, to_numpy(y.time), 0.0), to_numpy(y.event) | ~kept, known)
+
+
+def leave_out_times(y: RightCensored, mask: Any) -> RightCensored:
+    """The outcome with masked event times censored at zero, which certainly exceed it: their factor is one.
+
+    >>> y = leave_out_times(RightCensored([[2.0, 3.0]], [[True, True]]), [[True, False]])
+    >>> y.time, y.event
+    (array([[2., 0.]]), array([[ True, False]]))
+    """
+    if (mask := check_mask(mask, y)) is None:
+        return y
+    kept = mask.reshape(y.shape)
+    return RightCensored(np.where(kept, to_numpy(y.time), 0.0), to_numpy(y.event) & kept)
