@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from tests.evaluation.streaming.conftest import assert_same, make_table
 
 import censcore as cs
@@ -187,7 +188,7 @@ def test_text_page_and_json(table, tmp_path):
         ({"data": "nowhere.parquet"}, InvalidInputError, "There is no file nowhere.parquet"),
         ({"time": "days"}, InvalidInputError, "there is no column days"),
         ({"censoring": None}, MissingCensoringError, "subjects are censored"),
-        ({"censoring": cs.Censoring(cs.CoxRegression())}, InvalidInputError, "got CoxRegression"),
+        ({"censoring": cs.Censoring(cs.CoxRegression())}, InvalidInputError, "CoxRegression.* and no train="),
         ({"censoring": cs.Censoring(cs.KaplanMeier(), cv=5)}, InvalidInputError, "out of fold"),
         ({"censoring": cs.Exponential(np.ones(3))}, InvalidInputError, "for given subjects"),
         ({"groups": np.ones(3)}, InvalidTypeError, "groups: got ndarray, expected the name of a column"),
@@ -225,3 +226,61 @@ def test_many_distinct_times_are_an_error_with_advice(table, monkeypatch):
     monkeypatch.setattr(counts, "DISTINCT", 50)
     with pytest.raises(InvalidInputError, match="Round the times"):
         in_batches(table)
+
+
+@pytest.fixture(scope="module")
+def sample() -> tuple[pd.DataFrame, cs.RightCensored]:
+    """Training subjects with covariates, none of whom is scored."""
+    other = make_table(300, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
+    return other[["w", "scale"]], cs.RightCensored(other["t"].to_numpy(), other["d"].to_numpy())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"horizon": 200.0, "by": "site", "groups": "clinic"}, {"horizon": 200.0, "sample_weight": "w"}],
+    ids=["", "clusters and subgroups", "weights"],
+)
+@pytest.mark.parametrize("before", [False, True], ids=["fitted here", "fitted before"])
+def test_cox_regression_of_the_censoring_time(table, sample, options, before):
+    C, options = cs.Censoring(cs.CoxRegression()), {"scores": SCORES, "reference": None, **options}
+    fitted = C.fit(*sample) if before else C
+    options |= {} if before else {"train": sample}
+    labels = {name: table[options[name]].rename(options[name]) for name in ("groups", "sample_weight", "by")
+              if name in options}  # fmt: skip
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy())
+    X, given = table[["w", "scale"]], forecasts_of(table, ("t", "d"))
+    memory = cs.compare(given, y, fitted, X=X, discrimination=False, **{**options, **labels})
+    streamed = in_batches(table, fitted, **options)
+    assert_same(memory, streamed)
+    assert streamed.means.method == memory.means.method
+    ours, theirs = memory.censoring, streamed.censoring
+    assert (ours.events_in, ours.beyond, ours.conditional) == (theirs.events_in, theirs.beyond, True)
+    assert theirs.safe_horizon == pytest.approx(ours.safe_horizon)
+    assert theirs.weights == pytest.approx(ours.weights, rel=0.01)
+    assert theirs.effective == pytest.approx(ours.effective, rel=0.01)
+
+
+def test_other_regressions_are_taken_as_known_and_say_so(table, sample, tmp_path):
+    C, options = cs.Censoring(cs.WeibullRegression()), {"scores": "crps", "horizon": 200.0, "reference": None}
+    table.to_parquet(tmp_path / "table.parquet", row_group_size=200)
+    found = in_batches(tmp_path / "table.parquet", C, train=sample, store=tmp_path / "store", **options)
+    assert any("take the censoring distribution (WeibullRegression) as known" in note for note in found.notes)
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy())
+    known = clone(C).fit(*sample).predict_distribution(table[["w", "scale"]])
+    memory = cs.compare(forecasts_of(table, ("t", "d")), y, known, discrimination=False, **options)
+    assert_same(memory, found)
+    again = in_batches(tmp_path / "table.parquet", clone(C).fit(*sample), store=tmp_path / "store", **options)
+    assert_same(memory, again)
+
+
+def test_kaplan_meier_that_was_fitted_before_is_not_fitted_again(table, sample):
+    C = cs.Censoring(cs.KaplanMeier()).fit(None, sample[1])
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy())
+    options = {"scores": SCORES, "reference": None}
+    memory = cs.compare(forecasts_of(table, ("t", "d")), y, C, discrimination=False, **options)
+    assert_same(memory, in_batches(table, C, **options))
+    grouped = {**options, "groups": "clinic"}
+    memory = cs.compare(
+        forecasts_of(table, ("t", "d")), y, C, discrimination=False, **{**grouped, "groups": table["clinic"]}
+    )
+    assert_same(memory, in_batches(table, C, **grouped))

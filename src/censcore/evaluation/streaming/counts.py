@@ -13,7 +13,7 @@ from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["Counts", "Followed", "horizon_of"]
+__all__ = ["Counts", "Followed", "horizon_of", "reach_of"]
 
 DISTINCT = 5_000_000  # outcomes up to which memory stays bounded
 
@@ -106,17 +106,26 @@ class Followed:
         return float(self.time[np.flatnonzero(reached)[-1]])
 
 
+def reach_of(curves: list[Distribution]) -> float | None:
+    """The last time with P(C >= t) of at least ``FOLLOWED`` for all; None where censoring times are known.
+
+    ``curves`` are the censoring distributions that occur.
+    """
+    if all(isinstance(C, PointMass) for C in curves):
+        return None
+    return min(float(np.min(C.marginal(0).isf(FOLLOWED))) for C in curves)
+
+
 def horizon_of(
-    horizon: float | str, curves: list[Distribution], samples: list[Followed], notes: list[str]
+    horizon: float | str, reach: float | None, samples: list[Followed], notes: list[str]
 ) -> float:
     """The end of a comparison; see :func:`censcore.evaluation.horizon.find_horizon`.
 
-    ``curves`` are the censoring distributions that occur; none where the censoring times are known.
+    ``reach`` is the last time that the censoring distributions support; None where these are known.
     """
     last = min(float(sample.time[-1]) for sample in samples)
-    known = not curves or all(isinstance(C, PointMass) for C in curves)
-    shares = [] if known else [float(np.min(C.marginal(0).isf(FOLLOWED))) for C in curves]
-    supported = last if known else min(*shares, *(sample.end() for sample in samples))
+    known = reach is None
+    supported = last if reach is None else min(reach, *(sample.end() for sample in samples))
     end = given_horizon(horizon)
     at_risk = min(sample.at_risk(supported if end is None else end) for sample in samples)
     if end is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from censcore.exceptions import InvalidInputError
+from censcore.tables import check_batch_rows
 
 __all__ = ["OutcomeTable"]
 
@@ -62,5 +62,4 @@ class OutcomeTable:
     dask: Any = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rows, int) or self.rows < 1:
-            raise InvalidInputError(f"rows: got {self.rows!r}, expected a whole number of at least 1.")
+        check_batch_rows(self.rows)

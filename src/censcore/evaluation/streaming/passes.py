@@ -21,12 +21,14 @@ from censcore._arrays import to_numpy
 from censcore.distributions.survival_matrix import reading_of
 from censcore.evaluation.case_scores import Case
 from censcore.evaluation.checks import LARGEST_HAZARD
+from censcore.evaluation.horizon import FOLLOWED
 from censcore.evaluation.losses import score_all
+from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
 from censcore.evaluation.streaming.partial_sums import Keyed, PartialSums, merged
 from censcore.evaluation.streaming.plan import BatchCase, Columns, Plan, Rows, followed_share, rows_of
 from censcore.evaluation.streaming.summed_estimates import power_sums
 
-__all__ = ["Centre", "Counting", "Influences", "LossSums", "losses_of"]
+__all__ = ["Centre", "Counting", "Influences", "LossSums", "Support", "losses_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,25 @@ class Counting:
 
 
 @dataclass(frozen=True, eq=False)
+class Support:
+    """How far the censoring distributions given covariates reach: the smallest times of all subjects."""
+
+    columns: Columns
+    rows: int
+    fitted: FittedCensoring
+
+    def __call__(self, batch: Any) -> PartialSums:
+        """Of one batch, for shares 0 and ``FOLLOWED`` of follow-up."""
+        some = rows_of(batch, self.columns, self.fitted.columns, self.rows)
+        return merged(self._of(rows) for rows in some)
+
+    def _of(self, rows: Rows) -> PartialSums:
+        G, shares = self.fitted.distribution(rows.frame).marginal(0), (0.0, FOLLOWED)
+        ends = np.array([[-float(to_numpy(G.isf(share)).min()) for share in shares]])
+        return PartialSums(keyed={"ends": Keyed((np.zeros(1),), ends, largest=True)})
+
+
+@dataclass(frozen=True, eq=False)
 class LossSums:
     """Second pass: sums of losses, their derivatives by the hazard of C, and effective numbers of events."""
 
@@ -70,21 +91,18 @@ class LossSums:
 
     def _of(self, rows: Rows) -> PartialSums:
         plan, cases, w = self.plan, self.plan.cases(rows), self.plan.shares(rows)
-        losses, stratum = score_all(dict(cases), plan.scores), plan.stratum(rows)
+        losses = score_all(dict(cases), plan.scores)
         found = PartialSums(unavailable={f"{m}|{s}": why for (m, s), why in losses.unavailable.items()})
         for model, case in cases.items():
-            pieces = list(plan.by_curve(case, stratum))
+            pieces = list(plan.pieces(rows, case, w))
             for score in plan.scores:
                 if (model, score.name) not in losses.values:
                     continue
                 values, name = losses.values[model, score.name], f"{model}|{score.name}"
                 found.sums[f"loss|{name}"] = weighted_sums(values, w)
                 found.sums[f"infinite|{name}"] = (w > 0).T.astype(float) @ np.isinf(values)
-                for i, subjects, some in pieces:
-                    u = plan.curves[i].jumps
-                    if len(u):
-                        A = score.derivative(some, values[subjects], w[subjects], u)
-                        found.sums[f"A|{i}|{name}"] = A
+                for i, subjects, some, weight, u in pieces:
+                    found.sums[f"A|{i}|{name}"] = score.derivative(some, values[subjects], weight, u)
             found.sums[f"expected|{model}"] = np.array(_expected(case))
             reading = reading_of(case.F)
             if reading is not None and reading.repair is not None:
@@ -103,11 +121,22 @@ class LossSums:
             weighted = np.where(seen & (reached > 0), w[:, 0] / reached, 0.0)
         table = np.column_stack([*parts, weighted])
         found = PartialSums({"seen": np.array(float(seen.sum()))})
+        if self.plan.fitted is not None:
+            found = found + _weights(event, time <= self.plan.horizon, reached)
         if self.plan.columns.groups is None:
             found.sums["events"] = np.stack([table.sum(axis=0), (table**2).sum(axis=0)])
         else:
             found.keyed["events"] = Keyed.of((rows.labels[self.plan.columns.groups],), table)
         return found
+
+
+def _weights(event: np.ndarray, before: np.ndarray, reached: np.ndarray) -> PartialSums:
+    """What is told of weights 1/P(C >= y): how many events have each, to three digits, and who has none."""
+    exact = 1 / reached[event & before & (reached > 0)]
+    digit = 10 ** (np.floor(np.log10(exact)) - 2)
+    weight, count = np.unique(np.round(exact / digit) * digit, return_counts=True)
+    beyond = np.array(float((event & (reached <= 0)).sum()))
+    return PartialSums({"beyond": beyond}, {"weights": Keyed((weight,), count[:, None].astype(float))})
 
 
 def weighted_sums(values: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,12 +14,13 @@ from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import as_forecast
 from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
 
-__all__ = ["BatchCase", "Columns", "Curve", "Plan", "Rows", "labels_of", "rows_of"]
+__all__ = ["BatchCase", "Columns", "Curve", "Piece", "Plan", "Rows", "labels_of", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,16 @@ class Curve:
     edges: np.ndarray
 
 
+class Piece(NamedTuple):
+    """Subjects whose censoring distributions move together: A(u) of their losses is one sum."""
+
+    number: int
+    subjects: np.ndarray
+    case: Case
+    weight: np.ndarray
+    jumps: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Everything that a task needs apart from its batch.
@@ -147,6 +158,8 @@ class Plan:
         Whose events these are.
     edges : array
         Cells of all subjects.
+    fitted : FittedCensoring or None
+        The censoring distribution given covariates.
     """
 
     columns: Columns
@@ -163,11 +176,12 @@ class Plan:
     events: tuple[np.ndarray, np.ndarray]
     whose: str
     edges: np.ndarray
+    fitted: FittedCensoring | None = None
 
     @cached_property
     def needed(self) -> tuple[str, ...] | None:
         """Columns of the forecasts; None where functions do not say which."""
-        names: list[str] = []
+        names = [] if self.fitted is None else list(self.fitted.columns)
         for forecast in self.forecasts.values():
             if isinstance(forecast, Distribution):
                 continue
@@ -222,6 +236,8 @@ class Plan:
     def _censoring(self, rows: Rows) -> Distribution:
         if self.given is not None:
             return self.given
+        if self.fitted is not None:
+            return self.fitted.distribution(rows.frame)
         if not self.curves:
             known = known_censoring(rows.y)
             assert known is not None  # checked by the counts
@@ -231,13 +247,21 @@ class Plan:
         found, number = np.unique(self.stratum(rows), return_inverse=True)
         return Grouped([self.curves[i].distribution for i in found], number.reshape(-1))
 
-    def by_curve(self, case: BatchCase, stratum: np.ndarray) -> Iterator[tuple[int, np.ndarray, BatchCase]]:
-        """The subjects of each stratum, and their case under its curve."""
+    def pieces(self, rows: Rows, case: BatchCase, w: np.ndarray) -> Iterator[Piece]:
+        """What derivatives by the estimated censoring distribution are taken of; nothing where it is known.
+
+        The subjects of each stratum under its curve, or all of them under a regression.
+        """
+        if self.fitted is not None and self.fitted.has_influence:
+            part = self.fitted.part(rows.frame)
+            yield Piece(0, np.arange(len(rows.y)), part.cases(case)[0], part.moves(w), part.jumps)
+        stratum = self.stratum(rows)
         for i, curve in enumerate(self.curves):
             subjects = np.flatnonzero(stratum == i)
-            if len(subjects):
+            if len(subjects) and len(curve.jumps):
                 some = case if len(subjects) == len(stratum) else case.take(subjects)
-                yield i, subjects, replace(some, C=curve.distribution, edges=curve.edges)
+                under = replace(some, C=curve.distribution, edges=curve.edges)
+                yield Piece(i, subjects, under, w[subjects], curve.jumps)
 
 
 def followed_share(C: Distribution, y: RightCensored) -> np.ndarray:
