@@ -53,13 +53,12 @@ def test_the_kernel_agrees_with_the_moments(monkeypatch, tail, cdf):
     outcome = cs.RightCensored(y[:, 0], rng.random(len(y)) < 0.7)
 
     def losses():
-        ipcw = {"scale": "ipcw", "horizon": 2500.0}
-        one = cs.PiecewiseLinear(grid, sf=1 - levels[0], tail=tail)
-        return [
-            score(outcome, forecast, C, **options)
-            for forecast in (F, one)
-            for score, options in ((cs.crps, {}), (cs.crps, {"horizon": 2500.0}), (cs.integrated_brier_score, ipcw))
+        one, end = cs.PiecewiseLinear(grid, sf=1 - levels[0], tail=tail), {"horizon": 2500.0}
+        parts = [
+            (cs.crps(outcome, forecast, C), cs.crps(outcome, forecast, C, **end)) for forecast in (F, one)
         ]
+        ipcw = [cs.integrated_brier_score(outcome, G, C, scale="ipcw", **end) for G in (F, one)]
+        return [*parts[0], *parts[1], *ipcw]
 
     formulas = losses()
     monkeypatch.setattr(_kernels, "WORTH_COMPILING", 1)

@@ -24,9 +24,9 @@ SUBJECTS = 25_000  # whose sums a thread makes at a time
 def cell_sums(case: Case, weight: np.ndarray) -> np.ndarray | None:
     r"""Sums (m, cells + 2, cells) of Brier losses with each column of weights (n, m); None without a kernel.
 
-    The losses :math:`1\{y>t\}F(t)^2+1\{y\le t\}\,\delta\,G(t)/G(y-)\,S(t)^2` in the middle t of each cell, of
-    a step or piecewise-linear forecast and one C, are summed over subjects whose time has the same place among
-    the edges.
+    The losses :math:`1\{y>t\}F(t)^2+1\{y\le t\}\,\delta\,G(t)/G(y-)\,S(t)^2` in the middle t of each cell,
+    of a step or piecewise-linear forecast and one C, are summed over subjects whose time has the same place
+    among the edges.
     """
     middle = (case.cells[:-1] + case.cells[1:]) / 2
     kernel = on_cpu(

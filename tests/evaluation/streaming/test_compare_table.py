@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from multiprocessing import parent_process
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -117,10 +121,23 @@ def test_files_in_parts_give_what_the_frame_gives(table, tmp_path):
     assert_same(whole, found)
 
 
-def test_processes_give_the_same(table, tmp_path):
+def test_processes_give_the_same_though_one_is_killed(table, tmp_path):
     table.to_parquet(tmp_path / "table.parquet", row_group_size=250)
-    whole = in_batches(tmp_path / "table.parquet", scores="crps")
-    assert_same(whole, in_batches(tmp_path / "table.parquet", scores="crps", rows=250, n_jobs=2))
+    marker = tmp_path / "killed"
+
+    def forecast(rows):
+        if parent_process() is not None and not marker.exists():
+            marker.write_text("once")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return cs.Weibull(1.5, rows["scale"].to_numpy())
+
+    def compared(**options):
+        data = cs.OutcomeTable(tmp_path / "table.parquet", "t", "d", rows=250)
+        models = {"weibull": forecast, "good": "good"}
+        return cs.compare(models, data, KM, scores="brier_score", discrimination=False, **options)
+
+    assert_same(compared(), compared(n_jobs=2))
+    assert marker.exists()
 
 
 def test_dask_frames_give_the_same(table):
@@ -284,3 +301,34 @@ def test_kaplan_meier_that_was_fitted_before_is_not_fitted_again(table, sample):
         forecasts_of(table, ("t", "d")), y, C, discrimination=False, **{**grouped, "groups": table["clinic"]}
     )
     assert_same(memory, in_batches(table, C, **grouped))
+
+
+@pytest.mark.parametrize(
+    ("C", "options"),
+    [
+        (KM, {"scores": "all"}),
+        (BY_SITE, {"scores": SCORES, "by": "site", "sample_weight": "w", "groups": "clinic"}),
+        (cs.Exponential(1 / 300), {"scores": SCORES, "horizon": 250.0}),
+    ],
+    ids=["all scores", "strata, clusters and weights", "known C"],
+)
+def test_delayed_entry(table, C, options):
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy(), entry=table["since"].to_numpy())
+    labels = {name: table[options[name]].rename(options[name]) for name in ("groups", "sample_weight", "by")
+              if name in options}  # fmt: skip
+    given, X = forecasts_of(table, ("t", "d", "since")), table[["site"]]
+    memory = cs.compare(given, y, C, X=X, discrimination=False, **{**options, **labels})
+    data = cs.OutcomeTable(table, "t", "d", rows=180, entry="since")
+    streamed = cs.compare("columns", data, C, discrimination=False, **options)
+    assert_same(memory, streamed)
+    entered = [note for note in memory.notes if "Delayed entry" in note]
+    assert len(entered) == 1
+    assert entered[0] in streamed.notes
+    assert streamed.censoring.weights["largest"] == pytest.approx(memory.censoring.weights["largest"])
+
+
+def test_training_subjects_who_enter_late(table, train):
+    X, y = train
+    late = cs.RightCensored(y.time, y.event, entry=np.where(y.time > 40, 20.0, 0.0))
+    options = {"train": (X, late), "scores": "crps"}
+    assert_same(in_memory(table, **options), in_batches(table, **options))

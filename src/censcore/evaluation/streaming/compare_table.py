@@ -91,8 +91,8 @@ def compare_table(
         )  # fmt: skip
         losses = runner.total(LossSums(ready.plan), ready.batches, "scoring")
         centres, apart = centres_of(ready, losses)
-        outcomes = strata_numbers(ready.counts, ready.plan), ready.counts.time
-        task = Influences(ready.plan, centres, ready.reference, outcomes)
+        strata = strata_numbers(ready.counts, ready.plan)
+        task = Influences(ready.plan, centres, ready.reference, ready.counts, strata)
         influences = runner.total(task, ready.batches, "standard errors")
     means = means_of(ready, centres, apart, influences)
     return _result(ready, losses, means, confidence, discrimination, time_unit, seed)

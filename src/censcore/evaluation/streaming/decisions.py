@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from censcore._validation import check_instance
-from censcore.distributions import Distribution
+from censcore.distributions import Distribution, PointMass
 from censcore.distributions.survival_matrix import settled
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.checks import check_reference_name, check_units
+from censcore.evaluation.delayed_entry import note_on_entry
 from censcore.evaluation.forecast_columns import column_forecasts
 from censcore.evaluation.resolved_censoring import describe
 from censcore.evaluation.streaming.counts import Counts, Followed, horizon_of, reach_of
@@ -93,7 +94,7 @@ def prepare(
     stratify = None if estimator is None or regression is not None else estimator.estimator.stratify
     columns = Columns(
         y.time, y.event, y.censoring_time, _name(sample_weight, "sample_weight"), _name(groups, "groups"),
-        _names(by), _name(stratify, "stratify"),
+        _names(by), _name(stratify, "stratify"), y.entry,
     )  # fmt: skip
     batches = batches_of(y.data, y.rows)
     if not batches:
@@ -123,6 +124,8 @@ def prepare(
     reference = _with_reference(models, reference, trained, notes)
     estimated = fitted is not None or regression is not None
     end = horizon_of(horizon, reach, _samples(counts, counted, trained if estimated else None), notes)
+    if counts.late and counts.entry is not None:
+        notes.append(note_on_entry(counts.entry, counts.rows, end))
     sample = counts if trained is None else trained
     whose = "scored events" if trained is None else "training events"
     head = _head(models, batches[0], columns, sample.events(), whose)
@@ -235,14 +238,14 @@ def _forecasts(forecasts: Any, there: list[str], columns: Columns) -> dict[str, 
 def _train_counts(runner: Runner, train: Any, columns: Columns, rows: int) -> Counts:
     """The outcomes of the training subjects, of a table or of a pair (X, y)."""
     if isinstance(train, OutcomeTable):
-        named = Columns(train.time, train.event, stratify=columns.stratify)
+        named = Columns(train.time, train.event, stratify=columns.stratify, entry=train.entry)
         batches = batches_of(train.data, train.rows)
         check_columns(named.all, column_names(batches), "train")
         counted = runner.total(Counting(named, train.rows), batches, "counting training subjects")
     else:
-        counted = Counting(replace(Columns("time", "event"), stratify=columns.stratify), rows)(
-            FrameBatch(_frame(train, columns.stratify))
-        )
+        frame = _frame(train, columns.stratify)
+        stratum, entry = (name if name in frame else None for name in ("stratum", "entry"))
+        counted = Counting(Columns("time", "event", stratify=stratum, entry=entry), rows)(FrameBatch(frame))
     return Counts.of(counted.keyed["outcomes"], "train")
 
 
@@ -254,8 +257,9 @@ def _frame(train: Any, stratify: str | None) -> Any:
 
     subjects = Subjects.of(train)
     y = as_outcome(subjects.y)
-    frame = pd.DataFrame({"time": to_numpy(y.time), "event": to_numpy(y.event)})
-    return frame if stratify is None else frame.assign(**{stratify: column_of(subjects.X, stratify)})
+    columns = {"time": to_numpy(y.time), "event": to_numpy(y.event)}
+    columns |= {} if y.entry is None else {"entry": to_numpy(y.entry)}
+    return pd.DataFrame(columns | ({} if stratify is None else {"stratum": column_of(subjects.X, stratify)}))
 
 
 def _notes_on_training(counts: Counts, trained: Counts) -> list[str]:
@@ -337,9 +341,9 @@ def _places(
     from censcore.evaluation.compare import make_cases
 
     train = None if trained is None else trained.subjects(None)
-    known = next(iter(head.values()))  # any distribution: nothing is scored here
-    cases = make_cases(head, counts.subjects(None), known, end, times, levels, train)
-    case = next(iter(cases.values()))
+    nothing = PointMass(np.inf)  # any distribution: nothing is scored here
+    given = {} if counts.late else head  # a curve given survival to an entry is no matrix any more
+    case = make_cases({**given, "": nothing}, counts.subjects(None), nothing, end, times, levels, train)[""]
     return case.times, case.levels
 
 
@@ -367,8 +371,7 @@ def _curves(fitted: Censoring, counts: Counts, plan: Plan) -> list[Curve]:
     for i, distribution in enumerate(km.distributions_):
         jumps = table["time"][(table["stratum"] == i) & (table["sf"] > 0)]
         here = number == i
-        some = replace(counts, **{name: getattr(counts, name)[here] for name in vars(counts)})
-        edges = _edges(some, plan.horizon) if here.any() else np.zeros(0)
+        edges = _edges(counts.take(here), plan.horizon) if here.any() else np.zeros(0)
         curves.append(Curve(distribution, jumps, edges))
     return curves
 

@@ -104,7 +104,7 @@ class FittedCensoring:
 def _names(given: Sequence[Any] | None) -> tuple[str, ...]:
     if given is None:
         raise InvalidInputError(
-            "censoring: got an estimator with covariates that have no names, expected one that is fitted to a "
-            "data frame: its columns are those that are read from the table."
+            "censoring: got an estimator with covariates that have no names, expected one that is fitted to "
+            "a data frame: its columns are those that are read from the table."
         )
     return tuple(map(str, given))

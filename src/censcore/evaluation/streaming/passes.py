@@ -23,9 +23,18 @@ from censcore.evaluation.case_scores import Case
 from censcore.evaluation.checks import LARGEST_HAZARD
 from censcore.evaluation.horizon import FOLLOWED
 from censcore.evaluation.losses import score_all
+from censcore.evaluation.streaming.counts import Counts
 from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
 from censcore.evaluation.streaming.partial_sums import Keyed, PartialSums, merged
-from censcore.evaluation.streaming.plan import BatchCase, Columns, Plan, Rows, followed_share, rows_of
+from censcore.evaluation.streaming.plan import (
+    BatchCase,
+    Columns,
+    Plan,
+    Rows,
+    followed_share,
+    followed_to_entry,
+    rows_of,
+)
 from censcore.evaluation.streaming.summed_estimates import power_sums
 
 __all__ = ["Centre", "Counting", "Influences", "LossSums", "Support", "losses_of"]
@@ -47,7 +56,8 @@ class Counting:
         stratify = self.columns.stratify
         stratum = np.zeros(len(time)) if stratify is None else rows.labels[stratify]
         seen = np.column_stack([np.ones(len(time)), w > 0, w])
-        keyed = {"outcomes": Keyed.of((stratum, time, event), seen)}
+        entry = () if self.columns.entry is None else (to_numpy(rows.y.entry),)
+        keyed = {"outcomes": Keyed.of((stratum, time, event, *entry), seen)}
         for by in self.columns.by:
             keyed[f"by {by}"] = Keyed.of((rows.labels[by],), seen)
         if self.columns.groups is not None:
@@ -122,7 +132,8 @@ class LossSums:
         table = np.column_stack([*parts, weighted])
         found = PartialSums({"seen": np.array(float(seen.sum()))})
         if self.plan.fitted is not None:
-            found = found + _weights(event, time <= self.plan.horizon, reached)
+            counted = event & (time <= self.plan.horizon)
+            found = found + _weights(event, counted, reached, followed_to_entry(case.C, rows.y))
         if self.plan.columns.groups is None:
             found.sums["events"] = np.stack([table.sum(axis=0), (table**2).sum(axis=0)])
         else:
@@ -130,9 +141,12 @@ class LossSums:
         return found
 
 
-def _weights(event: np.ndarray, before: np.ndarray, reached: np.ndarray) -> PartialSums:
-    """What is told of weights 1/P(C >= y): how many events have each, to three digits, and who has none."""
-    exact = 1 / reached[event & before & (reached > 0)]
+def _weights(
+    event: np.ndarray, counted: np.ndarray, reached: np.ndarray, at_entry: np.ndarray
+) -> PartialSums:
+    """What is told of weights P(C > a)/P(C >= y): how many events have each, to three digits, or none."""
+    used = counted & (reached > 0)
+    exact = at_entry[used] / reached[used]
     digit = 10 ** (np.floor(np.log10(exact)) - 2)
     weight, count = np.unique(np.round(exact / digit) * digit, return_counts=True)
     beyond = np.array(float((event & (reached <= 0)).sum()))
@@ -195,14 +209,15 @@ class Influences:
         Score name -> centre.
     reference : str, optional
         Name of the reference.
-    outcomes : tuple of arrays
-        The strata (numbers) and times of the distinct outcomes that ``xi`` belongs to, in their order.
+    counts, strata : Counts, array
+        The distinct outcomes that ``xi`` belongs to, and the number of the stratum of each.
     """
 
     plan: Plan
     centres: dict[str, Centre]
     reference: str | None
-    outcomes: tuple[np.ndarray, np.ndarray]
+    counts: Counts
+    strata: np.ndarray
 
     def __call__(self, batch: Any) -> PartialSums:
         """The sums of one batch."""
@@ -236,16 +251,7 @@ class Influences:
         """Where the outcome of each subject is among the distinct ones, (n,)."""
         if all(centre.xi is None for centre in self.centres.values()):
             return np.zeros(len(rows.y), dtype=np.intp)
-        stratum, time = self.outcomes
-        found = np.empty(len(rows.y), dtype=np.intp)
-        number, t, d = self.plan.stratum(rows), to_numpy(rows.y.time), to_numpy(rows.y.event)
-        for i in range(len(self.plan.strata)):
-            here = np.flatnonzero(stratum == i)  # sorted by time, then by event
-            of = np.flatnonzero(number == i)
-            first = np.searchsorted(time[here], t[of], side="left")
-            last = np.searchsorted(time[here], t[of], side="right") - 1
-            found[of] = here[np.where(d[of], last, first)]
-        return found
+        return self.counts.places(self.strata, rows.y, self.plan.stratum(rows))
 
 
 def losses_of(plan: Plan, rows: Rows) -> dict[str, np.ndarray]:

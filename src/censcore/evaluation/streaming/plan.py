@@ -14,13 +14,17 @@ from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import as_forecast
 from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.delayed_entry import given_entry
 from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores.inputs import known_censoring
+from censcore.scores.inputs import known_censoring, known_to_exceed
 from censcore.tables import Batch, FrameBatch
 
-__all__ = ["BatchCase", "Columns", "Curve", "Piece", "Plan", "Rows", "labels_of", "rows_of"]
+__all__ = [
+    "BatchCase", "Columns", "Curve", "Piece", "Plan", "Rows", "followed_share", "followed_to_entry",
+    "labels_of", "rows_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Columns:
     groups: str | None = None
     by: tuple[str, ...] = ()
     stratify: str | None = None
+    entry: str | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -44,7 +49,7 @@ class Columns:
     @property
     def all(self) -> tuple[str, ...]:
         """Every one of them."""
-        given = (self.time, self.event, self.censoring_time, self.weight, *self.labels)
+        given = (self.time, self.event, self.censoring_time, self.entry, self.weight, *self.labels)
         return tuple(dict.fromkeys(name for name in given if name is not None))
 
 
@@ -77,7 +82,8 @@ def _rows(frame: Any, columns: Columns) -> Rows:
         return as_float(frame[name].to_numpy(), f"column {name}")
 
     known = None if columns.censoring_time is None else numbers(columns.censoring_time)
-    y = RightCensored(numbers(columns.time), frame[columns.event].to_numpy(), known)
+    entry = None if columns.entry is None else numbers(columns.entry)
+    y = RightCensored(numbers(columns.time), frame[columns.event].to_numpy(), known, entry=entry)
     weight = np.ones(len(frame)) if columns.weight is None else numbers(columns.weight)
     if not (np.isfinite(weight) & (weight >= 0)).all():
         raise InvalidInputError(f"column {columns.weight}: got negative or missing weights.")
@@ -223,6 +229,8 @@ class Plan:
         for name, forecast in self.forecasts.items():
             F = forecast if isinstance(forecast, Distribution) else self._called(name, forecast, rows)
             F = up_to(settled(F, self.events[0], self.whose, self.events[1]), self.horizon)
+            if rows.y.has_delayed_entry:
+                F = given_entry(name, F, rows.y, self.horizon)
             made[name] = BatchCase(rows.y, F, C, self.horizon, self.times, self.levels, edges=self.edges)
         return made
 
@@ -267,3 +275,10 @@ class Plan:
 def followed_share(C: Distribution, y: RightCensored) -> np.ndarray:
     """P(C >= y) of each subject, (n,)."""
     return np.broadcast_to(to_numpy(C.marginal(0).sf_left(y.time)), len(y))
+
+
+def followed_to_entry(C: Distribution, y: RightCensored) -> np.ndarray:
+    """P(C > entry) of each subject, (n,); one without entries."""
+    if y.entry is None:
+        return np.ones(len(y))
+    return np.broadcast_to(to_numpy(C.marginal(0).sf(known_to_exceed(y.entry))), len(y))

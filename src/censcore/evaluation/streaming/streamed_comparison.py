@@ -17,6 +17,7 @@ from censcore.evaluation.losses import Subset
 from censcore.evaluation.streaming.counts import Counts
 from censcore.evaluation.streaming.plan import Plan
 from censcore.exceptions import InvalidInputError
+from censcore.scores.inputs import known_to_exceed
 
 if TYPE_CHECKING:
     from censcore.evaluation.charts import Chart
@@ -146,7 +147,8 @@ class StreamedComparison(Comparison):
     def _weights_of_curves(self) -> Weights:
         """From the counts, under the same censoring distribution for all, or one per stratum."""
         counts, end = self.counts, self.horizon
-        reached = np.ones(len(counts.time))
+        reached, at_entry = np.ones(len(counts.time)), np.ones(len(counts.time))
+        entry = None if counts.entry is None else known_to_exceed(counts.entry)
         support = safe = np.inf
         curves: list[Any] = [curve.distribution for curve in self.plan.curves] or [self.plan.given]
         numbers = self._strata()
@@ -155,11 +157,13 @@ class StreamedComparison(Comparison):
                 here = numbers == i if self.plan.curves else np.ones(len(reached), bool)
                 G = C.marginal(0)
                 reached[here] = np.broadcast_to(to_numpy(G.sf_left(counts.time[here])), here.sum())
+                if entry is not None:
+                    at_entry[here] = np.broadcast_to(to_numpy(G.sf(entry[here])), here.sum())
                 support = min(support, float(np.min(to_numpy(G.isf(0.0)))))
                 safe = min(safe, float(np.min(to_numpy(G.isf(SAFE_SHARE)))))
         seen = counts.event & (counts.time <= end) & (reached > 0)
         beyond = int(counts.rows[counts.event & (reached <= 0)].sum())
-        return Weights(1 / reached[seen], counts.rows[seen], beyond, support, safe)
+        return Weights(at_entry[seen] / reached[seen], counts.rows[seen], beyond, support, safe)
 
     def _strata(self) -> np.ndarray:
         if len(self.plan.curves) < 2:
