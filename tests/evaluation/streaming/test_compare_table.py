@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from multiprocessing import parent_process
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pandas as pd
@@ -121,23 +119,33 @@ def test_files_in_parts_give_what_the_frame_gives(table, tmp_path):
     assert_same(whole, found)
 
 
-def test_processes_give_the_same_though_one_is_killed(table, tmp_path):
+def test_processes_give_the_same(table, tmp_path):
     table.to_parquet(tmp_path / "table.parquet", row_group_size=250)
-    marker = tmp_path / "killed"
+    whole = in_batches(tmp_path / "table.parquet", scores="crps")
+    assert_same(whole, in_batches(tmp_path / "table.parquet", scores="crps", rows=250, n_jobs=2))
 
-    def forecast(rows):
-        if parent_process() is not None and not marker.exists():
-            marker.write_text("once")
-            os.kill(os.getpid(), signal.SIGKILL)
-        return cs.Weibull(1.5, rows["scale"].to_numpy())
 
-    def compared(**options):
-        data = cs.OutcomeTable(tmp_path / "table.parquet", "t", "d", rows=250)
-        models = {"weibull": forecast, "good": "good"}
-        return cs.compare(models, data, KM, scores="brier_score", discrimination=False, **options)
+def test_killed_processes_lose_nothing(monkeypatch):
+    """Each pool gives two results and breaks, as it does where a process is killed."""
+    import joblib
 
-    assert_same(compared(), compared(n_jobs=2))
-    assert marker.exists()
+    class Breaking:
+        def __init__(self, **options):
+            assert options["n_jobs"] == 2
+
+        def __call__(self, tasks):
+            for number, (function, args, _) in enumerate(tasks):
+                if number == least:
+                    raise BrokenProcessPool
+                yield function(*args)
+
+    monkeypatch.setattr(joblib, "Parallel", Breaking)
+    monkeypatch.setenv("CENSCORE_THREADS", "1")
+    least = 2
+    assert list(runners.Runner(2).each(lambda batch: 2 * batch, range(5), "")) == [0, 2, 4, 6, 8]
+    least = 0  # a batch that kills every process is not tried for ever
+    with pytest.raises(BrokenProcessPool):
+        list(runners.Runner(2).each(lambda batch: 2 * batch, range(5), ""))
 
 
 def test_dask_frames_give_the_same(table):

@@ -48,8 +48,8 @@ class Counts:
         if len(time) > DISTINCT:
             raise InvalidInputError(
                 f"{what}: got {len(time)} distinct times{' and entries' if entry else ''}, expected at most "
-                f"{DISTINCT}, which bounds the memory of a Kaplan-Meier curve. Round the times (days, hours), "
-                "or estimate the censoring distribution from fewer subjects by train=."
+                f"{DISTINCT}, which bounds the memory of a Kaplan-Meier curve. Round the times (days, "
+                "hours), or estimate the censoring distribution from fewer subjects by train=."
             )
         found = cls(stratum, time, event.astype(bool), *counted.values.T, *entry)
         if not found.weight.any():
