@@ -209,7 +209,7 @@ def batches_of(data: Any, rows: int) -> list[Batch]:
     return [batch for path in paths for batch in _parts(path, rows)]
 
 
-def check_batch_rows(rows: int) -> None:
+def check_batch_rows(rows: Any) -> None:
     """How many rows are read at a time must be a whole number of at least one.
 
     >>> check_batch_rows(0)

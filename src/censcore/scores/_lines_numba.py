@@ -27,23 +27,19 @@ def line_losses(sf: np.ndarray, y: np.ndarray, reach: np.ndarray, below: Any, be
     below, beyond : _Panels
         Of the grid, under the weights of F² and of S².
     """
-    return _rows(sf, y, reach, *below, *beyond).astype(y.dtype)
+    return _rows(sf, y, reach, tuple(below), tuple(beyond)).astype(y.dtype)
 
 
 @_compile
-def _rows(
-    sf, y, reach,
-    a, h, whole, piece, weight, begin, passed,
-    a2, h2, whole2, piece2, weight2, begin2, passed2,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+def _rows(sf, y, reach, below, beyond):  # type: ignore[no-untyped-def]
     n = y.size
     loss = np.empty(n)
     for i in range(n):
         S = sf[i if sf.shape[0] > 1 else 0]
-        k = np.searchsorted(a, y[i], side="right") - 1
-        loss[i] = _below(S, y[i], k, a, h, whole, piece, weight, begin, passed)
+        k = np.searchsorted(below[0], y[i], side="right") - 1
+        loss[i] = _below(S, y[i], k, *below)
         if reach[i] > 0:
-            loss[i] += reach[i] * _beyond(S, y[i], k, a2, h2, whole2, piece2, weight2, begin2, passed2)
+            loss[i] += reach[i] * _beyond(S, y[i], k, *beyond)
     return loss
 
 

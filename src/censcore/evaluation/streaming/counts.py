@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,9 @@ class Counts:
 
     def take(self, chosen: np.ndarray) -> Counts:
         """Some of them."""
-        parts = {name: None if value is None else value[chosen] for name, value in vars(self).items()}
+        parts: dict[str, Any] = {
+            name: None if value is None else value[chosen] for name, value in vars(self).items()
+        }
         return Counts(**parts)
 
     def places(self, stratum: np.ndarray, y: RightCensored, number: np.ndarray) -> np.ndarray:

@@ -41,14 +41,14 @@ class CountedSubset(Subset):
 
 
 class Weights(NamedTuple):
-    """Distinct weights 1/P(C >= y) of events, to three digits, and how many events have each.
+    """Distinct weights 1/P(C >= y) of events, to three digits, and how many events have them.
 
     ``beyond`` events have P(C >= y) = 0; ``support`` and ``safe`` are the last times at which P(C >= t) is
     positive, and at least 0.1, for all subjects.
     """
 
     weight: np.ndarray
-    count: np.ndarray
+    events: np.ndarray
     beyond: int
     support: float
     safe: float
@@ -126,7 +126,7 @@ class StreamedComparison(Comparison):
     def censoring(self) -> CensoringDiagnostic:
         """How far the censoring distribution can be trusted."""
         counts, end, weights = self.counts, self.horizon, self.weights or self._weights_of_curves()
-        weight, count = weights.weight, weights.count
+        weight, count = weights.weight, weights.events
         return CensoringDiagnostic(
             subjects=counts.n,
             events=int(counts.rows[counts.event].sum()),
