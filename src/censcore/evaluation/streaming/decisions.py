@@ -173,6 +173,11 @@ def _censoring(censoring: Any) -> tuple[Censoring | None, Distribution | None]:
             )
         return None, censoring
     check_instance(censoring, "censoring")
+    if not hasattr(censoring, "fit"):
+        raise InvalidTypeError(
+            f"censoring: got {type(censoring).__name__}, expected an estimator of the censoring distribution, "
+            "such as Censoring(KaplanMeier()), or a distribution."
+        )
     estimator = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
     if estimator.cv is not None:
         raise InvalidInputError(
@@ -266,7 +271,7 @@ def _notes_on_training(counts: Counts, trained: Counts) -> list[str]:
     return [
         *check_units(counts.typical(), Subjects(None, trained.typical())),
         "Training subjects count as others than those scored: a table read in batches is not searched for "
-        " subjects of both.",
+        "subjects of both.",
     ]
 
 
