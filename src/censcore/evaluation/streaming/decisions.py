@@ -175,7 +175,7 @@ def _censoring(censoring: Any) -> tuple[Censoring | None, Distribution | None]:
     check_instance(censoring, "censoring")
     if not hasattr(censoring, "fit"):
         raise InvalidTypeError(
-            f"censoring: got {type(censoring).__name__}, expected an estimator of the censoring distribution, "
+            f"censoring: got {type(censoring).__name__}, expected an estimator of the distribution of C, "
             "such as Censoring(KaplanMeier()), or a distribution."
         )
     estimator = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
