@@ -7,6 +7,7 @@ their number, so that no disk is needed; the time of making them is measured apa
 writes them first and reads the files instead.
 
     python -m benchmarks.bench_stream --rows 10000000 --jobs 2
+    python -m benchmarks.bench_stream --rows 100000000 --parquet FOLDER --store SUMS --kill 600
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -77,21 +79,48 @@ def make(seed: int, n: int, outcome_only: bool = False) -> pd.DataFrame:
     return pd.concat([frame, *parts], axis=1)
 
 
-def watch(stop: threading.Event, peak: list[float], cpu: dict[int, float]) -> None:
-    """The largest resident memory of this process and its children together, GB, and the CPU time of each."""
-    import psutil  # type: ignore[import-untyped]
+@dataclass
+class Watch:
+    """Memory and CPU time of this process and its children, and the end of one of them on purpose."""
 
-    me = psutil.Process()
-    while not stop.wait(0.5):
-        total = 0
-        for process in [me, *me.children(recursive=True)]:
-            try:
-                total += process.memory_info().rss
-                times = process.cpu_times()
-                cpu[process.pid] = times.user + times.system
-            except psutil.Error:
-                continue
-        peak[0] = max(peak[0], total / 2**30)
+    kill_after: float | None = None
+    peak: float = 0.0
+    largest: float = 0.0
+    cpu: dict[int, float] = field(default_factory=dict)
+    killed: list[int] = field(default_factory=list)
+
+    def __call__(self, stop: threading.Event) -> None:
+        """Look twice a second."""
+        import psutil  # type: ignore[import-untyped]
+
+        me, start = psutil.Process(), time.perf_counter()
+        while not stop.wait(0.5):
+            sizes = {}
+            for process in [me, *me.children(recursive=True)]:
+                try:
+                    sizes[process.pid] = process.memory_info().rss / 2**30
+                    times = process.cpu_times()
+                    self.cpu[process.pid] = times.user + times.system
+                except psutil.Error:
+                    continue
+            self.peak = max(self.peak, sum(sizes.values()))
+            self.largest = max(self.largest, *sizes.values())
+            others = [pid for pid in sizes if pid != me.pid]
+            late = self.kill_after is not None and time.perf_counter() - start > self.kill_after
+            if late and others and not self.killed:
+                self.killed.append(max(others, key=lambda pid: self.cpu.get(pid, 0.0)))
+                os.kill(self.killed[0], signal.SIGKILL)
+
+
+def write(folder: Path, batches: Sequence[MadeBatch]) -> None:
+    """One Parquet file per batch; a file that is there already is complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for batch in batches:
+        path = folder / f"part{batch.number:05d}.parquet"
+        if not path.exists():
+            frame = next(batch.frames(None, batch.size, ()))
+            frame.to_parquet(path.with_suffix(".tmp"), compression="zstd", use_dictionary=False)
+            path.with_suffix(".tmp").rename(path)
 
 
 def main() -> None:
@@ -101,6 +130,7 @@ def main() -> None:
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--parquet", type=Path)
     options.add_argument("--store", type=Path)
+    options.add_argument("--kill", type=float, help="seconds after which one worker is killed, on purpose")
     options.add_argument("--progress", action="store_true")
     options.add_argument("--out", type=Path)
     given = options.parse_args()
@@ -111,14 +141,10 @@ def main() -> None:
     make(1, min(given.batch, 250_000))
     making = (time.process_time() - start) / min(given.batch, 250_000) * 1e6
     if given.parquet is not None:
-        given.parquet.mkdir(parents=True, exist_ok=True)
-        for batch in data:
-            path = given.parquet / f"part{batch.number:05d}.parquet"
-            if not path.exists():
-                next(batch.frames(None, given.batch, ())).to_parquet(path)
-        data = given.parquet
-    stop, peak, cpu = threading.Event(), [0.0], dict[int, float]()
-    watcher = threading.Thread(target=watch, args=(stop, peak, cpu))
+        write(given.parquet, data)
+        data = [given.parquet / f"part{i:05d}.parquet" for i in range(count)]
+    stop, watch = threading.Event(), Watch(given.kill)
+    watcher = threading.Thread(target=watch, args=(stop,))
     watcher.start()
     start = time.perf_counter()
     compare: Any = cs.compare
@@ -130,7 +156,7 @@ def main() -> None:
     wall = time.perf_counter() - start
     stop.set()
     watcher.join()
-    seconds = sum(cpu.values())
+    seconds = sum(watch.cpu.values())
     n = count * given.batch
     result = {
         "rows": n,
@@ -140,10 +166,16 @@ def main() -> None:
         "source": "parquet" if given.parquet is not None else "made on the fly",
         "wall seconds": round(wall, 1),
         "rows per second": round(n / wall),
+        "CPU seconds": round(seconds, 1),
+        "cores busy on average": round(seconds / wall, 2),
         "CPU microseconds per row": round(seconds / n * 1e6, 2),
         "of which making the data": 0 if given.parquet is not None else round(2 * making, 2),
-        "peak memory of all processes, GB": round(peak[0], 2),
-        "extrapolated hours for 1e9 rows at this speed": round(1e9 / (n / wall) / 3600, 1),
+        "rows per CPU second": round(n / seconds),
+        "peak memory of all processes, GB": round(watch.peak, 2),
+        "peak memory of the largest process, GB": round(watch.largest, 2),
+        "workers killed on purpose": len(watch.killed),
+        "hours for 1e9 rows at the speed of this run": round(1e9 / (n / wall) / 3600, 1),
+        "hours for 1e9 rows on two free cores": round(1e9 * seconds / n / 2 / 3600, 2),
     }
     print(json.dumps(result, indent=2))
     print(comparison)

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +17,10 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingDepe
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Batch", "CsvBatch", "DelayedBatch", "FrameBatch", "ParquetBatch", "batches_of", "column_names"]
+__all__ = [
+    "Batch", "CsvBatch", "DelayedBatch", "FrameBatch", "ParquetBatch", "batches_of", "check_batch_rows",
+    "column_names",
+]  # fmt: skip
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".txt")
 SAMPLE = 2**20  # bytes of a CSV file from which the length of its lines is learned
@@ -203,6 +207,18 @@ def batches_of(data: Any, rows: int) -> list[Batch]:
             "Dask data frame or a data frame."
         )
     return [batch for path in paths for batch in _parts(path, rows)]
+
+
+def check_batch_rows(rows: Any) -> None:
+    """How many rows are read at a time must be a whole number of at least one.
+
+    >>> check_batch_rows(0)
+    Traceback (most recent call last):
+    ...
+    censcore.exceptions.InvalidInputError: rows: got 0, expected a whole number of at least 1.
+    """
+    if isinstance(rows, bool) or not isinstance(rows, Integral) or rows < 1:
+        raise InvalidInputError(f"rows: got {rows!r}, expected a whole number of at least 1.")
 
 
 def column_names(batches: Sequence[Batch]) -> list[str]:

@@ -45,7 +45,14 @@ def numbers(folder, *arguments) -> pd.DataFrame:
     ]
 
 
-@pytest.mark.parametrize("more", [(), ("--weights", "w", "--groups", "clinic")], ids=["", "clusters"])
+COX = ("--censoring", "cox", "--covariates", "scale,site")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [(), ("--weights", "w", "--groups", "clinic"), ("--entry", "since"), COX],
+    ids=["", "clusters", "delayed entry", "Cox regression of C"],
+)
 def test_compare_in_batches_gives_what_it_gives_whole(folder, more):
     options = ("--train", folder / "train.parquet", *more)
     whole = numbers(folder, folder / "table.parquet", *options)
@@ -81,8 +88,8 @@ def test_a_score_that_fails_leaves_no_file(folder, tmp_path):
     ("options", "match"),
     [
         (("--cause", "d"), "Competing risks are compared"),
-        (("--event", "d", "--entry", "w"), "--entry: not available"),
-        (("--event", "d", "--censoring", "cox", "--covariates", "w"), "expected kaplan-meier"),
+        (("--event", "d", "--censoring", "cox", "--covariates", "w"), "got no --train"),
+        (("--event", "d", "--covariates", "w"), "is tested with all subjects in memory"),
         (("--event", "d", "--batch", "0"), "--batch: got 0"),
         (("--event", "d", "--dask", "nowhere"), "expected the address of a scheduler"),
         (("--event", "d", "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler at tcp://127.0.0.1:9"),

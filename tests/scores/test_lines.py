@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
+from censcore import _kernels
 from censcore.scores import _squares
 
 
@@ -38,6 +39,33 @@ def test_moments_agree_with_quadrature(monkeypatch, tail, span):
     monkeypatch.setattr(_squares, "are_lines", lambda *_: False)
     for found, expected in zip(by_moments, integrals(), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * span)
+
+
+@pytest.mark.parametrize("tail", ["infinity", "last"])
+@pytest.mark.parametrize("cdf", [False, True])
+def test_the_kernel_agrees_with_the_moments(monkeypatch, tail, cdf):
+    pytest.importorskip("numba")
+    F, y, C = sample(tail, 1e3)
+    rng = np.random.default_rng(4)
+    levels = np.sort(rng.uniform(size=(60, 15)), axis=1)
+    grid = np.linspace(10.0, 3000.0, 15)
+    F = cs.PiecewiseLinear(grid, cdf=levels, tail=tail) if cdf else F
+    outcome = cs.RightCensored(y[:, 0], rng.random(len(y)) < 0.7)
+
+    def losses():
+        one, end = cs.PiecewiseLinear(grid, sf=1 - levels[0], tail=tail), {"horizon": 2500.0}
+        parts = [
+            (cs.crps(outcome, forecast, C), cs.crps(outcome, forecast, C, **end)) for forecast in (F, one)
+        ]
+        ipcw = [cs.integrated_brier_score(outcome, G, C, scale="ipcw", **end) for G in (F, one)]
+        return [*parts[0], *parts[1], *ipcw]
+
+    formulas = losses()
+    monkeypatch.setattr(_kernels, "WORTH_COMPILING", 1)
+    monkeypatch.setenv("CENSCORE_KERNELS", "always")
+    for found, expected in zip(losses(), formulas, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
+        assert (found != expected).any()  # it was another route
 
 
 def test_one_curve_for_all_and_mass_that_is_never_censored():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,16 @@ import numpy as np
 import typer
 
 import censcore as cs
-from censcore.cli.options import ROWS, censoring_of, horizon_of, numbers, words
+from censcore.cli.options import (
+    NEED_COVARIATES,
+    ROWS,
+    censoring_of,
+    horizon_of,
+    numbers,
+    prepared,
+    training_subjects,
+    words,
+)
 from censcore.cli.predictions import OutcomeColumns
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.forecast_columns import column_forecasts
@@ -42,16 +51,12 @@ def _table(
             "A table read in batches: got no --event, expected one kind of event. Competing risks are "
             "compared in memory: leave out --batch and --dask, and pass one file."
         )
-    if columns.entry is not None:
-        raise InvalidInputError(
-            "--entry: not available for a table read in batches. Delayed entry is compared in memory: leave "
-            "out --batch and --dask, and pass one file."
-        )
     if batch is not None and batch < 1:
         raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
     return cs.OutcomeTable(
-        str(predictions), columns.time, columns.event, censoring_time, rows=batch or ROWS, dask=dask
-    )
+        str(predictions), columns.time, columns.event, censoring_time, rows=batch or ROWS, dask=dask,
+        entry=columns.entry,
+    )  # fmt: skip
 
 
 def _inputs(
@@ -66,20 +71,39 @@ def _inputs(
     stratify: str | None,
     censoring_time: str | None,
     reading: dict[str, Any],
-) -> tuple[dict[str, Any], cs.OutcomeTable, Any, cs.OutcomeTable | None]:
+) -> tuple[dict[str, Any], cs.OutcomeTable, Any, Any]:
     """Forecasts, table, censoring distribution and training subjects."""
     table = _table(predictions, columns, batch, dask, censoring_time)
-    if covariates is not None or censoring in ("cox", "weibull"):
-        raise InvalidInputError(
-            f"--censoring {censoring} with covariates: for a table read in batches expected kaplan-meier, "
-            "pooled or with --stratify."
-        )
+    estimator = censoring_of(censoring, stratify, censoring_time is not None)
     there = column_names(batches_of(table.data, table.rows))
     forecasts = column_forecasts(there, columns.used, **reading)
-    fitted_to = (
-        None if train is None else cs.OutcomeTable(str(train), table.time, table.event, rows=table.rows)
-    )
-    return dict(forecasts), table, censoring_of(censoring, stratify, censoring_time is not None), fitted_to
+    fitted_to: Any = None
+    if censoring in NEED_COVARIATES and estimator is not None:
+        fitted_to = _training(train, columns, covariates, censoring)
+        estimator.set_params(estimator=prepared(estimator.estimator, fitted_to[0]))
+    elif covariates is not None:
+        raise InvalidInputError(
+            f"--covariates with --censoring {censoring}: whether covariates predict censoring is tested with "
+            "all subjects in memory. For a table read in batches pass --censoring cox, or leave them out."
+        )
+    elif train is not None:
+        fitted_to = replace(table, data=str(train), censoring_time=None, dask=None)
+    return dict(forecasts), table, estimator, fitted_to
+
+
+def _training(
+    train: Path | None, columns: OutcomeColumns, covariates: str | None, censoring: str
+) -> tuple[Any, Any]:
+    """Covariates and outcomes, in memory, that a regression of the censoring time is fitted to."""
+    if train is None or not words(covariates):
+        missing = "--train" if train is None else "--covariates"
+        raise InvalidInputError(
+            f"--censoring {censoring}: got no {missing}, expected --train FILE, a table that fits into "
+            "memory, and --covariates, the columns that the censoring time may depend on."
+        )
+    found = training_subjects(train, columns, covariates, None)
+    assert found is not None
+    return found
 
 
 def compare_batches(

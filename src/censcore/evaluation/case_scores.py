@@ -28,6 +28,7 @@ from censcore._kept_values import KeepsValues
 from censcore._validation import as_list
 from censcore.distributions import Distribution, Independent, ProportionalHazards, Step, Univariate
 from censcore.estimators.risk_sets import entries_of
+from censcore.evaluation.cell_sums import cell_sums
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.scores import brier_score, registry
@@ -164,8 +165,10 @@ class Case(KeepsValues):
         They serve both scales: the last answer is kept.
         """
         if self._summed.get("weight") is not weight:
-            first, brier, J = self.first(self.cells), self.brier_in_cells, len(self.cells)
-            sums = np.stack([sums_at(first, column, brier, J) for column in weight.T])
+            sums = cell_sums(self, weight)
+            if sums is None:
+                first, brier, J = self.first(self.cells), self.brier_in_cells, len(self.cells)
+                sums = np.stack([sums_at(first, column, brier, J) for column in weight.T])
             self._summed.update(weight=weight, sums=sums)
         return self._summed["sums"]
 

@@ -122,23 +122,32 @@ class CoxPart(Part):
         self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
         """From A(u) and the derivative by the coefficients."""
-        model, (case,) = self.estimator, cases
-        hazard = model.baseline_hazard_
-        jumps = np.isfinite(hazard)
-        a = -np.diff(hazard[jumps], prepend=0.0)
-        w, m, q = weight[self.subjects], weight.shape[1], losses.shape[1]
+        A = score.derivative(cases[0], losses[self.subjects], self.moves(weight[self.subjects]), self.jumps)
+        return self.from_derivative(A, weight.shape[1])
+
+    @property
+    def jumps(self) -> np.ndarray:
+        """The times u."""
+        return self.estimator.baseline_times_[np.isfinite(self.estimator.baseline_hazard_)]
+
+    def moves(self, weight: np.ndarray) -> np.ndarray:
+        """The weights (n, m (1 + p)) of A and of all A_p, from those of the scored subjects, (n, m)."""
+        model = self.estimator
         X = as_matrix(model, self.X, reset=False)
         x = np.zeros((1, 0)) if X is None else X - model.center_
-        moves = np.exp(x @ model.coef_)[:, None] * np.column_stack(
-            [np.ones(len(x)), x]
-        )  # r (1, x), (n, 1 + p)
-        of_all = (w[:, :, None] * moves[:, None, :]).reshape(len(w), -1)
-        A = score.derivative(case, losses[self.subjects], of_all, model.baseline_times_[jumps])
-        A = A.reshape(m, moves.shape[1], len(a), q)  # (m, 1 + p, J, q), where J may be zero
+        moves = np.exp(x @ model.coef_)[:, None] * np.column_stack([np.ones(len(x)), x])  # r (1, x)
+        return (weight[:, :, None] * moves[:, None, :]).reshape(len(weight), -1)
+
+    def from_derivative(self, A: np.ndarray, m: int) -> np.ndarray:
+        """Influence of each training subject, (training, m, q), from A and all A_p, (m (1 + p), J, q)."""
+        hazard = self.estimator.baseline_hazard_
+        jumps, q = np.isfinite(hazard), A.shape[2]
+        a = -np.diff(hazard[jumps], prepend=0.0)
+        A = A.reshape(m, len(A) // m, len(a), q)  # (m, 1 + p, J, q), where J may be zero
         by_hazard = np.zeros((len(hazard), m * q))
         by_hazard[jumps] = np.moveaxis(A[:, 0], 1, 0).reshape(len(a), m * q)
-        by_coef = np.einsum("mpjq,j->pmq", A[:, 1:], a).reshape(moves.shape[1] - 1, m * q)
-        return model.influence(by_hazard, by_coef).reshape(-1, m, q)
+        by_coef = np.einsum("mpjq,j->pmq", A[:, 1:], a).reshape(A.shape[1] - 1, m * q)
+        return self.estimator.influence(by_hazard, by_coef).reshape(-1, m, q)
 
 
 def has_influence(censoring: Censoring) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -29,6 +29,7 @@ from censcore.evaluation.checks import (
 )
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validation import Folds, cross_validating
+from censcore.evaluation.delayed_entry import from_entry_on
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.intervals import taking_intervals
@@ -38,9 +39,8 @@ from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
 from censcore.evaluation.resolved_censoring import resolve_censoring
 from censcore.evaluation.streaming.compare_table import taking_tables
 from censcore.evaluation.subjects import Subjects, common_codes
-from censcore.exceptions import ImpossibleForecastError, InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome, is_competing
-from censcore.scores.inputs import known_to_exceed
 
 __all__ = ["compare"]
 
@@ -385,40 +385,6 @@ def with_covariates(forecast: Any, X: Any, train: Subjects | None) -> tuple[Any,
     if not isinstance(forecast, tuple) or len(forecast) not in (2, 3) or hasattr(forecast[0], "x"):
         return forecast, X, X_train
     return forecast[0], forecast[1], forecast[2] if len(forecast) == 3 else None
-
-
-def from_entry_on(
-    distributions: dict[str, D], y: RightCensored, horizon: float, discrimination: bool, notes: list[str]
-) -> tuple[dict[str, D], bool]:
-    """The forecasts given survival to the entry, if there is one, and whether discrimination is measured."""
-    if not y.has_delayed_entry:
-        return distributions, discrimination
-    notes.append(_note_on_entry(y, horizon, discrimination))
-    return {name: _given_entry(name, F, y, horizon) for name, F in distributions.items()}, False
-
-
-def _given_entry(name: str, F: D, y: RightCensored, horizon: float) -> D:
-    """The forecast given survival to the entry, or to the horizon for those who enter after it."""
-    try:
-        return cast(D, F.given_survival(known_to_exceed(np.minimum(to_numpy(y.entry), horizon))))
-    except ImpossibleForecastError as error:
-        raise ImpossibleForecastError(f"Forecast {name!r}: {error}", error.rows) from error
-
-
-def _note_on_entry(y: RightCensored, horizon: float, discrimination: bool) -> str:
-    """What delayed entry changes in a comparison."""
-    entry = to_numpy(y.entry)
-    late = int((entry >= horizon).sum())
-    return (
-        f"Delayed entry in {int((entry > 0).sum())} of {len(y)} subjects: forecasts are judged given "
-        "survival to the entry."
-        + (f" The losses of the {late} who enter at or after the horizon are zero." if late else "")
-        + (
-            " Concordance and AUC do not take entries into account and are left out."
-            if discrimination
-            else ""
-        )
-    )
 
 
 def add_reference(

@@ -27,7 +27,6 @@ from censcore.evaluation.compare import (
     LEVELS,
     add_reference,
     count_of,
-    from_entry_on,
     make_cases,
     make_subsets,
     training_subjects,
@@ -35,6 +34,7 @@ from censcore.evaluation.compare import (
 )
 from censcore.evaluation.competing_comparison import CompetingRisksComparison
 from censcore.evaluation.competing_scores import ALL_CAUSES, ANY_CAUSE, CompetingCase, competing_scores
+from censcore.evaluation.delayed_entry import from_entry_on
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.resolved_censoring import resolve_censoring

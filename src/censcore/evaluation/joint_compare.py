@@ -26,12 +26,12 @@ from censcore.evaluation.compare import (
     as_distributions,
     count_of,
     fitted_reference,
-    from_entry_on,
     in_numpy,
     make_cases,
     make_subsets,
     training_subjects,
 )
+from censcore.evaluation.delayed_entry import from_entry_on
 from censcore.evaluation.horizon import find_horizon
 from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.joint_comparison import JointComparison, of_censoring_time

@@ -22,10 +22,12 @@ PIECES = 64  # groups up to which subjects are scored group by group
 def by_pieces(case: Case, losses: Callable[[Case], np.ndarray]) -> np.ndarray:
     """Losses of a case, (n, q), from those of pieces within which no distribution is grouped."""
     n = len(case.y)
+    grouped = [D for D in (case.F, case.C) if isinstance(D, Grouped) and len(D) == n]
+    if not grouped:
+        return losses(case)
     code = np.zeros(n, dtype=np.intp)
-    for D in (case.F, case.C):
-        if isinstance(D, Grouped) and len(D) == n:
-            code = code * (int(D._group.max()) + 1) + D._group
+    for D in grouped:
+        code = code * (int(D._group.max()) + 1) + D._group
     found = np.unique(code)
     if not 1 < len(found) <= PIECES:
         return losses(case)

@@ -16,10 +16,15 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 
 from censcore._arrays import Array
+from censcore._kernels import on_cpu
+from censcore._numerics import chunked_rows
 from censcore.distributions import Univariate
 from censcore.distributions.piecewise_linear import Polyline
+from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
-__all__ = ["are_lines", "line_below", "line_beyond"]
+__all__ = ["are_lines", "line_below", "line_beyond", "line_losses"]
+
+CACHED_NUMBERS = 500_000  # a chunk of subjects that stays in the cache
 
 
 def are_lines(F: Univariate, C: Univariate | None = None) -> TypeGuard[Polyline]:
@@ -42,6 +47,27 @@ def line_beyond(F: Polyline, y: Array, C: Univariate) -> Array:
     panels = _panels(F, C, inverse=False)
     sf = np.concatenate([np.ones_like(F._levels[:, :1]), F._as_sf(F._levels)], axis=1)
     return panels.squares(sf, y[:, 0], beyond=True).astype(y.dtype)
+
+
+def line_losses(inputs: ScoringInputs, below: Univariate | None, beyond: Univariate) -> Array | None:
+    r""":math:`\int_0^yF^2/G_1\,ds+\frac{\delta}{G(y-)}\int_y^\infty S^2\,G_2\,ds` by a kernel, (n,).
+
+    None where there is none, or the forecasts are no lines on one grid. G_1 = 1 where ``below`` is None.
+    """
+    F, y = inputs.F, inputs.y.time
+    if inputs.has_never or not (are_lines(F, below) and are_lines(F, beyond)):
+        return None
+    J = F._times.shape[1]
+    kernel = on_cpu("censcore.scores._lines_numba", "line_losses", y, 8 * inputs.n * J)
+    if kernel is None:
+        return None
+    reach, sf = inverse_probability_weights(inputs)[:, 0], F._as_sf(F._levels)
+    weights = _panels(F, below, inverse=True), _panels(F, beyond, inverse=False)
+
+    def part(rows: slice) -> Array:
+        return kernel(sf if len(sf) == 1 else sf[rows], y[rows], reach[rows], *weights)
+
+    return chunked_rows(part, inputs.n, J, like=y, budget=CACHED_NUMBERS)
 
 
 def _panels(F: Polyline, C: Univariate | None, inverse: bool) -> _Panels:

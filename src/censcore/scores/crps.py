@@ -13,6 +13,7 @@ from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
 from censcore.outcomes import CompetingRisks, OutcomeLike
 from censcore.scores._knots import are_knots, knot_losses
+from censcore.scores._lines import line_losses
 from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import (
@@ -138,7 +139,9 @@ def _finite_or_not(inputs: ScoringInputs) -> Array:
 
 
 def _by_subject(inputs: ScoringInputs) -> Array:
-    """Quadrature between quantiles and break points of each subject's distributions."""
+    """Quadrature between quantiles and break points of each subject's distributions; lines by sums."""
+    if (lines := line_losses(inputs, None, inputs.C)) is not None:
+        return lines
 
     def part(rows: slice) -> Array:
         return _crps(inputs.take(rows))

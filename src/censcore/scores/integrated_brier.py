@@ -13,6 +13,7 @@ from censcore._validation import check_flag
 from censcore.distributions import Distribution, Grouped, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores._lines import line_losses
 from censcore.scores._proportional import has_risks, risk_losses
 from censcore.scores._smooth import Weight, are_smooth, smooth_losses
 from censcore.scores._squares import (
@@ -172,6 +173,8 @@ def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
 
 
 def _ipcw_by_subject(inputs: ScoringInputs, end: PointMass) -> Array:
+    if (lines := line_losses(inputs, inputs.C, end)) is not None:
+        return lines
     curves = 0 if len(inputs.C) == 1 else numbers_per_row(inputs.C, inputs.C)
     numbers = 2 * numbers_per_row(inputs.F, inputs.C) + curves
     kernel = None

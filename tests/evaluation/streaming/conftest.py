@@ -26,6 +26,7 @@ def make_table(n: int = 500, seed: int = 0) -> pd.DataFrame:
         columns[f"poor__sf@{t:g}"] = poor.sf(np.full((n, 1), t))[:, 0]
     for i in range(10):
         columns[f"draws__sample@{i}"] = good.icdf(rng.random((n, 1)))[:, 0]
+    frame["since"] = np.floor(np.minimum(rng.uniform(0, 30, n), frame["t"] - 1) * (rng.random(n) < 0.4))
     frame["scale"] = 100 * np.exp(0.4 * x)
     return pd.concat([frame, pd.DataFrame(columns)], axis=1)
 

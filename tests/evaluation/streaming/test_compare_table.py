@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures.process import BrokenProcessPool
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from tests.evaluation.streaming.conftest import assert_same, make_table
 
 import censcore as cs
@@ -122,6 +125,29 @@ def test_processes_give_the_same(table, tmp_path):
     assert_same(whole, in_batches(tmp_path / "table.parquet", scores="crps", rows=250, n_jobs=2))
 
 
+def test_killed_processes_lose_nothing(monkeypatch):
+    """Each pool gives two results and breaks, as it does where a process is killed."""
+    import joblib
+
+    class Breaking:
+        def __init__(self, **options):
+            assert options["n_jobs"] == 2
+
+        def __call__(self, tasks):
+            for number, (function, args, _) in enumerate(tasks):
+                if number == least:
+                    raise BrokenProcessPool
+                yield function(*args)
+
+    monkeypatch.setattr(joblib, "Parallel", Breaking)
+    monkeypatch.setenv("CENSCORE_THREADS", "1")
+    least = 2
+    assert list(runners.Runner(2).each(lambda batch: 2 * batch, range(5), "")) == [0, 2, 4, 6, 8]
+    least = 0  # a batch that kills every process is not tried for ever
+    with pytest.raises(BrokenProcessPool):
+        list(runners.Runner(2).each(lambda batch: 2 * batch, range(5), ""))
+
+
 def test_dask_frames_give_the_same(table):
     dd = pytest.importorskip("dask.dataframe")
     whole = in_batches(table, scores="crps", groups="clinic")
@@ -187,8 +213,9 @@ def test_text_page_and_json(table, tmp_path):
         ({"data": "nowhere.parquet"}, InvalidInputError, "There is no file nowhere.parquet"),
         ({"time": "days"}, InvalidInputError, "there is no column days"),
         ({"censoring": None}, MissingCensoringError, "subjects are censored"),
-        ({"censoring": cs.Censoring(cs.CoxRegression())}, InvalidInputError, "got CoxRegression"),
+        ({"censoring": cs.Censoring(cs.CoxRegression())}, InvalidInputError, "CoxRegression.* and no train="),
         ({"censoring": cs.Censoring(cs.KaplanMeier(), cv=5)}, InvalidInputError, "out of fold"),
+        ({"censoring": "cox"}, InvalidTypeError, "got str, expected an estimator of the distribution"),
         ({"censoring": cs.Exponential(np.ones(3))}, InvalidInputError, "for given subjects"),
         ({"groups": np.ones(3)}, InvalidTypeError, "groups: got ndarray, expected the name of a column"),
         ({"forecasts": "models"}, InvalidTypeError, "forecasts: got str"),
@@ -225,3 +252,92 @@ def test_many_distinct_times_are_an_error_with_advice(table, monkeypatch):
     monkeypatch.setattr(counts, "DISTINCT", 50)
     with pytest.raises(InvalidInputError, match="Round the times"):
         in_batches(table)
+
+
+@pytest.fixture(scope="module")
+def sample() -> tuple[pd.DataFrame, cs.RightCensored]:
+    """Training subjects with covariates, none of whom is scored."""
+    other = make_table(300, seed=1).assign(t=lambda frame: frame["t"] + 0.5)
+    return other[["w", "scale"]], cs.RightCensored(other["t"].to_numpy(), other["d"].to_numpy())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"horizon": 200.0, "by": "site", "groups": "clinic"}, {"horizon": 200.0, "sample_weight": "w"}],
+    ids=["", "clusters and subgroups", "weights"],
+)
+@pytest.mark.parametrize("before", [False, True], ids=["fitted here", "fitted before"])
+def test_cox_regression_of_the_censoring_time(table, sample, options, before):
+    C, options = cs.Censoring(cs.CoxRegression()), {"scores": SCORES, "reference": None, **options}
+    fitted = C.fit(*sample) if before else C
+    options |= {} if before else {"train": sample}
+    labels = {name: table[options[name]].rename(options[name]) for name in ("groups", "sample_weight", "by")
+              if name in options}  # fmt: skip
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy())
+    X, given = table[["w", "scale"]], forecasts_of(table, ("t", "d"))
+    memory = cs.compare(given, y, fitted, X=X, discrimination=False, **{**options, **labels})
+    streamed = in_batches(table, fitted, **options)
+    assert_same(memory, streamed)
+    assert streamed.means.method == memory.means.method
+    ours, theirs = memory.censoring, streamed.censoring
+    assert (ours.events_in, ours.beyond, ours.conditional) == (theirs.events_in, theirs.beyond, True)
+    assert theirs.safe_horizon == pytest.approx(ours.safe_horizon)
+    assert theirs.weights == pytest.approx(ours.weights, rel=0.01)
+    assert theirs.effective == pytest.approx(ours.effective, rel=0.01)
+
+
+def test_other_regressions_are_taken_as_known_and_say_so(table, sample, tmp_path):
+    C, options = cs.Censoring(cs.WeibullRegression()), {"scores": "crps", "horizon": 200.0, "reference": None}
+    table.to_parquet(tmp_path / "table.parquet", row_group_size=200)
+    found = in_batches(tmp_path / "table.parquet", C, train=sample, store=tmp_path / "store", **options)
+    assert any("take the censoring distribution (WeibullRegression) as known" in note for note in found.notes)
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy())
+    known = clone(C).fit(*sample).predict_distribution(table[["w", "scale"]])
+    memory = cs.compare(forecasts_of(table, ("t", "d")), y, known, discrimination=False, **options)
+    assert_same(memory, found)
+    again = in_batches(tmp_path / "table.parquet", clone(C).fit(*sample), store=tmp_path / "store", **options)
+    assert_same(memory, again)
+
+
+def test_kaplan_meier_that_was_fitted_before_is_not_fitted_again(table, sample):
+    C = cs.Censoring(cs.KaplanMeier()).fit(None, sample[1])
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy())
+    options = {"scores": SCORES, "reference": None}
+    memory = cs.compare(forecasts_of(table, ("t", "d")), y, C, discrimination=False, **options)
+    assert_same(memory, in_batches(table, C, **options))
+    grouped = {**options, "groups": "clinic"}
+    memory = cs.compare(
+        forecasts_of(table, ("t", "d")), y, C, discrimination=False, **{**grouped, "groups": table["clinic"]}
+    )
+    assert_same(memory, in_batches(table, C, **grouped))
+
+
+@pytest.mark.parametrize(
+    ("C", "options"),
+    [
+        (KM, {"scores": "all"}),
+        (BY_SITE, {"scores": SCORES, "by": "site", "sample_weight": "w", "groups": "clinic"}),
+        (cs.Exponential(1 / 300), {"scores": SCORES, "horizon": 250.0}),
+    ],
+    ids=["all scores", "strata, clusters and weights", "known C"],
+)
+def test_delayed_entry(table, C, options):
+    y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy(), entry=table["since"].to_numpy())
+    labels = {name: table[options[name]].rename(options[name]) for name in ("groups", "sample_weight", "by")
+              if name in options}  # fmt: skip
+    given, X = forecasts_of(table, ("t", "d", "since")), table[["site"]]
+    memory = cs.compare(given, y, C, X=X, discrimination=False, **{**options, **labels})
+    data = cs.OutcomeTable(table, "t", "d", rows=180, entry="since")
+    streamed = cs.compare("columns", data, C, discrimination=False, **options)
+    assert_same(memory, streamed)
+    entered = [note for note in memory.notes if "Delayed entry" in note]
+    assert len(entered) == 1
+    assert entered[0] in streamed.notes
+    assert streamed.censoring.weights["largest"] == pytest.approx(memory.censoring.weights["largest"])
+
+
+def test_training_subjects_who_enter_late(table, train):
+    X, y = train
+    late = cs.RightCensored(y.time, y.event, entry=np.where(y.time > 40, 20.0, 0.0))
+    options = {"train": (X, late), "scores": "crps"}
+    assert_same(in_memory(table, **options), in_batches(table, **options))

@@ -16,7 +16,7 @@ from censcore.estimators.covariates import take_rows
 from censcore.estimators.neural.masks import as_past, check_mask
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, RightCensored, SemiCompetingRisks
-from censcore.tables import Batch, batches_of, check_columns, column_names
+from censcore.tables import Batch, batches_of, check_batch_rows, check_columns, column_names
 
 __all__ = ["Block", "Source", "TrainingTable", "as_source", "joined_blocks"]
 
@@ -178,8 +178,7 @@ class TrainingTable:
     _columns: list[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rows, int) or self.rows < 1:
-            raise InvalidInputError(f"rows: got {self.rows!r}, expected a whole number of at least 1.")
+        check_batch_rows(self.rows)
         if isinstance(self.covariates, str):
             raise InvalidTypeError(f"covariates: got {self.covariates!r}, expected a list of column names.")
         if self.mask is not None and len(_names(self.mask)) != len(_names(self.time)):

@@ -21,7 +21,7 @@ from censcore.evaluation.streaming.outcome_table import OutcomeTable
 from censcore.evaluation.streaming.partial_sums import PartialSums
 from censcore.evaluation.streaming.passes import Influences, LossSums
 from censcore.evaluation.streaming.runners import Runner, cluster
-from censcore.evaluation.streaming.streamed_comparison import CountedSubset, StreamedComparison
+from censcore.evaluation.streaming.streamed_comparison import CountedSubset, StreamedComparison, Weights
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["compare_table", "taking_tables"]
@@ -91,8 +91,8 @@ def compare_table(
         )  # fmt: skip
         losses = runner.total(LossSums(ready.plan), ready.batches, "scoring")
         centres, apart = centres_of(ready, losses)
-        outcomes = strata_numbers(ready.counts, ready.plan), ready.counts.time
-        task = Influences(ready.plan, centres, ready.reference, outcomes)
+        strata = strata_numbers(ready.counts, ready.plan)
+        task = Influences(ready.plan, centres, ready.reference, ready.counts, strata)
         influences = runner.total(task, ready.batches, "standard errors")
     means = means_of(ready, centres, apart, influences)
     return _result(ready, losses, means, confidence, discrimination, time_unit, seed)
@@ -116,7 +116,8 @@ def _result(
         for s, (by, label, _) in enumerate(plan.subsets)
     ]
     C: Any = plan.given or (plan.curves[0].distribution if plan.curves else None)
-    resolved = ResolvedCensoring(C, ready.description, ready.fitted is not None, ready.in_sample)
+    estimated = ready.fitted is not None or plan.fitted is not None
+    resolved = ResolvedCensoring(C, ready.description, estimated, ready.in_sample)
     notes = [*ready.notes, *_notes(ready, losses, effective[0, 0], discrimination), *of_losses.notes]
     return StreamedComparison(
         scores=plan.scores, losses=of_losses, means=Means(values, _method(ready)), cases={},
@@ -128,12 +129,24 @@ def _result(
             for score in plan.scores for model in plan.forecasts
             if f"infinite|{model}|{score.name}" in losses.sums
         },
+        weights=_weights(ready, losses),
         n_groups=None if "groups" not in ready.counted.keyed else len(ready.counted.keyed["groups"].values),
     )  # fmt: skip
 
 
+def _weights(ready: Prepared, losses: PartialSums) -> Weights | None:
+    """Weights under censoring distributions given covariates, of which curves and counts tell nothing."""
+    if ready.ends is None:
+        return None
+    weights, beyond = losses.keyed["weights"], int(losses.sums["beyond"])
+    return Weights(weights.keys[0], weights.values[:, 0], beyond, *ready.ends.tolist())
+
+
 def _method(ready: Prepared) -> str:
-    if ready.fitted is not None:
+    regression = ready.plan.fitted
+    if regression is not None and not regression.has_influence:
+        return "per subject, the censoring distribution being taken as known"
+    if ready.fitted is not None or regression is not None:
         return "influence function, with the term of the estimated censoring distribution"
     return "per subject, the censoring distribution being known"
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.horizon import AT_RISK, FOLLOWED, given_horizon
 from censcore.evaluation.streaming.partial_sums import Keyed
@@ -13,7 +15,7 @@ from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["Counts", "Followed", "horizon_of"]
+__all__ = ["Counts", "Followed", "horizon_of", "reach_of"]
 
 DISTINCT = 5_000_000  # outcomes up to which memory stays bounded
 
@@ -26,6 +28,8 @@ class Counts:
     ----------
     stratum, time, event : array, (J,)
         Label of the stratum, observed time, and whether it was an event.
+    entry : array, (J,), optional
+        When subjects entered, where some of them came late.
     rows, positive, weight : array, (J,)
         Numbers of subjects, of those with a positive weight, and the sum of their weights.
     """
@@ -36,18 +40,19 @@ class Counts:
     rows: np.ndarray
     positive: np.ndarray
     weight: np.ndarray
+    entry: np.ndarray | None = None
 
     @classmethod
     def of(cls, counted: Keyed, what: str) -> Counts:
         """From the sums of all batches."""
-        stratum, time, event = counted.keys
+        stratum, time, event, *entry = counted.keys
         if len(time) > DISTINCT:
             raise InvalidInputError(
-                f"{what}: got {len(time)} distinct times, expected at most {DISTINCT}, which bounds the "
-                "memory of a Kaplan-Meier curve. Round the times (days, hours), or estimate the censoring "
-                "distribution from fewer subjects by train=."
+                f"{what}: got {len(time)} distinct times{' and entries' if entry else ''}, expected at most "
+                f"{DISTINCT}, which bounds the memory of a Kaplan-Meier curve. Round the times (days, "
+                "hours), or estimate the censoring distribution from fewer subjects by train=."
             )
-        found = cls(stratum, time, event.astype(bool), *counted.values.T)
+        found = cls(stratum, time, event.astype(bool), *counted.values.T, *entry)
         if not found.weight.any():
             raise InvalidInputError(f"{what}: got no subject with a positive weight.")
         return found
@@ -57,12 +62,41 @@ class Counts:
         """Number of subjects."""
         return int(self.rows.sum())
 
+    @property
+    def late(self) -> bool:
+        """Whether some of them entered late."""
+        return self.entry is not None and bool((self.entry > 0).any())
+
     def subjects(self, stratify: str | None) -> Subjects:
         """The distinct outcomes as subjects of many, for estimators that take weights."""
         import pandas as pd
 
         X = None if stratify is None else pd.DataFrame({stratify: self.stratum})
-        return Subjects(X, RightCensored(self.time, self.event), self.weight)
+        return Subjects(X, RightCensored(self.time, self.event, entry=self.entry), self.weight)
+
+    def take(self, chosen: np.ndarray) -> Counts:
+        """Some of them."""
+        parts: dict[str, Any] = {
+            name: None if value is None else value[chosen] for name, value in vars(self).items()
+        }
+        return Counts(**parts)
+
+    def places(self, stratum: np.ndarray, y: RightCensored, number: np.ndarray) -> np.ndarray:
+        """Where subjects with outcomes y in the strata ``number`` (n,) are among the distinct ones, (n,).
+
+        ``stratum`` are the numbers of the strata of the distinct outcomes, (J,).
+        """
+        time, entry = np.unique(self.time), np.unique(_or_zero(self.entry, self.time))
+
+        def code(stratum: np.ndarray, t: np.ndarray, d: np.ndarray, a: np.ndarray | None) -> np.ndarray:
+            at = np.searchsorted(entry, _or_zero(a, t))
+            return ((stratum * len(time) + np.searchsorted(time, t)) * 2 + d) * len(entry) + at
+
+        known = code(stratum, self.time, self.event, self.entry)
+        given = None if y.entry is None else to_numpy(y.entry)
+        asked = code(number, to_numpy(y.time), to_numpy(y.event), given)
+        order = np.argsort(known)
+        return order[np.searchsorted(known[order], asked)]
 
     def events(self) -> tuple[np.ndarray, np.ndarray]:
         """Distinct event times, and how often each was seen."""
@@ -80,6 +114,10 @@ class Counts:
         share = np.cumsum(sample.count) / sample.count.sum()
         middle = sample.time[np.searchsorted(share, (np.arange(1001) + 0.5) / 1001)]
         return RightCensored(np.append(middle, sample.time[-1]), np.ones(1002, dtype=bool))
+
+
+def _or_zero(entry: np.ndarray | None, like: np.ndarray) -> np.ndarray:
+    return np.zeros(len(like)) if entry is None else entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,17 +144,24 @@ class Followed:
         return float(self.time[np.flatnonzero(reached)[-1]])
 
 
-def horizon_of(
-    horizon: float | str, curves: list[Distribution], samples: list[Followed], notes: list[str]
-) -> float:
+def reach_of(curves: list[Distribution]) -> float | None:
+    """The last time with P(C >= t) of at least ``FOLLOWED`` for all; None where censoring times are known.
+
+    ``curves`` are the censoring distributions that occur.
+    """
+    if all(isinstance(C, PointMass) for C in curves):
+        return None
+    return min(float(np.min(C.marginal(0).isf(FOLLOWED))) for C in curves)
+
+
+def horizon_of(horizon: float | str, reach: float | None, samples: list[Followed], notes: list[str]) -> float:
     """The end of a comparison; see :func:`censcore.evaluation.horizon.find_horizon`.
 
-    ``curves`` are the censoring distributions that occur; none where the censoring times are known.
+    ``reach`` is the last time that the censoring distributions support; None where these are known.
     """
     last = min(float(sample.time[-1]) for sample in samples)
-    known = not curves or all(isinstance(C, PointMass) for C in curves)
-    shares = [] if known else [float(np.min(C.marginal(0).isf(FOLLOWED))) for C in curves]
-    supported = last if known else min(*shares, *(sample.end() for sample in samples))
+    known = reach is None
+    supported = last if reach is None else min(reach, *(sample.end() for sample in samples))
     end = given_horizon(horizon)
     at_risk = min(sample.at_risk(supported if end is None else end) for sample in samples)
     if end is None:

@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from censcore.distributions import Distribution
+from censcore._validation import check_instance
+from censcore.distributions import Distribution, PointMass
 from censcore.distributions.survival_matrix import settled
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
 from censcore.evaluation.checks import check_reference_name, check_units
+from censcore.evaluation.delayed_entry import note_on_entry
 from censcore.evaluation.forecast_columns import column_forecasts
 from censcore.evaluation.resolved_censoring import describe
-from censcore.evaluation.streaming.counts import Counts, Followed, horizon_of
+from censcore.evaluation.streaming.counts import Counts, Followed, horizon_of, reach_of
+from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
 from censcore.evaluation.streaming.outcome_table import OutcomeTable
 from censcore.evaluation.streaming.partial_sums import PartialSums
-from censcore.evaluation.streaming.passes import Counting
+from censcore.evaluation.streaming.passes import Counting, Support
 from censcore.evaluation.streaming.plan import Columns, Curve, Plan, rows_of
 from censcore.evaluation.streaming.runners import Runner
 from censcore.evaluation.subjects import Subjects
@@ -36,8 +39,10 @@ HEAD = 1000  # rows from which the times of survival matrices are learned
 class Prepared:
     """A table that is ready to be scored.
 
-    ``fitted`` is the estimator of the censoring distribution, None where it is known; ``trained`` are the
-    counts of its subjects, None where these are the scored ones.
+    ``fitted`` is the estimator of the censoring distribution, None where it is known or given covariates
+    (``plan.fitted``); ``before`` says that it was fitted before. ``trained`` are the counts of training
+    subjects, None where there are none.
+    ``ends`` are the last times that all censoring distributions given covariates reach, see ``Support``.
     """
 
     plan: Plan
@@ -49,11 +54,21 @@ class Prepared:
     description: str
     reference: str | None
     notes: list[str]
+    before: bool = False
+    ends: np.ndarray | None = None
 
     @property
     def in_sample(self) -> bool:
         """Whether the censoring distribution was fitted to the scored subjects."""
-        return self.fitted is not None and self.trained is None
+        return self.fitted is not None and self.trained is None and not self.before
+
+    def training(self) -> tuple[int, np.ndarray | None]:
+        """How many subjects C was fitted to apart, and how many each of their influences stands for."""
+        if self.plan.fitted is not None:
+            return self.plan.fitted.n_train, None
+        if self.before and self.fitted is not None:
+            return len(self.fitted.trained_on_), None
+        return (0, None) if self.trained is None else (self.trained.n, self.trained.rows)
 
 
 def prepare(
@@ -74,16 +89,18 @@ def prepare(
 ) -> Prepared:
     """Count the outcomes, fit the censoring distribution, and decide on the horizon, times and levels."""
     estimator, given = _censoring(censoring)
-    stratify = None if estimator is None else estimator.estimator.stratify
+    before = train is None and hasattr(estimator, "estimators_")
+    regression = _regression(estimator, before, train)
+    stratify = None if estimator is None or regression is not None else estimator.estimator.stratify
     columns = Columns(
         y.time, y.event, y.censoring_time, _name(sample_weight, "sample_weight"), _name(groups, "groups"),
-        _names(by), _name(stratify, "stratify"),
+        _names(by), _name(stratify, "stratify"), y.entry,
     )  # fmt: skip
     batches = batches_of(y.data, y.rows)
     if not batches:
         raise InvalidInputError("The table has no rows.")
     there = column_names(batches)
-    check_columns(columns.all, there, "the table")
+    check_columns([*columns.all, *(() if regression is None else regression.columns)], there, "the table")
     models = _forecasts(forecasts, there, columns)
     counted = runner.total(Counting(columns, y.rows), batches, "counting")
     if "outcomes" not in counted.keyed:
@@ -92,12 +109,23 @@ def prepare(
     trained = None if train is None else _train_counts(runner, train, columns, y.rows)
     notes = [] if trained is None else _notes_on_training(counts, trained)
     _check_censoring(estimator, given, counts, columns)
-    fitted = None if estimator is None else _fit(estimator, counts if trained is None else trained, stratify)
+    fitted = None
+    if estimator is not None and regression is None:
+        fitted = estimator if before else _fit(counts if trained is None else trained, stratify)
     curves: list[Any] = [given] if fitted is None and given is not None else []
     curves = curves if fitted is None else list(fitted.estimators_[0].distributions_)
+    reach, ends = reach_of(curves), None
+    if regression is not None:
+        support = runner.total(Support(columns, y.rows, regression), batches, "follow-up")
+        ends = -support.keyed["ends"].values[0]
+        reach = float(ends[1])
+        notes += [] if regression.has_influence else [_taken_as_known(regression)]
     notes += check_reference_name(models, reference, KAPLAN_MEIER, trained)
     reference = _with_reference(models, reference, trained, notes)
-    end = horizon_of(horizon, curves, _samples(counts, counted, trained, fitted), notes)
+    estimated = fitted is not None or regression is not None
+    end = horizon_of(horizon, reach, _samples(counts, counted, trained if estimated else None), notes)
+    if counts.late and counts.entry is not None:
+        notes.append(note_on_entry(counts.entry, counts.rows, end))
     sample = counts if trained is None else trained
     whose = "scored events" if trained is None else "training events"
     head = _head(models, batches[0], columns, sample.events(), whose)
@@ -107,13 +135,13 @@ def prepare(
         columns, y.rows, models, named_scores(scores), end, at, alpha,
         strata if stratify is not None else np.zeros(1), [], given,
         _subsets(counted, counts, columns), sample.events(),
-        whose, _edges(counts, end),
+        whose, _edges(counts, end), regression,
     )  # fmt: skip
     if fitted is not None:
         plan = replace(plan, curves=_curves(fitted, counts, plan))
     return Prepared(
         plan, batches, counts, counted, fitted, trained,
-        _description(estimator, given, trained), reference, notes,
+        _description(estimator, given, trained, before), reference, notes, before, ends,
     )  # fmt: skip
 
 
@@ -144,14 +172,40 @@ def _censoring(censoring: Any) -> tuple[Censoring | None, Distribution | None]:
                 "others, or one known distribution for all subjects."
             )
         return None, censoring
+    check_instance(censoring, "censoring")
+    if not hasattr(censoring, "fit"):
+        raise InvalidTypeError(
+            f"censoring: got {type(censoring).__name__}, expected an estimator of the distribution of C, "
+            "such as Censoring(KaplanMeier()), or a distribution."
+        )
     estimator = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
-    if not isinstance(estimator.estimator, KaplanMeier) or estimator.cv is not None:
+    if estimator.cv is not None:
         raise InvalidInputError(
-            f"censoring: got {describe(estimator)}{', out of fold' if estimator.cv is not None else ''}; "
-            "for a table read in batches expected Censoring(KaplanMeier()), pooled or with stratify=, whose "
-            " fit and influence function are sums over subjects. Others are compared in memory."
+            f"censoring: got {describe(estimator)}, out of fold; for a table read in batches expected one "
+            "fit for all subjects, without cv=. With a hundred thousand subjects or more no subject moves "
+            "the fit; fit it to other subjects by train= where none may."
         )
     return estimator, None
+
+
+def _regression(estimator: Censoring | None, before: bool, train: Any) -> FittedCensoring | None:
+    """An estimator other than Kaplan-Meier, fitted; None for that, and without any."""
+    if estimator is None:
+        return None
+    if before:
+        pooled = isinstance(estimator.estimators_[0], KaplanMeier) and estimator.ends_[0] is None
+        return None if pooled else FittedCensoring.fitted_before(estimator)
+    if isinstance(estimator.estimator, KaplanMeier):
+        return None
+    return FittedCensoring.fitted_to(estimator, train)
+
+
+def _taken_as_known(regression: FittedCensoring) -> str:
+    return (
+        f"Standard errors take the censoring distribution ({describe(regression.censoring)}) as known: the "
+        "influence of its estimation is a sum over batches for Kaplan-Meier and Cox regression alone. It is "
+        f"small where its {regression.n_train} training subjects are many; compare a sample in memory."
+    )
 
 
 def _forecasts(forecasts: Any, there: list[str], columns: Columns) -> dict[str, Any]:
@@ -189,14 +243,14 @@ def _forecasts(forecasts: Any, there: list[str], columns: Columns) -> dict[str, 
 def _train_counts(runner: Runner, train: Any, columns: Columns, rows: int) -> Counts:
     """The outcomes of the training subjects, of a table or of a pair (X, y)."""
     if isinstance(train, OutcomeTable):
-        named = Columns(train.time, train.event, stratify=columns.stratify)
+        named = Columns(train.time, train.event, stratify=columns.stratify, entry=train.entry)
         batches = batches_of(train.data, train.rows)
         check_columns(named.all, column_names(batches), "train")
         counted = runner.total(Counting(named, train.rows), batches, "counting training subjects")
     else:
-        counted = Counting(replace(Columns("time", "event"), stratify=columns.stratify), rows)(
-            FrameBatch(_frame(train, columns.stratify))
-        )
+        frame = _frame(train, columns.stratify)
+        stratum, entry = (name if name in frame else None for name in ("stratum", "entry"))
+        counted = Counting(Columns("time", "event", stratify=stratum, entry=entry), rows)(FrameBatch(frame))
     return Counts.of(counted.keyed["outcomes"], "train")
 
 
@@ -208,15 +262,16 @@ def _frame(train: Any, stratify: str | None) -> Any:
 
     subjects = Subjects.of(train)
     y = as_outcome(subjects.y)
-    frame = pd.DataFrame({"time": to_numpy(y.time), "event": to_numpy(y.event)})
-    return frame if stratify is None else frame.assign(**{stratify: column_of(subjects.X, stratify)})
+    columns = {"time": to_numpy(y.time), "event": to_numpy(y.event)}
+    columns |= {} if y.entry is None else {"entry": to_numpy(y.entry)}
+    return pd.DataFrame(columns | ({} if stratify is None else {"stratum": column_of(subjects.X, stratify)}))
 
 
 def _notes_on_training(counts: Counts, trained: Counts) -> list[str]:
     return [
         *check_units(counts.typical(), Subjects(None, trained.typical())),
         "Training subjects count as others than those scored: a table read in batches is not searched for "
-        " subjects of both.",
+        "subjects of both.",
     ]
 
 
@@ -230,7 +285,7 @@ def _check_censoring(
         )
 
 
-def _fit(estimator: Censoring, counts: Counts, stratify: str | None) -> Censoring:
+def _fit(counts: Counts, stratify: str | None) -> Censoring:
     subjects = counts.subjects(stratify)
     return Censoring(KaplanMeier(stratify=stratify)).fit(subjects.X, subjects.y, subjects.weight)
 
@@ -257,15 +312,13 @@ def _with_reference(
     return KAPLAN_MEIER
 
 
-def _samples(
-    counts: Counts, counted: PartialSums, trained: Counts | None, fitted: Censoring | None
-) -> list[Followed]:
+def _samples(counts: Counts, counted: PartialSums, trained: Counts | None) -> list[Followed]:
     """How long the scored subjects, their groups, and those that C was estimated from were followed."""
     samples = [counts.followed()]
     if "last" in counted.keyed:
         last = counted.keyed["last"].values[:, 0]
         samples.append(Followed.of(last, np.ones(len(last))))
-    return samples if trained is None or fitted is None else [*samples, trained.followed()]
+    return samples if trained is None else [*samples, trained.followed()]
 
 
 def _head(
@@ -293,9 +346,9 @@ def _places(
     from censcore.evaluation.compare import make_cases
 
     train = None if trained is None else trained.subjects(None)
-    known = next(iter(head.values()))  # any distribution: nothing is scored here
-    cases = make_cases(head, counts.subjects(None), known, end, times, levels, train)
-    case = next(iter(cases.values()))
+    nothing = PointMass(np.inf)  # any distribution: nothing is scored here
+    given = {} if counts.late else head  # a curve given survival to an entry is no matrix any more
+    case = make_cases({**given, "": nothing}, counts.subjects(None), nothing, end, times, levels, train)[""]
     return case.times, case.levels
 
 
@@ -323,8 +376,7 @@ def _curves(fitted: Censoring, counts: Counts, plan: Plan) -> list[Curve]:
     for i, distribution in enumerate(km.distributions_):
         jumps = table["time"][(table["stratum"] == i) & (table["sf"] > 0)]
         here = number == i
-        some = replace(counts, **{name: getattr(counts, name)[here] for name in vars(counts)})
-        edges = _edges(some, plan.horizon) if here.any() else np.zeros(0)
+        edges = _edges(counts.take(here), plan.horizon) if here.any() else np.zeros(0)
         curves.append(Curve(distribution, jumps, edges))
     return curves
 
@@ -343,11 +395,15 @@ def strata_numbers(counts: Counts, plan: Plan) -> np.ndarray:
     return number
 
 
-def _description(estimator: Censoring | None, given: Distribution | None, trained: Counts | None) -> str:
+def _description(
+    estimator: Censoring | None, given: Distribution | None, trained: Counts | None, before: bool
+) -> str:
     if given is not None:
         return f"given: {type(given).__name__}, taken as known"
     if estimator is None:
         return "known: the censoring times are given"
+    if before:
+        return f"{describe(estimator)}, fitted before to {len(estimator.trained_on_)} subjects"
     whom = "scored" if trained is None else "training"
     return f"{describe(estimator)}, fitted to the {whom} subjects"
 

@@ -32,7 +32,7 @@ def centres_of(ready: Prepared, losses: PartialSums) -> tuple[dict[str, Centre],
             continue
         mean = np.stack([losses.sums[f"loss|{model}|{name}"] for model in models], axis=1)  # (m, M, q)
         xi = None
-        if ready.fitted is not None:
+        if ready.fitted is not None or (ready.plan.fitted is not None and ready.plan.fitted.has_influence):
             xi = np.stack([_influence(ready, losses, model, name, mean) for model in models], axis=2)
         centres[name] = Centre(models, mean, xi if ready.in_sample else None)
         if xi is not None and not ready.in_sample:
@@ -41,20 +41,25 @@ def centres_of(ready: Prepared, losses: PartialSums) -> tuple[dict[str, Centre],
 
 
 def _influence(ready: Prepared, losses: PartialSums, model: str, score: str, mean: np.ndarray) -> np.ndarray:
-    """What a subject of unit weight with each outcome moves through the estimate of C, (J, m, q)."""
+    """What a subject of unit weight with each outcome moves through the estimate of C, (J, m, q).
+
+    Of an estimate that was made before, or given covariates, what each of its training subjects moves.
+    """
+    m, q = mean.shape[0], mean.shape[2]
+    if ready.plan.fitted is not None:
+        return ready.plan.fitted.influence(losses.sums[f"A|0|{model}|{score}"], m)
     assert ready.fitted is not None
     km, used = ready.fitted.estimators_[0], ready.fitted.subjects_[0]
     counts = ready.counts if ready.trained is None else ready.trained
-    m, q = mean.shape[0], mean.shape[2]
     table = km.event_table_
     A = np.zeros((len(table), m, q))
     for i in range(len(km.distributions_)):
         found = losses.sums.get(f"A|{i}|{model}|{score}")
         if found is not None:
             A[(table["stratum"] == i) & (table["sf"] > 0)] = np.moveaxis(found, 0, 1)
-    xi = np.zeros((len(counts.time), m, q))
-    weight = counts.weight[used]
     moved = km.influence(A.reshape(len(table), m * q)).reshape(-1, m, q)
+    xi = np.zeros((ready.training()[0] if ready.before else len(counts.time), m, q))
+    weight = np.ones(1) if ready.before else counts.weight[used]
     xi[used] = moved / np.where(weight > 0, weight, 1.0)[:, None, None]
     return xi
 
@@ -66,6 +71,7 @@ def means_of(
     if ready.plan.columns.groups is not None:
         return _grouped_means(ready, centres, apart, influences)
     values: dict[tuple[int, str, str], Estimate] = {}
+    n_train, repeat = ready.training()
     for name, centre in centres.items():
         reference = centre.models.index(ready.reference) if ready.reference in centre.models else None
         for s in range(len(ready.plan.subsets)):
@@ -74,10 +80,9 @@ def means_of(
             factor = np.sqrt(g / (g - 1)) if g > 1 else np.nan
             sums = {kind: influences.sums[f"{kind}|{s}|{name}"] * _scale(kind, factor) for kind in kinds}
             if name in apart:
-                repeat = ready.trained.rows if ready.trained is not None else None
                 for kind, more in power_sums(apart[name][:, s], reference, repeat).items():
                     sums[kind] = sums[kind] + more
-            size = g + (ready.trained.n if ready.trained is not None and name in apart else 0)
+            size = g + (n_train if name in apart else 0)
             moments = Moments(centre.models, centre.mean[s], sums, size, reference)
             for a, model in enumerate(centre.models):
                 values[s, model, name] = moments.mean(a)
@@ -113,8 +118,9 @@ def _grouped_means(
                 psi = psi[_present(ready, s)]
             g = len(psi)
             psi = psi * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
-            if name in apart and ready.trained is not None:
-                more = np.repeat(apart[name][:, s], ready.trained.rows.astype(np.intp), axis=0)
+            if name in apart:
+                more, repeat = apart[name][:, s], ready.training()[1]
+                more = more if repeat is None else np.repeat(more, repeat.astype(np.intp), axis=0)
                 psi = np.concatenate([psi, more])
             for a, model in enumerate(centre.models):
                 values[s, model, name] = Estimate(centre.mean[s, a], psi[:, a])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from censcore.exceptions import InvalidInputError
+from censcore.tables import check_batch_rows
 
 __all__ = ["OutcomeTable"]
 
@@ -32,6 +32,8 @@ class OutcomeTable:
     dask : str or distributed.Client, optional
         A Dask cluster to work on, by the address of its scheduler. Files must have the same path on all of
         its workers.
+    entry : str, optional
+        Column of the entry times, for delayed entry (left truncation); zero for subjects seen from the start.
 
     See Also
     --------
@@ -60,7 +62,7 @@ class OutcomeTable:
     censoring_time: str | None = None
     rows: int = 100_000
     dask: Any = None
+    entry: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rows, int) or self.rows < 1:
-            raise InvalidInputError(f"rows: got {self.rows!r}, expected a whole number of at least 1.")
+        check_batch_rows(self.rows)

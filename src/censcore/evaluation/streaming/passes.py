@@ -21,12 +21,23 @@ from censcore._arrays import to_numpy
 from censcore.distributions.survival_matrix import reading_of
 from censcore.evaluation.case_scores import Case
 from censcore.evaluation.checks import LARGEST_HAZARD
+from censcore.evaluation.horizon import FOLLOWED
 from censcore.evaluation.losses import score_all
+from censcore.evaluation.streaming.counts import Counts
+from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
 from censcore.evaluation.streaming.partial_sums import Keyed, PartialSums, merged
-from censcore.evaluation.streaming.plan import BatchCase, Columns, Plan, Rows, followed_share, rows_of
+from censcore.evaluation.streaming.plan import (
+    BatchCase,
+    Columns,
+    Plan,
+    Rows,
+    followed_share,
+    followed_to_entry,
+    rows_of,
+)
 from censcore.evaluation.streaming.summed_estimates import power_sums
 
-__all__ = ["Centre", "Counting", "Influences", "LossSums", "losses_of"]
+__all__ = ["Centre", "Counting", "Influences", "LossSums", "Support", "losses_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +56,8 @@ class Counting:
         stratify = self.columns.stratify
         stratum = np.zeros(len(time)) if stratify is None else rows.labels[stratify]
         seen = np.column_stack([np.ones(len(time)), w > 0, w])
-        keyed = {"outcomes": Keyed.of((stratum, time, event), seen)}
+        entry = () if self.columns.entry is None else (to_numpy(rows.y.entry),)
+        keyed = {"outcomes": Keyed.of((stratum, time, event, *entry), seen)}
         for by in self.columns.by:
             keyed[f"by {by}"] = Keyed.of((rows.labels[by],), seen)
         if self.columns.groups is not None:
@@ -56,6 +68,25 @@ class Counting:
             for by in self.columns.by:
                 keyed[f"groups by {by}"] = Keyed.of((rows.labels[by][used], group[used]), last[used], True)
         return PartialSums(keyed=keyed)
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """How far the censoring distributions given covariates reach: the smallest times of all subjects."""
+
+    columns: Columns
+    rows: int
+    fitted: FittedCensoring
+
+    def __call__(self, batch: Any) -> PartialSums:
+        """Of one batch, for shares 0 and ``FOLLOWED`` of follow-up."""
+        some = rows_of(batch, self.columns, self.fitted.columns, self.rows)
+        return merged(self._of(rows) for rows in some)
+
+    def _of(self, rows: Rows) -> PartialSums:
+        G, shares = self.fitted.distribution(rows.frame).marginal(0), (0.0, FOLLOWED)
+        ends = np.array([[-float(to_numpy(G.isf(share)).min()) for share in shares]])
+        return PartialSums(keyed={"ends": Keyed((np.zeros(1),), ends, largest=True)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,21 +101,18 @@ class LossSums:
 
     def _of(self, rows: Rows) -> PartialSums:
         plan, cases, w = self.plan, self.plan.cases(rows), self.plan.shares(rows)
-        losses, stratum = score_all(dict(cases), plan.scores), plan.stratum(rows)
+        losses = score_all(dict(cases), plan.scores)
         found = PartialSums(unavailable={f"{m}|{s}": why for (m, s), why in losses.unavailable.items()})
         for model, case in cases.items():
-            pieces = list(plan.by_curve(case, stratum))
+            pieces = list(plan.pieces(rows, case, w))
             for score in plan.scores:
                 if (model, score.name) not in losses.values:
                     continue
                 values, name = losses.values[model, score.name], f"{model}|{score.name}"
                 found.sums[f"loss|{name}"] = weighted_sums(values, w)
                 found.sums[f"infinite|{name}"] = (w > 0).T.astype(float) @ np.isinf(values)
-                for i, subjects, some in pieces:
-                    u = plan.curves[i].jumps
-                    if len(u):
-                        A = score.derivative(some, values[subjects], w[subjects], u)
-                        found.sums[f"A|{i}|{name}"] = A
+                for i, subjects, some, weight, u in pieces:
+                    found.sums[f"A|{i}|{name}"] = score.derivative(some, values[subjects], weight, u)
             found.sums[f"expected|{model}"] = np.array(_expected(case))
             reading = reading_of(case.F)
             if reading is not None and reading.repair is not None:
@@ -103,11 +131,26 @@ class LossSums:
             weighted = np.where(seen & (reached > 0), w[:, 0] / reached, 0.0)
         table = np.column_stack([*parts, weighted])
         found = PartialSums({"seen": np.array(float(seen.sum()))})
+        if self.plan.fitted is not None:
+            counted = event & (time <= self.plan.horizon)
+            found = found + _weights(event, counted, reached, followed_to_entry(case.C, rows.y))
         if self.plan.columns.groups is None:
             found.sums["events"] = np.stack([table.sum(axis=0), (table**2).sum(axis=0)])
         else:
             found.keyed["events"] = Keyed.of((rows.labels[self.plan.columns.groups],), table)
         return found
+
+
+def _weights(
+    event: np.ndarray, counted: np.ndarray, reached: np.ndarray, at_entry: np.ndarray
+) -> PartialSums:
+    """What is told of weights P(C > a)/P(C >= y): how many events have each, to three digits, or none."""
+    used = counted & (reached > 0)
+    exact = at_entry[used] / reached[used]
+    digit = 10 ** (np.floor(np.log10(exact)) - 2)
+    weight, count = np.unique(np.round(exact / digit) * digit, return_counts=True)
+    beyond = np.array(float((event & (reached <= 0)).sum()))
+    return PartialSums({"beyond": beyond}, {"weights": Keyed((weight,), count[:, None].astype(float))})
 
 
 def weighted_sums(values: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -166,14 +209,15 @@ class Influences:
         Score name -> centre.
     reference : str, optional
         Name of the reference.
-    outcomes : tuple of arrays
-        The strata (numbers) and times of the distinct outcomes that ``xi`` belongs to, in their order.
+    counts, strata : Counts, array
+        The distinct outcomes that ``xi`` belongs to, and the number of the stratum of each.
     """
 
     plan: Plan
     centres: dict[str, Centre]
     reference: str | None
-    outcomes: tuple[np.ndarray, np.ndarray]
+    counts: Counts
+    strata: np.ndarray
 
     def __call__(self, batch: Any) -> PartialSums:
         """The sums of one batch."""
@@ -207,16 +251,7 @@ class Influences:
         """Where the outcome of each subject is among the distinct ones, (n,)."""
         if all(centre.xi is None for centre in self.centres.values()):
             return np.zeros(len(rows.y), dtype=np.intp)
-        stratum, time = self.outcomes
-        found = np.empty(len(rows.y), dtype=np.intp)
-        number, t, d = self.plan.stratum(rows), to_numpy(rows.y.time), to_numpy(rows.y.event)
-        for i in range(len(self.plan.strata)):
-            here = np.flatnonzero(stratum == i)  # sorted by time, then by event
-            of = np.flatnonzero(number == i)
-            first = np.searchsorted(time[here], t[of], side="left")
-            last = np.searchsorted(time[here], t[of], side="right") - 1
-            found[of] = here[np.where(d[of], last, first)]
-        return found
+        return self.counts.places(self.strata, rows.y, self.plan.stratum(rows))
 
 
 def losses_of(plan: Plan, rows: Rows) -> dict[str, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,12 +14,17 @@ from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import as_forecast
 from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.delayed_entry import given_entry
+from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores.inputs import known_censoring
+from censcore.scores.inputs import known_censoring, known_to_exceed
 from censcore.tables import Batch, FrameBatch
 
-__all__ = ["BatchCase", "Columns", "Curve", "Plan", "Rows", "labels_of", "rows_of"]
+__all__ = [
+    "BatchCase", "Columns", "Curve", "Piece", "Plan", "Rows", "followed_share", "followed_to_entry",
+    "labels_of", "rows_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Columns:
     groups: str | None = None
     by: tuple[str, ...] = ()
     stratify: str | None = None
+    entry: str | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -43,7 +49,7 @@ class Columns:
     @property
     def all(self) -> tuple[str, ...]:
         """Every one of them."""
-        given = (self.time, self.event, self.censoring_time, self.weight, *self.labels)
+        given = (self.time, self.event, self.censoring_time, self.entry, self.weight, *self.labels)
         return tuple(dict.fromkeys(name for name in given if name is not None))
 
 
@@ -76,7 +82,8 @@ def _rows(frame: Any, columns: Columns) -> Rows:
         return as_float(frame[name].to_numpy(), f"column {name}")
 
     known = None if columns.censoring_time is None else numbers(columns.censoring_time)
-    y = RightCensored(numbers(columns.time), frame[columns.event].to_numpy(), known)
+    entry = None if columns.entry is None else numbers(columns.entry)
+    y = RightCensored(numbers(columns.time), frame[columns.event].to_numpy(), known, entry=entry)
     weight = np.ones(len(frame)) if columns.weight is None else numbers(columns.weight)
     if not (np.isfinite(weight) & (weight >= 0)).all():
         raise InvalidInputError(f"column {columns.weight}: got negative or missing weights.")
@@ -117,6 +124,16 @@ class Curve:
     edges: np.ndarray
 
 
+class Piece(NamedTuple):
+    """Subjects whose censoring distributions move together: A(u) of their losses is one sum."""
+
+    number: int
+    subjects: np.ndarray
+    case: Case
+    weight: np.ndarray
+    jumps: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Everything that a task needs apart from its batch.
@@ -147,6 +164,8 @@ class Plan:
         Whose events these are.
     edges : array
         Cells of all subjects.
+    fitted : FittedCensoring or None
+        The censoring distribution given covariates.
     """
 
     columns: Columns
@@ -163,11 +182,12 @@ class Plan:
     events: tuple[np.ndarray, np.ndarray]
     whose: str
     edges: np.ndarray
+    fitted: FittedCensoring | None = None
 
     @cached_property
     def needed(self) -> tuple[str, ...] | None:
         """Columns of the forecasts; None where functions do not say which."""
-        names: list[str] = []
+        names = [] if self.fitted is None else list(self.fitted.columns)
         for forecast in self.forecasts.values():
             if isinstance(forecast, Distribution):
                 continue
@@ -209,6 +229,8 @@ class Plan:
         for name, forecast in self.forecasts.items():
             F = forecast if isinstance(forecast, Distribution) else self._called(name, forecast, rows)
             F = up_to(settled(F, self.events[0], self.whose, self.events[1]), self.horizon)
+            if rows.y.has_delayed_entry:
+                F = given_entry(name, F, rows.y, self.horizon)
             made[name] = BatchCase(rows.y, F, C, self.horizon, self.times, self.levels, edges=self.edges)
         return made
 
@@ -222,6 +244,8 @@ class Plan:
     def _censoring(self, rows: Rows) -> Distribution:
         if self.given is not None:
             return self.given
+        if self.fitted is not None:
+            return self.fitted.distribution(rows.frame)
         if not self.curves:
             known = known_censoring(rows.y)
             assert known is not None  # checked by the counts
@@ -231,15 +255,30 @@ class Plan:
         found, number = np.unique(self.stratum(rows), return_inverse=True)
         return Grouped([self.curves[i].distribution for i in found], number.reshape(-1))
 
-    def by_curve(self, case: BatchCase, stratum: np.ndarray) -> Iterator[tuple[int, np.ndarray, BatchCase]]:
-        """The subjects of each stratum, and their case under its curve."""
+    def pieces(self, rows: Rows, case: BatchCase, w: np.ndarray) -> Iterator[Piece]:
+        """What derivatives by the estimated censoring distribution are taken of; nothing where it is known.
+
+        The subjects of each stratum under its curve, or all of them under a regression.
+        """
+        if self.fitted is not None and self.fitted.has_influence:
+            part = self.fitted.part(rows.frame)
+            yield Piece(0, np.arange(len(rows.y)), part.cases(case)[0], part.moves(w), part.jumps)
+        stratum = self.stratum(rows)
         for i, curve in enumerate(self.curves):
             subjects = np.flatnonzero(stratum == i)
-            if len(subjects):
+            if len(subjects) and len(curve.jumps):
                 some = case if len(subjects) == len(stratum) else case.take(subjects)
-                yield i, subjects, replace(some, C=curve.distribution, edges=curve.edges)
+                under = replace(some, C=curve.distribution, edges=curve.edges)
+                yield Piece(i, subjects, under, w[subjects], curve.jumps)
 
 
 def followed_share(C: Distribution, y: RightCensored) -> np.ndarray:
     """P(C >= y) of each subject, (n,)."""
     return np.broadcast_to(to_numpy(C.marginal(0).sf_left(y.time)), len(y))
+
+
+def followed_to_entry(C: Distribution, y: RightCensored) -> np.ndarray:
+    """P(C > entry) of each subject, (n,); one without entries."""
+    if y.entry is None:
+        return np.ones(len(y))
+    return np.broadcast_to(to_numpy(C.marginal(0).sf(known_to_exceed(y.entry))), len(y))

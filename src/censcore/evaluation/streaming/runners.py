@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ __all__ = ["Runner", "cluster"]
 
 PATIENCE = 5.0  # seconds in which a scheduler must answer
 AT_ONCE = 256  # tasks that a cluster is given at a time
+RETRIES = 3  # of batches whose worker was killed
 
 Work = Callable[[Any], Any]
 
@@ -66,11 +69,30 @@ class Runner:
         elif self.n_jobs in (None, 1) or len(batches) == 1:
             yield from map(work, batches)
         else:
-            from joblib import Parallel, delayed
+            yield from _in_processes(self.n_jobs, work, batches)
 
-            yield from Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                delayed(work)(batch) for batch in batches
-            )
+
+def _in_processes(n_jobs: int | None, work: Work, batches: Sequence[Batch]) -> Iterator[Any]:
+    """By processes of joblib; what was under way when one of them was killed is done again by others."""
+    from joblib import Parallel, delayed
+
+    done = lost = 0
+    while done < len(batches):
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        try:
+            for result in parallel(delayed(_in_worker)(work, batch) for batch in batches[done:]):
+                yield result
+                done, lost = done + 1, 0
+        except BrokenProcessPool:
+            lost += 1
+            if lost > RETRIES:
+                raise
+
+
+def _in_worker(work: Work, batch: Any) -> Any:
+    """One thread in each process: the processes fill the cores."""
+    os.environ.setdefault("CENSCORE_THREADS", "1")
+    return work(batch)
 
 
 class _Stored:
@@ -147,7 +169,7 @@ def _on_cluster(client: Any, work: Work, batches: Sequence[Batch]) -> Iterator[A
     tasks = _tasks(work, batches)
     waiting: list[Any] = []
     for start in range(0, len(tasks), AT_ONCE):
-        waiting += client.compute(tasks[start : start + AT_ONCE], retries=3)
+        waiting += client.compute(tasks[start : start + AT_ONCE], retries=RETRIES)
         while len(waiting) > AT_ONCE // 2 or (start + AT_ONCE >= len(tasks) and waiting):
             yield waiting.pop(0).result()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -17,12 +17,13 @@ from censcore.evaluation.losses import Subset
 from censcore.evaluation.streaming.counts import Counts
 from censcore.evaluation.streaming.plan import Plan
 from censcore.exceptions import InvalidInputError
+from censcore.scores.inputs import known_to_exceed
 
 if TYPE_CHECKING:
     from censcore.evaluation.charts import Chart
     from censcore.outcomes import RightCensored
 
-__all__ = ["CountedSubset", "StreamedComparison"]
+__all__ = ["CountedSubset", "StreamedComparison", "Weights"]
 
 PICTURES = ("differences",)
 
@@ -37,6 +38,20 @@ class CountedSubset(Subset):
     def count(self) -> int:
         """How many subjects there are."""
         return self.subjects
+
+
+class Weights(NamedTuple):
+    """Distinct weights 1/P(C >= y) of events, to three digits, and how many events have them.
+
+    ``beyond`` events have P(C >= y) = 0; ``support`` and ``safe`` are the last times at which P(C >= t) is
+    positive, and at least 0.1, for all subjects.
+    """
+
+    weight: np.ndarray
+    events: np.ndarray
+    beyond: int
+    support: float
+    safe: float
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -61,6 +76,8 @@ class StreamedComparison(Comparison):
         Numbers of infinite losses, (subsets, q), by model and score.
     n_groups : int, optional
         Number of groups.
+    weights : Weights, optional
+        Of events, under censoring distributions given covariates.
     """
 
     plan: Plan
@@ -69,6 +86,7 @@ class StreamedComparison(Comparison):
     weighted: tuple[int, float]
     infinite: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     n_groups: int | None = None
+    weights: Weights | None = None
 
     @property
     def models(self) -> list[str]:
@@ -107,8 +125,30 @@ class StreamedComparison(Comparison):
     @cached_property
     def censoring(self) -> CensoringDiagnostic:
         """How far the censoring distribution can be trusted."""
+        counts, end, weights = self.counts, self.horizon, self.weights or self._weights_of_curves()
+        weight, count = weights.weight, weights.events
+        return CensoringDiagnostic(
+            subjects=counts.n,
+            events=int(counts.rows[counts.event].sum()),
+            censored=int(counts.rows[~counts.event].sum()),
+            horizon=end,
+            support=weights.support,
+            safe_horizon=float(min(end, weights.safe)),
+            beyond=weights.beyond,
+            cut=int(counts.rows[counts.time > end].sum()),
+            weights=_quantiles(weight, count),
+            effective=float((weight @ count) ** 2 / (weight**2 @ count)) if count.sum() else 0.0,
+            events_in=int(count.sum()),
+            conditional=len(self.plan.curves) > 1 or self.weights is not None,
+            covariates=None,
+            not_tested="covariates stay in the table",
+        )
+
+    def _weights_of_curves(self) -> Weights:
+        """From the counts, under the same censoring distribution for all, or one per stratum."""
         counts, end = self.counts, self.horizon
-        reached = np.ones(len(counts.time))
+        reached, at_entry = np.ones(len(counts.time)), np.ones(len(counts.time))
+        entry = None if counts.entry is None else known_to_exceed(counts.entry)
         support = safe = np.inf
         curves: list[Any] = [curve.distribution for curve in self.plan.curves] or [self.plan.given]
         numbers = self._strata()
@@ -117,26 +157,13 @@ class StreamedComparison(Comparison):
                 here = numbers == i if self.plan.curves else np.ones(len(reached), bool)
                 G = C.marginal(0)
                 reached[here] = np.broadcast_to(to_numpy(G.sf_left(counts.time[here])), here.sum())
+                if entry is not None:
+                    at_entry[here] = np.broadcast_to(to_numpy(G.sf(entry[here])), here.sum())
                 support = min(support, float(np.min(to_numpy(G.isf(0.0)))))
                 safe = min(safe, float(np.min(to_numpy(G.isf(SAFE_SHARE)))))
         seen = counts.event & (counts.time <= end) & (reached > 0)
-        weight, count = 1 / reached[seen], counts.rows[seen]
-        return CensoringDiagnostic(
-            subjects=counts.n,
-            events=int(counts.rows[counts.event].sum()),
-            censored=int(counts.rows[~counts.event].sum()),
-            horizon=end,
-            support=support,
-            safe_horizon=float(min(end, safe)),
-            beyond=int(counts.rows[counts.event & (reached <= 0)].sum()),
-            cut=int(counts.rows[counts.time > end].sum()),
-            weights=_quantiles(weight, count),
-            effective=float((weight @ count) ** 2 / (weight**2 @ count)) if count.sum() else 0.0,
-            events_in=int(count.sum()),
-            conditional=len(self.plan.curves) > 1,
-            covariates=None,
-            not_tested="covariates stay in the table",
-        )
+        beyond = int(counts.rows[counts.event & (reached <= 0)].sum())
+        return Weights(at_entry[seen] / reached[seen], counts.rows[seen], beyond, support, safe)
 
     def _strata(self) -> np.ndarray:
         if len(self.plan.curves) < 2:

@@ -1,0 +1,47 @@
+"""Forecasts of subjects who enter late, who are in the data because they survived to their entry."""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution
+from censcore.exceptions import ImpossibleForecastError
+from censcore.outcomes import RightCensored
+from censcore.scores.inputs import known_to_exceed
+
+__all__ = ["from_entry_on", "given_entry", "note_on_entry"]
+
+D = TypeVar("D", bound=Distribution)
+
+
+def from_entry_on(
+    distributions: dict[str, D], y: RightCensored, horizon: float, discrimination: bool, notes: list[str]
+) -> tuple[dict[str, D], bool]:
+    """The forecasts given survival to the entry, if there is one, and whether discrimination is measured."""
+    if not y.has_delayed_entry:
+        return distributions, discrimination
+    left_out = " Concordance and AUC do not take entries into account and are left out."
+    entry = to_numpy(y.entry)
+    notes.append(note_on_entry(entry, np.ones(len(entry)), horizon) + (left_out if discrimination else ""))
+    return {name: given_entry(name, F, y, horizon) for name, F in distributions.items()}, False
+
+
+def given_entry(name: str, F: D, y: RightCensored, horizon: float) -> D:
+    """The forecast given survival to the entry, or to the horizon for those who enter after it."""
+    try:
+        return cast(D, F.given_survival(known_to_exceed(np.minimum(to_numpy(y.entry), horizon))))
+    except ImpossibleForecastError as error:
+        raise ImpossibleForecastError(f"Forecast {name!r}: {error}", error.rows) from error
+
+
+def note_on_entry(entry: np.ndarray, count: np.ndarray, horizon: float) -> str:
+    """What delayed entry changes in a comparison, where ``count`` subjects have each of the entries."""
+    late = int(count[entry >= horizon].sum())
+    return (
+        f"Delayed entry in {int(count[entry > 0].sum())} of {int(count.sum())} subjects: forecasts are "
+        "judged given survival to the entry."
+        + (f" The losses of the {late} who enter at or after the horizon are zero." if late else "")
+    )
