@@ -25,8 +25,7 @@ from censcore.scores._shared_panels import (
     Panels,
     StepWeights,
     accurate,
-    integral_below,
-    integral_beyond,
+    integral,
 )
 from censcore.scores._squares import area, weighted_time_of
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
@@ -142,21 +141,20 @@ def _on_panels(
     inputs: ScoringInputs, C: Univariate, group: RiskGroup, squares: np.ndarray, *, beyond: bool
 ) -> Integral:
     """Integrals of F²/G or S² G of each subject, G smooth."""
-    panels = Panels.up_to(float(to_numpy(C._end())[0, 0]), RATIO)
+    panels = Panels(float(to_numpy(C._end())[0, 0]), RATIO)
     curves = _Curves.of(inputs.F)
     y_all = inputs.y.time
     weights = StepWeights(
         panels, curves.since[1:], squares[:, 1:], beyond=beyond, start=float(beyond), reads=y_all
     )
-    integral = integral_beyond if beyond else integral_below
     between_risks = panels.half * interpolation_error(weights.whole[..., 0].T)
     parts = []
     for start in range(0, inputs.n, CHUNK):
         rows = slice(start, start + CHUNK)
-        G = (C if len(C) == 1 else C.take(rows))._sf(panels.nodes()).reshape(-1, len(panels.half), NODES)
+        G = (C if len(C) == 1 else C.take(rows))._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
         f = G if beyond else 1 / np.where(G > 0, G, np.inf)
         y = y_all[rows]
-        value, error = integral(f, weights, y, group.mix[rows])
+        value, error = integral(f, weights, panels.place(y), group.mix[rows])
         counted = panels.edges[1:] > y[:, None] if beyond else panels.edges[:-1] < y[:, None]
         parts.append((value, error + (counted * f.mean(axis=2)) @ between_risks))
     return Integral(*(np.concatenate(part) for part in zip(*parts, strict=True)))

@@ -14,6 +14,7 @@ What is left out is as large as the last coefficients say, so that the error of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -23,43 +24,55 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
 from censcore._quadrature import legendre
 
-__all__ = ["NODES", "Panels", "StepWeights", "accurate", "integral_beyond", "integral_below"]
+__all__ = ["NODES", "Panels", "Places", "StepWeights", "accurate", "integral"]
 
 NODES = 14  # per panel
 LOWEST = 2.0**-16  # the first panel ends at this share of the last edge
 TOLERANCE = 1e-8  # of a loss, relative to it
 
 
-class Panels(NamedTuple):
-    """Panels between edges from 0 on, (P + 1,)."""
+class Places(NamedTuple):
+    """Times (n,) and where they lie: their panels, and the integrals of Legendre polynomials up to them."""
 
-    edges: np.ndarray
+    t: np.ndarray
+    panel: np.ndarray
+    Q: np.ndarray  #: from the start of the panel on, (n, D)
 
-    @classmethod
-    def up_to(cls, end: float, ratio: float, breaks: np.ndarray | None = None) -> Panels:
-        """Edges that grow by a ratio up to the end, and the break points below it."""
-        count = int(np.ceil(-np.log(LOWEST) / np.log(ratio)))
-        edges = end * np.geomspace(LOWEST, 1.0, count + 1)
-        edges[-1] = end
-        parts = [np.zeros(1), edges] if breaks is None else [np.zeros(1), edges, breaks[breaks < end]]
-        return cls(np.unique(np.concatenate(parts)))
 
-    @property
+@dataclass(frozen=True)
+class Panels:
+    """Panels from 0 to an end, whose edges grow by a ratio; break points below the end are edges as well."""
+
+    end: float
+    ratio: float
+    breaks: tuple[float, ...] = ()
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """Where the panels start, and the end: (P + 1,)."""
+        count = int(np.ceil(-np.log(LOWEST) / np.log(self.ratio)))
+        edges = self.end * np.geomspace(LOWEST, 1.0, count + 1)
+        edges[-1] = self.end
+        return np.unique([0.0, *edges, *(t for t in self.breaks if t < self.end)])
+
+    @cached_property
     def half(self) -> np.ndarray:
         """Half the width of each panel."""
         return np.diff(self.edges) / 2
 
+    @cached_property
     def nodes(self) -> np.ndarray:
         """Gauss nodes, (1, P NODES)."""
         return (self.edges[:-1, None] + 2 * self.half[:, None] * legendre(NODES)[0]).reshape(1, -1)
 
-    def place(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The panel of each time, and where in it the time lies, from -1 to 1."""
-        panel = np.clip(np.searchsorted(self.edges, t, side="right") - 1, 0, len(self.edges) - 2)
-        return panel, self._position(t, panel)
+    def place(self, t: np.ndarray) -> Places:
+        """Where times (n,) from 0 to the end lie."""
+        panel = np.searchsorted(self.edges[1:-1], t, side="right")
+        return Places(t, panel, self._integrals_to(t, panel))
 
-    def _position(self, t: np.ndarray, panel: np.ndarray) -> np.ndarray:
-        return np.clip((t - self.edges[panel]) / self.half[panel] - 1, -1.0, 1.0)
+    def _integrals_to(self, t: np.ndarray, panel: np.ndarray) -> np.ndarray:
+        x = (t - self.edges[panel]) / self.half[panel] - 1
+        return _integrated_legendre(np.minimum(np.maximum(x, -1.0), 1.0))
 
 
 class StepWeights:
@@ -87,7 +100,7 @@ class StepWeights:
         self._panel = np.searchsorted(panels.edges, self._start, side="right") - 1
         before = np.concatenate([np.full((len(values), 1), start), values], axis=1)
         self._weight = before[:, np.searchsorted(times, self._start, side="right")]
-        self._Q_start = _integrated_legendre(panels._position(self._start, self._panel))
+        self._Q_start = panels._integrals_to(self._start, self._panel)
         self._Q_stop = np.roll(self._Q_start, -1, axis=0)  # a piece ends where the next starts, or its panel
         self._Q_stop[np.append(np.diff(self._panel) > 0, True)] = _integrated_legendre(np.ones(1))
         kept = np.arange(len(self._start)) if reads is None else np.unique(self._piece_of(reads))
@@ -119,11 +132,10 @@ class StepWeights:
                 sums = np.cumsum(sums, axis=1)
                 self.whole[:, p], self._aside[:, i:j] = sums[:, -1], sums[:, :-1]
 
-    def at(self, t: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The moments between each time t, at x of its panel, and the far end of the panel, (K, n, D)."""
-        piece = self._piece_of(t)
-        Q = _integrated_legendre(x)
-        way = self._Q_stop[piece] - Q if self.beyond else Q - self._Q_start[piece]
+    def at(self, y: Places) -> np.ndarray:
+        """The moments between each time and the far end of its panel, (K, n, D)."""
+        piece = self._piece_of(y.t)
+        way = self._Q_stop[piece] - y.Q if self.beyond else y.Q - self._Q_start[piece]
         return self._weight[:, piece, None] * way + self._aside[:, self._slot[piece]]
 
     @cached_property
@@ -149,32 +161,24 @@ class Integral(NamedTuple):
     error: Array
 
 
-def integral_below(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None = None) -> Integral:
-    r""":math:`\int_0^yfw\,ds` from values f (1 or n, P, NODES); ``mix`` (n, K) weighs a family of weights."""
-    return _integral(f, weights, y, mix, beyond=False)
+def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None) -> Integral:
+    r""":math:`\int fw\,ds` from 0 to y, or from y to the last edge, by values f (1 or n, P, NODES).
 
-
-def integral_beyond(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None = None) -> Integral:
-    r""":math:`\int_yfw\,ds` up to the last edge."""
-    return _integral(f, weights, y, mix, beyond=True)
-
-
-def _integral(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None, beyond: bool) -> Integral:
+    ``mix`` (n, K) weighs a family of weights.
+    """
     xp, half = namespace(f), convert(weights.panels.half, f)
-    panel, x = weights.panels.place(y)
-    rows = np.zeros_like(panel) if f.shape[0] == 1 else np.arange(len(panel))
-    product, moments = _mixed(weights.at_nodes, weights.at(y, x)[..., :NODES], f, mix)
+    rows = 0 if f.shape[0] == 1 else np.arange(len(y.t))
+    product, moments = _mixed(weights.at_nodes, weights.at(y)[..., :NODES], f, mix)
     whole = xp.vecdot(f, product, axis=-1)
     number = np.arange(whole.shape[1])
-    counted = convert((number > panel[:, None]) if beyond else (number < panel[:, None]), f)
-    zero = xp.zeros_like(whole[:1, :1])
-    coefficients = f[rows, panel] @ convert(_to_coefficients(), f)
-    value = xp.sum(xp.where(counted, whole, zero), axis=1)
-    value = value + half[panel] * xp.vecdot(coefficients, moments, axis=-1)
+    counted = convert((number > y.panel[:, None]) if weights.beyond else (number < y.panel[:, None]), f)
+    coefficients = f[rows, y.panel] @ convert(_to_coefficients(), f)
+    value = xp.sum(xp.where(counted, whole, 0.0), axis=1)
+    value = value + half[y.panel] * xp.vecdot(coefficients, moments, axis=-1)
     rough, share = last_coefficients(detach(f))
     rough = half * rough
-    error = xp.sum(xp.where(counted, rough * (convert(weights.left_out, f) + share), zero), axis=1)
-    return Integral(value, error + rough[rows, panel] * (2 / NODES + share[rows, panel]))
+    error = xp.sum(xp.where(counted, rough * (convert(weights.left_out, f) + share), 0.0), axis=1)
+    return Integral(value, error + rough[rows, y.panel] * (2 / NODES + share[rows, y.panel]))
 
 
 def _mixed(at_nodes: np.ndarray, here: np.ndarray, f: Array, mix: Array | None) -> tuple[Array, Array]:
@@ -208,10 +212,30 @@ def antiderivatives(f: np.ndarray, panels: Panels) -> tuple[np.ndarray, np.ndarr
 
 
 def _integrated_legendre(x: np.ndarray) -> np.ndarray:
-    r""":math:`\int_{-1}^xP_d` for d up to NODES + 1, (n, D)."""
-    P = np.polynomial.legendre.legvander(x, NODES + 2)
-    degree = np.arange(1, NODES + 2)
-    return np.concatenate([x[:, None] + 1, (P[:, 2:] - P[:, :-2]) / (2 * degree + 1)], axis=1)
+    r""":math:`\int_{-1}^xP_d=(P_{d+1}-P_{d-1})/(2d+1)` for d up to NODES + 1, (n, D).
+
+    The recurrence is that of :math:`P_d/s_d`, which needs no factor of the polynomial before the last.
+    """
+    factors, scale = _recurrence()
+    P, ways = np.empty((NODES + 3, len(x))), factors[:, None] * x
+    P[0], P[1] = 1.0, x
+    for d in range(1, NODES + 2):
+        np.multiply(ways[d], P[d], out=P[d + 1])
+        P[d + 1] -= P[d - 1]
+    P *= scale[:, None]
+    Q = np.empty((len(x), NODES + 2))
+    Q[:, 0] = x + 1
+    np.multiply((P[2:] - P[:-2]).T, 1 / np.arange(3, 2 * NODES + 4, 2), out=Q[:, 1:])
+    return Q
+
+
+@cache
+def _recurrence() -> tuple[np.ndarray, np.ndarray]:
+    r"""Factors of x, and s: :math:`(d+1)P_{d+1}=(2d+1)xP_d-dP_{d-1}` divided by :math:`s_{d+1}`."""
+    d, scale = np.arange(NODES + 2), np.ones(NODES + 3)
+    for degree in d[1:]:
+        scale[degree + 1] = degree / (degree + 1) * scale[degree - 1]
+    return (2 * d + 1) / (d + 1) * scale[:-1] / scale[1:], scale
 
 
 @cache
