@@ -167,18 +167,19 @@ def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None
     ``mix`` (n, K) weighs a family of weights.
     """
     xp, half = namespace(f), convert(weights.panels.half, f)
-    rows = 0 if f.shape[0] == 1 else np.arange(len(y.t))
+    here = (0 if f.shape[0] == 1 else np.arange(len(y.t)), y.panel)
+    number, panel = np.arange(f.shape[1]), y.panel[:, None]
+    counted = convert(number > panel if weights.beyond else number < panel, f)
     product, moments = _mixed(weights.at_nodes, weights.at(y)[..., :NODES], f, mix)
-    whole = xp.vecdot(f, product, axis=-1)
-    number = np.arange(whole.shape[1])
-    counted = convert((number > y.panel[:, None]) if weights.beyond else (number < y.panel[:, None]), f)
-    coefficients = f[rows, y.panel] @ convert(_to_coefficients(), f)
-    value = xp.sum(xp.where(counted, whole, 0.0), axis=1)
-    value = value + half[y.panel] * xp.vecdot(coefficients, moments, axis=-1)
-    rough, share = last_coefficients(detach(f))
-    rough = half * rough
-    error = xp.sum(xp.where(counted, rough * (convert(weights.left_out, f) + share), 0.0), axis=1)
-    return Integral(value, error + rough[rows, y.panel] * (2 / NODES + share[rows, y.panel]))
+    whole = xp.where(counted, xp.vecdot(f, product, axis=-1), 0.0)
+    inside = xp.vecdot(f[here] @ convert(_to_coefficients(), f), moments, axis=-1)
+    last, share = last_coefficients(detach(f))
+    rough = half * last
+    missed = xp.where(counted, rough * (convert(weights.left_out, f) + share), 0.0)
+    return Integral(
+        whole.sum(axis=1) + half[y.panel] * inside,
+        missed.sum(axis=1) + rough[here] * (2 / NODES + share[here]),
+    )
 
 
 def _mixed(at_nodes: np.ndarray, here: np.ndarray, f: Array, mix: Array | None) -> tuple[Array, Array]:
@@ -194,8 +195,8 @@ def last_coefficients(f: Array) -> tuple[Array, Array]:
     """The larger of the last two coefficients of every panel, and its share in the mean of f: (n, P)."""
     xp = namespace(f)
     found = f @ convert(_to_last_and_mean(), f)
-    last, mean = xp.maximum(xp.abs(found[..., 0]), xp.abs(found[..., 1])), found[..., 2]
-    return last, last / xp.where(mean > 0, mean, xp.ones_like(mean))
+    last, mean = xp.maximum(abs(found[..., 0]), abs(found[..., 1])), found[..., 2]
+    return last, last / xp.where(mean > 0, mean, 1.0)
 
 
 def accurate(loss: Array, error: Array) -> np.ndarray:
@@ -212,30 +213,17 @@ def antiderivatives(f: np.ndarray, panels: Panels) -> tuple[np.ndarray, np.ndarr
 
 
 def _integrated_legendre(x: np.ndarray) -> np.ndarray:
-    r""":math:`\int_{-1}^xP_d=(P_{d+1}-P_{d-1})/(2d+1)` for d up to NODES + 1, (n, D).
-
-    The recurrence is that of :math:`P_d/s_d`, which needs no factor of the polynomial before the last.
-    """
-    factors, scale = _recurrence()
-    P, ways = np.empty((NODES + 3, len(x))), factors[:, None] * x
-    P[0], P[1] = 1.0, x
-    for d in range(1, NODES + 2):
-        np.multiply(ways[d], P[d], out=P[d + 1])
-        P[d + 1] -= P[d - 1]
-    P *= scale[:, None]
-    Q = np.empty((len(x), NODES + 2))
-    Q[:, 0] = x + 1
-    np.multiply((P[2:] - P[:-2]).T, 1 / np.arange(3, 2 * NODES + 4, 2), out=Q[:, 1:])
-    return Q
+    r""":math:`\int_{-1}^xP_d` for d up to NODES + 1, (n, D), from :math:`T_k(x)=\cos(k\arccos x)`."""
+    k = np.arange(NODES + 3)
+    return np.cos(np.arccos(x)[:, None] * k) @ _from_chebyshev()
 
 
 @cache
-def _recurrence() -> tuple[np.ndarray, np.ndarray]:
-    r"""Factors of x, and s: :math:`(d+1)P_{d+1}=(2d+1)xP_d-dP_{d-1}` divided by :math:`s_{d+1}`."""
-    d, scale = np.arange(NODES + 2), np.ones(NODES + 3)
-    for degree in d[1:]:
-        scale[degree + 1] = degree / (degree + 1) * scale[degree - 1]
-    return (2 * d + 1) / (d + 1) * scale[:-1] / scale[1:], scale
+def _from_chebyshev() -> np.ndarray:
+    """Takes Chebyshev polynomials up to NODES + 2 to the integrals of Legendre polynomials."""
+    integrals = (np.polynomial.Legendre.basis(d).integ(lbnd=-1) for d in range(NODES + 2))
+    columns = [integral.convert(kind=np.polynomial.Chebyshev).coef for integral in integrals]
+    return np.column_stack([np.pad(column, (0, NODES + 3 - len(column))) for column in columns])
 
 
 @cache
