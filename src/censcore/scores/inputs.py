@@ -540,8 +540,9 @@ def _raise_unreached(
 
 def check_infinite(loss: Array, inputs: ScoringInputs) -> Array:
     """``loss``, or an error that names the subjects where it is infinite because follow-up never ends."""
-    bad = np.unique(np.nonzero(~np.isfinite(to_numpy(loss)))[0])
-    if bad.size:
+    finite = np.isfinite(to_numpy(loss))
+    if not finite.all():
+        bad = np.unique(np.nonzero(~finite)[0])
         latest = float(to_numpy(inputs.y.time).max())
         raise PositivityError(
             f"The score is infinite in {name_subjects(bad)}: the forecast has too heavy a tail, or mass at "
