@@ -24,7 +24,7 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
 from censcore._quadrature import legendre
 
-__all__ = ["NODES", "Panels", "Places", "StepWeights", "accurate", "integral"]
+__all__ = ["NODES", "Panels", "Pieces", "Places", "StepWeights", "accurate", "integral"]
 
 NODES = 14  # per panel
 LOWEST = 2.0**-16  # the first panel ends at this share of the last edge
@@ -75,8 +75,26 @@ class Panels:
         return _integrated_legendre(np.minimum(np.maximum(x, -1.0), 1.0))
 
 
+class Pieces:
+    """Pieces of panels on which step functions with jumps at ``times`` (J,) are constant."""
+
+    def __init__(self, panels: Panels, times: np.ndarray) -> None:
+        self.panels = panels
+        times = times[times < panels.end].astype(np.float64)  # infinite ones are no jumps either
+        self.start = np.unique(np.concatenate([panels.edges[:-1], times]))
+        self.panel = np.searchsorted(panels.edges, self.start, side="right") - 1
+        self.passed = np.searchsorted(times, self.start, side="right")  #: jumps up to each piece
+        self.Q_start = panels._integrals_to(self.start, self.panel)
+        self.Q_stop = np.roll(self.Q_start, -1, axis=0)  # a piece ends where the next starts, or its panel
+        self.Q_stop[np.append(np.diff(self.panel) > 0, True)] = _integrated_legendre(np.ones(1))
+
+    def of(self, t: np.ndarray) -> np.ndarray:
+        """The piece of each time."""
+        return np.searchsorted(self.start, t, side="right") - 1
+
+
 class StepWeights:
-    """Moments of K step functions on panels: ``start`` before the ``times`` (J,), then ``values`` (K, J).
+    """Moments of K step functions on panels: ``start`` before the jumps, then ``values`` (K, J).
 
     ``beyond`` says whether integrals run from a time to the last edge or from zero to a time: sums start at
     the far end, where the weight may be smaller by many powers of ten. ``reads`` are the only times that
@@ -85,58 +103,48 @@ class StepWeights:
 
     def __init__(
         self,
-        panels: Panels,
-        times: np.ndarray,
+        pieces: Pieces,
         values: np.ndarray,
         *,
         beyond: bool,
         start: float = 1.0,
         reads: np.ndarray | None = None,
     ) -> None:
-        self.panels, self.beyond = panels, beyond
-        inner = times < panels.edges[-1]  # infinite ones are no jumps either
-        times, values = times[inner].astype(np.float64), values[:, inner].astype(np.float64)
-        self._start = np.unique(np.concatenate([panels.edges[:-1], times]))
-        self._panel = np.searchsorted(panels.edges, self._start, side="right") - 1
-        before = np.concatenate([np.full((len(values), 1), start), values], axis=1)
-        self._weight = before[:, np.searchsorted(times, self._start, side="right")]
-        self._Q_start = panels._integrals_to(self._start, self._panel)
-        self._Q_stop = np.roll(self._Q_start, -1, axis=0)  # a piece ends where the next starts, or its panel
-        self._Q_stop[np.append(np.diff(self._panel) > 0, True)] = _integrated_legendre(np.ones(1))
-        kept = np.arange(len(self._start)) if reads is None else np.unique(self._piece_of(reads))
-        self._slot = np.zeros(len(self._start), dtype=np.intp)
+        self.panels, self.beyond, self._pieces = pieces.panels, beyond, pieces
+        before = np.concatenate([np.full((len(values), 1), start), values], axis=1, dtype=np.float64)
+        self._weight = before.T[pieces.passed]
+        kept = np.arange(len(pieces.start)) if reads is None else np.unique(pieces.of(reads))
+        self._slot = np.zeros(len(pieces.start), dtype=np.intp)
         self._slot[kept] = np.arange(len(kept))
         self._sum_pieces(kept)
 
-    def _piece_of(self, t: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self._start, t, side="right") - 1
-
     def _sum_pieces(self, kept: np.ndarray) -> None:
         """``whole`` (K, P, D) of each panel, and what lies on the far side of kept pieces in their panel."""
-        K, D = len(self._weight), self._Q_start.shape[1]
+        pieces, K, D = self._pieces, self._weight.shape[1], self._pieces.Q_start.shape[1]
         panels = np.arange(len(self.panels.edges))
-        first, first_kept = np.searchsorted(self._panel, panels), np.searchsorted(self._panel[kept], panels)
+        first, first_kept = (np.searchsorted(panel, panels) for panel in (pieces.panel, pieces.panel[kept]))
         self.whole = np.empty((K, len(panels) - 1, D))
-        self._aside = np.empty((K, len(kept), D))
-        buffer = np.empty((K, int(np.diff(first).max()) + 1, D))
+        self._aside = np.empty((len(kept), K, D))
+        buffer = np.empty((int(np.diff(first).max()) + 1, K, D))
         for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_kept), strict=True)):
-            gains, way = buffer[:, : b - a + 1], self._Q_stop[a:b] - self._Q_start[a:b]
+            gains, way = buffer[: b - a + 1], pieces.Q_stop[a:b] - pieces.Q_start[a:b]
             inner, end = (slice(0, -1), -1) if self.beyond else (slice(1, None), 0)
-            np.multiply(self._weight[:, a:b, None], way, out=gains[:, inner])
-            gains[:, end] = 0.0  # nothing at the far end, so that no sum is over nothing
-            sums = np.add.reduceat(gains, np.append(0, kept[i:j] - a + 1), axis=1)
+            np.multiply(self._weight[a:b, :, None], way[:, None, :], out=gains[inner])
+            gains[end] = 0.0  # nothing at the far end, so that no sum is over nothing
+            sums = np.add.reduceat(gains, np.append(0, kept[i:j] - a + 1), axis=0)
             if self.beyond:
-                sums = np.cumsum(sums[:, ::-1], axis=1)[:, ::-1]
-                self.whole[:, p], self._aside[:, i:j] = sums[:, 0], sums[:, 1:]
+                sums = np.cumsum(sums[::-1], axis=0)[::-1]
+                self.whole[:, p], self._aside[i:j] = sums[0], sums[1:]
             else:
-                sums = np.cumsum(sums, axis=1)
-                self.whole[:, p], self._aside[:, i:j] = sums[:, -1], sums[:, :-1]
+                sums = np.cumsum(sums, axis=0)
+                self.whole[:, p], self._aside[i:j] = sums[-1], sums[:-1]
 
     def at(self, y: Places) -> np.ndarray:
-        """The moments between each time and the far end of its panel, (K, n, D)."""
-        piece = self._piece_of(y.t)
-        way = self._Q_stop[piece] - y.Q if self.beyond else y.Q - self._Q_start[piece]
-        return self._weight[:, piece, None] * way + self._aside[:, self._slot[piece]]
+        """The moments between each time and the far end of its panel, (n, K, NODES)."""
+        piece = self._pieces.of(y.t)
+        way = self._pieces.Q_stop[piece] - y.Q if self.beyond else y.Q - self._pieces.Q_start[piece]
+        inside = self._weight[piece, :, None] * way[:, None, :NODES]
+        return inside + self._aside[self._slot[piece], :, :NODES]
 
     @cached_property
     def at_nodes(self) -> np.ndarray:
@@ -170,7 +178,7 @@ def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None
     here = (0 if f.shape[0] == 1 else np.arange(len(y.t)), y.panel)
     number, panel = np.arange(f.shape[1]), y.panel[:, None]
     counted = convert(number > panel if weights.beyond else number < panel, f)
-    product, moments = _mixed(weights.at_nodes, weights.at(y)[..., :NODES], f, mix)
+    product, moments = _mixed(weights.at_nodes, weights.at(y), f, mix)
     whole = xp.where(counted, xp.vecdot(f, product, axis=-1), 0.0)
     inside = xp.vecdot(f[here] @ convert(_to_coefficients(), f), moments, axis=-1)
     last, share = last_coefficients(detach(f))
@@ -185,10 +193,10 @@ def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None
 def _mixed(at_nodes: np.ndarray, here: np.ndarray, f: Array, mix: Array | None) -> tuple[Array, Array]:
     """Weights at the nodes, (P, NODES) or per subject, and moments of the panel of y, (n, NODES)."""
     if mix is None:
-        return convert(at_nodes[0], f), convert(here[0], f)
+        return convert(at_nodes[0], f), convert(here[:, 0], f)
     K, P, _ = at_nodes.shape
     product = mix @ convert(at_nodes.reshape(K, -1), f)
-    return product.reshape(-1, P, NODES), namespace(f).sum(mix.T[:, :, None] * convert(here, f), axis=0)
+    return product.reshape(-1, P, NODES), (mix[:, None, :] @ convert(here, f))[:, 0]
 
 
 def last_coefficients(f: Array) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, requires_grad, to_numpy
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Univariate
-from censcore.scores._shared_panels import NODES, Panels, Places, StepWeights, accurate, integral
+from censcore.scores._shared_panels import NODES, Panels, Pieces, Places, StepWeights, accurate, integral
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 
 __all__ = ["Weights", "are_smooth", "smooth_losses"]
@@ -53,7 +53,7 @@ class Weights(NamedTuple):
                 kept.clear()
             times, G = (to_numpy(array)[0].astype(np.float64) for array in C._steps())
             values = 1 / np.where(G > 0, np.maximum(G, np.finfo(np.float64).tiny), np.inf) if self.ipcw else G
-            made = kept[panels, beyond] = StepWeights(panels, times, values[None], beyond=beyond)
+            made = kept[panels, beyond] = StepWeights(Pieces(panels, times), values[None], beyond=beyond)
         return made
 
     def applied(self, squares: Array, C: Univariate, t: Array, *, beyond: bool) -> Array:
@@ -69,7 +69,7 @@ class Weights(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _moments_of_one(panels: Panels, beyond: bool) -> StepWeights:
-    return StepWeights(panels, np.empty(0), np.empty((1, 0)), beyond=beyond)
+    return StepWeights(Pieces(panels, np.empty(0)), np.empty((1, 0)), beyond=beyond)
 
 
 def are_smooth(inputs: ScoringInputs, end: Univariate) -> bool:
