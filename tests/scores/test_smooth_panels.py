@@ -160,3 +160,20 @@ def test_most_subjects_need_no_quadrature_of_their_own(monkeypatch, smooth):
     monkeypatch.setattr(crps_module, "_by_subject", lambda some: asked.append(some.n) or route(some))
     cs.crps(y, cs.Weibull(rng.uniform(0.7, 3.0, 500), np.exp(rng.normal(size=500))), C, horizon=3.0)
     assert sum(asked) <= 25
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+@pytest.mark.parametrize("K", [1, 3])
+def test_compiled_sums_of_moments_equal_the_formula(beyond, K):
+    pytest.importorskip("numba")
+    from censcore.scores._shared_panels import Panels, Pieces, _sum_pieces
+    from censcore.scores._shared_panels_numba import sum_pieces
+
+    rng = np.random.default_rng(9)
+    pieces = Pieces(Panels(2.0, 2.0, (0.3,)), np.sort(rng.uniform(0.0, 3.0, 80)))
+    first = np.searchsorted(pieces.panel, np.arange(len(pieces.panels.edges)))
+    n = len(pieces.start)
+    for kept in (np.arange(n), np.sort(rng.choice(n, 7, replace=False)), np.array([0]), np.array([n - 1])):
+        arguments = rng.random((n, K)), pieces.Q_start, pieces.Q_stop, first, kept, beyond
+        for ours, theirs in zip(sum_pieces(*arguments), _sum_pieces(*arguments), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-14)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
+from censcore._kernels import on_cpu
 from censcore._quadrature import legendre
 
 __all__ = ["NODES", "Panels", "Pieces", "Places", "StepWeights", "accurate", "integral"]
@@ -116,28 +117,12 @@ class StepWeights:
         kept = np.arange(len(pieces.start)) if reads is None else np.unique(pieces.of(reads))
         self._slot = np.zeros(len(pieces.start), dtype=np.intp)
         self._slot[kept] = np.arange(len(kept))
-        self._sum_pieces(kept)
-
-    def _sum_pieces(self, kept: np.ndarray) -> None:
-        """``whole`` (K, P, D) of each panel, and what lies on the far side of kept pieces in their panel."""
-        pieces, K, D = self._pieces, self._weight.shape[1], self._pieces.Q_start.shape[1]
         panels = np.arange(len(self.panels.edges))
-        first, first_kept = (np.searchsorted(panel, panels) for panel in (pieces.panel, pieces.panel[kept]))
-        self.whole = np.empty((K, len(panels) - 1, D))
-        self._aside = np.empty((len(kept), K, D))
-        buffer = np.empty((int(np.diff(first).max()) + 1, K, D))
-        for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_kept), strict=True)):
-            gains, way = buffer[: b - a + 1], pieces.Q_stop[a:b] - pieces.Q_start[a:b]
-            inner, end = (slice(0, -1), -1) if self.beyond else (slice(1, None), 0)
-            np.multiply(self._weight[a:b, :, None], way[:, None, :], out=gains[inner])
-            gains[end] = 0.0  # nothing at the far end, so that no sum is over nothing
-            sums = np.add.reduceat(gains, np.append(0, kept[i:j] - a + 1), axis=0)
-            if self.beyond:
-                sums = np.cumsum(sums[::-1], axis=0)[::-1]
-                self.whole[:, p], self._aside[i:j] = sums[0], sums[1:]
-            else:
-                sums = np.cumsum(sums, axis=0)
-                self.whole[:, p], self._aside[i:j] = sums[-1], sums[:-1]
+        first = np.searchsorted(pieces.panel, panels)
+        numbers = self._weight.size * pieces.Q_start.shape[1]
+        kernel = on_cpu("censcore.scores._shared_panels_numba", "sum_pieces", self._weight, numbers)
+        sums = (kernel or _sum_pieces)(self._weight, pieces.Q_start, pieces.Q_stop, first, kept, beyond)
+        self.whole, self._aside = sums
 
     def at(self, y: Places) -> np.ndarray:
         """The moments between each time and the far end of its panel, (n, K, NODES)."""
@@ -160,6 +145,33 @@ class StepWeights:
     def left_out(self) -> np.ndarray:
         """How much of the next coefficient each panel leaves out, (P,)."""
         return np.abs(self.whole[..., NODES - 1 :]).max(axis=(0, 2))
+
+
+def _sum_pieces(
+    weight: np.ndarray, start: np.ndarray, stop: np.ndarray, first: np.ndarray, kept: np.ndarray, beyond: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Moments of each panel, (K, P, D), and on the far side of the kept pieces in their panel, (m, K, D).
+
+    Pieces have weights (n, K) and integrals of polynomials where they start and stop, (n, D); ``first`` is
+    the first piece of each panel, (P + 1,), ``kept`` are the places of pieces, ascending, (m,).
+    """
+    K, D = weight.shape[1], start.shape[1]
+    whole, aside = np.empty((K, len(first) - 1, D)), np.empty((len(kept), K, D))
+    buffer = np.empty((int(np.diff(first).max()) + 1, K, D))
+    first_kept = np.searchsorted(kept, first)
+    for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_kept), strict=True)):
+        gains, way = buffer[: b - a + 1], stop[a:b] - start[a:b]
+        inner, end = (slice(0, -1), -1) if beyond else (slice(1, None), 0)
+        np.multiply(weight[a:b, :, None], way[:, None, :], out=gains[inner])
+        gains[end] = 0.0  # nothing at the far end, so that no sum is over nothing
+        sums = np.add.reduceat(gains, np.append(0, kept[i:j] - a + 1), axis=0)
+        if beyond:
+            sums = np.cumsum(sums[::-1], axis=0)[::-1]
+            whole[:, p], aside[i:j] = sums[0], sums[1:]
+        else:
+            sums = np.cumsum(sums, axis=0)
+            whole[:, p], aside[i:j] = sums[-1], sums[:-1]
+    return whole, aside
 
 
 class Integral(NamedTuple):
