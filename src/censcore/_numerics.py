@@ -18,6 +18,7 @@ __all__ = [
     "bits_of",
     "chunked_rows",
     "expm1",
+    "fill_rows",
     "invert_decreasing",
     "log1p",
     "run_threads",
@@ -134,10 +135,9 @@ def chunked_rows(
     """
     if is_torch(like) and like.is_cuda:
         budget = max(budget, _free_numbers(like))
-    step = max(1, budget // max(1, numbers_per_row))
-    if rows <= step:
+    parts = _row_slices(rows, numbers_per_row, budget)
+    if len(parts) <= 1:
         return function(slice(0, rows))
-    parts = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
     if is_torch(like):
         return namespace(like).concat([function(part) for part in parts], axis=0)
     first = function(parts[0])
@@ -149,6 +149,16 @@ def chunked_rows(
 
     run_threads(fill, parts[1:])
     return joined
+
+
+def fill_rows(fill: Callable[[slice], None], rows: int, numbers_per_row: int, budget: int) -> None:
+    """Call ``fill`` for slices of rows, in threads: what writes its part of an array where it belongs."""
+    run_threads(fill, _row_slices(rows, numbers_per_row, budget))
+
+
+def _row_slices(rows: int, numbers_per_row: int, budget: int) -> list[slice]:
+    step = max(1, budget // max(1, numbers_per_row))
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
 # On a GPU: several intermediate results in double precision for every number of a slice.

@@ -66,6 +66,44 @@ def test_ipcw_scale_equals_quadrature_of_each_subject(name):
     np.testing.assert_allclose(loss, expected, rtol=1e-8, atol=1e-300)
 
 
+def smooth_censoring(rng, n=N):
+    """One for all or one per subject; with kinks, cusps at zero, a heavy tail and G below 1e-100."""
+    scale = np.exp(0.3 * rng.normal(size=n))
+    return {
+        "one exponential": cs.Exponential(0.5),
+        "Weibull": cs.Weibull(rng.uniform(0.4, 2.0, n), 2 * scale),
+        "steep": cs.Weibull(rng.uniform(2.0, 5.0, n), 0.3 + scale),
+        "log-normal": cs.LogNormal(0.5 + rng.normal(size=n), rng.uniform(0.3, 2.0, n)),
+        "uniform": cs.Uniform(0.2, 30.0),
+        "hazard in pieces": cs.PiecewiseExponential([0.3, 1.1], rng.uniform(0.1, 1.0, (n, 3))),
+        "with an atom": cs.Mixture([cs.Weibull(1.2, 2 * scale), cs.PointMass(0.7)], [0.7, 0.3]),
+    }
+
+
+SMOOTH = list(smooth_censoring(np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("censoring", SMOOTH)
+@pytest.mark.parametrize("name", ["Weibull", "one for all", "narrow", "log-normal", "two humps"])
+def test_smooth_censoring_distributions(name, censoring):
+    rng, y, _ = subjects(7)
+    y = cs.RightCensored(np.maximum(y.time, 0.21), y.event)
+    F, C, end = forecasts(rng)[name], smooth_censoring(rng)[censoring], cs.PointMass(1.5)
+    inputs = scoring_inputs(y, F, C, 1.5)
+    np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._by_subject(inputs), rtol=1e-8)
+    loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.5)
+    np.testing.assert_allclose(loss, brier_module._ipcw_by_subject(inputs, end), rtol=1e-8)
+
+
+def test_one_subject_is_scored_as_among_others():
+    rng, y, C = subjects(8)
+    F = forecasts(rng)["Weibull"]
+    for censoring in (C, cs.Exponential(0.5)):
+        together = cs.crps(y, F, censoring, horizon=3.0)
+        alone = [cs.crps(y[i : i + 1], F[i], censoring, horizon=3.0)[0] for i in range(10)]
+        np.testing.assert_allclose(alone, together[:10], rtol=1e-12)
+
+
 def test_times_in_the_far_tails_of_the_forecast():
     rng, _, C = subjects(2)
     y = cs.RightCensored(3.0 * 10.0 ** -rng.uniform(0, 12, N), np.ones(N))
@@ -81,8 +119,10 @@ def test_delayed_entry():
     np.testing.assert_allclose(crps_module.crps_of(inputs), crps_module._by_subject(inputs), rtol=1e-8)
 
 
-def test_single_precision():
+@pytest.mark.parametrize("smooth", [False, True])
+def test_single_precision(smooth):
     rng, y, C = subjects(4)
+    C = cs.Weibull(rng.uniform(0.5, 2.0, N), 2.0) if smooth else C
     F = cs.Weibull(rng.uniform(0.5, 3.0, N), np.exp(rng.normal(size=N)))
     like = np.zeros(1, np.float32)
     loss = cs.crps(y.like(like), F.like(like), C.like(like), horizon=3.0)
@@ -90,26 +130,50 @@ def test_single_precision():
     np.testing.assert_allclose(loss, cs.crps(y, F, C, horizon=3.0), rtol=2e-5)
 
 
-def test_gradients_equal_those_of_quadrature():
+@pytest.mark.parametrize("smooth", [False, True])
+def test_gradients_equal_those_of_quadrature(smooth):
     torch = pytest.importorskip("torch")
     rng, y, C = subjects(5)
     like = torch.zeros(1, dtype=torch.float64)
     shape, scale = (
         torch.tensor(a, requires_grad=True) for a in (rng.uniform(0.5, 3.0, N), np.exp(rng.normal(size=N)))
     )
-    inputs = scoring_inputs(y.like(like), cs.Weibull(shape, scale), C.like(like), 3.0)
+    rate = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    C = cs.Exponential(rate) if smooth else C.like(like)
+    parameters = [shape, scale, rate] if smooth else [shape, scale]
     gradients = [
-        torch.autograd.grad(route(inputs).sum(), [shape, scale])
+        torch.autograd.grad(
+            route(scoring_inputs(y.like(like), cs.Weibull(shape, scale), C, 3.0)).sum(), parameters
+        )
         for route in (crps_module.crps_of, crps_module._by_subject)
     ]
     for ours, theirs in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-7, atol=1e-10)
 
 
-def test_most_subjects_need_no_quadrature_of_their_own(monkeypatch):
+@pytest.mark.parametrize("smooth", [False, True])
+def test_most_subjects_need_no_quadrature_of_their_own(monkeypatch, smooth):
     rng, y, C = subjects(6, n=500)
+    C = cs.Weibull(1.2, 2 * np.exp(0.3 * rng.normal(size=500))) if smooth else C
     asked = []
     route = crps_module._by_subject
     monkeypatch.setattr(crps_module, "_by_subject", lambda some: asked.append(some.n) or route(some))
     cs.crps(y, cs.Weibull(rng.uniform(0.7, 3.0, 500), np.exp(rng.normal(size=500))), C, horizon=3.0)
     assert sum(asked) <= 25
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+@pytest.mark.parametrize("K", [1, 3])
+def test_compiled_sums_of_moments_equal_the_formula(beyond, K):
+    pytest.importorskip("numba")
+    from censcore.scores._shared_panels import Panels, Pieces, _sum_pieces
+    from censcore.scores._shared_panels_numba import sum_pieces
+
+    rng = np.random.default_rng(9)
+    pieces = Pieces(Panels(2.0, 2.0, (0.3,)), np.sort(rng.uniform(0.0, 3.0, 80)))
+    first = np.searchsorted(pieces.panel, np.arange(len(pieces.panels.edges)))
+    n = len(pieces.start)
+    for kept in (np.arange(n), np.sort(rng.choice(n, 7, replace=False)), np.array([0]), np.array([n - 1])):
+        arguments = rng.random((n, K)), pieces.Q_start, pieces.Q_stop, first, kept, beyond
+        for ours, theirs in zip(sum_pieces(*arguments), _sum_pieces(*arguments), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-14)

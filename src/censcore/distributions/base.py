@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -81,7 +81,7 @@ class Distribution(KeepsValues, ABC):
     _neutral: bool = False
 
     #: What :meth:`_remember` keeps.
-    _remembered: dict[str, Any]
+    _remembered: dict[Hashable, Any]
 
     #: The origin of an estimate, set by the estimator: an object with ``take(rows)``. None for a
     #: distribution that was given, and for one derived from an estimate, other than by ``take`` and ``like``.
@@ -167,7 +167,7 @@ class Distribution(KeepsValues, ABC):
         """The same kind of distribution with ``f`` applied to every array it holds."""
         return self._rebuilt(f, lambda part: part._map(f))
 
-    def _remember(self, name: str, make: Callable[[], Any]) -> Any:
+    def _remember(self, name: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` derives from the arrays, made once; again each time where a gradient is recorded."""
         kept = self.__dict__.setdefault("_remembered", {})
         if name in kept:
@@ -248,7 +248,7 @@ class Distribution(KeepsValues, ABC):
 
         if not self._is_neutral and self._is_like(array):
             return self
-        place = f"like {array.dtype} {array.device}"
+        place = ("like", array.dtype, array.device)
         # one that serves all subjects is small, and asked for again in every step of training
         made = self._remember(place, make) if self._is_neutral or len(self) == 1 else make()
         return made._estimated_like(self)

@@ -122,6 +122,9 @@ class Censored(Univariate):
 
     def _breaks(self) -> Array:
         """Break points of the distribution below tau, and tau itself."""
+        return self._remember("breaks", self._make_breaks)
+
+    def _make_breaks(self) -> Array:
         inner = self._distribution._breaks()
         return merge_edges(self._tau) if inner is None else merge_edges(self._cut(inner), self._tau)
 

@@ -132,20 +132,37 @@ def _power_sum(powers, a, b, t):  # type: ignore[no-untyped-def]
 
 @_compile
 def _weighted_rows(times, sf, y, below, below_y, beyond, beyond_y, end, reach, never):  # type: ignore[no-untyped-def]
-    n = y.size
-    loss = np.empty(n)
-    for i in range(n):
-        t, S = times[i if times.shape[0] > 1 else 0], sf[i if sf.shape[0] > 1 else 0]
-        first = np.searchsorted(t, y[i])
-        loss[i] = _below(below[i if below.shape[0] > 1 else 0], S, below_y[i], first)
+    loss = np.empty(y.size)
+    for i in range(y.size):
+        S, w = sf[i if sf.shape[0] > 1 else 0], below[i if below.shape[0] > 1 else 0]
+        loss[i] = _square_below(w, S, below_y[i])
         if reach[i] > 0:
-            w = beyond[i if beyond.shape[0] > 1 else 0][: np.searchsorted(t, np.inf)]
-            h = end[i if end.size > 1 else 0]
+            v, h = beyond[i if beyond.shape[0] > 1 else 0], end[i if end.size > 1 else 0]
             if never[i]:
-                loss[i] += reach[i] * _never_until(w, S, beyond_y[i], first, h)
+                t = times[i if times.shape[0] > 1 else 0]
+                first, finite = np.searchsorted(t, y[i]), np.searchsorted(t, np.inf)
+                loss[i] += reach[i] * _never_until(v[:finite], S, beyond_y[i], first, h)
             else:
-                loss[i] += reach[i] * _until(w, S, beyond_y[i], first, h)
+                loss[i] += reach[i] * _square_beyond(v, S, beyond_y[i], h)
     return loss
+
+
+@_compile
+def _square_below(w, S, y):  # type: ignore[no-untyped-def]
+    """The sum of (F_j² - F_{j-1}²)(y - w_j)_+ over all jumps: no branch depends on y."""
+    total = (1 - S[0]) ** 2 * max(y - w[0], 0.0)
+    for j in range(1, S.size):
+        total += (S[j - 1] - S[j]) * (2 - S[j - 1] - S[j]) * max(y - w[j], 0.0)
+    return total
+
+
+@_compile
+def _square_beyond(v, S, y, end):  # type: ignore[no-untyped-def]
+    """The sum of (S_{j-1}² - S_j²)(min(v_j, end) - y)_+, where what is left falls at the end."""
+    total = (1 - S[0]) * (1 + S[0]) * max(min(v[0], end) - y, 0.0) + S[S.size - 1] ** 2 * (end - y)
+    for j in range(1, S.size):
+        total += (S[j - 1] - S[j]) * (S[j - 1] + S[j]) * max(min(v[j], end) - y, 0.0)
+    return total
 
 
 @_compile

@@ -11,7 +11,6 @@ subject, such as G of a parametric model, is integrated on shared panels under t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,10 +22,10 @@ from censcore.scores._shared_panels import (
     NODES,
     Integral,
     Panels,
+    Pieces,
     StepWeights,
     accurate,
-    integral_below,
-    integral_beyond,
+    integral,
 )
 from censcore.scores._squares import area, weighted_time_of
 from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
@@ -68,15 +67,15 @@ def risk_losses(
 
     ``otherwise`` is the loss of subjects whose error is not small.
     """
-    loss = np.empty(inputs.n)
-    weights = inverse_probability_weights(inputs)[:, 0]
+    loss, weights = np.empty(inputs.n), inverse_probability_weights(inputs)[:, 0]
+    curves = _Curves(inputs.F)
     for group in risk_groups(inputs.F.risk):
         some, rows = inputs.take(group.rows), group.rows
         if len(rows) < FEW:
             loss[rows] = otherwise(some)
             continue
-        first = _below(some, _taken(below, rows), group)
-        second = _beyond(some, _taken(beyond, rows), group)
+        first = _below(some, _taken(below, rows), group, curves)
+        second = _beyond(some, _taken(beyond, rows), group, curves)
         loss[rows] = first.value + weights[rows] * second.value
         bad = rows[~accurate(loss[rows], first.error + weights[rows] * second.error)]
         if bad.size:
@@ -88,24 +87,25 @@ def _taken(C: Univariate | None, rows: np.ndarray) -> Univariate | None:
     return C if C is None or len(C) == 1 else C.take(rows)
 
 
-class _Curves(NamedTuple):
+class _Curves:
     """The baseline of a forecast: pieces that start at ``since`` and end at ``until``, with their hazard."""
 
-    since: np.ndarray
-    until: np.ndarray
-    hazard: np.ndarray
+    def __init__(self, F: ProportionalHazards) -> None:
+        times, self.hazard = F._breaks()[0], F._padded()[0]
+        self.since, self.until = np.append(0.0, times), np.append(times, np.inf)
+        self._pieces: Pieces | None = None
 
-    @classmethod
-    def of(cls, F: ProportionalHazards) -> _Curves:
-        times, hazard = F._breaks()[0], F._padded()[0]
-        return cls(np.append(0.0, times), np.append(times, np.inf), hazard)
+    def on_panels(self, end: float) -> Pieces:
+        """The pieces of panels up to an end, which is the same for all groups of subjects."""
+        if self._pieces is None:
+            self._pieces = Pieces(Panels(end, RATIO), self.since[1:])
+        return self._pieces
 
 
-def _below(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup) -> Integral:
-    curves = _Curves.of(inputs.F)
+def _below(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curves: _Curves) -> Integral:
     squares = np.expm1(-group.risks[:, None] * curves.hazard) ** 2
     if C is not None and C._degree is None:
-        return _on_panels(inputs, C, group, squares, beyond=False)
+        return _on_panels(inputs, C, group, curves, squares, beyond=False)
     weighted: Function = (lambda t: t) if C is None else weighted_time_of(C)
     at, y = weighted(curves.since[None])[0], weighted(inputs.time)[:, 0]
     passed = np.zeros_like(squares)
@@ -116,12 +116,11 @@ def _below(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup) -> Int
     return Integral(*group.read_in_parts(lambda some: passed[:, k[some]] + squares[:, k[some]] * way[some]))
 
 
-def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup) -> Integral:
+def _beyond(inputs: ScoringInputs, C: Univariate | None, group: RiskGroup, curves: _Curves) -> Integral:
     assert C is not None
-    curves = _Curves.of(inputs.F)
     squares = np.exp(-2 * group.risks[:, None] * curves.hazard)
     if len(C) > 1:
-        return _on_panels(inputs, C, group, squares, beyond=True)
+        return _on_panels(inputs, C, group, curves, squares, beyond=True)
     pieces = _product(squares, area(C, curves.since[None], curves.until[None])[0])
     later = np.zeros_like(squares)
     later[:, :-1] = np.cumsum(pieces[:, :0:-1], axis=1)[:, ::-1]
@@ -139,24 +138,26 @@ def _product(heights: np.ndarray, widths: np.ndarray) -> np.ndarray:
 
 
 def _on_panels(
-    inputs: ScoringInputs, C: Univariate, group: RiskGroup, squares: np.ndarray, *, beyond: bool
+    inputs: ScoringInputs,
+    C: Univariate,
+    group: RiskGroup,
+    curves: _Curves,
+    squares: np.ndarray,
+    *,
+    beyond: bool,
 ) -> Integral:
     """Integrals of F²/G or S² G of each subject, G smooth."""
-    panels = Panels.up_to(float(to_numpy(C._end())[0, 0]), RATIO)
-    curves = _Curves.of(inputs.F)
-    y_all = inputs.y.time
-    weights = StepWeights(
-        panels, curves.since[1:], squares[:, 1:], beyond=beyond, start=float(beyond), reads=y_all
-    )
-    integral = integral_beyond if beyond else integral_below
+    pieces, y_all = curves.on_panels(float(to_numpy(C._end())[0, 0])), inputs.y.time
+    panels, start = pieces.panels, float(beyond)
+    weights = StepWeights(pieces, squares[:, 1:], beyond=beyond, start=start, reads=y_all)
     between_risks = panels.half * interpolation_error(weights.whole[..., 0].T)
     parts = []
-    for start in range(0, inputs.n, CHUNK):
-        rows = slice(start, start + CHUNK)
-        G = (C if len(C) == 1 else C.take(rows))._sf(panels.nodes()).reshape(-1, len(panels.half), NODES)
+    for first in range(0, inputs.n, CHUNK):
+        rows = slice(first, first + CHUNK)
+        G = (C if len(C) == 1 else C.take(rows))._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
         f = G if beyond else 1 / np.where(G > 0, G, np.inf)
         y = y_all[rows]
-        value, error = integral(f, weights, y, group.mix[rows])
+        value, error = integral(f, weights, panels.place(y), group.mix[rows])
         counted = panels.edges[1:] > y[:, None] if beyond else panels.edges[:-1] < y[:, None]
         parts.append((value, error + (counted * f.mean(axis=2)) @ between_risks))
     return Integral(*(np.concatenate(part) for part in zip(*parts, strict=True)))

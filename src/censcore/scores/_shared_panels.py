@@ -14,6 +14,7 @@ What is left out is as large as the last coefficients say, so that the error of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -21,49 +22,80 @@ from typing import NamedTuple
 import numpy as np
 
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
+from censcore._kernels import on_cpu
 from censcore._quadrature import legendre
 
-__all__ = ["NODES", "Panels", "StepWeights", "accurate", "integral_beyond", "integral_below"]
+__all__ = ["NODES", "Panels", "Pieces", "Places", "StepWeights", "accurate", "integral"]
 
 NODES = 14  # per panel
 LOWEST = 2.0**-16  # the first panel ends at this share of the last edge
 TOLERANCE = 1e-8  # of a loss, relative to it
 
 
-class Panels(NamedTuple):
-    """Panels between edges from 0 on, (P + 1,)."""
+class Places(NamedTuple):
+    """Times (n,) and where they lie: their panels, and the integrals of Legendre polynomials up to them."""
 
-    edges: np.ndarray
+    t: np.ndarray
+    panel: np.ndarray
+    Q: np.ndarray  #: from the start of the panel on, (n, D)
 
-    @classmethod
-    def up_to(cls, end: float, ratio: float, breaks: np.ndarray | None = None) -> Panels:
-        """Edges that grow by a ratio up to the end, and the break points below it."""
-        count = int(np.ceil(-np.log(LOWEST) / np.log(ratio)))
-        edges = end * np.geomspace(LOWEST, 1.0, count + 1)
-        edges[-1] = end
-        parts = [np.zeros(1), edges] if breaks is None else [np.zeros(1), edges, breaks[breaks < end]]
-        return cls(np.unique(np.concatenate(parts)))
 
-    @property
+@dataclass(frozen=True)
+class Panels:
+    """Panels from 0 to an end, whose edges grow by a ratio; break points below the end are edges as well."""
+
+    end: float
+    ratio: float
+    breaks: tuple[float, ...] = ()
+
+    @cached_property
+    def edges(self) -> np.ndarray:
+        """Where the panels start, and the end: (P + 1,)."""
+        count = int(np.ceil(-np.log(LOWEST) / np.log(self.ratio)))
+        edges = self.end * np.geomspace(LOWEST, 1.0, count + 1)
+        edges[-1] = self.end
+        return np.unique([0.0, *edges, *(t for t in self.breaks if t < self.end)])
+
+    @cached_property
     def half(self) -> np.ndarray:
         """Half the width of each panel."""
         return np.diff(self.edges) / 2
 
+    @cached_property
     def nodes(self) -> np.ndarray:
         """Gauss nodes, (1, P NODES)."""
         return (self.edges[:-1, None] + 2 * self.half[:, None] * legendre(NODES)[0]).reshape(1, -1)
 
-    def place(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The panel of each time, and where in it the time lies, from -1 to 1."""
-        panel = np.clip(np.searchsorted(self.edges, t, side="right") - 1, 0, len(self.edges) - 2)
-        return panel, self._position(t, panel)
+    def place(self, t: np.ndarray) -> Places:
+        """Where times (n,) from 0 to the end lie."""
+        panel = np.searchsorted(self.edges[1:-1], t, side="right")
+        return Places(t, panel, self._integrals_to(t, panel))
 
-    def _position(self, t: np.ndarray, panel: np.ndarray) -> np.ndarray:
-        return np.clip((t - self.edges[panel]) / self.half[panel] - 1, -1.0, 1.0)
+    def _integrals_to(self, t: np.ndarray, panel: np.ndarray) -> np.ndarray:
+        x = (t - self.edges[panel]) / self.half[panel] - 1
+        return _integrated_legendre(np.minimum(np.maximum(x, -1.0), 1.0))
+
+
+class Pieces:
+    """Pieces of panels on which step functions with jumps at ``times`` (J,) are constant."""
+
+    def __init__(self, panels: Panels, times: np.ndarray) -> None:
+        self.panels = panels
+        times = times[times < panels.end].astype(np.float64)  # infinite ones are no jumps either
+        self.start = np.unique(np.concatenate([panels.edges[:-1], times]))
+        self.panel = np.searchsorted(panels.edges, self.start, side="right") - 1
+        self.passed = np.searchsorted(times, self.start, side="right")  #: jumps up to each piece
+        self.Q_start = panels._integrals_to(self.start, self.panel)
+        self.Q_stop = np.roll(self.Q_start, -1, axis=0)  # a piece ends where the next starts, or its panel
+        self.Q_stop[np.append(np.diff(self.panel) > 0, True)] = _integrated_legendre(np.ones(1))
+
+    def of(self, t: np.ndarray) -> np.ndarray:
+        """The piece of each time."""
+        return np.searchsorted(self.start, t, side="right") - 1
 
 
 class StepWeights:
-    """Moments of K step functions on panels: ``start`` before the ``times`` (J,), then ``values`` (K, J).
+    """Moments of K step functions on panels: ``start`` before the jumps, then ``values`` (K, J).
 
     ``beyond`` says whether integrals run from a time to the last edge or from zero to a time: sums start at
     the far end, where the weight may be smaller by many powers of ten. ``reads`` are the only times that
@@ -72,59 +104,32 @@ class StepWeights:
 
     def __init__(
         self,
-        panels: Panels,
-        times: np.ndarray,
+        pieces: Pieces,
         values: np.ndarray,
         *,
         beyond: bool,
         start: float = 1.0,
         reads: np.ndarray | None = None,
     ) -> None:
-        self.panels, self.beyond = panels, beyond
-        inner = times < panels.edges[-1]  # infinite ones are no jumps either
-        times, values = times[inner].astype(np.float64), values[:, inner].astype(np.float64)
-        self._start = np.unique(np.concatenate([panels.edges[:-1], times]))
-        self._panel = np.searchsorted(panels.edges, self._start, side="right") - 1
-        before = np.concatenate([np.full((len(values), 1), start), values], axis=1)
-        self._weight = before[:, np.searchsorted(times, self._start, side="right")]
-        self._Q_start = _integrated_legendre(panels._position(self._start, self._panel))
-        self._Q_stop = np.roll(self._Q_start, -1, axis=0)  # a piece ends where the next starts, or its panel
-        self._Q_stop[np.append(np.diff(self._panel) > 0, True)] = _integrated_legendre(np.ones(1))
-        kept = np.arange(len(self._start)) if reads is None else np.unique(self._piece_of(reads))
-        self._slot = np.zeros(len(self._start), dtype=np.intp)
+        self.panels, self.beyond, self._pieces = pieces.panels, beyond, pieces
+        before = np.concatenate([np.full((len(values), 1), start), values], axis=1, dtype=np.float64)
+        self._weight = before.T[pieces.passed]
+        kept = np.arange(len(pieces.start)) if reads is None else np.unique(pieces.of(reads))
+        self._slot = np.zeros(len(pieces.start), dtype=np.intp)
         self._slot[kept] = np.arange(len(kept))
-        self._sum_pieces(kept)
-
-    def _piece_of(self, t: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self._start, t, side="right") - 1
-
-    def _sum_pieces(self, kept: np.ndarray) -> None:
-        """``whole`` (K, P, D) of each panel, and what lies on the far side of kept pieces in their panel."""
-        K, D = len(self._weight), self._Q_start.shape[1]
         panels = np.arange(len(self.panels.edges))
-        first, first_kept = np.searchsorted(self._panel, panels), np.searchsorted(self._panel[kept], panels)
-        self.whole = np.empty((K, len(panels) - 1, D))
-        self._aside = np.empty((K, len(kept), D))
-        buffer = np.empty((K, int(np.diff(first).max()) + 1, D))
-        for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_kept), strict=True)):
-            gains, way = buffer[:, : b - a + 1], self._Q_stop[a:b] - self._Q_start[a:b]
-            inner, end = (slice(0, -1), -1) if self.beyond else (slice(1, None), 0)
-            np.multiply(self._weight[:, a:b, None], way, out=gains[:, inner])
-            gains[:, end] = 0.0  # nothing at the far end, so that no sum is over nothing
-            sums = np.add.reduceat(gains, np.append(0, kept[i:j] - a + 1), axis=1)
-            if self.beyond:
-                sums = np.cumsum(sums[:, ::-1], axis=1)[:, ::-1]
-                self.whole[:, p], self._aside[:, i:j] = sums[:, 0], sums[:, 1:]
-            else:
-                sums = np.cumsum(sums, axis=1)
-                self.whole[:, p], self._aside[:, i:j] = sums[:, -1], sums[:, :-1]
+        first = np.searchsorted(pieces.panel, panels)
+        numbers = self._weight.size * pieces.Q_start.shape[1]
+        kernel = on_cpu("censcore.scores._shared_panels_numba", "sum_pieces", self._weight, numbers)
+        sums = (kernel or _sum_pieces)(self._weight, pieces.Q_start, pieces.Q_stop, first, kept, beyond)
+        self.whole, self._aside = sums
 
-    def at(self, t: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The moments between each time t, at x of its panel, and the far end of the panel, (K, n, D)."""
-        piece = self._piece_of(t)
-        Q = _integrated_legendre(x)
-        way = self._Q_stop[piece] - Q if self.beyond else Q - self._Q_start[piece]
-        return self._weight[:, piece, None] * way + self._aside[:, self._slot[piece]]
+    def at(self, y: Places) -> np.ndarray:
+        """The moments between each time and the far end of its panel, (n, K, NODES)."""
+        piece = self._pieces.of(y.t)
+        way = self._pieces.Q_stop[piece] - y.Q if self.beyond else y.Q - self._pieces.Q_start[piece]
+        inside = self._weight[piece, :, None] * way[:, None, :NODES]
+        return inside + self._aside[self._slot[piece], :, :NODES]
 
     @cached_property
     def at_nodes(self) -> np.ndarray:
@@ -142,6 +147,33 @@ class StepWeights:
         return np.abs(self.whole[..., NODES - 1 :]).max(axis=(0, 2))
 
 
+def _sum_pieces(
+    weight: np.ndarray, start: np.ndarray, stop: np.ndarray, first: np.ndarray, kept: np.ndarray, beyond: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Moments of each panel, (K, P, D), and on the far side of the kept pieces in their panel, (m, K, D).
+
+    Pieces have weights (n, K) and integrals of polynomials where they start and stop, (n, D); ``first`` is
+    the first piece of each panel, (P + 1,), ``kept`` are the places of pieces, ascending, (m,).
+    """
+    K, D = weight.shape[1], start.shape[1]
+    whole, aside = np.empty((K, len(first) - 1, D)), np.empty((len(kept), K, D))
+    buffer = np.empty((int(np.diff(first).max()) + 1, K, D))
+    first_kept = np.searchsorted(kept, first)
+    for p, ((a, b), (i, j)) in enumerate(zip(pairwise(first), pairwise(first_kept), strict=True)):
+        gains, way = buffer[: b - a + 1], stop[a:b] - start[a:b]
+        inner, end = (slice(0, -1), -1) if beyond else (slice(1, None), 0)
+        np.multiply(weight[a:b, :, None], way[:, None, :], out=gains[inner])
+        gains[end] = 0.0  # nothing at the far end, so that no sum is over nothing
+        sums = np.add.reduceat(gains, np.append(0, kept[i:j] - a + 1), axis=0)
+        if beyond:
+            sums = np.cumsum(sums[::-1], axis=0)[::-1]
+            whole[:, p], aside[i:j] = sums[0], sums[1:]
+        else:
+            sums = np.cumsum(sums, axis=0)
+            whole[:, p], aside[i:j] = sums[-1], sums[:-1]
+    return whole, aside
+
+
 class Integral(NamedTuple):
     """An integral per subject and the estimate of its error, both (n,)."""
 
@@ -149,49 +181,42 @@ class Integral(NamedTuple):
     error: Array
 
 
-def integral_below(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None = None) -> Integral:
-    r""":math:`\int_0^yfw\,ds` from values f (1 or n, P, NODES); ``mix`` (n, K) weighs a family of weights."""
-    return _integral(f, weights, y, mix, beyond=False)
+def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None) -> Integral:
+    r""":math:`\int fw\,ds` from 0 to y, or from y to the last edge, by values f (1 or n, P, NODES).
 
-
-def integral_beyond(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None = None) -> Integral:
-    r""":math:`\int_yfw\,ds` up to the last edge."""
-    return _integral(f, weights, y, mix, beyond=True)
-
-
-def _integral(f: Array, weights: StepWeights, y: np.ndarray, mix: Array | None, beyond: bool) -> Integral:
+    ``mix`` (n, K) weighs a family of weights.
+    """
     xp, half = namespace(f), convert(weights.panels.half, f)
-    panel, x = weights.panels.place(y)
-    rows = np.zeros_like(panel) if f.shape[0] == 1 else np.arange(len(panel))
-    product, moments = _mixed(weights.at_nodes, weights.at(y, x)[..., :NODES], f, mix)
-    whole = xp.vecdot(f, product, axis=-1)
-    number = np.arange(whole.shape[1])
-    counted = convert((number > panel[:, None]) if beyond else (number < panel[:, None]), f)
-    zero = xp.zeros_like(whole[:1, :1])
-    coefficients = f[rows, panel] @ convert(_to_coefficients(), f)
-    value = xp.sum(xp.where(counted, whole, zero), axis=1)
-    value = value + half[panel] * xp.vecdot(coefficients, moments, axis=-1)
-    rough, share = last_coefficients(detach(f))
-    rough = half * rough
-    error = xp.sum(xp.where(counted, rough * (convert(weights.left_out, f) + share), zero), axis=1)
-    return Integral(value, error + rough[rows, panel] * (2 / NODES + share[rows, panel]))
+    here = (0 if f.shape[0] == 1 else np.arange(len(y.t)), y.panel)
+    number, panel = np.arange(f.shape[1]), y.panel[:, None]
+    counted = convert(number > panel if weights.beyond else number < panel, f)
+    product, moments = _mixed(weights.at_nodes, weights.at(y), f, mix)
+    whole = xp.where(counted, xp.vecdot(f, product, axis=-1), 0.0)
+    inside = xp.vecdot(f[here] @ convert(_to_coefficients(), f), moments, axis=-1)
+    last, share = last_coefficients(detach(f))
+    rough = half * last
+    missed = xp.where(counted, rough * (convert(weights.left_out, f) + share), 0.0)
+    return Integral(
+        whole.sum(axis=1) + half[y.panel] * inside,
+        missed.sum(axis=1) + rough[here] * (2 / NODES + share[here]),
+    )
 
 
 def _mixed(at_nodes: np.ndarray, here: np.ndarray, f: Array, mix: Array | None) -> tuple[Array, Array]:
     """Weights at the nodes, (P, NODES) or per subject, and moments of the panel of y, (n, NODES)."""
     if mix is None:
-        return convert(at_nodes[0], f), convert(here[0], f)
+        return convert(at_nodes[0], f), convert(here[:, 0], f)
     K, P, _ = at_nodes.shape
     product = mix @ convert(at_nodes.reshape(K, -1), f)
-    return product.reshape(-1, P, NODES), namespace(f).sum(mix.T[:, :, None] * convert(here, f), axis=0)
+    return product.reshape(-1, P, NODES), (mix[:, None, :] @ convert(here, f))[:, 0]
 
 
 def last_coefficients(f: Array) -> tuple[Array, Array]:
     """The larger of the last two coefficients of every panel, and its share in the mean of f: (n, P)."""
     xp = namespace(f)
     found = f @ convert(_to_last_and_mean(), f)
-    last, mean = xp.maximum(xp.abs(found[..., 0]), xp.abs(found[..., 1])), found[..., 2]
-    return last, last / xp.where(mean > 0, mean, xp.ones_like(mean))
+    last, mean = xp.maximum(abs(found[..., 0]), abs(found[..., 1])), found[..., 2]
+    return last, last / xp.where(mean > 0, mean, 1.0)
 
 
 def accurate(loss: Array, error: Array) -> np.ndarray:
@@ -208,10 +233,17 @@ def antiderivatives(f: np.ndarray, panels: Panels) -> tuple[np.ndarray, np.ndarr
 
 
 def _integrated_legendre(x: np.ndarray) -> np.ndarray:
-    r""":math:`\int_{-1}^xP_d` for d up to NODES + 1, (n, D)."""
-    P = np.polynomial.legendre.legvander(x, NODES + 2)
-    degree = np.arange(1, NODES + 2)
-    return np.concatenate([x[:, None] + 1, (P[:, 2:] - P[:, :-2]) / (2 * degree + 1)], axis=1)
+    r""":math:`\int_{-1}^xP_d` for d up to NODES + 1, (n, D), from :math:`T_k(x)=\cos(k\arccos x)`."""
+    k = np.arange(NODES + 3)
+    return np.cos(np.arccos(x)[:, None] * k) @ _from_chebyshev()
+
+
+@cache
+def _from_chebyshev() -> np.ndarray:
+    """Takes Chebyshev polynomials up to NODES + 2 to the integrals of Legendre polynomials."""
+    integrals = (np.polynomial.Legendre.basis(d).integ(lbnd=-1) for d in range(NODES + 2))
+    columns = [integral.convert(kind=np.polynomial.Chebyshev).coef for integral in integrals]
+    return np.column_stack([np.pad(column, (0, NODES + 3 - len(column))) for column in columns])
 
 
 @cache

@@ -40,7 +40,7 @@ def panels_of_smooth(inputs: ScoringInputs) -> Panels | None:
     one_end = bool(np.isfinite(ends).all() and (ends == ends[0]).all())
     if not one_end or (breaks is not None and bool((breaks != ends[0]).any())):
         return None
-    return Panels.up_to(float(ends[0, 0]), RATIO)
+    return Panels(float(ends[0, 0]), RATIO)
 
 
 def losses_under_smooth(inputs: ScoringInputs, panels: Panels, otherwise: Loss) -> Array:
@@ -69,7 +69,7 @@ def losses_under_smooth(inputs: ScoringInputs, panels: Panels, otherwise: Loss) 
 
 def _areas(C: Univariate, panels: Panels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The antiderivative of G, and a bound of the error of its differences, (1 or n,)."""
-    G = C._sf(panels.nodes()).reshape(-1, len(panels.half), NODES)
+    G = C._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
     before, powers = antiderivatives(G, panels)
     last, share = last_coefficients(G)
     rounding = 4 * np.finfo(np.float64).eps * (before[:, -1] + panels.half[-1])

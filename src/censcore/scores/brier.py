@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from censcore._arrays import Array, as_loss, namespace
+import numpy as np
+
+from censcore._arrays import Array, as_loss, namespace, searchsorted
 from censcore._kernels import on_cpu
-from censcore._numerics import chunked_rows
-from censcore.distributions import Distribution
+from censcore._numerics import chunked_rows, fill_rows
+from censcore.distributions import Distribution, Step, Univariate
 from censcore.outcomes import CompetingRisks, OutcomeLike
 from censcore.scores.competing_risks import over_causes
 from censcore.scores.inputs import (
+    ScoringInputs,
     check_scale,
     check_unreached,
     evaluation_times,
@@ -106,23 +109,49 @@ def brier_score(
     t, single = evaluation_times(times, inputs.y, horizon)
     if scale == "ipcw":
         check_unreached(inputs, t)
-    inverse_weight = inverse_probability_weights(inputs)
-    shared = inputs.C._sf(t) if len(inputs.C) == 1 and t.shape[0] == 1 else None
-    numbers = inputs.n * t.shape[1]
-    squares = on_cpu("censcore.scores._brier_numba", "weighted_squares", inputs.y.time, numbers)
-
-    def part(rows: slice) -> Array:
-        some, t_part = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
-        G = some.C._sf(t_part) if shared is None else shared
-        weights = (1 / G, inputs.xp.ones_like(G)) if scale == "ipcw" else (inputs.xp.ones_like(G), G)
-        S = some.F._sf(t_part)
-        seen = some.y.time, some.y.never
-        return (squares or _weighted_squares)(S, *seen, t_part, *weights, inverse_weight[rows, 0])
-
-    loss = chunked_rows(part, inputs.n, t.shape[1], like=inputs.y.time, budget=CACHED_NUMBERS)
+    loss = _losses(inputs, t, scale == "ipcw")
     if scale == "ipcw" and (followed := inputs.followed_to_entry) is not None:
         loss = loss * followed[:, None]
     return loss[:, 0] if single else loss
+
+
+def _losses(inputs: ScoringInputs, t: Array, ipcw: bool) -> Array:
+    reach, (n, q) = inverse_probability_weights(inputs)[:, 0], (inputs.n, t.shape[1])
+    shared = inputs.C._sf(t) if len(inputs.C) == 1 and t.shape[0] == 1 else None
+    kernel = on_cpu("censcore.scores._brier_numba", "weighted_squares", inputs.y.time, n * q)
+
+    def part(rows: slice) -> tuple[ScoringInputs, Array, tuple[Array, Array]]:
+        some, at = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
+        G = some.C._sf(at) if shared is None else shared
+        one = inputs.xp.ones_like(G)
+        return some, at, (1 / G, one) if ipcw else (one, G)
+
+    def formula(rows: slice) -> Array:
+        some, at, weights = part(rows)
+        return _weighted_squares(some.F._sf(at), some.y.time, some.y.never, at, *weights, reach[rows])
+
+    if kernel is None:
+        return chunked_rows(formula, n, q, like=inputs.y.time, budget=CACHED_NUMBERS)
+    loss = np.empty((n, q), dtype=inputs.y.time.dtype)
+
+    def fill(rows: slice) -> None:
+        some, at, weights = part(rows)
+        curves = _columns(some.F, at)
+        kernel(*curves, some.y.time, some.y.never, at, *weights, reach[rows], loss[rows])
+
+    fill_rows(fill, n, q, CACHED_NUMBERS)
+    return loss
+
+
+def _columns(F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """P(T > t) as columns of a matrix (1 or n, J), and which of them each time takes; -1 is a column of ones.
+
+    Curves at common times are such a matrix already.
+    """
+    if isinstance(F, Step) and F._times.shape[0] == t.shape[0] == 1:
+        times, S = F._steps()
+        return S, searchsorted(times, t, "right")[0] - 1
+    return F._sf(t), np.arange(t.shape[1])
 
 
 def _weighted_squares(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss, to_numpy
+from censcore._arrays import Array, as_loss
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Grouped
@@ -15,7 +15,7 @@ from censcore.outcomes import CompetingRisks, OutcomeLike
 from censcore.scores._knots import are_knots, knot_losses
 from censcore.scores._lines import line_losses
 from censcore.scores._proportional import has_risks, risk_losses
-from censcore.scores._smooth import Weight, are_smooth, smooth_losses
+from censcore.scores._smooth import Weights, are_smooth, smooth_losses
 from censcore.scores._squares import (
     area_from,
     as_steps,
@@ -133,8 +133,7 @@ def _finite_or_not(inputs: ScoringInputs) -> Array:
     if are_knots(inputs):
         return knot_losses(inputs, _by_subject)
     if are_smooth(inputs, inputs.C):
-        end = float(to_numpy(inputs.C._end())[0, 0])
-        return smooth_losses(inputs, Weight.of(None), Weight.of(inputs.C), end, _by_subject)
+        return smooth_losses(inputs, Weights.up_to(inputs.C), _by_subject)
     return _by_subject(inputs)
 
 

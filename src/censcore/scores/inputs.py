@@ -40,6 +40,7 @@ from censcore._arrays import (
     is_torch,
     namespace,
     one_namespace,
+    possibly,
     to_numpy,
 )
 from censcore._numerics import invert_decreasing
@@ -420,14 +421,15 @@ def _by_censoring_time(y: RightCensored, C: Distribution) -> list[tuple[RightCen
 
 def _chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
     """P(C >= y), (n,), by which events are divided; a distribution that excludes y is an error."""
-    reached = C.sf_left(y.time)
-    c, known = y.censoring_time, namespace(y.time).ones_like(y.event)
-    if c is None:
-        c, known = y.time, y.censored
-    end = C._end()[:, 0]
-    beyond = (y.time > end) | (~y.censored & (reached <= 0)) | (known & (c > end))
+    t, c = y.time[:, None], y.censoring_time
+    reached = C._sf_left(t)[:, 0]
+    latest = y.time if c is None else c  # C is known to be at least this
+    beyond = (latest > C._end()[:, 0]) | (~y.censored & (reached <= 0))
     _check_beyond(np.nonzero(to_numpy(beyond))[0], y, C)
-    _check_excluded(np.nonzero(to_numpy(known & C.excludes(c)))[0], to_numpy(c), C)
+    known = y.censored if c is None else namespace(t).ones_like(y.event)
+    if possibly(known.any()):
+        excluded = known & C._excludes(latest[:, None])[:, 0]
+        _check_excluded(np.nonzero(to_numpy(excluded))[0], to_numpy(latest), C)
     return reached
 
 
@@ -538,8 +540,9 @@ def _raise_unreached(
 
 def check_infinite(loss: Array, inputs: ScoringInputs) -> Array:
     """``loss``, or an error that names the subjects where it is infinite because follow-up never ends."""
-    bad = np.unique(np.nonzero(~np.isfinite(to_numpy(loss)))[0])
-    if bad.size:
+    finite = np.isfinite(to_numpy(loss))
+    if not finite.all():
+        bad = np.unique(np.nonzero(~finite)[0])
         latest = float(to_numpy(inputs.y.time).max())
         raise PositivityError(
             f"The score is infinite in {name_subjects(bad)}: the forecast has too heavy a tail, or mass at "

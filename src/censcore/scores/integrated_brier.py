@@ -15,7 +15,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, OutcomeLike
 from censcore.scores._lines import line_losses
 from censcore.scores._proportional import has_risks, risk_losses
-from censcore.scores._smooth import Weight, are_smooth, smooth_losses
+from censcore.scores._smooth import Weights, are_smooth, smooth_losses
 from censcore.scores._squares import (
     as_steps,
     has_common_areas,
@@ -165,9 +165,8 @@ def _ipcw_losses(inputs: ScoringInputs, end: PointMass) -> Array:
         losses = losses_under_risks(inputs, end, lambda some: _ipcw_by_subject(some, end))
         return check_infinite(losses, inputs)
     if are_smooth(inputs, end):
-        until = float(to_numpy(end.location)[0])
-        weights = Weight.of(inputs.C).inverse(), Weight.of(None)
-        losses = smooth_losses(inputs, *weights, until, lambda some: _ipcw_by_subject(some, end))
+        weights = Weights.up_to(end, ipcw=True)
+        losses = smooth_losses(inputs, weights, lambda some: _ipcw_by_subject(some, end))
         return check_infinite(losses, inputs)
     return check_infinite(_ipcw_by_subject(inputs, end), inputs)
 
