@@ -47,7 +47,7 @@ from typing import Any
 import numpy as np
 
 from censcore._kept_values import KeepsValues
-from censcore._validation import as_labels, as_weights
+from censcore._validation import as_labels, as_seed, as_weights
 from censcore.exceptions import InvalidInputError
 from censcore.scores import clustered_mean
 
@@ -314,7 +314,8 @@ def separate_stream(seed: int | None) -> np.random.Generator:
     Data are often drawn from ``default_rng(seed)``. Bootstrap samples from the same stream would follow the
     data, and their spread would be wrong.
     """
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    entropy = None if seed is None else as_seed(seed)
+    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(1,)))
 
 
 def _minus(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._numerics import scramble
-from censcore._validation import check_instance
+from censcore._validation import as_list, check_instance
 from censcore.distributions.random_draws import keys_of
 from censcore.estimators.covariates import take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -177,8 +177,8 @@ class TrainingTable:
         object.__setattr__(self, "_batches", batches)
 
     def _used(self) -> list[str]:
-        named = (self.time, self.event, self.censoring_time, self.sample_weight, self.groups)
-        return [name for part in named for name in _names(part)]
+        named = ("time", "event", "censoring_time", "sample_weight", "groups")
+        return [name for word in named for name in _names(getattr(self, word), word)]
 
     def __iter__(self) -> Iterator[tuple[Any, Any, Any, Any]]:
         """Covariates, outcome, weights and groups of one batch after the other."""
@@ -211,8 +211,8 @@ class TrainingTable:
         return RightCensored(time, event, c)
 
 
-def _names(part: str | Sequence[str] | None) -> list[str]:
-    return [] if part is None else [part] if isinstance(part, str) else list(part)
+def _names(part: str | Sequence[str] | None, word: str) -> list[str]:
+    return [] if part is None else [part] if isinstance(part, str) else as_list(part, word, "column names")
 
 
 def as_source(data: Any) -> Source:
