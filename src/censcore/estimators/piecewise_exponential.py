@@ -117,7 +117,9 @@ class PiecewiseExponentialRegression(CoefficientInference):
         """Set the estimates; give the derivative of (coef_, log rates_) by theta."""
         K, p = len(self.breaks_) + 1, len(theta) - len(self.breaks_) - 1
         self.coef_ = theta[K:] / columns.scale
-        self.rates_ = np.exp(theta[:K] - columns.center @ self.coef_)
+        self._center, self._log_rates = columns.center, theta[:K]
+        with np.errstate(over="ignore", under="ignore"):  # x = 0 may be far from all subjects
+            self.rates_ = np.exp(theta[:K] - columns.center @ self.coef_)
         slope = np.zeros((p + K, p + K))
         slope[:p, K:] = np.diag(1 / columns.scale)
         slope[p:, :K] = np.eye(K)
@@ -137,7 +139,7 @@ class PiecewiseExponentialRegression(CoefficientInference):
         """Names and values of ``coef_`` and the logarithms of ``rates_``."""
         names, coef = super().estimates()
         rates = [f"log rate {k}" for k in range(len(self.rates_))]
-        return [*names, *rates], np.append(coef, np.log(self.rates_))
+        return [*names, *rates], np.append(coef, self._log_rates - self._center @ coef)
 
     def coefficient_influence(self) -> np.ndarray:
         """Each subject's influence on the estimates, (n, p + K)."""
@@ -158,9 +160,10 @@ class PiecewiseExponentialRegression(CoefficientInference):
         """
         self.check_fitted()
         X = as_matrix(self, X, reset=False)
-        with np.errstate(over="ignore"):  # the distribution says what is wrong with an infinite rate
-            risk = np.ones(1) if X is None else np.exp(X @ self.coef_)
-        return PiecewiseExponential(self.breaks_, risk[:, None] * self.rates_).like(self._reference)
+        eta = np.zeros(1) if X is None else self._linear_predictor(X, self._center)
+        return PiecewiseExponential(self.breaks_, np.exp(eta[:, None] + self._log_rates)).like(
+            self._reference
+        )
 
 
 def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
