@@ -230,7 +230,7 @@ def as_rows(rows: Any) -> Any:
         chosen = np.ascontiguousarray(rows)  # torch takes no index with negative strides, such as order[::-1]
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidIndexError(f"rows: got {_shown(rows)}, {_EXPECTED_ROWS}.") from error
-    if chosen.size and chosen.dtype.kind not in "iub":
+    if np.ndim(rows) != 1 or (chosen.size and chosen.dtype.kind not in "iub"):
         raise InvalidIndexError(f"rows: got {_shown(rows)}, {_EXPECTED_ROWS}.")
     return chosen if chosen.size else chosen.astype(np.intp)
 
