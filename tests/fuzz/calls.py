@@ -11,8 +11,11 @@ from tests.fuzz.invariant import Call, numbers
 from tests.fuzz.recipes import RECIPES, TYPICAL, Target
 
 #: Arguments that say how much work to do: a number that fits into memory and takes minutes is no mistake.
-WORK = ("m", "n", "refits", "replicates", "epochs", "samples", "n_samples", "bins", "breaks", "max_iter")
-MUCH, TOO_MUCH = 1e4, 1e14
+WORK = (
+    "m", "n", "refits", "replicates", "epochs", "samples", "n_samples", "bins", "breaks", "max_iter", "width", "depth",
+    "noise_dim", "n_generators",
+)  # fmt: skip
+MUCH, TOO_MUCH = 500, 1e14
 
 #: Arguments that would start threads, write files or talk to a terminal.
 LEFT_ALONE = ("n_jobs", "store", "path", "checkpoint", "progress", "compile", "device")

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from censcore._arrays import Array
-from censcore._validation import check_positive
+from censcore._arrays import Array, as_float, to_numpy
+from censcore._validation import as_count, check_positive
 from censcore.distributions import PiecewiseExponential
 from censcore.estimators.covariates import as_matrix
 from censcore.estimators.intervals import as_intervals, check_some_event, ends_of
@@ -168,12 +168,11 @@ class PiecewiseExponentialRegression(CoefficientInference):
 
 def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
     if np.ndim(breaks) == 0:
-        if int(breaks) != breaks or breaks < 0:
-            raise InvalidInputError(f"breaks must be a number of them or an array of times; got {breaks!r}.")
-        levels = np.arange(1, int(breaks) + 1) / (int(breaks) + 1)
-        quantiles = np.unique(np.quantile(times, levels)) if breaks else np.zeros(0)
+        count = as_count(breaks, "breaks, if it is their number and no array of times,", least=0, most=10**6)
+        levels = np.arange(1, count + 1) / (count + 1)
+        quantiles = np.unique(np.quantile(times, levels)) if count else np.zeros(0)
         return _with_events_between(quantiles[quantiles > 0], np.sort(times))
-    chosen = np.asarray(breaks, dtype=np.float64)
+    chosen = to_numpy(as_float(breaks, "breaks"))
     check_positive(chosen, "breaks")
     if chosen.ndim != 1 or (np.diff(chosen) <= 0).any():
         raise InvalidInputError(f"breaks must ascend without ties; got {chosen.tolist()}.")

@@ -310,11 +310,19 @@ class StandardisedColumns:
         """Weighted means and standard deviations; constant columns are centred and not scaled."""
         share = weight / weight.sum()
         center = share @ X
+        names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(X.shape[1])])
+        with np.errstate(over="ignore"):
+            largest = np.max(np.abs(X - center), axis=0, initial=0.0)
+        far = np.nonzero(~((largest == 0) | ((largest > 1e-150) & (largest < 1e150))))[0]
+        if far.size:
+            raise InvalidInputError(
+                f"X: got values {largest[far[0]]:g} apart in {one_line(str(names[far[0]]))}, expected "
+                "differences between 1e-150 and 1e+150, whose squares a float can hold. Change the unit."
+            )
         spread = np.sqrt(share @ (X - center) ** 2)
         constant = spread <= 1e-12 * np.maximum(np.abs(center), np.finfo(float).tiny)
         scale = np.where(constant, 1.0, spread)
         Z = np.where(constant, 0.0, (X - center) / scale)
-        names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(X.shape[1])])
         return cls(Z, center, scale, [str(name) for name in names])
 
     def check_collinear(self, weight: np.ndarray, estimator: str) -> None:
