@@ -34,12 +34,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import as_count, as_number
+from censcore._validation import as_count, as_number, check_option
 from censcore.evaluation.case_scores import Case, CaseScore, of_single_times
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, effective_number, separate_stream
 from censcore.evaluation.net_benefit import event_by, least_events
 from censcore.evaluation.tables import Line, cannot_tell, data_frame
-from censcore.exceptions import InvalidInputError
 from censcore.plain_text import one_line
 from censcore.scores.registry import ScoreInfo
 
@@ -146,8 +145,7 @@ def calibration_curve(
     comparison: Comparison, model: str, time: float | None = None, bins: int | None = None, span: float = 0.75
 ) -> CalibrationCurve:
     """See :meth:`Comparison.calibration`."""
-    if model not in comparison.cases:
-        raise InvalidInputError(f"There is no forecast {model!r}; there are {', '.join(comparison.models)}.")
+    check_option(model, "model", comparison.models)
     span = as_number(span, "span, a share of the subjects,", above=0, most=1)
     bins = None if bins is None else as_count(bins, "bins")
     case, w = comparison.cases[model], comparison.subsets[0].weight

@@ -229,7 +229,8 @@ def compare_landmarks(
 
 
 def _places(landmarks: Any) -> np.ndarray:
-    single = isinstance(landmarks, Real) or (hasattr(landmarks, "dtype") and np.ndim(landmarks) == 0)
+    landmarks = to_numpy(landmarks) if hasattr(landmarks, "dtype") else landmarks
+    single = isinstance(landmarks, Real) or (np.ndim(landmarks) == 0 and isinstance(landmarks, np.ndarray))
     given = [landmarks] if single else as_list(landmarks, "landmarks", "times, such as [1.0, 2.0]")
     if not given:
         raise InvalidInputError("landmarks must name at least one time; got none.")
