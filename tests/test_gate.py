@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -15,6 +18,7 @@ TIME, EVENT = np.array([0.5, 1.0, 1.0, 2.0, 3.0, 0.25]), np.array([1, 0, 1, 1, 0
 Y, F, C = cs.RightCensored(TIME, EVENT), cs.Weibull(1.3, np.linspace(1.0, 3.0, 6)), cs.Uniform(0.0, 5.0)
 MODELS, RISK = {"a": F, "b": cs.Exponential(1.0)}, np.linspace(1.0, 0.0, 6)
 QUICK = {"scores": "crps", "reference": None, "refits": 0, "horizon": 2.0}
+DAY = datetime.timedelta(days=1)
 ITSELF: list = [1.0]
 ITSELF.append(ITSELF)
 
@@ -88,6 +92,38 @@ REFUSED = {
     ),
     "a frame that is a number": (lambda: cs.RightCensored.from_frame(3), "expected a data frame"),
     "a model that is a number": (lambda: cs.Adapted(3.0).fit(None, Y), "expected a model with fit"),
+    "landmarks that are none": (
+        lambda: cs.compare_landmarks(MODELS, Y, C, landmarks=object(), window=0.5),
+        "landmarks: got object, expected a list of times",
+    ),
+    "a landmark that is NaN": (
+        lambda: cs.compare_landmarks(MODELS, Y, C, landmarks=[np.nan], window=0.5),
+        "landmarks: got NaN in entry 0",
+    ),
+    "a Kendall's tau that is a duration": (
+        lambda: cs.dependent_censoring_sensitivity(MODELS, Y, times=1.0, tau=DAY),
+        "tau must hold numbers; got .*timedelta",
+    ),
+    "a time that is a duration": (
+        lambda: cs.dependent_censoring_sensitivity(MODELS, Y, times=DAY),
+        "times must hold numbers; got .*timedelta",
+    ),
+    "a horizon that is a duration of NumPy": (
+        lambda: cs.dependent_censoring_sensitivity(MODELS, Y, horizon=np.timedelta64(1, "D")),
+        "horizon must be a number; got timedelta64",
+    ),
+    "replicates that are a duration": (
+        lambda: cs.dependent_censoring_sensitivity(MODELS, Y, times=1.0, replicates=DAY),
+        "replicates must be a whole number; got timedelta",
+    ),
+    "a seed that is a duration": (
+        lambda: cs.dependent_censoring_sensitivity(MODELS, Y, times=1.0, seed=DAY),
+        "seed must be a whole number; got timedelta",
+    ),
+    "a column that is a number": (
+        lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0], "d": [1]}), 1618, "d"),
+        "time: got 1618, expected a list of column names",
+    ),
 }
 
 
@@ -125,6 +161,37 @@ def test_read_only_arrays_and_gradients_are_left_as_they_are():
     y = cs.RightCensored(torch.tensor([1.0, 2.0], dtype=torch.float64), torch.tensor([True, True]))
     cs.crps(y, cs.Weibull(1.5, scale)).sum().backward()
     assert torch.isfinite(scale.grad).all()
+
+
+def test_a_tail_that_ends_at_once_has_an_area():
+    """A rate times a time beyond the largest float leaves nothing of the tail, without a warning."""
+    cells = np.array([[[0.3, 0.1], [0.2, 0.4]]])
+    steep, edge = (cs.JointGrid([0.0, 1.0], cells, tail=rate).marginal(0) for rate in (1e16, 1e300))
+    np.testing.assert_allclose(steep.mean(), 0.4 * 0.5 + 0.6, rtol=1e-12)
+    np.testing.assert_allclose(edge.sf([[0.5, 1.0, 1e300]]), [[0.8, 0.6, 0.0]])
+    assert steep.integrated_sf(0.0, 1e300) == pytest.approx(0.8, rel=1e-12)
+
+
+def test_one_rate_for_all_times_has_quantiles():
+    X = np.linspace(-1.0, 1.0, 6)[:, None]
+    F = cs.PiecewiseExponentialRegression(breaks=0, alpha=0.1).fit(X, Y).predict_distribution(X)
+    np.testing.assert_allclose(F.sf(F.icdf(0.3)), 0.7)
+
+
+def test_a_small_span_of_a_calibration_curve_reaches_two_subjects_with_a_known_status():
+    rng = np.random.default_rng(2)
+    T, c = rng.weibull(1.3, 40), rng.uniform(0.2, 3.0, 40)
+    models = {"a": cs.Weibull(1.3, np.linspace(0.8, 1.4, 40))}
+    found = cs.compare(models, cs.RightCensored(np.minimum(T, c), c >= T), cs.Uniform(0.2, 3.0), **QUICK)
+    curve = found.calibration("a", time=1.0, span=1e-66)
+    assert all(0 <= point["observed"] <= 1 for point in curve.smoothed)
+
+
+def test_measures_without_a_pair_say_so_instead_of_nan():
+    early = cs.compare(MODELS, Y, C, **{**QUICK, "horizon": 0.1})
+    lines = early.frame()
+    assert "no pair of subjects" in lines.loc[lines["score"] == "auc", "note"].iloc[0]
+    assert "nan" not in repr(early)
 
 
 def test_a_distribution_among_numbers_ends_at_once():

@@ -230,7 +230,7 @@ def as_rows(rows: Any) -> Any:
         chosen = np.ascontiguousarray(rows)  # torch takes no index with negative strides, such as order[::-1]
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidIndexError(f"rows: got {_shown(rows)}, {_EXPECTED_ROWS}.") from error
-    if chosen.size and chosen.dtype.kind not in "iub":
+    if np.ndim(rows) != 1 or (chosen.size and chosen.dtype.kind not in "iub"):
         raise InvalidIndexError(f"rows: got {_shown(rows)}, {_EXPECTED_ROWS}.")
     return chosen if chosen.size else chosen.astype(np.intp)
 
@@ -430,7 +430,7 @@ def searchsorted(knots: Array, values: Array, side: str) -> Array:
     if knots.shape[0] == 1:
         return _searchsorted_in_one(knots[0], values, side)
     if values.shape[0] == 1:
-        if knots.shape[1] <= _SCANNED and knots.shape[0] > 1 and not np.isnan(values).any():
+        if 0 < knots.shape[1] <= _SCANNED and knots.shape[0] > 1 and not np.isnan(values).any():
             return _scanned(knots, values[0], side)
         values = np.broadcast_to(values, (knots.shape[0], values.shape[1]))
     return _searchsorted_rows(knots, values, side)

@@ -136,7 +136,8 @@ def test_a_bare_matrix_with_times_is_told_what_times_are():
 def test_times_and_levels_are_numbers(options):
     x, y = sample(0)
     with pytest.raises(
-        (InvalidInputError, InvalidTypeError), match=f"{next(iter(options))}: got .* expected"
+        (InvalidInputError, InvalidTypeError),
+        match=f"{next(iter(options))}(: got .* expected| must hold num)",
     ):
         compared(x, y, **options)
 

@@ -10,6 +10,13 @@ from tests.fuzz.hostile import numbers_like, replacements
 from tests.fuzz.invariant import Call, numbers
 from tests.fuzz.recipes import RECIPES, TYPICAL, Target
 
+#: Arguments that say how much work to do: a number that fits into memory and takes minutes is no mistake.
+WORK = (
+    "m", "n", "refits", "replicates", "epochs", "samples", "n_samples", "bins", "breaks", "max_iter", "width", "depth",
+    "noise_dim", "n_generators",
+)  # fmt: skip
+MUCH, TOO_MUCH = 500, 1e14
+
 #: Arguments that would start threads, write files or talk to a terminal.
 LEFT_ALONE = ("n_jobs", "store", "path", "checkpoint", "progress", "compile", "device")
 
@@ -55,6 +62,8 @@ def calls(draw: Any, name: str) -> Call:
         known = replacements(near)
         value = draw(st.one_of(st.sampled_from(known), st.sampled_from(known), numbers_like(near)))
         arguments[word] = value.make()
+        if word in WORK and isinstance(arguments[word], int | float) and MUCH < arguments[word] < TOO_MUCH:
+            arguments[word] = TOO_MUCH
         words.append(f"{word}={value.label}")
         same = (
             same and value.same and arguments.get(word) is not None and target.arguments.get(word) is not None

@@ -109,7 +109,7 @@ DISTRIBUTIONS = [
     Value("narrow log-normal", lambda: cs.LogNormal(-230.0, 1e-8)),
     Value("log-logistic without mean", lambda: cs.LogLogistic(0.001, 1e100)),
     Value("uniform, no width to speak of", lambda: cs.Uniform(1.0, np.nextafter(1.0, 2.0))),
-    Value("uniform, wide", lambda: cs.Uniform(0.0, 1e300)),
+    Value("uniform, wide", lambda: cs.Uniform(0.0, 1e100)),
     Value("never", lambda: cs.PointMass(INF)),
     Value("at once", lambda: cs.PointMass(0.0)),
     Value("late", lambda: cs.PointMass(1e300)),

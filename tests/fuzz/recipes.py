@@ -364,7 +364,8 @@ SCORES = {
         cs.augmented_binomial_log_score, {**SCORED, "times": TIMES, "event_model": F}, infinite=True
     ),
     "mean_loss": function(cs.mean_loss, losses=TIME),
-    "clustered_mean": function(scores.clustered_mean, losses=TIME, weight=np.full(N, 1 / N)),
+    # the influence on a mean that is infinite is NaN, and says so
+    "clustered_mean": function(scores.clustered_mean, losses=TIME, weight=np.full(N, 1 / N), nan=True),
     "score_info": function(scores.score_info, name="crps"),
     "administrative_brier": several(
         published.administrative_brier,

@@ -8,7 +8,6 @@ component is that component. Warnings are errors here, as in all tests.
 
 from __future__ import annotations
 
-import copy
 from functools import partial
 
 import numpy as np
@@ -16,9 +15,10 @@ import pytest
 import torch
 from tests.contracts.distributions import UNIVARIATE
 from tests.distributions.compositions import N, compositions
+from tests.metamorphic.units import in_unit
 
 import censcore as cs
-from censcore.distributions import Distribution, Grouped
+from censcore.distributions import Grouped
 
 TIMES, LEVELS, END = [0.3, 0.6], [0.2, 0.7], 0.8
 #: Scores, the arguments that are times, and the power of the unit of time in which their losses are.
@@ -80,35 +80,6 @@ def expect_same(found, expected, message, rtol=1e-9, atol=1e-11):
 
 def rows_of(found, rows):
     return {name: None if value is None else value[rows] for name, value in found.items()}
-
-
-# ---- the unit of time ------------------------------------------------------------------------------
-
-#: Which arrays of a distribution are times (1) and rates (-1); the others have no unit.
-POWERS = {
-    "_scale": 1, "_rate": -1, "_rates": -1, "_low": 1, "_high": 1, "_location": 1, "_times": 1, "_tau": 1,
-    "_entry": 1, "_samples": 1,
-}  # fmt: skip
-WITHOUT_UNIT = {"_shape", "_mu", "_sigma", "_levels", "_weights", "_theta", "_hazard", "_risk"}
-
-
-def in_unit(distribution: Distribution, unit: float) -> Distribution:
-    """The same distribution with times that are ``unit`` times as large."""
-    other = copy.copy(distribution)
-    other.__dict__.update(_remembered={})
-    other.__dict__.pop("_xp", None)
-    for name in distribution._arrays:
-        array = getattr(distribution, name)
-        if type(distribution).__name__ == "LogNormal" and name == "_mu":
-            array = array + np.log(unit)
-        elif type(distribution).__name__ == "Gompertz" or name in POWERS:
-            array = array * unit ** (POWERS.get(name, -1))
-        else:
-            assert name in WITHOUT_UNIT, f"{type(distribution).__name__}{name}: a time, a rate or neither?"
-        setattr(other, name, array)
-    for name in distribution._distributions:
-        setattr(other, name, [in_unit(part, unit) for part in getattr(distribution, name)])
-    return other
 
 
 # ---- relations -------------------------------------------------------------------------------------

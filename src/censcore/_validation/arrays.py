@@ -22,13 +22,13 @@ __all__ = [
 ]
 
 
-def _check(good: Array, values: Array, name: str, expected: str) -> None:
+def _check(good: Array, values: Array, name: str, expected: str, advice: str = "") -> None:
     if possibly(good.all()):
         return
     where = np.argwhere(~to_numpy(good))
     example = to_numpy(values)[tuple(where[0])]
     rows = np.unique(where[:, 0]) if where.shape[1] else [0]
-    raise InvalidInputError(f"{name} must be {expected}; got {example}, in {name_subjects(rows)}.")
+    raise InvalidInputError(f"{name} must be {expected}; got {example}, in {name_subjects(rows)}.{advice}")
 
 
 def check_not_nan(values: Array, name: str) -> None:
@@ -58,12 +58,12 @@ def check_between(values: Array, name: str, low: float, high: float) -> None:
         low = low if low <= 0 else max(low, float(limits.tiny))
     if possibly(((values >= low) & (values <= high)).all()):
         return
-    if low < 0:
-        check_finite(values, name)
-    else:
-        check_positive(values, name)
-    inside = (values >= low) & (values <= high)
-    _check(inside, values, name, f"between {low:g} and {high:g}, where the formulas have digits")
+    kind = "finite" if low < 0 else "positive and finite" if low > 0 else "non-negative and finite"
+    expected = f"{kind}, between {low:g} and {high:g}, where the formulas have digits"
+    _check((values >= low) & (values <= high), values, name, expected, f" {_OUT_OF_RANGE}")
+
+
+_OUT_OF_RANGE = "Check the unit of time, and the covariates that it was computed from."
 
 
 def check_probabilities(values: Array, name: str) -> None:
@@ -102,7 +102,7 @@ def as_events(event: Any, time: Array) -> Array:
     if values.ndim < 2 and time.shape[1] == 1:
         values = values.reshape(-1, 1)
     serves_all = (time.shape[1] == 1 and values.shape[0] == 1) or (time.shape[0] == 1 and values.ndim == 2)
-    if tuple(values.shape) != tuple(time.shape) and not serves_all:
+    if (tuple(values.shape) != tuple(time.shape) and not serves_all) or 0 in values.shape:
         raise InvalidInputError(
             f"event must have the shape of time, {tuple(time.shape)}; got {tuple(values.shape)}."
         )

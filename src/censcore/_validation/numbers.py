@@ -14,6 +14,10 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 __all__ = ["as_confidence", "as_count", "as_generator", "as_index", "as_number", "as_seed"]
 
 
+#: What Python and NumPy call integers, and callers do not.
+_NO_NUMBERS = (bool, np.timedelta64)
+
+
 def as_number(
     value: Any,
     name: str,
@@ -66,7 +70,7 @@ def as_number(
 
 
 def _as_float(value: Any, name: str) -> float:
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, _NO_NUMBERS):
         try:
             return float(value)
         except OverflowError as error:
@@ -99,7 +103,7 @@ def as_count(value: Any, name: str, *, least: int = 1, most: int | None = None) 
     censcore.exceptions.InvalidInputError: bins must be a whole number of at least 1; got 2.5.
     """
     count: int | None = None
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if isinstance(value, int | np.integer) and not isinstance(value, _NO_NUMBERS):
         count = int(value)
     elif isinstance(value, float | np.floating):
         count = int(value) if float(value).is_integer() else None

@@ -167,7 +167,7 @@ class Binned(Univariate):
         mass = self._p[:, -1:]
         decays = self._rate > 0
         rate = xp.where(decays, self._rate, xp.ones_like(self._rate))
-        decaying = -xp.expm1(-rate * length) / rate
+        decaying = -xp.expm1(-decay(rate, length)) / rate
         constant = xp.where(mass > 0, length, xp.zeros_like(length))
         return mass * self._tail(low) * xp.where(decays, decaying, constant)
 
@@ -204,6 +204,7 @@ def decay(rate: Array, excess: Array, left: bool = False) -> Array:
     """The exponent r x of the tail; with r = 0 all mass stays until infinity, or from the left at it."""
     xp = namespace(excess)
     endless = xp.isinf(excess)
-    product = rate * xp.where(endless, xp.zeros_like(excess), excess)
+    with np.errstate(over="ignore"):  # beyond the largest float nothing is left of the tail
+        product = rate * xp.where(endless, xp.zeros_like(excess), excess)
     gone = endless & ((rate > 0) | (not left))
     return xp.where(gone, xp.full_like(product, np.inf), product)

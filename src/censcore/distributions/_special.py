@@ -99,8 +99,8 @@ def decaying_area(height: Array, rate: Array, width: Array) -> Array:
     endless = xp.isinf(width)
     w = xp.where(endless, xp.zeros_like(width), width)
     decays = rate > 0
-    forever = xp.where(decays, 1 / xp.where(decays, rate, xp.ones_like(rate)), xp.full_like(rate, np.inf))
-    with np.errstate(over="ignore"):  # an infinite rate w has decayed
+    with np.errstate(over="ignore"):  # an infinite rate w has decayed, a subnormal rate never does
+        forever = xp.where(decays, 1 / xp.where(decays, rate, xp.ones_like(rate)), xp.full_like(rate, np.inf))
         area = xp.where(endless, forever, w * relative_expm1(rate * w))
     return xp.where(height > 0, height, xp.ones_like(height)) * xp.where(
         height > 0, area, xp.zeros_like(area)

@@ -206,7 +206,15 @@ class Distribution(KeepsValues, ABC):
             lambda array: array if array.shape[0] == 1 else take_rows(array, rows),
             lambda part: part.take(rows),
         )
-        return taken._estimated_like(self, rows)
+        return taken._of_someone()._estimated_like(self, rows)
+
+    def _of_someone(self) -> Self:
+        """The distribution itself; one of no subject is an error."""
+        if not len(self):
+            raise InvalidInputError(
+                f"{type(self).__name__}: got no subject, expected at least one. Choose rows that are there."
+            )
+        return self
 
     def _estimated_like(self, other: Distribution, rows: Any = None) -> Self:
         """Notes that the distribution is the estimate ``other``, or that of some of its subjects."""

@@ -195,6 +195,8 @@ _ENDLESS = 1e30
 # Below this the series of the functions at a removable singularity is exact to the last bit.
 _SERIES = 0.05
 
+_STRONGEST = 1e8
+
 
 class Family(Protocol):
     """What a copula is made of."""
@@ -215,11 +217,21 @@ class Family(Protocol):
         """Kendall's rank correlation of any two coordinates."""
 
 
+def _check_strength(theta: Array) -> None:
+    """Beyond, differences of hazards times theta have no digits left."""
+    if surely((theta > _STRONGEST).any()):
+        raise InvalidInputError(
+            f"theta: got {float(detach(theta).max()):g}, expected at most {_STRONGEST:g}, a Kendall's tau "
+            "of almost 1. For times that are one and the same use one event time."
+        )
+
+
 class Clayton:
     r""":math:`g=\theta^{-1}\log A,\ A=1+\sum_j(e^{\theta H_j}-1)`; theta = 0 is independence."""
 
     def check(self, theta: Array, k: int) -> None:
         check_positive(theta, "theta of a Clayton copula", zero=True)
+        _check_strength(theta)
 
     def exponent(self, H: Array, theta: Array) -> Array:
         """Small theta H: B psi(theta B) with B = sum_j H_j phi(theta H_j), no division by theta.
@@ -305,6 +317,7 @@ class Gumbel:
                 "theta of a Gumbel copula must be at least 1 (1 is independence); "
                 f"got {float(detach(theta).min()):g}."
             )
+        _check_strength(theta)
 
     def exponent(self, H: Array, theta: Array) -> Array:
         return self._norm(H, theta)[0]

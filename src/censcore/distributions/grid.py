@@ -21,7 +21,7 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
-from censcore._validation import check_positive, check_probabilities, name_subjects
+from censcore._validation import as_list, check_positive, check_probabilities, name_subjects
 from censcore.distributions._binned import Binned, decay, place, tail_excess
 from censcore.distributions.censored import CensoredJoint
 from censcore.distributions.joint import Joint, log_or_never, logsumexp
@@ -279,8 +279,11 @@ class JointGrid(Joint):
 
 def _store_edges(distribution: JointGrid, edges: Any, values: Array) -> tuple[str, ...]:
     """Keep the edges of every coordinate as (1, B + 1) arrays named ``_edges_j``; return the names."""
-    shared = np.ndim(edges[0]) == 0
-    parts = [edges] * (values.ndim - 1) if shared else list(edges)
+    listed = as_list(edges, "edges", "bin edges, or of such lists")
+    shared = bool(listed) and np.ndim(listed[0]) == 0
+    parts = [edges] * (values.ndim - 1) if shared else listed
+    if not listed:
+        raise InvalidInputError("edges: got an empty list, expected bin edges that start at 0.")
     if not parts:
         raise InvalidInputError(
             "Cell probabilities need the subjects first, then one axis per event time; "

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, as_rows, is_torch, to_numpy
+from censcore._arrays import Array, as_float, as_rows, is_torch, take_rows, to_numpy
 from censcore._validation import as_codes
 from censcore.distributions.joint import in_one_library
 from censcore.distributions.step import Step
@@ -86,8 +86,8 @@ class Grouped(Univariate):
             return self
         rows = to_numpy(rows) if is_torch(rows) else as_rows(rows)
         other = self._map(lambda array: array)
-        other._group, other._position = self._group[rows], self._position[rows]
-        return other._estimated_like(self, rows)
+        other._group, other._position = take_rows(self._group, rows), take_rows(self._position, rows)
+        return other._of_someone()._estimated_like(self, rows)
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); one per group where ``tau`` is the same for all subjects."""

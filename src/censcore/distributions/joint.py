@@ -100,6 +100,7 @@ class Joint(Distribution):
         distribution, time = self._at(time, "time")
         check_positive(time, "time", zero=True)
         event = as_events(event, time)
+        common_rows(distribution=len(self), time=time.shape[0], event=event.shape[0])
         return distribution._log_likelihood(time[:, None, :], event[:, None, :])[:, 0]
 
     def first(self) -> Univariate:

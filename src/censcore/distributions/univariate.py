@@ -348,7 +348,9 @@ class Univariate(Distribution):
         distribution = self._fitting(time)
         (time,), _ = distribution._as_columns(time=time)
         check_positive(time, "time", zero=True)
-        return distribution._log_likelihood(time, as_events(event, time))[:, 0]
+        event = as_events(event, time)
+        common_rows(distribution=len(self), time=time.shape[0], event=event.shape[0])
+        return distribution._log_likelihood(time, event)[:, 0]
 
     def _log_likelihood(self, time: Array, event: Array) -> Array:
         xp = self._xp

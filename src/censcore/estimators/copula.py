@@ -164,7 +164,7 @@ class CopulaWeibull(LikelihoodEstimator):
         margins = [Weibull(shape[:, j], scale[:, j]) for j in range(k)]
         if self.copula == "independent":
             return Independent(margins)
-        strength = nn.functional.softplus(raw[:, -1])
+        strength = nn.functional.softplus(raw[:, -1]).clamp(max=_STRONGEST)
         return Copula(self.copula, margins, strength if self.copula == "clayton" else 1 + strength)
 
     def _training_distribution(self, raw: Tensor) -> Distribution:
@@ -210,7 +210,7 @@ class CopulaWeibull(LikelihoodEstimator):
 _STRENGTHS = (-8.0, 40.0)
 
 # Single subjects may leave all bounds while a network is trained; a distribution has digits within these.
-_LOG_SCALES, _SHAPES = (-60.0, 60.0), (0.002, 1e6)
+_LOG_SCALES, _SHAPES, _STRONGEST = (-60.0, 60.0), (0.002, 1e6), 1e6
 
 # softplus(_ONE) = 1: an untrained network gives exponential margins
 _ONE = float(np.log(np.expm1(1.0)))

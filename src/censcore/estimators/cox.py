@@ -229,8 +229,7 @@ class CoxRegression(CoefficientInference):
         """
         self.check_fitted()
         X = as_matrix(self, X, reset=False)
-        with np.errstate(over="ignore"):  # the distribution says what is wrong with an infinite risk
-            risk = np.ones(1) if X is None else np.exp((X - self.center_) @ self.coef_)
+        risk = np.ones(1) if X is None else np.exp(self._linear_predictor(X, self.center_))
         predicted = ProportionalHazards(self.baseline_times_, self.baseline_hazard_, risk)
         return predicted.like(self._reference)
 

@@ -192,6 +192,7 @@ class LogLocationScale(CoefficientInference):
 
     def _map_back(self, theta: np.ndarray, columns: StandardisedColumns, mean: float, spread: float) -> None:
         a, gamma0, gamma = theta[0] / spread, theta[1], theta[2:] / columns.scale
+        self._center = columns.center
         self._set_scale(float(a))
         self.coef_ = gamma / a
         self.intercept_ = float(mean + gamma0 / a - columns.center @ self.coef_)
@@ -233,7 +234,8 @@ class LogLocationScale(CoefficientInference):
         """
         self.check_fitted()
         X = as_matrix(self, X, reset=False)
-        location = np.array([self.intercept_]) if X is None else self.intercept_ + X @ self.coef_
+        start, center = self.intercept_ + self._center @ self.coef_, self._center
+        location = np.array([start]) if X is None else self._linear_predictor(X, center, start)
         return self._distribution(location).like(self._reference)
 
 

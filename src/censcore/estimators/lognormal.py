@@ -137,5 +137,4 @@ class LogLogisticRegression(LogLocationScale):
         return float(np.log(self.shape_))
 
     def _distribution(self, location: np.ndarray) -> LogLogistic:
-        with np.errstate(over="ignore"):  # the distribution says what is wrong with an infinite scale
-            return LogLogistic(np.array([self.shape_]), np.exp(location))
+        return LogLogistic(np.array([self.shape_]), np.exp(location))

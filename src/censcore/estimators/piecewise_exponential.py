@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from censcore._arrays import Array
-from censcore._validation import check_positive
+from censcore._arrays import Array, as_float, to_numpy
+from censcore._validation import as_count, check_positive
 from censcore.distributions import PiecewiseExponential
 from censcore.estimators.covariates import as_matrix
 from censcore.estimators.intervals import as_intervals, check_some_event, ends_of
@@ -117,7 +117,9 @@ class PiecewiseExponentialRegression(CoefficientInference):
         """Set the estimates; give the derivative of (coef_, log rates_) by theta."""
         K, p = len(self.breaks_) + 1, len(theta) - len(self.breaks_) - 1
         self.coef_ = theta[K:] / columns.scale
-        self.rates_ = np.exp(theta[:K] - columns.center @ self.coef_)
+        self._center, self._log_rates = columns.center, theta[:K]
+        with np.errstate(over="ignore", under="ignore"):  # x = 0 may be far from all subjects
+            self.rates_ = np.exp(theta[:K] - columns.center @ self.coef_)
         slope = np.zeros((p + K, p + K))
         slope[:p, K:] = np.diag(1 / columns.scale)
         slope[p:, :K] = np.eye(K)
@@ -137,7 +139,7 @@ class PiecewiseExponentialRegression(CoefficientInference):
         """Names and values of ``coef_`` and the logarithms of ``rates_``."""
         names, coef = super().estimates()
         rates = [f"log rate {k}" for k in range(len(self.rates_))]
-        return [*names, *rates], np.append(coef, np.log(self.rates_))
+        return [*names, *rates], np.append(coef, self._log_rates - self._center @ coef)
 
     def coefficient_influence(self) -> np.ndarray:
         """Each subject's influence on the estimates, (n, p + K)."""
@@ -158,19 +160,19 @@ class PiecewiseExponentialRegression(CoefficientInference):
         """
         self.check_fitted()
         X = as_matrix(self, X, reset=False)
-        with np.errstate(over="ignore"):  # the distribution says what is wrong with an infinite rate
-            risk = np.ones(1) if X is None else np.exp(X @ self.coef_)
-        return PiecewiseExponential(self.breaks_, risk[:, None] * self.rates_).like(self._reference)
+        eta = np.zeros(1) if X is None else self._linear_predictor(X, self._center)
+        return PiecewiseExponential(self.breaks_, np.exp(eta[:, None] + self._log_rates)).like(
+            self._reference
+        )
 
 
 def _breaks(breaks: Any, times: np.ndarray) -> np.ndarray:
     if np.ndim(breaks) == 0:
-        if int(breaks) != breaks or breaks < 0:
-            raise InvalidInputError(f"breaks must be a number of them or an array of times; got {breaks!r}.")
-        levels = np.arange(1, int(breaks) + 1) / (int(breaks) + 1)
-        quantiles = np.unique(np.quantile(times, levels)) if breaks else np.zeros(0)
+        count = as_count(breaks, "breaks, if it is their number and no array of times,", least=0, most=10**6)
+        levels = np.arange(1, count + 1) / (count + 1)
+        quantiles = np.unique(np.quantile(times, levels)) if count else np.zeros(0)
         return _with_events_between(quantiles[quantiles > 0], np.sort(times))
-    chosen = np.asarray(breaks, dtype=np.float64)
+    chosen = to_numpy(as_float(breaks, "breaks"))
     check_positive(chosen, "breaks")
     if chosen.ndim != 1 or (np.diff(chosen) <= 0).any():
         raise InvalidInputError(f"breaks must ascend without ties; got {chosen.tolist()}.")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import as_number
+from censcore._validation import as_number, name_subjects
 from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import as_matrix, check_rows, check_weights
 from censcore.exceptions import InvalidInputError, MissingDependencyError
@@ -17,6 +17,10 @@ from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.plain_text import one_line
 
 __all__ = ["CoefficientInference", "CoefficientTable", "StandardisedColumns"]
+
+
+#: Scales and hazard ratios within which forecasts have digits, in single and in double precision.
+_LARGEST_RATIO = (1e30, 1e100)
 
 
 class CoefficientInference(SurvivalEstimator):
@@ -47,6 +51,7 @@ class CoefficientInference(SurvivalEstimator):
     coef_: np.ndarray
     covariance_: np.ndarray
     standard_errors_: np.ndarray
+    _reference: Array  # whose library and dtype predictions have
 
     def _covariance_from(self, slope: np.ndarray, information: np.ndarray) -> np.ndarray:
         """Covariance of estimates with the derivative ``slope`` by the parameters of the likelihood.
@@ -69,6 +74,26 @@ class CoefficientInference(SurvivalEstimator):
         weight = check_weights(sample_weight, len(outcome))
         matrix = as_matrix(self, X, reset=True)
         return np.zeros((len(outcome), 0)) if matrix is None else matrix, outcome, weight
+
+    def _linear_predictor(self, X: np.ndarray, center: np.ndarray, start: float = 0.0) -> np.ndarray:
+        """The logarithm of a scale or a hazard ratio: ``start`` plus (x - ``center``)' ``coef_``, (n,).
+
+        An error names the subjects whose distribution would have no digits.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = start + (X - center) @ self.coef_
+        most = np.log(_LARGEST_RATIO[self._reference.dtype.itemsize == 8])
+        bad = np.nonzero(~(np.abs(eta) <= most))[0]
+        if bad.size:
+            with np.errstate(over="ignore"):
+                j = int(np.argmax(np.abs((X[bad[0]] - center) * self.coef_)))
+            raise InvalidInputError(
+                f"X: got a linear predictor of {eta[bad[0]]:.3g} for {name_subjects(bad)}, expected one "
+                f"between -{most:.0f} and {most:.0f}: beyond, forecasts have no digits. Most of it is "
+                f"{one_line(CoefficientInference.estimates(self)[0][j])} = {X[bad[0], j]:.6g}, where fit had "
+                f"{center[j]:.6g} on average. Check its unit, or leave these subjects out."
+            )
+        return eta
 
     @abstractmethod
     def coefficient_influence(self) -> np.ndarray:
@@ -285,11 +310,19 @@ class StandardisedColumns:
         """Weighted means and standard deviations; constant columns are centred and not scaled."""
         share = weight / weight.sum()
         center = share @ X
+        names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(X.shape[1])])
+        with np.errstate(over="ignore"):
+            largest = np.max(np.abs(X - center), axis=0, initial=0.0)
+        far = np.nonzero(~((largest == 0) | ((largest > 1e-150) & (largest < 1e150))))[0]
+        if far.size:
+            raise InvalidInputError(
+                f"X: got values {largest[far[0]]:g} apart in {one_line(str(names[far[0]]))}, expected "
+                "differences between 1e-150 and 1e+150, whose squares a float can hold. Change the unit."
+            )
         spread = np.sqrt(share @ (X - center) ** 2)
         constant = spread <= 1e-12 * np.maximum(np.abs(center), np.finfo(float).tiny)
         scale = np.where(constant, 1.0, spread)
         Z = np.where(constant, 0.0, (X - center) / scale)
-        names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(X.shape[1])])
         return cls(Z, center, scale, [str(name) for name in names])
 
     def check_collinear(self, weight: np.ndarray, estimator: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, as_float, detach, is_torch, to_numpy
-from censcore._validation import as_number, check_finite, check_option, check_positive
+from censcore._validation import as_number, check_finite, check_option, check_positive, name_subjects
 from censcore.distributions import ProportionalHazards
 from censcore.estimators.base import one_event_time
 from censcore.estimators.covariates import check_weights
@@ -189,11 +189,13 @@ def proportional_hazards(times: Array, log_hazard: np.ndarray, eta: np.ndarray) 
     array([0.368, 0.692])
     """
     center = float(np.median(eta))
-    spread = float(np.abs(eta - center).max())
-    if spread > _LARGEST_LOG:
+    spread = np.abs(eta - center)
+    far = np.nonzero(~(spread <= _LARGEST_LOG))[0]
+    if far.size:
         raise InvalidInputError(
-            f"Log hazard ratios: got values up to {spread:.0f} from their median, expected less than "
-            f"{_LARGEST_LOG:.0f}. Scale the covariates, or penalise the model."
+            f"Log hazard ratios: got values up to {spread.max():.4g} from their median, in "
+            f"{name_subjects(far)}, expected at most {_LARGEST_LOG:.0f}. Check the unit of the covariates of "
+            "these subjects, or penalise the model."
         )
     with np.errstate(over="ignore"):  # an infinite hazard: nobody survives
         hazard = np.exp(np.asarray(log_hazard) + center)

@@ -88,5 +88,4 @@ class WeibullRegression(LogLocationScale):
         return float(np.log(self.shape_))
 
     def _distribution(self, location: np.ndarray) -> Weibull:
-        with np.errstate(over="ignore"):  # the distribution says what is wrong with an infinite scale
-            return Weibull(np.array([self.shape_]), np.exp(location))
+        return Weibull(np.array([self.shape_]), np.exp(location))

@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import as_count, as_number, check_option
 from censcore.evaluation.case_scores import Case, CaseScore, of_single_times
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, effective_number, separate_stream
 from censcore.evaluation.net_benefit import event_by, least_events
 from censcore.evaluation.tables import Line, cannot_tell, data_frame
-from censcore.exceptions import InvalidInputError
 from censcore.plain_text import one_line
 from censcore.scores.registry import ScoreInfo
 
@@ -145,12 +145,9 @@ def calibration_curve(
     comparison: Comparison, model: str, time: float | None = None, bins: int | None = None, span: float = 0.75
 ) -> CalibrationCurve:
     """See :meth:`Comparison.calibration`."""
-    if model not in comparison.cases:
-        raise InvalidInputError(f"There is no forecast {model!r}; there are {', '.join(comparison.models)}.")
-    if not 0 < span <= 1:
-        raise InvalidInputError(f"span: got {span!r}, expected a share of the subjects between 0 and 1.")
-    if bins is not None and bins < 1:
-        raise InvalidInputError(f"bins: got {bins!r}, expected at least one.")
+    check_option(model, "model", comparison.models)
+    span = as_number(span, "span, a share of the subjects,", above=0, most=1)
+    bins = None if bins is None else as_count(bins, "bins")
     case, w = comparison.cases[model], comparison.subsets[0].weight
     t = comparison.one_time(time)
     data = _Data.of(case, w, t)
@@ -299,14 +296,15 @@ def _with_curve(
 
 
 def _local_linear(data: _Data, at: np.ndarray, span: float) -> tuple[np.ndarray, np.ndarray]:
-    """Levels a (q,) of the local fits, and their loads (n, q)."""
+    """Levels a (q,) of the local fits, and their loads (n, q).
+
+    A fit reaches the share ``span`` of the subjects, and at least two whose status at the time is known.
+    """
     x = data.p[:, None] - at
     d = np.abs(x)
-    nearest = max(int(np.ceil(span * (data.w > 0).sum())), 2) - 1
-    reach = (
-        np.partition(d[data.w > 0], nearest, axis=0)[nearest]
-        if nearest < (data.w > 0).sum()
-        else d.max(axis=0)
+    used = data.w > 0
+    reach = np.maximum(
+        _nearest(d[used], int(np.ceil(span * used.sum()))), _nearest(d[used & (data.W > 0)], 2)
     )
     reach = np.where(reach < CONSTANT, d.max(axis=0), reach) * (1 + 1e-9)
     K = np.where(d < reach, (1 - np.minimum(d / reach, 1.0) ** 3) ** 3, 0.0)
@@ -321,6 +319,12 @@ def _local_linear(data: _Data, at: np.ndarray, span: float) -> tuple[np.ndarray,
     a = (weight * of_level * D).sum(axis=0)
     b = np.where(flat, 0.0, (weight * of_slope * D).sum(axis=0))
     return a, of_level * (D - a - b * x)
+
+
+def _nearest(d: np.ndarray, count: int) -> np.ndarray:
+    """The distance (q,) within which ``count`` of the subjects are, or all of fewer."""
+    place = min(max(count, 2), len(d)) - 1
+    return np.partition(d, place, axis=0)[place]
 
 
 def _by_chance(curve: Estimate, seed: int) -> np.ndarray:

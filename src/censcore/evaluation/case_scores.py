@@ -36,7 +36,7 @@ from censcore.scores.inputs import as_columns, scoring_inputs
 from censcore.scores.pinball import pinball_of
 from censcore.scores.registry import ScoreInfo
 
-__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "Case", "CaseScore", "Custom", "named_scores"]
+__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "Case", "CaseScore", "Custom", "by_name", "named_scores"]
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
@@ -502,17 +502,23 @@ CASE_SCORES: dict[str, CaseScore] = {
 DEFAULT_SCORES = ("integrated_brier_score:ipcw", "crps", "brier_score:ipcw", "log_score")
 
 
+EXPECTED_NAMES = "names of scores, such as 'crps'"
+
+
+def by_name(scores: Any) -> dict[str, Any]:
+    """Scores as a mapping of names to functions, or to None for scores of the library."""
+    names = list(scores) if isinstance(scores, Mapping) else as_list(scores, "scores", EXPECTED_NAMES)
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidTypeError(f"scores: got {names[:5]}, expected {EXPECTED_NAMES}.")
+    return dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(names)
+
+
 def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:
     """Scores by name, in the order asked for; a mapping may bring custom scores."""
     if isinstance(scores, str):
         scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
-    if not isinstance(scores, Mapping):
-        names = as_list(scores, "scores", "names of scores, such as 'crps'")
-        if not all(isinstance(name, str) for name in names):
-            raise InvalidTypeError(f"scores: got {names[:5]}, expected names of scores, such as 'crps'.")
-    given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(names)
     found: list[CaseScore] = []
-    for name, function in given.items():
+    for name, function in by_name(scores).items():
         if callable(function):
             found.append(Custom.of(name, function))
         elif name in CASE_SCORES:

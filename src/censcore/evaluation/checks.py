@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import as_float, to_numpy
 from censcore.distributions import Distribution
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.subjects import SubjectKeys, shared_subjects
 from censcore.evaluation.inference import MINIMUM_EVENTS, effective_number
 from censcore.evaluation.subjects import Subjects
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
 __all__ = [
@@ -35,12 +35,14 @@ LARGEST_HAZARD = 20.0  # of one subject, so that one impossible event is not an 
 
 def as_numbers(values: Any, name: str) -> np.ndarray:
     """One or several numbers as an array, (q,)."""
-    try:
-        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InvalidTypeError(f"{name}: got {values!r}, expected numbers, such as [1.0, 2.0].") from None
-    if numbers.ndim != 1 or not numbers.size or np.isnan(numbers).any():
-        raise InvalidInputError(f"{name}: got {values!r}, expected one or several numbers, (q,).")
+    numbers = np.atleast_1d(to_numpy(as_float(values, name)).astype(np.float64))
+    if numbers.ndim != 1 or not numbers.size:
+        raise InvalidInputError(
+            f"{name}: got shape {numbers.shape}, expected one or several numbers, such as [1.0, 2.0]."
+        )
+    bad = np.nonzero(np.isnan(numbers))[0]
+    if bad.size:
+        raise InvalidInputError(f"{name}: got NaN in entry {bad[0]}, expected numbers. Leave it out.")
     return numbers
 
 

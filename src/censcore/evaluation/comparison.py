@@ -11,7 +11,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._kept_values import KeepsValues
-from censcore._validation import check_flag
+from censcore._validation import check_flag, check_kind, check_option
 from censcore.distributions import Univariate
 from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
 from censcore.evaluation.case_scores import Case, CaseScore
@@ -198,6 +198,8 @@ class Comparison(KeepsValues):
 
     def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
         """A mean with its influence, None where the score is not available."""
+        check_option(model, "model", self.models)
+        check_kind(score, "score", str, "the name of a score")
         return self.means.values.get((subset, model, score))
 
     def curve(

@@ -12,7 +12,7 @@ outcome. Only the log score of one cause depends on C where that of one event ti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import CauseEnsemble, Distribution, TimeAndCause
 from censcore.distributions.random_draws import SubjectDraws
-from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, Case, CaseScore, Custom
+from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, Case, CaseScore, Custom, by_name
 from censcore.evaluation.joint_scores import MEMBERS, Energy, lost_beyond
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks
@@ -163,7 +163,7 @@ def competing_scores(scores: Any, names: Sequence[str]) -> list[CaseScore]:
         scores = DEFAULT_SCORES
     if isinstance(scores, str):
         scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
-    given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(scores)
+    given = by_name(scores)
     found: list[CaseScore] = []
     for name, function in given.items():
         if callable(function):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import check_positive
+from censcore._validation import as_count, as_labels, as_number, check_positive
 from censcore.distributions import Univariate
+from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.copula_graphic import Curve, Generator, copula_graphic_curve, generator
 from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.inference import separate_stream
@@ -110,7 +111,7 @@ def dependent_censoring_sensitivity(
     y = _one_event_time(y)
     distributions = _check_forecasts(forecasts, len(y))
     t, h = _check_times(times, horizon)
-    levels = np.unique(np.asarray(tau, dtype=float).reshape(-1))
+    levels = np.unique(as_numbers(tau, "tau"))
     phis = [generator(copula, float(level)) for level in levels]
     subjects = [_Stratum(y, rows, distributions, t, h) for rows in _members(strata, len(y), "strata")]
     weights = _bootstrap_weights(len(y), replicates, groups, seed)
@@ -235,8 +236,8 @@ def _means(subjects: list[_Stratum], phi: Generator, weights: np.ndarray, n: int
 
 def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -> np.ndarray:
     """Ones, and below how often each subject was drawn, (1 + replicates, n), scaled to sum n."""
-    if replicates < 0 or replicates == 1:
-        raise InvalidInputError(f"replicates must be 0 or at least 2; got {replicates}.")
+    if as_count(replicates, "replicates", least=0) == 1:
+        raise InvalidInputError("replicates must be 0 or at least 2; got 1.")
     members = _members(np.arange(n) if groups is None else groups, n, "groups")
     code = np.empty(n, dtype=np.intp)
     for number, rows in enumerate(members):
@@ -286,22 +287,15 @@ def _check_forecasts(forecasts: Mapping[str, Univariate], n: int) -> dict[str, U
 def _check_times(times: Array, horizon: float | None) -> tuple[np.ndarray, float | None]:
     if times is None and horizon is None:
         raise InvalidInputError("Pass times=..., horizon=... or both; got neither.")
-    t = np.atleast_1d(np.asarray([] if times is None else times, dtype=float))
-    if t.ndim != 1:
-        raise InvalidInputError(f"times must be a number or (q,); got shape {t.shape}.")
+    t = np.zeros(0) if times is None else as_numbers(times, "times")
     check_positive(t, "times", zero=True)
-    if horizon is not None:
-        check_positive(np.asarray(float(horizon)), "horizon")
-    return np.unique(t), None if horizon is None else float(horizon)
+    return np.unique(t), None if horizon is None else as_number(horizon, "horizon", above=0)
 
 
 def _members(labels: Any, n: int, name: str) -> list[np.ndarray]:
     """The subjects of each label."""
     if labels is None:
         return [np.arange(n)]
-    labels = np.asarray(to_numpy(labels))
-    if labels.shape != (n,):
-        raise InvalidInputError(f"{name} must have one label per subject, ({n},); got shape {labels.shape}.")
-    _, code = np.unique(labels, return_inverse=True)
+    _, code = np.unique(as_labels(labels, n, name), return_inverse=True)
     order = np.argsort(code, kind="stable")
     return np.split(order, np.cumsum(np.bincount(code))[:-1])

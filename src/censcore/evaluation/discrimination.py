@@ -26,6 +26,7 @@ from censcore.exceptions import PositivityError
 
 __all__ = ["Discrimination", "Measure", "discriminate"]
 
+NO_PAIR = "no pair of subjects can be compared, since no event is followed by a subject who survives it"
 Key = tuple[int, str, int]
 """Number of the subset, model, number of the measure."""
 
@@ -116,9 +117,13 @@ def discriminate(
             for k, measure in enumerate(measures):
                 try:
                     estimate = _estimate(measure, case, pieces, subset.weight, censoring, clusters)
-                    found.values[s, model, k] = estimate
                 except PositivityError as error:
                     found.unavailable[s, model, k] = str(error)
+                    continue
+                if np.isnan(estimate.value[0]):
+                    found.unavailable[s, model, k] = NO_PAIR
+                else:
+                    found.values[s, model, k] = estimate
     return (
         found
         if censoring.refit is None

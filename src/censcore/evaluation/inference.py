@@ -47,7 +47,7 @@ from typing import Any
 import numpy as np
 
 from censcore._kept_values import KeepsValues
-from censcore._validation import as_labels, as_weights
+from censcore._validation import as_labels, as_seed, as_weights, check_option
 from censcore.exceptions import InvalidInputError
 from censcore.scores import clustered_mean
 
@@ -314,7 +314,8 @@ def separate_stream(seed: int | None) -> np.random.Generator:
     Data are often drawn from ``default_rng(seed)``. Bootstrap samples from the same stream would follow the
     data, and their spread would be wrong.
     """
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    entropy = None if seed is None else as_seed(seed)
+    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(1,)))
 
 
 def _minus(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -366,14 +367,13 @@ def adjust(estimates: Sequence[Estimate], method: str, confidence: float, seed: 
     .. [2] Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of
        Statistics 6, 65-70.
     """
+    check_option(method, "adjustment", ("max-t", "holm", "none"))
     p = np.array([estimate.p_value[0] for estimate in estimates])
     family = int((~np.isnan(p)).sum())
     if method == "none":
         return Adjusted(p, confidence)
     if method == "holm":
         return Adjusted(_holm(p), 1 - (1 - confidence) / max(family, 1))
-    if method != "max-t":
-        raise InvalidInputError(f"adjust must be 'max-t', 'holm' or 'none'; got {method!r}.")
     if family < 2:
         return Adjusted(p, confidence)
     return _max_t(estimates, p, confidence, seed)

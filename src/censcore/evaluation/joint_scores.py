@@ -28,6 +28,7 @@ from censcore.evaluation.case_scores import (
     Custom,
     WithoutCensoring,
     as_losses,
+    by_name,
     of_single_times,
 )
 from censcore.exceptions import InvalidInputError, NoDensityError
@@ -358,7 +359,7 @@ def joint_scores(scores: Any, names: JointNames) -> list[CaseScore]:
         scores = DEFAULT_JOINT_SCORES
     if isinstance(scores, str):
         scores = [scores]
-    given: dict[str, Any] = dict(scores) if isinstance(scores, Mapping) else dict.fromkeys(scores)
+    given = by_name(scores)
     found: list[CaseScore] = []
     for name, function in given.items():
         if callable(function):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, cast
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import as_number
+from censcore._validation import as_list, as_number
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_rows, take_rows
 from censcore.evaluation.checks import as_numbers
@@ -229,7 +229,9 @@ def compare_landmarks(
 
 
 def _places(landmarks: Any) -> np.ndarray:
-    given = [landmarks] if isinstance(landmarks, Real) else list(landmarks)
+    landmarks = to_numpy(landmarks) if hasattr(landmarks, "dtype") else landmarks
+    single = isinstance(landmarks, Real) or (np.ndim(landmarks) == 0 and isinstance(landmarks, np.ndarray))
+    given = [landmarks] if single else as_list(landmarks, "landmarks", "times, such as [1.0, 2.0]")
     if not given:
         raise InvalidInputError("landmarks must name at least one time; got none.")
     return np.unique(as_numbers(given, "landmarks"))

@@ -10,6 +10,7 @@ import numpy as np
 from censcore._arrays import (
     Array,
     as_float,
+    common_rows,
     convert,
     is_torch,
     namespace,
@@ -462,6 +463,7 @@ class IntervalCensored(Outcome):
         if self.visits is None:
             raise self._missing_visits("continue_visits")
         check_method(gaps, "gaps", "sample", "a distribution of the time between visits")
+        common_rows(gaps=len(gaps), outcome=len(self))
         end, n = as_number(until, "until", least=0), len(self)
         visits = np.broadcast_to(to_numpy(self.visits), (n, self.visits.shape[1]))
         last, found = to_numpy(self.last_visit), to_numpy(self.found)

@@ -16,7 +16,10 @@ def as_event(event: Array, time: Array) -> Array:
     """Delta as booleans, from 0/1 or booleans; other codes are an error that says what they may be."""
     if is_torch(time):
         return _check_codes(convert(event, time), time) != 0
-    array = np.asarray(event)
+    try:
+        array = np.asarray(event)
+    except (TypeError, ValueError, RecursionError):  # ragged, or no array at all
+        array = as_float(event, "event")
     if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
         array = as_float(array, "event")
     if array.dtype.kind not in "biuf":

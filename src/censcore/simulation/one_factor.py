@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
 from censcore._arrays import Array, as_float, is_torch, to_numpy
-from censcore._validation import check_finite, check_positive, check_probabilities
+from censcore._validation import check_between, check_probabilities
 from censcore.distributions import CensoredJoint, Joint, LogNormal, Mixture, Univariate
 from censcore.distributions.random_draws import Draws
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -54,8 +54,8 @@ class OneFactorLogNormal(Joint):
         mu, sigma = to_numpy(as_float(mu, "mu")), to_numpy(as_float(sigma, "sigma"))
         probabilities = to_numpy(as_float(probabilities, "probabilities"))
         correlations = to_numpy(as_float(rho, "rho"))
-        check_finite(mu, "mu")
-        check_positive(sigma, "sigma")
+        check_between(mu, "mu", -230.0, 230.0)
+        check_between(sigma, "sigma", 1e-8, 100.0)
         check_probabilities(probabilities, "probabilities")
         check_probabilities(correlations, "rho")
         shapes_fit = (

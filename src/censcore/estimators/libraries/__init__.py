@@ -18,6 +18,7 @@ from censcore.distributions import Distribution
 from censcore.estimators.libraries import structured
 from censcore.estimators.libraries.curves import Curves
 from censcore.estimators.pipelines import last_estimator
+from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 
 __all__ = ["Curves", "fit_model", "read_model", "takes_entry"]
@@ -64,7 +65,29 @@ def read_model(
     True
     """
     library = _library_of(model)
-    return None if library is None else library.read(model, X, train)
+    if library is None:
+        return None
+    try:
+        with np.errstate(over="ignore", under="ignore"):  # the distribution says what is wrong with infinity
+            return library.read(model, X, train)
+    except CenscoreError:
+        raise
+    except ValueError as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise InvalidInputError(
+            f"{type(model).__name__} gives no forecast: {reason} {_largest(X)}Check the covariates of the "
+            "subjects to forecast."
+        ) from error
+
+
+def _largest(X: Any) -> str:
+    """Which covariate is the largest, where they are numbers."""
+    try:
+        size = np.abs(np.asarray(X, dtype=np.float64))
+        row, column = np.unravel_index(np.nanargmax(size), size.shape)
+    except (TypeError, ValueError):
+        return ""
+    return f"The largest covariate is number {column} of subject {row}: {size[row, column]:.6g}. "
 
 
 def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = None) -> Any:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from censcore._arrays import as_float, is_torch, to_numpy
+from censcore._validation import name_subjects
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.covariates import count_rows, scikit_learn_errors
 from censcore.estimators.neural.history import History
@@ -26,6 +27,7 @@ from censcore.estimators.neural.streamed import StreamedRows, subjects_in
 from censcore.estimators.neural.training import Callback, Task, rank_and_processes, same_everywhere, train
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.outcomes import RightCensored, as_outcome
+from censcore.plain_text import one_line
 
 __all__ = ["NeuralEstimator", "pick_device"]
 
@@ -126,6 +128,7 @@ class NeuralEstimator(SurvivalEstimator):
                 raise InvalidInputError(f"X: got no covariates, expected {self.n_features_in_}, as in fit.")
             return X.astype(np.float32)
         _check_no_categories(X)
+        _check_single_precision(X, fitting=reset)
         with scikit_learn_errors():
             X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
         if n is not None and len(X) != n:
@@ -385,6 +388,32 @@ class NeuralEstimator(SurvivalEstimator):
         # files written before histories were kept have none
         model.history_ = History.from_dict(settings["history"]) if "history" in settings else History()
         return model
+
+
+def _check_single_precision(X: Any, fitting: bool) -> None:
+    """Check that covariates keep their digits in single precision, in which networks are trained."""
+    limits, framed = np.finfo(np.float32), hasattr(X, "iloc")
+    if not (framed or isinstance(X, np.ndarray)) or len(X.shape) != 2:
+        return
+    for j in range(X.shape[1]):
+        column = np.asarray(X.iloc[:, j] if framed else X[:, j])
+        if column.dtype.kind not in "fiu" or column.dtype.itemsize < 8 or not len(column):
+            continue
+        name = one_line(str(X.columns[j])) if framed else f"column {j}"
+        size = np.abs(column)
+        with np.errstate(invalid="ignore"):
+            far = np.nonzero((size > limits.max) & (size < np.inf))[0]
+            spread = float(np.ptp(column)) if fitting else 0.0
+        if far.size:
+            raise InvalidInputError(
+                f"X: got {column[far[0]]:g} in {name} of {name_subjects(far)}, expected at most "
+                f"{limits.max:.0e} in size, the largest number of single precision. Check its unit."
+            )
+        if 0 < spread < 100 * limits.eps * size.max():
+            raise InvalidInputError(
+                f"X: got values from {column.min():.9g} to {column.max():.9g} in {name}, which single "
+                "precision, in which networks are trained, cannot tell apart. Subtract their mean first."
+            )
 
 
 def _check_no_categories(X: Any) -> None:

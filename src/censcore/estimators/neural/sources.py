@@ -10,7 +10,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._numerics import scramble
-from censcore._validation import check_instance
+from censcore._validation import as_list, check_instance
 from censcore.distributions.random_draws import keys_of
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.neural.masks import as_past, check_mask
@@ -199,8 +199,8 @@ class TrainingTable:
         object.__setattr__(self, "_batches", batches)
 
     def _used(self) -> list[str]:
-        named = (self.time, self.event, self.censoring_time, self.sample_weight, self.groups, self.mask)
-        return [name for part in named for name in _names(part)]
+        named = ("time", "event", "censoring_time", "sample_weight", "groups", "mask")
+        return [name for word in named for name in _names(getattr(self, word), word)]
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Covariates, outcome, weights, groups, and the mask if there is one, of one batch after another."""
@@ -248,8 +248,8 @@ class TrainingTable:
         return RightCensored(time, event, c)
 
 
-def _names(part: str | Sequence[str] | None) -> list[str]:
-    return [] if part is None else [part] if isinstance(part, str) else list(part)
+def _names(part: str | Sequence[str] | None, word: str) -> list[str]:
+    return [] if part is None else [part] if isinstance(part, str) else as_list(part, word, "column names")
 
 
 def as_source(data: Any) -> Source:
