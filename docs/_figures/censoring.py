@@ -93,7 +93,7 @@ def score_minimum() -> Figure:
         axes.axvline(3.2, color=INK, lw=1, ls="--")
         axes.annotate(" truth", (3.2, 1), xycoords=("data", "axes fraction"), va="top", fontsize=9)
         axes.set(xlabel="scale of the forecast", ylabel="mean CRPS")
-        axes.legend()
+        axes.legend(loc="upper center", bbox_to_anchor=(0.56, 1.0))
         return figure
 
 
