@@ -245,6 +245,15 @@ def test_every_score_has_what_its_card_shows(info):
     assert re.search(r"\(\d{4}\)", info.reference)
 
 
+def test_formulas_keep_their_bars_in_a_table(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
+    rows = import_module("score_cards").table().splitlines()
+    energy = next(row for row in rows if row.startswith("| `energy_score` |"))
+    assert energy.count(r"\Vert") == 4
+    assert r"\\" not in "".join(rows)  # a bar after a backslash would break the line
+    assert {row.count("|") for row in rows} == {5}
+
+
 @pytest.mark.parametrize(
     ("words", "page"),
     [

@@ -102,7 +102,7 @@ def table() -> str:
     """All scores in one table."""
     lines = ["| name | axis | loss of a subject | card |", "|---|---|---|---|"]
     for info in SCORES.values():
-        formula = info.formula.replace("|", r"\vert ")
+        formula = info.formula.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
         lines.append(f"| `{info.name}` | {info.axis or '-'} | ${formula}$ | [card](#{anchor(info)}) |")
     return "\n".join(lines) + "\n"
 
