@@ -168,18 +168,6 @@ def mgus2(path: Path, n_train: int = 900, horizon: float = 300.0) -> None:
         time_unit="months",
     )
     print(compared)
-    for kind, options in GALLERY.items():
-        picture = PICTURES.parent / "gallery" / f"mgus2_{kind}.svg"
-        picture.write_bytes(svg_of(compared.plot(**options)))
-
-
-GALLERY: dict[str, dict[str, Any]] = {
-    "differences": {"kind": "differences"},
-    "brier_progression": {"kind": "brier", "outcome": "progression"},
-    "brier_death": {"kind": "brier", "outcome": "death"},
-    "calibration_progression": {"kind": "calibration", "outcome": "progression", "time": 120.0},
-    "calibration_death": {"kind": "calibration", "outcome": "death", "time": 120.0},
-}
 
 
 def _crps(y: cs.CompetingRisks, F: Any, C: Any, horizon: float, what: str) -> np.ndarray:

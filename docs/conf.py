@@ -32,7 +32,7 @@ extensions = [
 exclude_patterns = ["_build", "results/*/*.md", "generated/*.md"]
 templates_path = ["_templates"]
 
-myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
+myst_enable_extensions = ["attrs_inline", "dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
 autosummary_generate = True

@@ -44,6 +44,7 @@ def picture(info: ScoreInfo) -> bytes:
             axes.axvline(at, color=PALETTE["grey"][0], lw=1, ls=":")
             axes.annotate(text, (at, 1), xycoords=("data", "axes fraction"), va="top", fontsize=9)
         axes.set(xlabel="observed time y", ylabel="loss", xlim=(0, HORIZON))
+        axes.margins(y=0.12)
         axes.legend()
         return svg_of(figure)
 
@@ -101,7 +102,7 @@ def table() -> str:
     """All scores in one table."""
     lines = ["| name | axis | loss of a subject | card |", "|---|---|---|---|"]
     for info in SCORES.values():
-        formula = info.formula.replace("|", r"\vert ")
+        formula = info.formula.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
         lines.append(f"| `{info.name}` | {info.axis or '-'} | ${formula}$ | [card](#{anchor(info)}) |")
     return "\n".join(lines) + "\n"
 

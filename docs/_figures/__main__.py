@@ -12,7 +12,9 @@ import diagrams  # noqa: F401
 import evidence  # noqa: F401
 import gallery  # noqa: F401
 import observation  # noqa: F401
+import scale  # noqa: F401
 import studies  # noqa: F401
+import training  # noqa: F401
 
 from kit import PICTURES, write
 

@@ -27,7 +27,7 @@ END = 6.5
 
 
 def _person(axes: Axes, row: int, start: float, event: float, stop: float) -> None:
-    """A line of follow-up with its mark, and the event that nobody saw."""
+    """A line of follow-up with its mark, and the event, not observed."""
     seen = event <= stop
     last = min(event, stop)
     colour = M0 if seen else M1
@@ -50,11 +50,11 @@ def follow_up() -> Figure:
         left.axvline(END, color=INK, lw=1)
         left.text(END + 0.08, len(PEOPLE) - 0.2, "end of study", fontsize=8.5)
         left.set(xlabel="calendar, years", yticks=[], title="as it happened", ylim=(-0.7, len(PEOPLE) + 0.3))
-        right.set(xlabel="time since entry, years", title="as it is analysed", xlim=(0, None))
+        right.set(xlabel="time since entry, years", title="as analysed", xlim=(0, None))
         for mark, face, edge, text in (
             ("o", M0, M0, "event"),
             (">", "white", M1, "censored"),
-            ("o", "white", GREY, "event that nobody saw"),
+            ("o", "white", GREY, "event, not observed"),
         ):
             right.plot([], [], mark, mfc=face, mec=edge, label=text)
         figure.legend(loc="outside lower center", ncols=3)
@@ -93,7 +93,7 @@ def score_minimum() -> Figure:
         axes.axvline(3.2, color=INK, lw=1, ls="--")
         axes.annotate(" truth", (3.2, 1), xycoords=("data", "axes fraction"), va="top", fontsize=9)
         axes.set(xlabel="scale of the forecast", ylabel="mean CRPS")
-        axes.legend()
+        axes.legend(loc="upper center", bbox_to_anchor=(0.56, 1.0))
         return figure
 
 
@@ -114,9 +114,9 @@ def censored_forecast() -> Figure:
         two.set(title="still followed: P(C ≥ t)", xlabel="time", ylim=(0, 1.05), xlim=(0, 8))
         edges = np.linspace(0, 8, 33)
         shares = np.histogram(time[event], edges)[0] / len(time) / np.diff(edges)
-        three.bar(edges[:-1], shares, np.diff(edges), align="edge", color=FAINT, label="events seen")
+        three.bar(edges[:-1], shares, np.diff(edges), align="edge", color=FAINT, label="observed events")
         three.plot(t, density * followed, color=M1, lw=2, label="f(t) P(C ≥ t)")
-        three.set(title="forecast of what is seen", xlabel="time", ylim=(0, 0.3), xlim=(0, 8))
+        three.set(title="forecast of what is observed", xlabel="time", ylim=(0, 0.3), xlim=(0, 8))
         three.legend()
         return figure
 

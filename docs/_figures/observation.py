@@ -47,7 +47,7 @@ def delayed_entry() -> Figure:
             left.plot(entry, i, "|", color=GREY, ms=12, mew=2)
             left.text(entry + 0.12, i, "never in the data: T < entry", va="center", fontsize=8, color=GREY)
         left.set(xlabel="time", yticks=[], xlim=(0, 7), ylim=(-0.7, 6.7))
-        left.set_title("seen from the entry on ( | ),  event (●),  censored (▷)", fontsize=9.5)
+        left.set_title("observed from entry ( | ),  event (●),  censored (▷)", fontsize=9.5)
         F, t = cs.Weibull(1.5, 3.0), np.linspace(0, 7, 400)[None, :]
         right.plot(t[0], F.sf(t)[0], color=GREY, lw=1.6, ls="--", label="forecast, P(T > t)")
         given = F.given_survival(2.0).sf(t)[0]
@@ -55,7 +55,7 @@ def delayed_entry() -> Figure:
         right.axvline(2.0, color=INK, lw=0.8)
         right.text(2.06, 0.04, "entry", fontsize=8.5, color=INK)
         right.set(xlabel="time", xlim=(0, 7), ylim=(0, 1.03))
-        right.set_title("what is scored for a subject that enters at 2", fontsize=9.5)
+        right.set_title("what is scored if a subject enters at 2", fontsize=9.5)
         right.legend(frameon=False, fontsize=8.5)
         return figure
 
@@ -75,18 +75,18 @@ def interval_censoring() -> Figure:
             left.plot(T, i, "o", mfc="white", mec=GREY, ms=6)
             left.text(0.05, i + 0.3, NAMES[i], fontsize=8, color=INK)
         left.set(xlabel="time", yticks=[], xlim=(0, 8), ylim=(-0.5, 4.8))
-        left.set_title("visits ( | ),  what is known of T (bar),  T itself (○, never seen)", fontsize=9.5)
+        left.set_title("visits ( | ),  known interval of T (bar),  T (○, not observed)", fontsize=9.5)
         F, t = cs.Weibull(1.5, 3.0), np.linspace(0, 8, 400)[None, :]
         visits = np.array([1.2, 2.4, 3.9, 5.2, 6.5])
         D = cs.Step(visits, cdf=F.cdf(visits[None, :]))
         right.plot(t[0], F.cdf(t)[0], color=GREY, lw=1.6, ls="--", label="forecast, F(t)")
         p, seen = D.cdf(t)[0], (t[0] >= 3.9).astype(float)
         right.fill_between(t[0], p, seen, where=t[0] < 6.5, step="mid", color=M0, alpha=0.15, lw=0)
-        right.step(t[0], p, color=M0, lw=2.2, where="mid", label="sent through the visits")
+        right.step(t[0], p, color=M0, lw=2.2, where="mid", label="forecast of the detection time")
         right.step(t[0], seen, color=INK, lw=1.4, where="mid", label="detected (T in (2.4, 3.9])")
         right.plot(visits, np.full(len(visits), -0.03), "|", color=INK, ms=10, mew=1.6, clip_on=False)
         right.set(xlabel="time", xlim=(0, 8), ylim=(-0.06, 1.05))
-        right.set_title("what is scored: both jump at visits only", fontsize=9.5)
+        right.set_title("what is scored: both change only at visits", fontsize=9.5)
         right.legend(frameon=False, fontsize=8.5, loc="lower right", bbox_to_anchor=(1.0, 0.07))
         return figure
 

@@ -1,4 +1,4 @@
-"""The picture of docs/reading_the_report.md, which needs chromium: python docs/_figures/report_page.py."""
+"""The pictures of docs/reading_the_report.md, which need chromium: python docs/_figures/report_page.py."""
 
 import subprocess
 import sys
@@ -9,20 +9,25 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from kit import DOCS, names_of
 
+#: Name of the picture, and what the browser calls the reader's preference.
+SCHEMES = {"report": "1", "report_dark": "0"}
+
 with tempfile.TemporaryDirectory() as folder:
     page = Path(folder) / "report.html"
     names_of("reading_the_report", 1)["comparison"].to_html(page)
-    subprocess.run(
-        [
-            "chromium",
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--hide-scrollbars",
-            f"--user-data-dir={folder}/profile",
-            "--window-size=1100,930",
-            f"--screenshot={DOCS / '_static' / 'report.png'}",
-            page.as_uri(),
-        ],
-        check=True,
-    )
+    for name, scheme in SCHEMES.items():
+        subprocess.run(
+            [
+                "chromium",
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                f"--blink-settings=preferredColorScheme={scheme}",
+                f"--user-data-dir={folder}/{name}",
+                "--window-size=1100,930",
+                f"--screenshot={DOCS / '_static' / f'{name}.png'}",
+                page.as_uri(),
+            ],
+            check=True,
+        )

@@ -16,6 +16,9 @@ from censcore_studies.forecast_evaluation.ranks import draw_ranks
 from censcore_studies.forecast_evaluation.trap import draw_trap
 from censcore_studies.multivariate.excess_figures import draw_dimension, draw_excess
 from censcore_studies.multivariate.extensions import EXTENSIONS, draw_extension
+from censcore_studies.neutral_benchmark import read_scores
+from censcore_studies.neutral_benchmark.data import published_scores
+from censcore_studies.neutral_benchmark.figures import draw_conventions, draw_places
 from kit import DOCS, PICTURES
 
 RESULTS = DOCS / "results"
@@ -46,11 +49,22 @@ def extension(name: str) -> Figure:
     return draw(draw_extension, table, varied.varies, varied.label)
 
 
+def places() -> Figure:
+    """The published scores are searched for below ``CENSCORE_DATA``."""
+    return draw(draw_places, read_scores(RESULTS / "neutral_benchmark"), published_scores())
+
+
+def conventions() -> Figure:
+    return draw(draw_conventions, pd.read_csv(RESULTS / "neutral_benchmark" / "conventions.csv"))
+
+
 PICTURES |= {
     "gallery/trap": partial(draw, draw_trap),
     "results/forecast_evaluation/oracle_ranks": partial(ranks, draw_ranks, "oracle_ranks"),
     "results/forecast_evaluation/convergence": partial(ranks, draw_convergence, "convergence"),
     "results/forecast_evaluation/severity": partial(ranks, draw_severity, "convergence"),
+    "results/neutral_benchmark/places": places,
+    "results/neutral_benchmark/conventions": conventions,
     "results/multivariate/excess": partial(excess, draw_excess, *BLOCKS),
     "results/multivariate/dimension": partial(excess, draw_dimension, *BLOCKS),
 }
