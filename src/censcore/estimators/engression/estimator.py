@@ -120,8 +120,9 @@ class CensoredEngression(MixtureDraws, FitFromMemory, FitFromBatches):
     the mixture of its generators and of the baselines, fitted again to all subjects. Nothing is compared
     without validation, and then the network is alone.
 
-    Sparsity: with p covariates and n subjects ``"auto"`` is :math:`0.4\,s\sqrt{\log(p/5)/n}` with the scale s
-    of the loss, and zero for up to five covariates.
+    Sparsity: with p covariates and n subjects ``"auto"`` is :math:`0.6\,s\sqrt{\log(p/5)/n}` with the scale s
+    of the loss (half the mean distance of two subjects up to the earlier of their censoring times), and zero
+    for up to five covariates.
 
     Competing risks: fitted to a :class:`~censcore.CompetingRisks` outcome, the generator draws a time and a
     cause. Its loss is the energy score of :math:`(\min(T_1,C),\dots,\min(T_m,C))` with :math:`T_j=T` for the

@@ -26,7 +26,7 @@ from censcore.exceptions import InvalidInputError
 __all__ = ["GeneratorTraining"]
 
 # of the penalty on covariates: in units of the noise, and for more covariates than these
-_SPARSITY, _FEW_COVARIATES = 0.4, 5
+_SPARSITY, _FEW_COVARIATES = 0.6, 5
 _SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
 
 _log = logging.getLogger("censcore")
@@ -123,11 +123,24 @@ class GeneratorTraining(OutcomeData):
         """
         if self.sparsity != "auto":
             return float(self.sparsity)
-        y = sample_of(rows)["y"][:_SCALE_SUBJECTS]
-        y = bounded(y) if self._times.bounded else y
-        spread = 0.5 * float((y - y.roll(len(y) // 2, 0)).square().sum(dim=1).sqrt().mean())
         excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
-        return _SPARSITY * spread * float(np.sqrt(excess / subjects_in(rows)))
+        scale = self._scale_of_loss(sample_of(rows))
+        return _SPARSITY * scale * float(np.sqrt(excess / subjects_in(rows)))
+
+    def _scale_of_loss(self, rows: Data) -> float:
+        """Half the mean distance of two subjects up to the earlier of their censoring times.
+
+        Differences of C are no part of the loss: with late and early ends of follow-up they would be most of
+        the distance between observed times.
+        """
+        y, c = rows["y"][:_SCALE_SUBJECTS], rows["c"][:_SCALE_SUBJECTS]
+        c = c[:, c.shape[1] // 2]  # the median of C given the observation
+        if self._times.bounded:
+            y, c = bounded(y), bounded(c)
+        half = len(y) // 2
+        end = torch.minimum(c, c.roll(half, 0))
+        distance = torch.minimum(y, end) - torch.minimum(y.roll(half, 0), end)
+        return 0.5 * float(distance.square().sum(dim=1).sqrt().mean())
 
     def _new_generator(self, seed: int) -> Generator:
         with torch.random.fork_rng(devices=[]):

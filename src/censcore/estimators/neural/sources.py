@@ -181,10 +181,10 @@ class TrainingTable:
         check_batch_rows(self.rows)
         if isinstance(self.covariates, str):
             raise InvalidTypeError(f"covariates: got {self.covariates!r}, expected a list of column names.")
-        if self.mask is not None and len(_names(self.mask)) != len(_names(self.time)):
+        if self.mask is not None and len(_names(self.mask, "mask")) != len(_names(self.time, "time")):
             raise InvalidInputError(
-                f"mask: got {len(_names(self.mask))} columns, expected one for each of "
-                f"{len(_names(self.time))} event times."
+                f"mask: got {len(_names(self.mask, "mask"))} columns, expected one for each of "
+                f"{len(_names(self.time, "time"))} event times."
             )
         if self.mask is not None and (self.causes is not None or self.terminal is not None):
             raise InvalidInputError("mask: not available with causes or terminal; leave it out.")
@@ -226,10 +226,10 @@ class TrainingTable:
                 yield X, self._outcome(frame, mask), weight, groups, mask
 
     def _mask(self, frame: Any) -> np.ndarray:
-        found = frame[_names(self.mask)].to_numpy()
+        found = frame[_names(self.mask, "mask")].to_numpy()
         if not np.isin(found, (False, True)).all():
             raise InvalidInputError(
-                f"mask: got values other than True and False (or 1 and 0) in {', '.join(_names(self.mask))}."
+                f"mask: got values other than True and False (or 1 and 0) in {', '.join(_names(self.mask, "mask"))}."
             )
         return found.astype(bool)
 
