@@ -181,10 +181,10 @@ class TrainingTable:
         check_batch_rows(self.rows)
         if isinstance(self.covariates, str):
             raise InvalidTypeError(f"covariates: got {self.covariates!r}, expected a list of column names.")
-        if self.mask is not None and len(_names(self.mask, "mask")) != len(_names(self.time, "time")):
+        times, masks = _names(self.time, "time"), _names(self.mask, "mask")
+        if self.mask is not None and len(masks) != len(times):
             raise InvalidInputError(
-                f"mask: got {len(_names(self.mask, "mask"))} columns, expected one for each of "
-                f"{len(_names(self.time, "time"))} event times."
+                f"mask: got {len(masks)} columns, expected one for each of {len(times)} event times."
             )
         if self.mask is not None and (self.causes is not None or self.terminal is not None):
             raise InvalidInputError("mask: not available with causes or terminal; leave it out.")
@@ -226,18 +226,16 @@ class TrainingTable:
                 yield X, self._outcome(frame, mask), weight, groups, mask
 
     def _mask(self, frame: Any) -> np.ndarray:
-        found = frame[_names(self.mask, "mask")].to_numpy()
+        names = _names(self.mask, "mask")
+        found = frame[names].to_numpy()
         if not np.isin(found, (False, True)).all():
             raise InvalidInputError(
-                f"mask: got values other than True and False (or 1 and 0) in {', '.join(_names(self.mask, "mask"))}."
+                f"mask: got values other than True and False (or 1 and 0) in {', '.join(names)}."
             )
         return found.astype(bool)
 
     def _outcome(self, frame: Any, mask: np.ndarray | None = None) -> Any:
-        time, event, c = (
-            None if names is None else frame[names if isinstance(names, str) else list(names)].to_numpy()
-            for names in (self.time, self.event, self.censoring_time)
-        )
+        time, event, c = (_values(frame, names) for names in (self.time, self.event, self.censoring_time))
         if mask is not None:
             counts = mask.reshape(time.shape)
             time, event = np.where(counts, time, 0.0), np.where(counts, event, True)
@@ -246,6 +244,10 @@ class TrainingTable:
         if self.terminal is not None:
             return SemiCompetingRisks(time, event, self.terminal, c)
         return RightCensored(time, event, c)
+
+
+def _values(frame: Any, names: str | Sequence[str] | None) -> Any:
+    return None if names is None else frame[names if isinstance(names, str) else list(names)].to_numpy()
 
 
 def _names(part: str | Sequence[str] | None, word: str) -> list[str]:
