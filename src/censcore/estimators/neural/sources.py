@@ -235,10 +235,8 @@ class TrainingTable:
         return found.astype(bool)
 
     def _outcome(self, frame: Any, mask: np.ndarray | None = None) -> Any:
-        time, event, c = (
-            None if names is None else frame[names if isinstance(names, str) else list(names)].to_numpy()
-            for names in (self.time, self.event, self.censoring_time)
-        )
+        time, event = (_values(frame, names) for names in (self.time, self.event))
+        c = None if self.censoring_time is None else _values(frame, self.censoring_time)
         if mask is not None:
             counts = mask.reshape(time.shape)
             time, event = np.where(counts, time, 0.0), np.where(counts, event, True)
@@ -247,6 +245,10 @@ class TrainingTable:
         if self.terminal is not None:
             return SemiCompetingRisks(time, event, self.terminal, c)
         return RightCensored(time, event, c)
+
+
+def _values(frame: Any, names: str | Sequence[str]) -> np.ndarray:
+    return np.asarray(frame[names if isinstance(names, str) else list(names)].to_numpy())
 
 
 def _names(part: str | Sequence[str] | None) -> list[str]:
