@@ -620,3 +620,12 @@ def test_masked_times_need_no_order():
     settings = SMALL | {"epochs": 1, "ordered": True}
     cs.CensoredEngression(**settings).fit_batches(in_masked_batches(data.X, y, mask))
     cs.CensoredEngression(**settings).fit(data.X, y, mask=mask)
+
+
+@pytest.mark.parametrize(("model", "settings"), [(cs.CensoredEngression, SMALL), (cs.CopulaWeibull, {})])
+def test_validation_needs_times_that_count(model, settings):
+    X, y, _, mask = masked(100)
+    nothing = np.zeros_like(mask)
+    validation = (X, y, cs.Uniform(0.0, 5.0), nothing) if settings else (X, y, nothing)
+    with pytest.raises(InvalidInputError, match="mask is False everywhere"):
+        model(**settings).fit(X, y, eval_set=validation)

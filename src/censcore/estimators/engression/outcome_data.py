@@ -103,7 +103,7 @@ class OutcomeData(BatchTraining):
 
     def _evaluation_rows(self, X: Any, y: Any, censoring: Any = None, mask: Any = None) -> Data:
         outcome = self._as_seen(self._other_outcome(y))
-        counts = check_mask(mask, outcome)
+        counts = check_mask(mask, outcome, some=True)
         outcome = as_past(outcome, counts)
         matrix = self._check_X(X, len(outcome), reset=False)
         return self._tensors(matrix, *self._within_follow_up(X, outcome, censoring), counts)

@@ -154,9 +154,7 @@ class NeuralEstimator(SurvivalEstimator):
         self.k_ = outcome.k
         self._joint = outcome.time.ndim == 2
         events = to_numpy(outcome.event).reshape(len(outcome), -1)
-        counts = check_mask(mask, outcome)
-        if counts is not None and not counts.any():
-            raise InvalidInputError("mask is False everywhere: no event time counts.")
+        counts = check_mask(mask, outcome, some=True)
         seen = (events if counts is None else events & counts).any(axis=0)
         if not seen.any():
             raise InvalidInputError(

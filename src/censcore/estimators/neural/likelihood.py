@@ -18,7 +18,7 @@ from censcore.estimators.neural.estimator import pick_device
 from censcore.estimators.neural.from_batches import BatchTraining
 from censcore.estimators.neural.full_batch import minimise
 from censcore.estimators.neural.history import History
-from censcore.estimators.neural.masks import leave_out_times
+from censcore.estimators.neural.masks import check_mask, leave_out_times
 from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.sources import Block
 from censcore.estimators.neural.standardised import Data, OnDemand, rows_of
@@ -286,7 +286,8 @@ class LikelihoodEstimator(BatchTraining):
         )
 
     def _evaluation_rows(self, X: Any, y: Any, mask: Any = None) -> Data:
-        outcome = leave_out_times(as_outcome(y).require_no_entry(type(self).__name__), mask)
+        outcome = as_outcome(y).require_no_entry(type(self).__name__)
+        outcome = leave_out_times(outcome, check_mask(mask, outcome, some=True))
         return self._tensors(self._check_X(X, len(outcome), reset=False), outcome, None)
 
     def _tensors(self, X: np.ndarray, y: RightCensored, weight: Any) -> dict[str, Tensor | OnDemand]:

@@ -13,8 +13,8 @@ from censcore.outcomes import RightCensored
 __all__ = ["as_past", "check_mask", "leave_out_times"]
 
 
-def check_mask(mask: Any, y: Any) -> np.ndarray | None:
-    """A mask as booleans of shape (n, k).
+def check_mask(mask: Any, y: Any, *, some: bool = False) -> np.ndarray | None:
+    """A mask as booleans of shape (n, k), of which some must be True if that is asked for.
 
     >>> check_mask([[True, False]], RightCensored([[1.0, 3.0]], [[1, 0]]))
     array([[ True, False]])
@@ -30,6 +30,8 @@ def check_mask(mask: Any, y: Any) -> np.ndarray | None:
             f"mask must be boolean, True where a time counts, of shape {(len(y), y.k)}; got "
             f"dtype {mask.dtype} and shape {mask.shape}."
         )
+    if some and not mask.any():
+        raise InvalidInputError("mask is False everywhere: no event time counts.")
     return mask
 
 
