@@ -22,6 +22,7 @@ from censcore._validation import (
     as_frame,
     as_index,
     as_list,
+    check_flag,
     check_kind,
     check_positive,
     name_subjects,
@@ -612,6 +613,7 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     RightCensored(n=2, events=1 (50.0 %), time 6 to 9)
     """
     given: Any = y
+    check_flag(one_cause, "one_cause")
     if hasattr(y, "any_cause") and not (one_cause and isinstance(y, RightCensored)):
         raise UnsupportedOutcomeError(
             f"got {type(given).__name__}, an outcome with competing risks, where one event time is expected. "
