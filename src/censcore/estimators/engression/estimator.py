@@ -484,7 +484,7 @@ class CensoredEngression(SamplePredictions, FitFromBatches):
             y, C, mask = leave_out(y, C, mask)
             time = y.time
             if not mask.any():
-                raise InvalidInputError("mask is False everywhere: no event time counts.")
+                raise InvalidInputError("mask: got False everywhere, expected an event time that counts.")
         inputs = scoring_inputs(y, _anything(y), C, joint=True)
         rows: dict[str, Tensor | OnDemand] = {
             "x": self._standardised(X),

@@ -385,7 +385,7 @@ def leave_out_times(y: RightCensored, mask: Any) -> RightCensored:
             "times of y."
         )
     if not kept.any():
-        raise InvalidInputError("mask is False everywhere: no event time counts.")
+        raise InvalidInputError("mask: got False everywhere, expected an event time that counts.")
     return RightCensored(np.where(kept, time, 0.0), event & kept)
 
 

@@ -168,7 +168,7 @@ class TrainingTable:
             raise InvalidTypeError(f"covariates: got {self.covariates!r}, expected a list of column names.")
         batches = batches_of(self.data, self.rows)
         if not batches:
-            raise InvalidInputError("The table has no rows.")
+            raise InvalidInputError("data: got a table without rows, expected at least one subject.")
         there, used = column_names(batches), self._used()
         check_columns(used, there, "the table")
         others = [name for name in there if name not in used]
