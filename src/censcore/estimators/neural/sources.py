@@ -164,8 +164,8 @@ class TrainingTable:
     def __post_init__(self) -> None:
         if not isinstance(self.rows, int) or self.rows < 1:
             raise InvalidInputError(f"rows: got {self.rows!r}, expected a whole number of at least 1.")
-        if isinstance(self.covariates, str):
-            raise InvalidTypeError(f"covariates: got {self.covariates!r}, expected a list of column names.")
+        if self.covariates is not None:
+            as_list(self.covariates, "covariates", "column names")
         batches = batches_of(self.data, self.rows)
         if not batches:
             raise InvalidInputError("data: got a table without rows, expected at least one subject.")
