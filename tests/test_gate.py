@@ -16,6 +16,9 @@ from censcore.exceptions import CenscoreError, InvalidIndexError, InvalidInputEr
 
 TIME, EVENT = np.array([0.5, 1.0, 1.0, 2.0, 3.0, 0.25]), np.array([1, 0, 1, 1, 0, 1], dtype=bool)
 Y, F, C = cs.RightCensored(TIME, EVENT), cs.Weibull(1.3, np.linspace(1.0, 3.0, 6)), cs.Uniform(0.0, 5.0)
+JOINT = cs.Independent([F, C])
+TWO = cs.RightCensored(np.column_stack([TIME, TIME]), np.column_stack([EVENT, EVENT]))
+INTERVALS = cs.IntervalCensored([1.0, 2.0], [2.0, np.inf], visits=[[1.0, 2.0], [1.0, 2.0]])
 MODELS, RISK = {"a": F, "b": cs.Exponential(1.0)}, np.linspace(1.0, 0.0, 6)
 QUICK = {"scores": "crps", "reference": None, "refits": 0, "horizon": 2.0}
 DAY = datetime.timedelta(days=1)
@@ -119,6 +122,59 @@ REFUSED = {
     "a seed that is a duration": (
         lambda: cs.dependent_censoring_sensitivity(MODELS, Y, times=1.0, seed=DAY),
         "seed must be a whole number; got timedelta",
+    ),
+    "no subject": (lambda: F.take([]), "Weibull: got no subject, expected at least one"),
+    "places of two axes": (lambda: F.take(np.array([[0]])), "rows: got .*expected places of subjects"),
+    "one truth for all subjects": (lambda: JOINT.take(True), "rows: got True, expected places"),
+    "edges that are no list": (
+        lambda: cs.JointGrid(object(), np.ones((1, 2, 2)) / 4, 1.0),
+        "edges: got object",
+    ),
+    "no edges": (lambda: cs.JointGrid([], np.ones((1, 2, 2)) / 4, 1.0), "edges: got an empty list"),
+    "events of other subjects": (
+        lambda: F.log_likelihood(1.0, np.ones((4, 1))),
+        "distribution has 6, event has 4",
+    ),
+    "events that are no array": (
+        lambda: cs.RightCensored([1.0, 2.0], ITSELF),
+        "event must be a number or an",
+    ),
+    "gaps of other subjects": (
+        lambda: INTERVALS.continue_visits(cs.Exponential([1.0, 2.0, 3.0]), until=5.0),
+        "gaps has 3, outcome has 2",
+    ),
+    "breaks that are complex": (
+        lambda: cs.PiecewiseExponentialRegression(breaks=np.ones(2, complex)).fit(None, Y),
+        "breaks must hold numbers.*complex",
+    ),
+    "a spread whose square overflows": (
+        lambda: cs.CoxRegression().fit([[1e200], [0.0], [1.0], [2.0], [3.0], [4.0]], Y),
+        r"X: got values .* apart in column 0, expected differences",
+    ),
+    "widths that are an array": (
+        lambda: cs.CopulaWeibull(hidden=np.array([4.0])).fit(None, TWO),
+        "hidden: got array.*expected a tuple of the widths",
+    ),
+    "a random state below zero": (
+        lambda: cs.CopulaWeibull(random_state=-1).fit(None, TWO),
+        "random_state must be a whole number of at least 0; got -1",
+    ),
+    "covariates that are a number": (
+        lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0], "d": [1]}), "t", "d", covariates=1.0),
+        "covariates: got 1.0, expected a list of column names",
+    ),
+    "scores of several events that are a number": (
+        lambda: cs.compare({"a": JOINT}, TWO, C, scores=np.float32(1.0)),
+        "scores: got float32, expected a list of names of scores",
+    ),
+    "losses whose squares overflow": (
+        lambda: cs.mean_loss([1.0, 1e200]),
+        r"losses: got 1e\+200 in 1 subject",
+    ),
+    "risks of nobody": (lambda: cs.from_risk(RISK, Y, np.zeros(0)), r"test_risk must have shape \(n,\)"),
+    "weights of several events": (
+        lambda: published.yanagisawa_brier(Y, F, times=[1.0], weights=JOINT),
+        "weights: got Independent, expected the distribution",
     ),
     "a column that is a number": (
         lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0], "d": [1]}), 1618, "d"),

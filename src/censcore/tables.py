@@ -60,7 +60,8 @@ class ParquetBatch:
             kept = list(file.schema_arrow.names) if columns is None else list(columns)
             check_columns(kept, file.schema_arrow.names, str(self))
             for part in file.iter_batches(batch_size=rows, row_groups=list(self.groups), columns=kept):
-                yield part.select(kept).to_pandas()  # a name is read as the beginning of names, too
+                # a name is read as the beginning of names, too; what pandas wrote of an index does not count
+                yield part.select(kept).replace_schema_metadata(None).to_pandas()
 
     @property
     def identity(self) -> str:
@@ -255,7 +256,8 @@ def _files(text: str) -> list[str]:
         if len(kinds) > 1:
             raise InvalidInputError(f"The folder {text} holds Parquet and CSV files; expected one kind.")
         return found
-    found = sorted(glob.glob(text)) if any(sign in text for sign in "*?[") else [text]
+    pattern = any(sign in text for sign in "*?[") and not path.exists()  # a name may hold these signs
+    found = sorted(glob.glob(text)) if pattern else [text]
     if not found or not all(os.path.exists(file) for file in found):
         raise InvalidInputError(f"There is no file {text}.")
     return found

@@ -74,7 +74,9 @@ def _as_float(value: Any, name: str) -> float:
         try:
             return float(value)
         except OverflowError as error:
-            raise InvalidInputError(f"{name}: got an integer that is too large for a float.") from error
+            raise InvalidInputError(
+                f"{name}: got an integer that is too large for a float. Use another unit."
+            ) from error
     if hasattr(value, "shape") and hasattr(value, "dtype") and tuple(value.shape) in ((), (1,)):
         array = to_numpy(value).reshape(-1)
         if array.dtype.kind in "fiu":

@@ -28,7 +28,7 @@ def demo(
     console.print("\n[bold]German Breast Cancer Study Group trial[/bold]: years to recurrence or death")
     console.print(f"{len(y)} women, {y.event.sum()} events; each scored by models that never saw her\n")
     console.print(score_table(losses))
-    console.print(f"plot: {draw(losses['curve'], CURVE_TIMES, out / 'brier.png')}")
+    console.print(f"plot: {draw(losses['curve'], CURVE_TIMES, out / 'brier.png')}", markup=False)
 
 
 def _require(*packages: str) -> None:

@@ -7,7 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, detach, is_neutral, requires_grad, searchsorted, take_along
+from censcore._arrays import (
+    Array,
+    as_float,
+    detach,
+    is_neutral,
+    requires_grad,
+    searchsorted,
+    take_along,
+    to_numpy,
+)
 from censcore._numerics import chunked_rows, log1p, safe_log
 from censcore._risk_tables import RISKS, interpolation_error, risk_groups
 from censcore._validation import check_positive
@@ -85,7 +94,8 @@ class ProportionalHazards(Univariate):
         check_positive(H, "cumulative_hazard", zero=True, infinite=True)
         if t.shape[0] == 0 or bool(xp.any(t[1:] <= t[:-1])) or bool(xp.any(H[1:] < H[:-1])):
             raise InvalidInputError(
-                "times must increase strictly and cumulative_hazard not decrease, with at least one jump."
+                "times must increase strictly and cumulative_hazard not decrease, with at least one jump; "
+                f"got times {_beginning(t)} and cumulative_hazard {_beginning(H)}. Sort both by time."
             )
 
     @property
@@ -279,3 +289,7 @@ class _AreaTable:
         heights *= way
         heights += self._passed[k]
         return heights
+
+
+def _beginning(values: Array) -> str:
+    return np.array2string(to_numpy(values)[:6], precision=4, threshold=6)

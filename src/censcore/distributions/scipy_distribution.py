@@ -89,7 +89,10 @@ class ScipyDistribution(Univariate):
     def _values(self, method: str, x: Array) -> Array:
         values = np.asarray(self._call(method, x), dtype=np.result_type(x, self._reference))
         if np.isnan(values).any():
-            raise InvalidInputError(f"scipy.stats.{self._dist.name}.{method} returned NaN for valid input.")
+            raise InvalidInputError(
+                f"scipy.stats.{self._dist.name}.{method} returned NaN for valid input. "
+                "Check its parameters, or use a distribution of censcore."
+            )
         return values
 
     def like(self, array: Array) -> Self:

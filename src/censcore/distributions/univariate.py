@@ -19,9 +19,17 @@ from censcore._arrays import (
     possibly,
     requires_grad,
     surely,
+    to_numpy,
 )
 from censcore._numerics import invert_decreasing, log1p, safe_log
-from censcore._validation import as_events, as_index, check_not_nan, check_positive, check_probabilities
+from censcore._validation import (
+    as_events,
+    as_index,
+    check_not_nan,
+    check_positive,
+    check_probabilities,
+    name_subjects,
+)
 from censcore.distributions._panels import integrated_survival, merge_edges, quantile_edges
 from censcore.distributions._special import exp, once_differentiable
 from censcore.distributions.base import Distribution
@@ -251,7 +259,11 @@ class Univariate(Distribution):
         check_positive(b, "b", zero=True, infinite=True)
         xp = distribution._xp
         if surely(xp.any(b < a)):
-            raise InvalidInputError("integrated_sf(a, b) needs a <= b for every subject.")
+            bad = np.argwhere(to_numpy(b < a))
+            raise InvalidInputError(
+                f"integrated_sf(a, b) needs a <= b for every subject; got b < a in "
+                f"{name_subjects(np.unique(bad[:, 0]))}. Exchange a and b."
+            )
         wide = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
         return restore(distribution._integrated_sf(xp.broadcast_to(a, wide), xp.broadcast_to(b, wide)))
 

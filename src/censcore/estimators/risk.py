@@ -113,7 +113,7 @@ def _log_risk(risk: Any, name: str, scale: str) -> np.ndarray:
     eta = np.asarray(eta, dtype=np.float64)
     if eta.ndim == 2 and eta.shape[1] == 1:
         eta = eta[:, 0]
-    if eta.ndim != 1:
+    if eta.ndim != 1 or not len(eta):
         raise InvalidInputError(f"{name} must have shape (n,), one score per subject; got {eta.shape}.")
     if scale == "log":
         check_finite(eta, name)

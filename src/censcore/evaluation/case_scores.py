@@ -530,5 +530,5 @@ def named_scores(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseSc
                 "loss per subject."
             )
     if not found:
-        raise InvalidInputError("scores must name at least one score.")
+        raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
     return found

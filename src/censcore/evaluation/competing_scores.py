@@ -171,7 +171,7 @@ def competing_scores(scores: Any, names: Sequence[str]) -> list[CaseScore]:
         else:
             found += _named(str(name), names)
     if not found:
-        raise InvalidInputError("scores must name at least one score.")
+        raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
     return list({score.name: score for score in found}.values())
 
 

@@ -18,6 +18,7 @@ LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}", "%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "<": r"\textless{}",
     ">": r"\textgreater{}", "±": r"$\pm$", "−": "$-$", "*": r"$^*$", "≤": r"$\le$", "≥": r"$\ge$",
+    "[": "{[}", "]": "{]}",  # the end of a line before would take them for its argument
 }  # fmt: skip
 MARKDOWN = "\\`*_[]<>|~#&$"  # letters that would be read as markup
 

@@ -14,7 +14,6 @@ import io
 import json
 import sys
 import types
-import zipfile
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -59,9 +58,10 @@ def load_forecast(path: Path) -> tuple[Distribution, dict[str, Any]] | None:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         document = json.loads(arrays.pop("_tree").tobytes())
-        return _decoded(document["forecast"], arrays), document["about"]
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        forecast, about = _decoded(document["forecast"], arrays), document["about"]
+    except Exception:  # whatever a file from elsewhere holds: other words, a password, a shape without end
         return None
+    return (forecast, about) if isinstance(forecast, Distribution) and isinstance(about, dict) else None
 
 
 # ---- distributions as arrays -----------------------------------------------------------------------

@@ -367,7 +367,7 @@ def joint_scores(scores: Any, names: JointNames) -> list[CaseScore]:
         else:
             found += _named(str(name), names)
     if not found:
-        raise InvalidInputError("scores must name at least one score.")
+        raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
     return list({score.name: score for score in found}.values())
 
 

@@ -7,6 +7,7 @@ already: what comes from data goes through :func:`~censcore.plain_text.html_text
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -44,11 +45,22 @@ def whole_page(title: str, sections: Sequence[str], *, skip_to: str = "", style:
     """
     body = "\n".join([f"<h1>{html_text(title)}</h1>", *sections])
     skip = f"<a class='skip' href='#{skip_to}'>Skip to the {skip_to}</a>\n" if skip_to else ""
+    script = f"\n{_file('report.js')}"
     return (
         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+        f"<meta http-equiv='Content-Security-Policy' content=\"{_policy(script)}\">\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
         f"<title>{html_text(title)}</title>\n<style>\n{style_sheet()}{style}</style>\n</head>\n<body>\n{skip}"
-        f"<main>\n{body}\n</main>\n<script>\n{_file('report.js')}</script>\n</body>\n</html>\n"
+        f"<main>\n{body}\n</main>\n<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _policy(script: str) -> str:
+    """What browsers allow a page: its style, its pictures and this script; no other, and nothing to fetch."""
+    known = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+        f"script-src 'sha256-{known}'; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from censcore._validation import check_flag
 from censcore.exceptions import InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes.right_censored import RightCensored
 
@@ -52,6 +53,7 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     RightCensored(n=2, events=1 (50.0 %), time 6 to 9)
     """
     given: Any = y
+    check_flag(one_cause, "one_cause")
     if hasattr(y, "any_cause") and not (one_cause and isinstance(y, RightCensored)):
         raise UnsupportedOutcomeError(
             f"got {type(given).__name__}, an outcome with competing risks, where one event time is expected. "

@@ -221,7 +221,7 @@ def _prepare(
 
 def _weighted(inputs: ScoringInputs, t: Array, rule: Convention, event: Array, survivor: Array) -> Array:
     weight, dead = _weights(inputs, t, rule)
-    loss = np.where(weight > 0, weight * np.where(dead, to_numpy(event), to_numpy(survivor)), 0.0)
+    loss = weight * np.where(weight > 0, np.where(dead, to_numpy(event), to_numpy(survivor)), 0.0)
     if rule.normalize == "weights":
         loss = loss * len(weight) / weight.sum(axis=0)
     return loss

@@ -80,9 +80,13 @@ def _complete(y: Any, forecast: Any, weights: Any, grid: Array) -> _Completed:
     )
     grid = to_numpy(as_float(grid, "grid"))
     if weights is not None:
-        check_kind(weights, "weights", Distribution, "the distribution of T that weighs the bins, or None")
+        check_kind(weights, "weights", Univariate, "the distribution of T that weighs the bins, or None")
     if grid.ndim != 1 or len(grid) < 2 or (np.diff(grid) <= 0).any() or not np.isfinite(grid).all():
-        raise InvalidInputError("grid must be finite and increasing, (B + 1,) with B >= 1 bins.")
+        shown = np.array2string(grid.reshape(-1)[:6], precision=4)
+        raise InvalidInputError(
+            f"grid must be finite and increasing, (B + 1,) with B >= 1 bins; got {shown}, "
+            f"{grid.shape}. Pass the sorted distinct edges of the bins."
+        )
     return _Completed(
         to_numpy(inputs.y.time),
         to_numpy(inputs.y.event),

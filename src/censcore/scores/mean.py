@@ -82,6 +82,7 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
             f"losses must be (n,) or (n, q) with at least one subject; got {tuple(losses.shape)}."
         )
     _check_nan(losses)
+    _check_size(losses)
     mean, influence = clustered_mean(losses, _shares(sample_weight, losses), groups)
     if influence.shape[0] < 2:
         raise InvalidInputError(
@@ -198,4 +199,14 @@ def _check_nan(losses: Array) -> None:
         raise InvalidInputError(
             "losses must be free of NaN, which no score returns; got it in "
             f"{name_subjects(np.unique(missing.nonzero()[0]))}. Leave out subjects that were not scored."
+        )
+
+
+def _check_size(losses: Array) -> None:
+    size = np.abs(to_numpy(losses))
+    large = (size > 1e150) & (size < np.inf)
+    if large.any():
+        raise InvalidInputError(
+            f"losses: got {size[large].max():g} in {name_subjects(np.unique(large.nonzero()[0]))}, expected "
+            "at most 1e+150 in size, whose square a float can hold. Choose another unit of time."
         )

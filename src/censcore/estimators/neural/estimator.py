@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from censcore._arrays import as_float, is_torch, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import as_seed, name_subjects
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.covariates import count_rows, scikit_learn_errors
 from censcore.estimators.neural.history import History
@@ -213,11 +213,13 @@ class NeuralEstimator(SurvivalEstimator):
         """An integer seed, drawn once per fit where the random state is none or a generator."""
         state = self.random_state
         if isinstance(state, int | np.integer):
-            return int(state)
+            return as_seed(state, "random_state")
         if not hasattr(self, "_drawn_seed"):
             from sklearn.utils import check_random_state
 
-            self._drawn_seed = same_everywhere(int(check_random_state(state).randint(2**31 - 1)))
+            with scikit_learn_errors():
+                drawn = int(check_random_state(state).randint(2**31 - 1))
+            self._drawn_seed = same_everywhere(drawn)
         return self._drawn_seed
 
     def _forget(self) -> None:

@@ -31,6 +31,13 @@ __all__ = ["LikelihoodEstimator", "ParameterNetwork"]
 _SAMPLED_AT_ONCE = 4096  # subjects
 
 
+def _check_widths(hidden: Any) -> None:
+    if not isinstance(hidden, Sequence) or not all(isinstance(u, int | np.integer) and u > 0 for u in hidden):
+        raise InvalidInputError(
+            f"hidden: got {hidden!r}, expected a tuple of the widths of hidden layers, such as (128, 128)."
+        )
+
+
 class ParameterNetwork(nn.Module):
     """A linear map or a perceptron from covariates to parameters; some parameters are shared by all subjects.
 
@@ -51,12 +58,7 @@ class ParameterNetwork(nn.Module):
 
     def __init__(self, n_features: int, conditional: int, constant: int, hidden: Sequence[int]) -> None:
         super().__init__()
-        if not isinstance(hidden, Sequence) or not all(
-            isinstance(u, int | np.integer) and u > 0 for u in hidden
-        ):
-            raise InvalidInputError(
-                f"hidden: got {hidden!r}, expected the widths of hidden layers, such as (128, 128)."
-            )
+        _check_widths(hidden)
         layers: list[nn.Module] = []
         width = n_features
         for units in hidden:
@@ -266,7 +268,8 @@ class LikelihoodEstimator(BatchTraining):
         check_option(self.solver, "solver", ("auto", "lbfgs", "adam"))
         if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
             raise InvalidInputError(f"max_iter must be a whole number of at least 1; got {self.max_iter!r}.")
-        return self.solver == "lbfgs" or (self.solver == "auto" and self.hidden in ((), []))
+        _check_widths(self.hidden)
+        return self.solver == "lbfgs" or (self.solver == "auto" and not self.hidden)
 
     def _minimise(
         self, task: LikelihoodTask, rows: Data, validation: Data | None, callbacks: Sequence[Callback]

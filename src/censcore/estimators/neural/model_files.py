@@ -10,6 +10,7 @@ from typing import Any
 
 from censcore.exceptions import MissingDependencyError, ModelFileError
 from censcore.files import write_atomically
+from censcore.plain_text import one_line
 
 __all__ = ["kind_of_file", "read_model_file", "write_model_file"]
 
@@ -82,14 +83,14 @@ def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, 
     path = Path(path)
     data, header = _checked_header(path)
     if header["kind"] != kind:
-        raise ModelFileError(f"{path}: got a {header['kind']}, expected a {kind}.")
+        raise _told(f"{path}: got a {header['kind']:.60}, expected a {kind}.")
     try:
         tensors, settings = _safetensors("load")(data), json.loads(header["settings"])
         checksum = _checksum(header, tensors) if "checksum" in header else None
     except Exception as error:
-        raise ModelFileError(f"{path} is corrupted or truncated ({error}). Save the model again.") from error
+        raise _told(f"{path} is corrupted or truncated ({error}). Save the model again.") from error
     if header.get("checksum") != checksum or not isinstance(settings, dict):
-        raise ModelFileError(
+        raise _told(
             f"{path} was altered or damaged: its contents do not fit its checksum. Save the model again."
         )
     return tensors, settings
@@ -114,22 +115,23 @@ def kind_of_file(path: str | os.PathLike[str]) -> str:
 def _checked_header(path: Path) -> tuple[bytes, dict[str, str]]:
     """The bytes of a model file, and its header with format, version, kind and settings."""
     if not path.is_file():
-        raise ModelFileError(f"There is no model file at {path}.")
+        raise _told(f"There is no model file at {path}.")
     data = path.read_bytes()
     header = _header(data, path)
     if header.get("format") != FORMAT:
-        raise ModelFileError(f"{path} is a safetensors file, but not a model of censcore.")
+        raise _told(f"{path} is a safetensors file, but not a model of censcore.")
     version = header.get("version", "")
-    if version.isdecimal() and int(version) > VERSION:
-        raise ModelFileError(
-            f"{path}: got format version {version}, expected {VERSION} or less. Update censcore."
-        )
+    if version.isdecimal() and version not in ("1", "2"):
+        raise _told(f"{path}: got format version {version:.20}, expected 1 or {VERSION}. Update censcore.")
     needed = {"kind", "settings"} | ({"checksum"} if version != "1" else set())
     if version not in ("1", "2") or needed - set(header):
-        raise ModelFileError(
-            f"{path} was altered or damaged: its header is incomplete. Save the model again."
-        )
+        raise _told(f"{path} was altered or damaged: its header is incomplete. Save the model again.")
     return data, header
+
+
+def _told(words: str) -> ModelFileError:
+    """An error in which neither the name of a file nor what it holds is obeyed by a terminal."""
+    return ModelFileError(one_line(words))
 
 
 def _checksum(header: dict[str, str], tensors: dict[str, Any]) -> str:
@@ -153,7 +155,7 @@ def _header(data: bytes, path: Path) -> dict[str, str]:
         header = json.loads(data[8 : 8 + length])
         return {str(name): str(value) for name, value in header.get("__metadata__", {}).items()}
     except (ValueError, AttributeError, RecursionError) as error:
-        raise ModelFileError(
+        raise _told(
             f"{path} is not a model file, or it is corrupted or truncated ({error}). Save the model again."
         ) from error
 

@@ -179,8 +179,8 @@ class TrainingTable:
 
     def __post_init__(self) -> None:
         check_batch_rows(self.rows)
-        if isinstance(self.covariates, str):
-            raise InvalidTypeError(f"covariates: got {self.covariates!r}, expected a list of column names.")
+        if self.covariates is not None:
+            as_list(self.covariates, "covariates", "column names")
         times, masks = _names(self.time, "time"), _names(self.mask, "mask")
         if self.mask is not None and len(masks) != len(times):
             raise InvalidInputError(
@@ -190,7 +190,7 @@ class TrainingTable:
             raise InvalidInputError("mask: not available with causes or terminal; leave it out.")
         batches = batches_of(self.data, self.rows)
         if not batches:
-            raise InvalidInputError("The table has no rows.")
+            raise InvalidInputError("data: got a table without rows, expected at least one subject.")
         there, used = column_names(batches), self._used()
         check_columns(used, there, "the table")
         others = [name for name in there if name not in used]

@@ -98,13 +98,13 @@ def prepare(
     )  # fmt: skip
     batches = batches_of(y.data, y.rows)
     if not batches:
-        raise InvalidInputError("The table has no rows.")
+        raise InvalidInputError("data: got a table without rows, expected at least one subject.")
     there = column_names(batches)
     check_columns([*columns.all, *(() if regression is None else regression.columns)], there, "the table")
     models = _forecasts(forecasts, there, columns)
     counted = runner.total(Counting(columns, y.rows), batches, "counting")
     if "outcomes" not in counted.keyed:
-        raise InvalidInputError("The table has no rows.")
+        raise InvalidInputError("data: got a table without rows, expected at least one subject.")
     counts = Counts.of(counted.keyed["outcomes"], "the table")
     trained = None if train is None else _train_counts(runner, train, columns, y.rows)
     notes = [] if trained is None else _notes_on_training(counts, trained)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,9 +127,10 @@ def read_partial(path: Path) -> PartialSums | None:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(arrays.pop("about").tobytes())
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        unavailable, largest = dict(about["unavailable"]), list(about["largest"])
+    except Exception:  # whatever a file from elsewhere holds
         return None
-    found = PartialSums(unavailable=about["unavailable"])
+    found = PartialSums(unavailable=unavailable)
     for name, value in arrays.items():
         kind, _, rest = name.partition("|")
         if kind == "sum":
@@ -139,5 +139,5 @@ def read_partial(path: Path) -> PartialSums | None:
             keys: list[np.ndarray] = []
             while f"key|{len(keys)}|{rest}" in arrays:
                 keys.append(arrays[f"key|{len(keys)}|{rest}"])
-            found.keyed[rest] = Keyed(tuple(keys), value, rest in about["largest"])
+            found.keyed[rest] = Keyed(tuple(keys), value, rest in largest)
     return found

@@ -1,0 +1,148 @@
+"""Files written by somebody else: what they hold is read as numbers and text, or not at all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import censcore as cs
+from censcore.estimators.neural.model_files import read_model_file, write_model_file
+from censcore.evaluation.export import latex_table
+from censcore.evaluation.fold_store import load_forecast, save_forecast
+from censcore.evaluation.page import whole_page
+from censcore.evaluation.streaming.partial_sums import read_partial
+from censcore.exceptions import ModelFileError
+from censcore_studies.kit.store import locked
+
+# ---- stores ------------------------------------------------------------------------------------------
+
+
+def arrays(tree: str) -> bytes:
+    content = io.BytesIO()
+    text = np.frombuffer(tree.encode(), np.uint8)
+    np.savez(content, _tree=text, about=text)
+    return content.getvalue()
+
+
+def shape_without_end() -> bytes:
+    """Arrays whose header promises more numbers than there is memory."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (100000000000000,), }"
+    header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        for name in ("_tree.npy", "about.npy"):
+            file.writestr(name, b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    return content.getvalue()
+
+
+STORED = {
+    "nested without end": lambda: arrays('{"forecast":' + "[" * 100_000 + "]" * 100_000 + ',"about":{}}'),
+    "a number": lambda: arrays('{"forecast":3,"about":{}}'),
+    "a list": lambda: arrays("[1]"),
+    "a class that is none": lambda: arrays('{"forecast":{"class":"os","state":{}},"about":{}}'),
+    "an abstract class": lambda: arrays('{"forecast":{"class":"Univariate","state":{}},"about":{}}'),
+    "other words": lambda: arrays('{"unavailable": 3, "largest": 4}'),
+    "a shape without end": shape_without_end,
+    "no archive": lambda: b"PK\x03\x04 but no more",
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_store_takes_what_it_did_not_write_as_not_there(tmp_path, name):
+    file = tmp_path / "a.npz"
+    assert save_forecast(file, cs.Weibull([1.0, 2.0], 1.0), {"seconds": 1.0})
+    assert load_forecast(file) is not None
+    file.write_bytes(STORED[name]())
+    assert load_forecast(file) is None
+    assert read_partial(file) is None
+
+
+# ---- model files ---------------------------------------------------------------------------------------
+
+
+def test_what_a_model_file_holds_is_not_obeyed_by_the_terminal(tmp_path):
+    file = tmp_path / "a\x1b[31m.censcore"
+    write_model_file(file, "x\x1b[31m\u202e", {"w": torch.ones(2)}, {})
+    for path in (file, tmp_path / "\x1b[2Jnot there"):
+        with pytest.raises(ModelFileError) as error:
+            read_model_file(path, "engression")
+        assert "\x1b" not in str(error.value)
+        assert "\u202e" not in str(error.value)
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "٣", "²", "0", "-1", "2.0", "1"])
+def test_versions_that_nobody_wrote(tmp_path, version):
+    file = tmp_path / "a.censcore"
+    write_model_file(file, "example", {"w": torch.ones(2)}, {})
+    data = file.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header["__metadata__"]["version"] = version
+    text = json.dumps(header).encode()
+    file.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length :])
+    with pytest.raises(ModelFileError) as error:
+        read_model_file(file, "example")
+    assert len(str(error.value)) < 1000
+
+
+# ---- tables --------------------------------------------------------------------------------------------
+
+
+def test_an_index_that_pandas_wrote_into_a_parquet_file_is_a_column(tmp_path):
+    file = tmp_path / "a.parquet"
+    frame = pd.DataFrame({"id": [7, 8], "t": [1.0, 2.0], "d": [1, 0], "x": [0.1, 0.2]})
+    frame.set_index("id").to_parquet(file)
+    ((X, y, _, groups),) = cs.TrainingTable(str(file), "t", "d", covariates=["x"], groups="id")
+    assert (list(X.columns), len(y), groups.tolist()) == (["x"], 2, [7, 8])
+
+
+def test_metadata_of_parquet_files_are_not_read(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table({"t": [1.0, 2.0], "d": [1, 0]})
+    parquet.write_table(table.replace_schema_metadata({"pandas": "{"}), tmp_path / "a.parquet")
+    assert [len(y) for _, y, _, _ in cs.TrainingTable(str(tmp_path / "a.parquet"), "t", "d")] == [2]
+
+
+def test_a_file_may_be_called_like_a_pattern(tmp_path):
+    file = tmp_path / "visits[1]*.csv"
+    file.write_text("t,d\n1.0,1\n2.0,0\n")
+    assert [len(y) for _, y, _, _ in cs.TrainingTable(str(file), "t", "d")] == [2]
+
+
+# ---- pages, papers, folders ----------------------------------------------------------------------------
+
+
+def test_a_page_may_run_its_script_and_no_other_and_fetch_nothing():
+    page = whole_page("a", ["<p>b</p>"])
+    policy = re.search(r"Content-Security-Policy' content=\"([^\"]*)\"", page)[1]
+    (script,) = re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "http" not in policy
+
+
+def test_brackets_are_no_argument_of_the_line_before():
+    text = latex_table(["forecast", "score"], [["a", "1"], ["[1cm]", "2"]], "Two.")
+    assert "\\\\\n{[}1cm{]} & 2" in text
+
+
+def test_a_lock_empties_nothing_that_it_leads_to(tmp_path):
+    victim = tmp_path / "thesis.txt"
+    victim.write_text("all my work")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".lock").symlink_to(victim)
+    with locked(tmp_path / "out"):
+        pass
+    assert victim.read_text() == "all my work"
