@@ -160,3 +160,11 @@ def test_visits_are_continued_from_the_detection_on():
     np.testing.assert_array_equal(
         more.visits, y.continue_visits(cs.Exponential(2.0), until=4.0, seed=1).visits
     )
+
+
+def test_joined_outcomes_keep_the_visits_that_all_subjects_share():
+    y = cs.IntervalCensored([0.0, 2.0, 2.0], [2.0, 4.0, 4.0], visits=[2.0, 4.0])
+    joined = cs.IntervalCensored.concat([y[:2], y[2:]])
+    assert joined.visits.shape == (3, 2)
+    np.testing.assert_array_equal(joined[2].visits, [[2.0, 4.0]])
+    np.testing.assert_array_equal(cs.crps(joined, cs.Exponential(0.5)), cs.crps(y, cs.Exponential(0.5)))

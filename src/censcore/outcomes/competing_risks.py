@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from censcore._arrays import Array, as_float, as_rows, convert, is_torch, namespace, to_numpy
-from censcore._validation import as_count, as_frame, as_names, name_subjects, no_array
+from censcore._validation import as_count, as_frame, as_names, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes.in_torch import InTorch, register_collate
+from censcore.outcomes.base import Outcome
 from censcore.outcomes.right_censored import RightCensored
 from censcore.plain_text import one_line
 
 __all__ = ["CompetingRisks", "EventOfCause", "as_competing_risks", "cause_number", "is_competing"]
 
 
-class CompetingRisks(InTorch):
+class CompetingRisks(Outcome):
     r"""Time and cause of the first of m kinds of event, right-censored, for n subjects.
 
     The data are :math:`Y=\min(T,C)` and the cause :math:`D\in\{1,\dots,m\}` where :math:`T\le C`, 0 where
@@ -66,6 +66,8 @@ class CompetingRisks(InTorch):
     >>> y.any_cause()
     RightCensored(n=4, events=3 (75.0 %), time 2 to 5)
     """
+
+    _parts: ClassVar[tuple[str, ...]] = ("_any", "_cause")
 
     def __init__(
         self,
@@ -182,24 +184,6 @@ class CompetingRisks(InTorch):
         """The number m of causes."""
         return len(self.names)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n,)."""
-        return self._any.shape
-
-    __array__ = no_array
-
-    def __len__(self) -> int:
-        return len(self._any)
-
-    def __getitem__(self, rows: Any) -> CompetingRisks:
-        register_collate()
-        return self.take(rows)
-
-    def take(self, rows: Any) -> CompetingRisks:
-        """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
-        return self._with(self._any.take(rows), self._cause[as_rows(rows)])
-
     def _with(self, any_cause: RightCensored, cause: Array) -> CompetingRisks:
         other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
         other._any, other._cause = any_cause, cause
@@ -289,10 +273,6 @@ class CompetingRisks(InTorch):
         """
         return self._any.flip()
 
-    def like(self, array: Array) -> CompetingRisks:
-        """The same outcome in the library, on the device and in the dtype of ``array``."""
-        return self._with(self._any.like(array), convert(self._cause, array))
-
     def __repr__(self) -> str:
         cause, time = to_numpy(self._cause), to_numpy(self.time)
         shares = ", ".join(
@@ -335,6 +315,8 @@ class EventOfCause(RightCensored):
            [0.16 ],
            [0.128]])
     """
+
+    _parts: ClassVar[tuple[str, ...]] = (*RightCensored._parts, "_never")
 
     def __init__(self, time: Array, event: Array, never: Array, censoring_time: Array = None) -> None:
         seen = RightCensored(time, event, None)
@@ -382,10 +364,6 @@ class EventOfCause(RightCensored):
         other._keep(followed, event)
         return other
 
-    def take(self, rows: Any) -> EventOfCause:
-        """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
-        return self._of(self.any_cause().take(rows), self.event[as_rows(rows)])
-
     def marginal(self, j: int) -> EventOfCause:
         """The outcome itself: it has one event time."""
         super().marginal(j)
@@ -404,10 +382,6 @@ class EventOfCause(RightCensored):
     def flip(self) -> RightCensored:
         """The same data seen as an outcome of C: events of all causes come first."""
         return self.any_cause().flip()
-
-    def like(self, array: Array) -> EventOfCause:
-        """The same outcome in the library, on the device and in the dtype of ``array``."""
-        return self._of(self.any_cause().like(array), convert(self.event, array))
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("RightCensored")

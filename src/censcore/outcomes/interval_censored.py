@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from censcore._arrays import (
     Array,
     as_float,
-    as_rows,
     convert,
     is_torch,
     namespace,
     one_namespace,
-    take_rows,
     to_numpy,
 )
 from censcore._validation import (
@@ -27,7 +25,6 @@ from censcore._validation import (
     check_method,
     check_positive,
     name_subjects,
-    no_array,
 )
 from censcore.exceptions import (
     InvalidInputError,
@@ -35,7 +32,8 @@ from censcore.exceptions import (
     MissingVisitsError,
     UnsupportedOutcomeError,
 )
-from censcore.outcomes.in_torch import InTorch, register_collate
+from censcore.outcomes.base import Outcome
+from censcore.outcomes.parts import as_entry
 from censcore.outcomes.right_censored import RightCensored
 
 __all__ = ["IntervalCensored"]
@@ -44,7 +42,7 @@ __all__ = ["IntervalCensored"]
 MOST_VISITS = 10_000  # drawn for one subject at most
 
 
-class IntervalCensored(InTorch):
+class IntervalCensored(Outcome):
     r"""Interval-censored event times of n subjects: all that is known is :math:`T\in(L,U]`.
 
     Parameters
@@ -88,6 +86,8 @@ class IntervalCensored(InTorch):
     array([0.3073, 0.8358, 2.2944])
     """
 
+    _parts: ClassVar[tuple[str, ...]] = ("lower", "upper", "visits", "entry")
+
     def __init__(
         self, lower: Array, upper: Array, visits: Array | list[Any] = None, *, entry: Array = None
     ) -> None:
@@ -97,7 +97,7 @@ class IntervalCensored(InTorch):
         self.upper: Array = as_float(upper, "upper", like=self.lower)
         self._check_intervals()
         self.visits: Array = None if visits is None else _as_visits(visits, self.lower)
-        self.entry: Array = None if entry is None else self._as_entry(entry)
+        self.entry: Array = None if entry is None else self._checked_entry(entry)
         if self.visits is not None:
             self._check_visits()
 
@@ -119,14 +119,8 @@ class IntervalCensored(InTorch):
                 f"({float(self.lower[i]):g}, {float(self.upper[i]):g}])."
             )
 
-    def _as_entry(self, entry: Array) -> Array:
-        a = as_float(entry, "entry", like=self.lower)
-        xp = namespace(self.lower)
-        a = xp.astype(xp.broadcast_to(a, self.lower.shape) if a.ndim == 0 else a, self.lower.dtype)
-        if tuple(a.shape) != tuple(self.lower.shape):
-            raise InvalidInputError(
-                f"entry must be a number or one per subject, {tuple(self.lower.shape)}; got {tuple(a.shape)}."
-            )
+    def _checked_entry(self, entry: Array) -> Array:
+        a = as_entry(entry, self.lower)
         check_positive(a, "entry", zero=True)
         late = np.nonzero(to_numpy((a >= self.upper) & (a > 0)))[0]
         if late.size:
@@ -309,42 +303,8 @@ class IntervalCensored(InTorch):
         return xp.broadcast_to(last, self.lower.shape)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """(n,)."""
-        return tuple(self.lower.shape)
-
-    __array__ = no_array
-
-    def __len__(self) -> int:
-        return int(self.lower.shape[0])
-
-    def __getitem__(self, rows: Any) -> IntervalCensored:
-        register_collate()
-        return self.take(rows)
-
-    def take(self, rows: Any) -> IntervalCensored:
-        """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
-        rows = as_rows(rows)
-        other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
-        other.lower, other.upper = take_rows(self.lower, rows), take_rows(self.upper, rows)
-        other.entry = None if self.entry is None else self.entry[rows]
-        if self.visits is not None and self.visits.shape[0] > 1:
-            other.visits = self.visits[rows]
-        if not len(other):
-            raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
-        return other
-
-    @property
     def _reference(self) -> Array:
         return self.lower
-
-    def like(self, array: Array) -> IntervalCensored:
-        """The same outcome in the library, on the device and in the dtype of ``array``."""
-        array, other = as_float(array, "array"), copy.copy(self)
-        for name in ("lower", "upper", "visits", "entry"):
-            values = getattr(self, name)
-            setattr(other, name, None if values is None else convert(values, array))
-        return other
 
     def censor_at(self, tau: Array) -> IntervalCensored:
         """Visits after ``tau`` left out: what was found later is not found, T > the last visit up to ``tau``.

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
 from censcore._arrays import (
     Array,
     as_float,
-    as_rows,
-    convert,
     is_torch,
     namespace,
     one_namespace,
-    take_rows,
     to_numpy,
 )
 from censcore._validation import (
@@ -25,21 +21,15 @@ from censcore._validation import (
     check_kind,
     check_positive,
     name_subjects,
-    no_array,
 )
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
-from censcore.outcomes.in_torch import InTorch, register_collate
+from censcore.outcomes.base import Outcome
+from censcore.outcomes.parts import as_censoring_time, as_entry, as_event
 
-if TYPE_CHECKING:
-    from censcore.outcomes.competing_risks import CompetingRisks
-    from censcore.outcomes.interval_censored import IntervalCensored
-
-__all__ = ["OutcomeLike", "RightCensored", "as_followed", "as_outcome"]
-
-MOST_CODES = 20  # of competing risks; more different whole numbers are times
+__all__ = ["RightCensored"]
 
 
-class RightCensored(InTorch):
+class RightCensored(Outcome):
     r"""Right-censored event times of n subjects.
 
     For event times :math:`T` and censoring times :math:`C` the data are :math:`Y=\min(T,C)` and
@@ -88,18 +78,20 @@ class RightCensored(InTorch):
     RightCensored(n=3, events=2 (66.7 %), time 2 to 5, delayed entry in 2)
     """
 
+    _parts: ClassVar[tuple[str, ...]] = ("time", "event", "censoring_time", "entry")
+
     def __init__(
         self, time: Array, event: Array, censoring_time: Array = None, *, entry: Array = None
     ) -> None:
         one_namespace(time=time, event=event, censoring_time=censoring_time, entry=entry)
         self.time: Array = as_float(time, "time")
-        self.event: Array = _as_event(event, self.time)
-        self.censoring_time: Array = _as_censoring_time(censoring_time, self.time)
+        self.event: Array = as_event(event, self.time)
+        self.censoring_time: Array = as_censoring_time(censoring_time, self.time)
         self.entry: Array = None
         self.names: list[str] | None = None
         self._validate()
         if entry is not None:
-            self.entry = _as_entry(entry, self.time)
+            self.entry = as_entry(entry, self.time)
             self._validate_entry()
 
     def _validate(self) -> None:
@@ -310,11 +302,6 @@ class RightCensored(InTorch):
         return y, table.subject
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """(n,) or (n, k)."""
-        return tuple(self.time.shape)
-
-    @property
     def k(self) -> int:
         """Number of event times per subject."""
         return 1 if self.time.ndim == 1 else int(self.time.shape[1])
@@ -328,26 +315,6 @@ class RightCensored(InTorch):
     def never(self) -> Array:
         """Whether the event is known never to happen; False here, see :class:`EventOfCause`."""
         return namespace(self.time).zeros_like(self.event)
-
-    __array__ = no_array
-
-    def __len__(self) -> int:
-        return int(self.time.shape[0])
-
-    def __getitem__(self, rows: Any) -> RightCensored:
-        register_collate()
-        return self.take(rows)
-
-    def take(self, rows: Any) -> RightCensored:
-        """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
-        rows = as_rows(rows)
-        other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
-        for name in ("time", "event", "censoring_time", "entry"):
-            values = getattr(self, name)
-            setattr(other, name, None if values is None else take_rows(values, rows))
-        if not len(other):
-            raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
-        return other
 
     def marginal(self, j: int) -> RightCensored:
         """The outcome of coordinate ``j`` alone, (n,).
@@ -556,14 +523,6 @@ class RightCensored(InTorch):
         flipped = RightCensored(xp.where(censored, latest, below), censored)
         return flipped if self.entry is None else flipped._with_entry(self.entry[keep])
 
-    def like(self, array: Array) -> RightCensored:
-        """The same outcome in the library, on the device and in the dtype of ``array``."""
-        array, c = as_float(array, "array"), self.censoring_time
-        other = RightCensored(
-            convert(self.time, array), convert(self.event, array), None if c is None else convert(c, array)
-        )
-        return other if self.entry is None else other._with_entry(convert(self.entry, array))
-
     def __repr__(self) -> str:
         time, event = to_numpy(self.time), to_numpy(self.event)
         if self.time.ndim == 1:
@@ -574,162 +533,6 @@ class RightCensored(InTorch):
         known = "" if self.censoring_time is None else ", C known"
         late = f", delayed entry in {int((to_numpy(self.entry) > 0).sum())}" if self.has_delayed_entry else ""
         return f"RightCensored(n={len(self)}, {seen}, time {time.min():g} to {time.max():g}{known}{late})"
-
-
-class Frame(Protocol):
-    """A data frame of any library that narwhals reads."""
-
-    @property
-    def columns(self) -> Any:
-        """Names of the columns."""
-
-
-#: What functions accept as an outcome, see :func:`as_outcome`.
-OutcomeLike: TypeAlias = "RightCensored | CompetingRisks | IntervalCensored | np.ndarray | Frame"
-
-
-def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
-    """An outcome from whatever holds one.
-
-    Parameters
-    ----------
-    y : RightCensored, structured array or frame
-        An outcome, a scikit-survival structured array, or a data frame with columns "time" and "event", and
-        "entry" where subjects enter late.
-    one_cause : bool
-        Admit ``CompetingRisks.cause(j)``, whose subjects with another event never have this one. A function
-        that does not ask for it gets an error instead, since it would take them for censored.
-
-    Returns
-    -------
-    RightCensored
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from censcore.outcomes import as_outcome
-    >>> as_outcome(pd.DataFrame({"time": [6.0, 9.0], "event": [1, 0]}))
-    RightCensored(n=2, events=1 (50.0 %), time 6 to 9)
-    """
-    given: Any = y
-    if hasattr(y, "any_cause") and not (one_cause and isinstance(y, RightCensored)):
-        raise UnsupportedOutcomeError(
-            f"got {type(given).__name__}, an outcome with competing risks, where one event time is expected. "
-            "Scores take y.cause(j) and forecast.cause(j); AalenJohansen and CauseSpecific estimate from y "
-            "itself; y.any_cause() is the time of the first event of any cause. Subjects with a competing "
-            "event are not censored, and to call them so would give wrong numbers."
-        )
-    if isinstance(y, RightCensored):
-        return y
-    if hasattr(y, "detection"):
-        raise UnsupportedOutcomeError(
-            "got IntervalCensored where events are expected to be seen when they happen. Scores (log_score, "
-            "crps, brier_score, ...), Turnbull, WeibullRegression, LogNormalRegression, "
-            "LogLogisticRegression and PiecewiseExponentialRegression take intervals. y.detection() is the "
-            "right-censored outcome of the first visit at or after T; to call it the event time would give "
-            "wrong numbers."
-        )
-    if isinstance(y, np.ndarray) and y.dtype.fields is not None:
-        return RightCensored.from_structured(y)
-    if hasattr(y, "columns"):
-        return RightCensored.from_frame(y, entry="entry" if "entry" in list(y.columns) else None)
-    hint = "libraries disagree on which part of a pair is the time" if isinstance(given, tuple) else ""
-    if hasattr(y, "terminal_event"):
-        raise InvalidTypeError(
-            f"got {type(y).__name__}, where no event may prevent another; to call those that never happen "
-            "censored would give wrong numbers. energy_score, WithCensoring and CensoredEngression take it; "
-            "y.terminal_event() is the terminal event alone."
-        )
-    raise InvalidTypeError(
-        f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
-        f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."
-    )
-
-
-def as_followed(y: Any) -> RightCensored:
-    """The outcome that says how long each subject was followed: of competing risks, that of any event.
-
-    Parameters
-    ----------
-    y : RightCensored, CompetingRisks, structured array or frame
-        The outcome.
-
-    Returns
-    -------
-    RightCensored
-        All that the censoring distribution depends on.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> from censcore.outcomes import as_followed
-    >>> as_followed(cs.CompetingRisks([2.0, 5.0, 3.0], [1, 0, 2])).event
-    array([ True, False,  True])
-    """
-    return y.any_cause() if hasattr(y, "any_cause") else as_outcome(y)
-
-
-def _as_event(event: Array, time: Array) -> Array:
-    if is_torch(time):
-        return _check_codes(convert(event, time), time) != 0
-    array = np.asarray(event)
-    if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
-        array = as_float(array, "event")
-    if array.dtype.kind not in "biuf":
-        values = list(dict.fromkeys(array.ravel().tolist()))[:6]
-        raise InvalidTypeError(
-            f"event must be 0/1 or boolean; got values such as {values}. Pass a comparison, for instance "
-            f"event == {values[0]!r}."
-        )
-    return array if array.dtype.kind == "b" else _check_codes(array, time) != 0
-
-
-def _check_codes(event: Array, time: Array) -> Array:
-    codes = np.unique(to_numpy(event))
-    if set(codes.tolist()) <= {0, 1}:
-        return event
-    whole = np.isfinite(codes).all() and (codes == np.round(codes)).all() and codes.min() >= 0
-    times = set(np.unique(to_numpy(time)).tolist())
-    swapped = times == {0.0, 1.0} or (times <= {0.0, 1.0} and codes.max() > MOST_CODES)
-    if whole and not swapped and len(codes) <= MOST_CODES:
-        raise UnsupportedOutcomeError(
-            f"event must be 0 or 1; got the codes {codes[:6].tolist()}. If they are competing risks, pass "
-            "CompetingRisks(time, cause=event): to choose one of them and call the others censored would "
-            "give wrong scores. If 1/2 means censored/event, pass event - 1."
-        )
-    seen = f"{len(codes)} values, such as {codes[:6].tolist()}" if len(codes) > 6 else str(codes.tolist())
-    hint = ", while all times are 0 or 1" if swapped else ""
-    raise InvalidInputError(
-        f"event must be 0/1 or boolean; got {seen}{hint}. Were time and event swapped? Expected "
-        "RightCensored(time, event)."
-    )
-
-
-def _as_censoring_time(censoring_time: Array, time: Array) -> Array:
-    if censoring_time is None:
-        return None
-    c = as_float(censoring_time, "censoring_time", like=time)
-    xp = namespace(time)
-    if c.ndim == 0:
-        c = xp.broadcast_to(c, (time.shape[0],))
-    if tuple(c.shape) not in ((time.shape[0],), tuple(time.shape)):
-        raise InvalidInputError(
-            f"censoring_time must be a number, ({time.shape[0]},) or {tuple(time.shape)}; "
-            f"got {tuple(c.shape)}."
-        )
-    return xp.astype(c, time.dtype, copy=False)
-
-
-def _as_entry(entry: Array, time: Array) -> Array:
-    a = as_float(entry, "entry", like=time)
-    xp = namespace(time)
-    if a.ndim == 0:
-        a = xp.broadcast_to(a, (time.shape[0],))
-    if tuple(a.shape) != (time.shape[0],):
-        raise InvalidInputError(
-            f"entry must be a number or one per subject, ({time.shape[0]},); got {tuple(a.shape)}."
-        )
-    return xp.astype(a, time.dtype, copy=False)
 
 
 def _as_list(names: str | list[str] | None) -> list[str]:

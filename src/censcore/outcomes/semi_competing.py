@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_rows, namespace, take_rows, to_numpy
-from censcore._validation import name_subjects, no_array
+from censcore._arrays import Array, namespace, to_numpy
+from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes.in_torch import InTorch, register_collate
+from censcore.outcomes.base import Outcome
 from censcore.outcomes.right_censored import RightCensored
 
 __all__ = ["SemiCompetingRisks"]
 
 
-class SemiCompetingRisks(InTorch):
+class SemiCompetingRisks(Outcome):
     r"""Right-censored event times, one of which is terminal: after it none of the others can happen.
 
     Recurrence and death: :math:`T_j\le T_D` for a recurrence that happens, and :math:`T_j=\infty` for one
@@ -61,6 +61,8 @@ class SemiCompetingRisks(InTorch):
     >>> y.never[:, 0]
     array([False,  True, False])
     """
+
+    _parts: ClassVar[tuple[str, ...]] = ("time", "event", "_end")
 
     def __init__(self, time: Array, event: Array, terminal: int = -1, censoring_time: Array = None) -> None:
         seen = RightCensored(time, event)
@@ -141,28 +143,9 @@ class SemiCompetingRisks(InTorch):
         return self._end
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, k)."""
-        return tuple(self.time.shape)
-
-    @property
     def k(self) -> int:
         """Number of event times per subject, the terminal one among them."""
         return int(self.time.shape[1])
-
-    __array__ = no_array
-
-    def __len__(self) -> int:
-        return int(self.time.shape[0])
-
-    def __getitem__(self, rows: Any) -> SemiCompetingRisks:
-        register_collate()
-        return self.take(rows)
-
-    def take(self, rows: Any) -> SemiCompetingRisks:
-        """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
-        rows = as_rows(rows)
-        return self._with(take_rows(self.time, rows), take_rows(self.event, rows), self._end.take(rows))
 
     def _with(self, time: Array, event: Array, end: RightCensored) -> SemiCompetingRisks:
         other = copy.copy(self)  # part of a valid outcome is valid, so it is not checked again
@@ -181,11 +164,6 @@ class SemiCompetingRisks(InTorch):
         """
         cut = RightCensored(self.time, self.event).censor_at(tau)
         return self._with(cut.time, cut.event, self._end.censor_at(tau))
-
-    def like(self, array: Array) -> SemiCompetingRisks:
-        """The same outcome in the library, on the device and in the dtype of ``array``."""
-        seen = RightCensored(self.time, self.event).like(array)
-        return self._with(seen.time, seen.event, self._end.like(array))
 
     def __repr__(self) -> str:
         time, event, never = to_numpy(self.time), to_numpy(self.event), to_numpy(self.never)

@@ -1,0 +1,109 @@
+"""Outcomes from whatever holds one: an outcome, a structured array or a data frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from censcore.exceptions import InvalidTypeError, UnsupportedOutcomeError
+from censcore.outcomes.right_censored import RightCensored
+
+if TYPE_CHECKING:
+    from censcore.outcomes.competing_risks import CompetingRisks
+    from censcore.outcomes.interval_censored import IntervalCensored
+
+__all__ = ["OutcomeLike", "as_followed", "as_outcome"]
+
+
+class Frame(Protocol):
+    """A data frame of any library that narwhals reads."""
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns."""
+
+
+#: What functions accept as an outcome, see :func:`as_outcome`.
+OutcomeLike: TypeAlias = "RightCensored | CompetingRisks | IntervalCensored | np.ndarray | Frame"
+
+
+def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
+    """An outcome from whatever holds one.
+
+    Parameters
+    ----------
+    y : RightCensored, structured array or frame
+        An outcome, a scikit-survival structured array, or a data frame with columns "time" and "event", and
+        "entry" where subjects enter late.
+    one_cause : bool
+        Admit ``CompetingRisks.cause(j)``, whose subjects with another event never have this one. A function
+        that does not ask for it gets an error instead, since it would take them for censored.
+
+    Returns
+    -------
+    RightCensored
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from censcore.outcomes import as_outcome
+    >>> as_outcome(pd.DataFrame({"time": [6.0, 9.0], "event": [1, 0]}))
+    RightCensored(n=2, events=1 (50.0 %), time 6 to 9)
+    """
+    given: Any = y
+    if hasattr(y, "any_cause") and not (one_cause and isinstance(y, RightCensored)):
+        raise UnsupportedOutcomeError(
+            f"got {type(given).__name__}, an outcome with competing risks, where one event time is expected. "
+            "Scores take y.cause(j) and forecast.cause(j); AalenJohansen and CauseSpecific estimate from y "
+            "itself; y.any_cause() is the time of the first event of any cause. Subjects with a competing "
+            "event are not censored, and to call them so would give wrong numbers."
+        )
+    if isinstance(y, RightCensored):
+        return y
+    if hasattr(y, "detection"):
+        raise UnsupportedOutcomeError(
+            "got IntervalCensored where events are expected to be seen when they happen. Scores (log_score, "
+            "crps, brier_score, ...), Turnbull, WeibullRegression, LogNormalRegression, "
+            "LogLogisticRegression and PiecewiseExponentialRegression take intervals. y.detection() is the "
+            "right-censored outcome of the first visit at or after T; to call it the event time would give "
+            "wrong numbers."
+        )
+    if isinstance(y, np.ndarray) and y.dtype.fields is not None:
+        return RightCensored.from_structured(y)
+    if hasattr(y, "columns"):
+        return RightCensored.from_frame(y, entry="entry" if "entry" in list(y.columns) else None)
+    hint = "libraries disagree on which part of a pair is the time" if isinstance(given, tuple) else ""
+    if hasattr(y, "terminal_event"):
+        raise InvalidTypeError(
+            f"got {type(y).__name__}, where no event may prevent another; to call those that never happen "
+            "censored would give wrong numbers. energy_score, WithCensoring and CensoredEngression take it; "
+            "y.terminal_event() is the terminal event alone."
+        )
+    raise InvalidTypeError(
+        f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
+        f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."
+    )
+
+
+def as_followed(y: Any) -> RightCensored:
+    """The outcome that says how long each subject was followed: of competing risks, that of any event.
+
+    Parameters
+    ----------
+    y : RightCensored, CompetingRisks, structured array or frame
+        The outcome.
+
+    Returns
+    -------
+    RightCensored
+        All that the censoring distribution depends on.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.outcomes import as_followed
+    >>> as_followed(cs.CompetingRisks([2.0, 5.0, 3.0], [1, 0, 2])).event
+    array([ True, False,  True])
+    """
+    return y.any_cause() if hasattr(y, "any_cause") else as_outcome(y)

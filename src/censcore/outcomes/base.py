@@ -1,0 +1,171 @@
+"""What all outcomes share: choosing subjects, joining them, and moving to torch or a device."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+from censcore._arrays import Array, as_float, as_rows, convert, like_moved, namespace, take_rows
+from censcore._validation import no_array
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = ["Outcome"]
+
+
+class Outcome:
+    """Subjects and what was seen of them. A DataLoader of torch collates outcomes.
+
+    A subclass names its ``_parts``: arrays, or other outcomes, with an entry for every subject, or with a
+    single one that serves all; None where something is not known.
+
+    Examples
+    --------
+    >>> import torch, censcore as cs
+    >>> y = cs.RightCensored([2.0, 5.0, 3.5], [1, 0, 1])
+    >>> next(iter(torch.utils.data.DataLoader(y, batch_size=2)))
+    RightCensored(n=2, events=1 (50.0 %), time 2 to 5)
+    """
+
+    _parts: ClassVar[tuple[str, ...]]
+
+    @property
+    def _reference(self) -> Array:
+        """One of the arrays of times, which tells shape, dtype and device."""
+        return self.time  # type: ignore[attr-defined]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n,), or (n, k) for several event times."""
+        return tuple(self._reference.shape)
+
+    __array__ = no_array
+
+    def __len__(self) -> int:
+        return int(self._reference.shape[0])
+
+    def __getitem__(self, rows: Any) -> Self:
+        _register_collate()
+        return self.take(rows)
+
+    def take(self, rows: Any) -> Self:
+        """The outcome of some subjects (indices, a slice or a boolean mask), in the order asked for."""
+        rows, n = as_rows(rows), len(self)
+
+        def chosen(part: Any) -> Any:
+            if isinstance(part, Outcome):
+                return part.take(rows)
+            return take_rows(part, rows) if len(part) == n else part
+
+        other = self._each(chosen)
+        if not len(other):
+            raise InvalidInputError("An outcome needs at least one subject; none was chosen.")
+        return other
+
+    def like(self, array: Array) -> Self:
+        """The same outcome in the library, on the device and in the dtype of ``array``."""
+        array = as_float(array, "array")
+        return self._each(
+            lambda part: part.like(array) if isinstance(part, Outcome) else convert(part, array)
+        )
+
+    def _each(self, change: Callable[[Any], Any]) -> Self:
+        """A copy with changed parts; they come from a valid outcome and are not checked again."""
+        other = copy.copy(self)
+        for name in self._parts:
+            part = getattr(self, name)
+            setattr(other, name, None if part is None else change(part))
+        return other
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """The same outcome as tensors on another device or in another dtype.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As of ``torch.Tensor.to``: a device, a dtype (float32 or float64), both, or a tensor.
+
+        Returns
+        -------
+        outcome
+            Of the same class. An outcome in NumPy becomes one in torch.
+
+        Examples
+        --------
+        >>> import torch, censcore as cs
+        >>> cs.RightCensored([2.0, 5.0], [1, 0]).to(torch.float32).time
+        tensor([2., 5.])
+        """
+        moved: Self = self.like(like_moved(self._reference, *args, **kwargs))
+        return moved
+
+    @classmethod
+    def concat(cls, outcomes: Sequence[Self]) -> Self:
+        """The subjects of several outcomes of one kind, in their order.
+
+        Parameters
+        ----------
+        outcomes : sequence of outcomes
+            In one array library and on one device. What is known of some only (censoring times, entries) is
+            an error.
+
+        Returns
+        -------
+        outcome
+            Of the same class.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.RightCensored([2.0, 5.0, 3.5], [1, 0, 1])
+        >>> cs.RightCensored.concat([y[2], y[:2]]).time
+        array([3.5, 2. , 5. ])
+        """
+        outcomes = list(outcomes)
+        if not outcomes:
+            raise InvalidInputError("concat needs at least one outcome; got an empty list.")
+        first = outcomes[0]
+        if any(type(other) is not type(first) for other in outcomes):
+            kinds = sorted({type(other).__name__ for other in outcomes})
+            raise InvalidTypeError(f"concat joins outcomes of one kind; got {', '.join(kinds)}.")
+        joined = copy.copy(first)
+        for name in cls._parts:
+            setattr(joined, name, _join(name, outcomes))
+        for name in vars(first).keys() - set(cls._parts):
+            if any(vars(other).get(name) != vars(first)[name] for other in outcomes):
+                raise _different(name)
+        return joined
+
+
+def _join(name: str, outcomes: Sequence[Outcome]) -> Any:
+    """A part of several outcomes, one after the other."""
+    parts = [getattr(other, name) for other in outcomes]
+    if all(part is None for part in parts):
+        return None
+    if any(part is None or part.shape[1:] != parts[0].shape[1:] for part in parts):
+        raise _different(name)
+    if isinstance(parts[0], Outcome):
+        return type(parts[0]).concat(parts)
+    xp = namespace(parts[0])
+    of_each = [
+        xp.broadcast_to(part, (len(other), *part.shape[1:]))
+        for part, other in zip(parts, outcomes, strict=True)
+    ]
+    return xp.concat(of_each, axis=0)
+
+
+def _different(name: str) -> InvalidInputError:
+    return InvalidInputError(f"concat: {name} is not the same kind of thing in all outcomes.")
+
+
+def _register_collate() -> None:
+    """Tell torch's ``default_collate`` how outcomes join, once torch is there; without effect before."""
+    module = sys.modules.get("torch.utils.data._utils.collate")
+    if module is not None:
+        module.default_collate_fn_map.setdefault(Outcome, _collate)
+
+
+def _collate(batch: list[Any], *, collate_fn_map: Any = None) -> Any:
+    """The outcomes of a batch as one, in torch like everything else that ``default_collate`` returns."""
+    return type(batch[0]).concat(batch).to()
