@@ -121,6 +121,16 @@ def test_every_page_of_the_guide_has_a_picture():
     assert [page.stem for page in pages if not picture.search(page.read_text(encoding="utf-8"))] == []
 
 
+def test_every_page_of_the_guide_opens_with_what_it_is_for():
+    files = {"changelog", "contributing"}  # files of the repository, included as they are
+    for page in guide():
+        if page.parent.name != "docs" or page.stem in files:
+            continue
+        title, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
+        assert title.startswith("# "), page
+        assert re.match(r"[\w\[{*]|`[^`]", first), f"{page.name} does not begin with a sentence"
+
+
 def test_pictures_and_their_text_exist():
     for page in PAGES:
         text = page.read_text(encoding="utf-8")

@@ -82,7 +82,7 @@ def interval_censoring() -> Figure:
         right.plot(t[0], F.cdf(t)[0], color=GREY, lw=1.6, ls="--", label="forecast, F(t)")
         p, seen = D.cdf(t)[0], (t[0] >= 3.9).astype(float)
         right.fill_between(t[0], p, seen, where=t[0] < 6.5, step="mid", color=M0, alpha=0.15, lw=0)
-        right.step(t[0], p, color=M0, lw=2.2, where="mid", label="forecast of the detection time")
+        right.step(t[0], p, color=M0, lw=2.2, where="mid", label="forecast at the visits")
         right.step(t[0], seen, color=INK, lw=1.4, where="mid", label="detected (T in (2.4, 3.9])")
         right.plot(visits, np.full(len(visits), -0.03), "|", color=INK, ms=10, mew=1.6, clip_on=False)
         right.set(xlabel="time", xlim=(0, 8), ylim=(-0.06, 1.05))

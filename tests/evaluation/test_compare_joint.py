@@ -412,7 +412,7 @@ def comparison(request) -> cs.Comparison:
 def test_text_json_and_page(comparison):
     text = repr(comparison)
     assert "\neither: mean loss" in text
-    assert "\ndeath: share of pairs ranked rightly" in text
+    assert "\ndeath: share of pairs ranked correctly" in text
     document = json.loads(comparison.to_json())
     assert {line["outcome"] for line in document["means"]} == set(comparison.outcomes)
     assert {line["score"] for line in document["differences"]} >= {"energy_score", "crps", "auc"}

@@ -165,7 +165,7 @@ SCORES: dict[str, ScoreInfo] = {
             "CRPS",
             r"\int_0^y F(s)^2\,ds+\delta\int_y^\infty\frac{G(s)}{G(y-)}\{1-F(s)\}^2\,ds",
             _GNEITING,
-            unit="that of time",
+            unit="the unit of time",
             range="0 to the horizon",
             proper="Strictly proper for F where P(C > t) > 0, with a horizon on [0, horizon).",
             pitfalls=(
@@ -251,7 +251,7 @@ SCORES: dict[str, ScoreInfo] = {
             "Koenker, R. and Bassett, G. (1978). Regression quantiles. Econometrica 46, 33-50.",
             axis="level",
             over_causes=False,
-            unit="that of time",
+            unit="the unit of time",
             range="0 or more",
             proper="Consistent for the quantile q, if P(C > q) > 0.",
             pitfalls=(
@@ -267,7 +267,7 @@ SCORES: dict[str, ScoreInfo] = {
             _GNEITING,
             joint=True,
             univariate=False,
-            unit="that of time",
+            unit="the unit of time",
             range="0 or more",
             proper="Strictly proper for the joint distribution at times t with P(C > t) > 0.",
             pitfalls=(
@@ -287,7 +287,7 @@ SCORES: dict[str, ScoreInfo] = {
             joint=True,
             univariate=False,
             options=(("fair", True),),
-            unit="that of time",
+            unit="the unit of time",
             range="may be slightly negative for a small ensemble",
             proper="Strictly proper for the joint distribution from which the members are drawn.",
             pitfalls=("Members must be independent draws. For selected members take the other version.",),
