@@ -38,24 +38,25 @@ def energy_terms(
 def _energy_rows(z, w, y, c, half, lags, every):  # type: ignore[no-untyped-def]
     (n, k), m, draws = y.shape, z.shape[1], c.shape[1]
     accuracy, spread = np.zeros(n), np.zeros(n)
-    psi, weight, squared = np.empty((k, 2 * m), z.dtype), np.empty(2 * m, z.dtype), np.empty(m, z.dtype)
+    members, psi, squared = np.empty((k, 2 * m), z.dtype), np.empty((k, 2 * m), z.dtype), np.empty(m, z.dtype)
+    weight = np.empty(2 * m, z.dtype)
     for row in range(n):
-        z_row, w_row = z[row if z.shape[0] > 1 else 0].T.copy(), w[row if w.shape[0] > 1 else 0]
+        z_row, w_row = z[row if z.shape[0] > 1 else 0], w[row if w.shape[0] > 1 else 0]
         c_row, lags_row = c[row if c.shape[0] > 1 else 0], lags[row if lags.shape[0] > 1 else 0]
+        for turn in range(2):  # twice over, so that lags need not wrap
+            for j in range(k):
+                members[j, turn * m : turn * m + m] = z_row[:, j]
+            weight[turn * m : turn * m + m] = w_row
         for d in range(draws):
             if every:
-                size = _censor_and_merge(z_row, w_row, c_row[d], psi, weight)
-            else:
-                size = _censor(z_row, w_row, c_row[d], psi, weight)
-            for j in range(k):  # twice over, so that lags need not wrap
-                psi[j, size : 2 * size] = psi[j, :size]
-            weight[size : 2 * size] = weight[:size]
-            accuracy[row] += _to_outcome(psi, weight, y[row], size, squared, half) / draws
-            if every:
+                size = _censor_and_merge(members[:, :m], w_row, c_row[d], psi, weight)
+                accuracy[row] += _to_outcome(psi, weight, y[row], size, squared, half) / draws
                 for lag in range(1, size // 2 + 1):
                     pairs = lag if 2 * lag == size else size
                     spread[row] += 2 * _at_lag(psi, weight, lag, pairs, squared, half) / draws
                 continue
+            _censor(members, c_row[d], psi)
+            accuracy[row] += _to_outcome(psi, weight, y[row], m, squared, half) / draws
             used = lags_row if draws == 1 else lags_row[d : d + 1]
             for lag in used:
                 spread[row] += (m - 1) * _at_lag(psi, weight, lag, m, squared, half) / (draws * used.size)
@@ -63,20 +64,17 @@ def _energy_rows(z, w, y, c, half, lags, every):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _censor(z, w, c, psi, weight):  # type: ignore[no-untyped-def]
-    """Write min(z, c), z being (k, m), to psi."""
-    k, m = z.shape
-    for j in range(k):
-        limit = c[j if c.size > 1 else 0]
-        for i in range(m):
-            psi[j, i] = z[j, i] if z[j, i] < limit else limit
-    weight[:m] = w
-    return m
+def _censor(z, c, psi):  # type: ignore[no-untyped-def]
+    """Write min(z, c) to psi."""
+    for j in range(z.shape[0]):
+        limit, a, b = c[j if c.size > 1 else 0], z[j], psi[j]
+        for i in range(a.size):
+            b[i] = a[i] if a[i] < limit else limit
 
 
 @_compile
 def _censor_and_merge(z, w, c, psi, weight):  # type: ignore[no-untyped-def]
-    """The same, with one place and the joint weight for all members beyond c in every coordinate."""
+    """The same twice over, with one place and the joint weight for members beyond c in every coordinate."""
     k, m = z.shape
     size, beyond = 0, 0.0
     for i in range(m):
@@ -95,11 +93,18 @@ def _censor_and_merge(z, w, c, psi, weight):  # type: ignore[no-untyped-def]
             psi[j, size] = c[j if c.size > 1 else 0]
         weight[size] = beyond
         size += 1
+    for j in range(k):
+        psi[j, size : 2 * size] = psi[j, :size]
+    weight[size : 2 * size] = weight[:size]
     return size
 
 
 @_compile
 def _to_outcome(psi, weight, y, size, squared, half):  # type: ignore[no-untyped-def]
+    if half == 0.5 and psi.shape[0] == 2:
+        return _plane_to_outcome(psi[0], psi[1], weight, y[0], y[1], size)
+    if half == 0.5 and psi.shape[0] == 3:
+        return _space_to_outcome(psi[0], psi[1], psi[2], weight, y[0], y[1], y[2], size)
     for j in range(psi.shape[0]):
         p, target = psi[j], y[j]
         for i in range(size):
@@ -137,6 +142,24 @@ def _at_lag(psi, weight, lag, pairs, squared, half):  # type: ignore[no-untyped-
 
 
 # Two and three event times in one loop each: the squares stay in registers.
+
+
+@_compile
+def _plane_to_outcome(p, q, weight, y, x, size):  # type: ignore[no-untyped-def]
+    total = np.zeros_like(weight[:1])[0]
+    for i in range(size):
+        u, v = p[i] - y, q[i] - x
+        total += weight[i] * np.sqrt(u * u + v * v)
+    return total
+
+
+@_compile
+def _space_to_outcome(p, q, r, weight, y, x, t, size):  # type: ignore[no-untyped-def]
+    total = np.zeros_like(weight[:1])[0]
+    for i in range(size):
+        u, v, s = p[i] - y, q[i] - x, r[i] - t
+        total += weight[i] * np.sqrt(u * u + v * v + s * s)
+    return total
 
 
 @_compile
