@@ -55,26 +55,37 @@ def _energy_rows(z, w, y, c, half, lags, every):  # type: ignore[no-untyped-def]
                     pairs = lag if 2 * lag == size else size
                     spread[row] += 2 * _at_lag(psi, weight, lag, pairs, squared, half) / draws
                 continue
-            _censor(members, c_row[d], psi)
-            accuracy[row] += _to_outcome(psi, weight, y[row], m, squared, half) / draws
             used = lags_row if draws == 1 else lags_row[d : d + 1]
             for lag in used:
-                spread[row] += (m - 1) * _at_lag(psi, weight, lag, m, squared, half) / (draws * used.size)
+                both = _censored_at_lag(members, weight, y[row], c_row[d], lag, psi, squared, half)
+                accuracy[row] += both[0] / (draws * used.size)
+                spread[row] += (m - 1) * both[1] / (draws * used.size)
     return accuracy, spread
 
 
 @_compile
-def _censor(z, c, psi):  # type: ignore[no-untyped-def]
-    """Write min(z, c) to psi."""
+def _censored_at_lag(z, weight, y, c, lag, psi, squared, half):  # type: ignore[no-untyped-def]
+    """Sums of distances from min(z, c) to y, and to the members ``lag`` places further."""
+    if half == 0.5 and z.shape[0] == 2:
+        return _censored_plane(z[0], z[1], weight, (y[0], y[1]), (c[0], c[c.size - 1]), lag)
+    if half == 0.5 and z.shape[0] == 3:
+        ends = c[0], c[1 if c.size > 1 else 0], c[c.size - 1]
+        return _censored_space(z[0], z[1], z[2], weight, (y[0], y[1], y[2]), ends, lag)
     for j in range(z.shape[0]):
         limit, a, b = c[j if c.size > 1 else 0], z[j], psi[j]
         for i in range(a.size):
             b[i] = a[i] if a[i] < limit else limit
+    m = squared.size
+    to_outcome = _to_outcome(psi, weight, y, m, squared, half)
+    return to_outcome, _at_lag(psi, weight, lag, m, squared, half)
 
 
 @_compile
 def _censor_and_merge(z, w, c, psi, weight):  # type: ignore[no-untyped-def]
-    """The same twice over, with one place and the joint weight for members beyond c in every coordinate."""
+    """Write min(z, c) to psi twice over and return how many places there are.
+
+    Members beyond c in every coordinate have one place together, and a joint weight.
+    """
     k, m = z.shape
     size, beyond = 0, 0.0
     for i in range(m):
@@ -101,10 +112,6 @@ def _censor_and_merge(z, w, c, psi, weight):  # type: ignore[no-untyped-def]
 
 @_compile
 def _to_outcome(psi, weight, y, size, squared, half):  # type: ignore[no-untyped-def]
-    if half == 0.5 and psi.shape[0] == 2:
-        return _plane_to_outcome(psi[0], psi[1], weight, y[0], y[1], size)
-    if half == 0.5 and psi.shape[0] == 3:
-        return _space_to_outcome(psi[0], psi[1], psi[2], weight, y[0], y[1], y[2], size)
     for j in range(psi.shape[0]):
         p, target = psi[j], y[j]
         for i in range(size):
@@ -145,24 +152,6 @@ def _at_lag(psi, weight, lag, pairs, squared, half):  # type: ignore[no-untyped-
 
 
 @_compile
-def _plane_to_outcome(p, q, weight, y, x, size):  # type: ignore[no-untyped-def]
-    total = np.zeros_like(weight[:1])[0]
-    for i in range(size):
-        u, v = p[i] - y, q[i] - x
-        total += weight[i] * np.sqrt(u * u + v * v)
-    return total
-
-
-@_compile
-def _space_to_outcome(p, q, r, weight, y, x, t, size):  # type: ignore[no-untyped-def]
-    total = np.zeros_like(weight[:1])[0]
-    for i in range(size):
-        u, v, s = p[i] - y, q[i] - x, r[i] - t
-        total += weight[i] * np.sqrt(u * u + v * v + s * s)
-    return total
-
-
-@_compile
 def _plane_at_lag(p, q, weight, lag, pairs):  # type: ignore[no-untyped-def]
     p_later, q_later, w_later = p[lag:], q[lag:], weight[lag:]
     total = np.zeros_like(weight[:1])[0]
@@ -180,3 +169,29 @@ def _space_at_lag(p, q, r, weight, lag, pairs):  # type: ignore[no-untyped-def]
         u, v, s = p[i] - p_later[i], q[i] - q_later[i], r[i] - r_later[i]
         total += weight[i] * w_later[i] * np.sqrt(u * u + v * v + s * s)
     return total
+
+
+@_compile
+def _censored_plane(p, q, weight, y, c, lag):  # type: ignore[no-untyped-def]
+    p_later, q_later, w_later = p[lag:], q[lag:], weight[lag:]
+    to_outcome = at_lag = np.zeros_like(weight[:1])[0]
+    for i in range(p.size // 2):
+        a, b = min(p[i], c[0]), min(q[i], c[1])
+        u, v = a - y[0], b - y[1]
+        to_outcome += weight[i] * np.sqrt(u * u + v * v)
+        u, v = a - min(p_later[i], c[0]), b - min(q_later[i], c[1])
+        at_lag += weight[i] * w_later[i] * np.sqrt(u * u + v * v)
+    return to_outcome, at_lag
+
+
+@_compile
+def _censored_space(p, q, r, weight, y, c, lag):  # type: ignore[no-untyped-def]
+    p_later, q_later, r_later, w_later = p[lag:], q[lag:], r[lag:], weight[lag:]
+    to_outcome = at_lag = np.zeros_like(weight[:1])[0]
+    for i in range(p.size // 2):
+        a, b, e = min(p[i], c[0]), min(q[i], c[1]), min(r[i], c[2])
+        u, v, s = a - y[0], b - y[1], e - y[2]
+        to_outcome += weight[i] * np.sqrt(u * u + v * v + s * s)
+        u, v, s = a - min(p_later[i], c[0]), b - min(q_later[i], c[1]), e - min(r_later[i], c[2])
+        at_lag += weight[i] * w_later[i] * np.sqrt(u * u + v * v + s * s)
+    return to_outcome, at_lag
