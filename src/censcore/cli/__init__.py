@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from censcore import __version__
+import censcore
 from censcore.exceptions import CenscoreError
 from censcore.plain_text import visible
 
@@ -17,7 +17,7 @@ NEEDED = ("typer", "click", "rich")
 def main() -> None:
     """Run the command line; errors of the library end it with their message alone."""
     if sys.argv[1:] == ["--version"]:  # needs no other package
-        print(f"censcore {__version__}")
+        print(f"censcore {censcore.__version__}")
         return
     try:
         from censcore.cli.app import app

@@ -11,6 +11,7 @@ command is run or listed, never by ``import censcore``.
 
 from __future__ import annotations
 
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
@@ -34,17 +35,23 @@ ELSEWHERE = dict.fromkeys(
 class Commands(TyperGroup):
     """The commands of the library, and after them those of other packages."""
 
+    @cached_property
+    def _installed(self) -> dict[str, EntryPoint]:
+        """The entry points by name, the first of a name; to find them, all installed packages are read."""
+        return {found.name: found for found in reversed(list(entry_points(group=GROUP)))}
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of all commands; a name of the library hides the same name of another package."""
         names = super().list_commands(ctx)
-        return names + sorted(found.name for found in entry_points(group=GROUP) if found.name not in names)
+        return names + sorted(name for name in self._installed if name not in names)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command called ``cmd_name``, or None."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             return command
-        return next((_command_of(found) for found in entry_points(group=GROUP, name=cmd_name)), None)
+        found = self._installed.get(cmd_name)
+        return None if found is None else _command_of(found)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that the words name; the error for a missing package tells where to find it."""

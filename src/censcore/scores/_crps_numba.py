@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 
-__all__ = ["step_crps", "step_crps_on_panels", "step_in_weighted_time"]
+__all__ = ["step_crps", "step_crps_on_panels", "step_in_weighted_time", "step_under_risks"]
 
 # Sums may be reordered (so that they vectorize); NaN, infinities and signed zeros keep their meaning.
 _compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
@@ -64,6 +64,29 @@ def step_in_weighted_time(
         Whether the event is of another cause.
     """
     return _weighted_rows(*forecast, y, *below, *beyond, reach, never).astype(y.dtype)
+
+
+def step_under_risks(
+    curves: tuple[np.ndarray, np.ndarray, np.ndarray],
+    y: np.ndarray,
+    mixed: tuple[np.ndarray, np.ndarray, np.ndarray],
+    reach: np.ndarray,
+    end: float | None,
+) -> np.ndarray:
+    """The same with one of the two weighted times mixed, for each subject, from a few that all share.
+
+    Parameters
+    ----------
+    curves : times (J,), survival after each (1 or N, J) and rows (n,)
+        The forecasts, and which of them belong to the subjects.
+    y, reach : array, (n,)
+        Observed times, and 1/G(y-) for events, 0 for censored subjects.
+    mixed : arrays, (n, K), (K, J + 1) and (n,)
+        Weights of the K weighted times, these up to each time and up to the end, and the mixture up to y.
+    end : number, optional
+        Where S² counts up to, in plain time: F² is then in mixed time; else F² is in plain time, S² in mixed.
+    """
+    return _risk_rows(*curves, y, *mixed, reach, np.nan if end is None else end)
 
 
 def step_crps_on_panels(
@@ -145,6 +168,33 @@ def _weighted_rows(times, sf, y, below, below_y, beyond, beyond_y, end, reach, n
             else:
                 loss[i] += reach[i] * _square_beyond(v, S, beyond_y[i], h)
     return loss
+
+
+@_compile
+def _risk_rows(times, sf, rows, y, mix, table, mixed_y, reach, end):  # type: ignore[no-untyped-def]
+    loss, w, inverse = np.empty(y.size), np.empty(table.shape[1]), not np.isnan(end)
+    for i in range(y.size):
+        S = sf[rows[i] if sf.shape[0] > 1 else 0]
+        if inverse or reach[i] > 0:
+            _mix(mix[i], table, w)
+        if inverse:
+            loss[i] = _square_below(w, S, mixed_y[i])
+        else:
+            loss[i] = _square_below(times, S, y[i])
+        if inverse and reach[i] > 0:
+            loss[i] += reach[i] * _square_beyond(times, S, y[i], end)
+        elif reach[i] > 0:
+            loss[i] += reach[i] * _square_beyond(w, S, mixed_y[i], w[w.size - 1])
+    return loss
+
+
+@_compile
+def _mix(weights, table, mixed):  # type: ignore[no-untyped-def]
+    mixed[:] = 0.0
+    for k in range(weights.size):
+        weight, row = weights[k], table[k]
+        for j in range(mixed.size):
+            mixed[j] += weight * row[j]
 
 
 @_compile

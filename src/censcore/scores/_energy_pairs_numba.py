@@ -38,45 +38,54 @@ def energy_terms(
 def _energy_rows(z, w, y, c, half, lags, every):  # type: ignore[no-untyped-def]
     (n, k), m, draws = y.shape, z.shape[1], c.shape[1]
     accuracy, spread = np.zeros(n), np.zeros(n)
-    psi, weight, squared = np.empty((k, 2 * m), z.dtype), np.empty(2 * m, z.dtype), np.empty(m, z.dtype)
+    members, psi, squared = np.empty((k, 2 * m), z.dtype), np.empty((k, 2 * m), z.dtype), np.empty(m, z.dtype)
+    weight = np.empty(2 * m, z.dtype)
     for row in range(n):
-        z_row, w_row = z[row if z.shape[0] > 1 else 0].T.copy(), w[row if w.shape[0] > 1 else 0]
+        z_row, w_row = z[row if z.shape[0] > 1 else 0], w[row if w.shape[0] > 1 else 0]
         c_row, lags_row = c[row if c.shape[0] > 1 else 0], lags[row if lags.shape[0] > 1 else 0]
+        for turn in range(2):  # twice over, so that lags need not wrap
+            for j in range(k):
+                members[j, turn * m : turn * m + m] = z_row[:, j]
+            weight[turn * m : turn * m + m] = w_row
         for d in range(draws):
             if every:
-                size = _censor_and_merge(z_row, w_row, c_row[d], psi, weight)
-            else:
-                size = _censor(z_row, w_row, c_row[d], psi, weight)
-            for j in range(k):  # twice over, so that lags need not wrap
-                psi[j, size : 2 * size] = psi[j, :size]
-            weight[size : 2 * size] = weight[:size]
-            accuracy[row] += _to_outcome(psi, weight, y[row], size, squared, half) / draws
-            if every:
+                size = _censor_and_merge(members[:, :m], w_row, c_row[d], psi, weight)
+                accuracy[row] += _to_outcome(psi, weight, y[row], size, squared, half) / draws
                 for lag in range(1, size // 2 + 1):
                     pairs = lag if 2 * lag == size else size
                     spread[row] += 2 * _at_lag(psi, weight, lag, pairs, squared, half) / draws
                 continue
             used = lags_row if draws == 1 else lags_row[d : d + 1]
             for lag in used:
-                spread[row] += (m - 1) * _at_lag(psi, weight, lag, m, squared, half) / (draws * used.size)
+                both = _censored_at_lag(members, weight, y[row], c_row[d], lag, psi, squared, half)
+                accuracy[row] += both[0] / (draws * used.size)
+                spread[row] += (m - 1) * both[1] / (draws * used.size)
     return accuracy, spread
 
 
 @_compile
-def _censor(z, w, c, psi, weight):  # type: ignore[no-untyped-def]
-    """Write min(z, c), z being (k, m), to psi."""
-    k, m = z.shape
-    for j in range(k):
-        limit = c[j if c.size > 1 else 0]
-        for i in range(m):
-            psi[j, i] = z[j, i] if z[j, i] < limit else limit
-    weight[:m] = w
-    return m
+def _censored_at_lag(z, weight, y, c, lag, psi, squared, half):  # type: ignore[no-untyped-def]
+    """Sums of distances from min(z, c) to y, and to the members ``lag`` places further."""
+    if half == 0.5 and z.shape[0] == 2:
+        return _censored_plane(z[0], z[1], weight, (y[0], y[1]), (c[0], c[c.size - 1]), lag)
+    if half == 0.5 and z.shape[0] == 3:
+        ends = c[0], c[1 if c.size > 1 else 0], c[c.size - 1]
+        return _censored_space(z[0], z[1], z[2], weight, (y[0], y[1], y[2]), ends, lag)
+    for j in range(z.shape[0]):
+        limit, a, b = c[j if c.size > 1 else 0], z[j], psi[j]
+        for i in range(a.size):
+            b[i] = a[i] if a[i] < limit else limit
+    m = squared.size
+    to_outcome = _to_outcome(psi, weight, y, m, squared, half)
+    return to_outcome, _at_lag(psi, weight, lag, m, squared, half)
 
 
 @_compile
 def _censor_and_merge(z, w, c, psi, weight):  # type: ignore[no-untyped-def]
-    """The same, with one place and the joint weight for all members beyond c in every coordinate."""
+    """Write min(z, c) to psi twice over and return how many places there are.
+
+    Members beyond c in every coordinate have one place together, and a joint weight.
+    """
     k, m = z.shape
     size, beyond = 0, 0.0
     for i in range(m):
@@ -95,6 +104,9 @@ def _censor_and_merge(z, w, c, psi, weight):  # type: ignore[no-untyped-def]
             psi[j, size] = c[j if c.size > 1 else 0]
         weight[size] = beyond
         size += 1
+    for j in range(k):
+        psi[j, size : 2 * size] = psi[j, :size]
+    weight[size : 2 * size] = weight[:size]
     return size
 
 
@@ -157,3 +169,29 @@ def _space_at_lag(p, q, r, weight, lag, pairs):  # type: ignore[no-untyped-def]
         u, v, s = p[i] - p_later[i], q[i] - q_later[i], r[i] - r_later[i]
         total += weight[i] * w_later[i] * np.sqrt(u * u + v * v + s * s)
     return total
+
+
+@_compile
+def _censored_plane(p, q, weight, y, c, lag):  # type: ignore[no-untyped-def]
+    p_later, q_later, w_later = p[lag:], q[lag:], weight[lag:]
+    to_outcome = at_lag = np.zeros_like(weight[:1])[0]
+    for i in range(p.size // 2):
+        a, b = min(p[i], c[0]), min(q[i], c[1])
+        u, v = a - y[0], b - y[1]
+        to_outcome += weight[i] * np.sqrt(u * u + v * v)
+        u, v = a - min(p_later[i], c[0]), b - min(q_later[i], c[1])
+        at_lag += weight[i] * w_later[i] * np.sqrt(u * u + v * v)
+    return to_outcome, at_lag
+
+
+@_compile
+def _censored_space(p, q, r, weight, y, c, lag):  # type: ignore[no-untyped-def]
+    p_later, q_later, r_later, w_later = p[lag:], q[lag:], r[lag:], weight[lag:]
+    to_outcome = at_lag = np.zeros_like(weight[:1])[0]
+    for i in range(p.size // 2):
+        a, b, e = min(p[i], c[0]), min(q[i], c[1]), min(r[i], c[2])
+        u, v, s = a - y[0], b - y[1], e - y[2]
+        to_outcome += weight[i] * np.sqrt(u * u + v * v + s * s)
+        u, v, s = a - min(p_later[i], c[0]), b - min(q_later[i], c[1]), e - min(r_later[i], c[2])
+        at_lag += weight[i] * w_later[i] * np.sqrt(u * u + v * v + s * s)
+    return to_outcome, at_lag

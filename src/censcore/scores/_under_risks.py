@@ -49,8 +49,10 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
 
     ``otherwise`` is the loss of subjects whose error is not small.
     """
-    loss = np.empty(inputs.n)
-    step = max(1, CHUNK_NUMBERS // int(inputs.F._breaks().shape[1] + 1))
+    loss, reach = np.empty(inputs.n), inverse_probability_weights(inputs)[:, 0]
+    kernel, step = _kernel(inputs), max(1, CHUNK_NUMBERS // int(inputs.F._breaks().shape[1] + 1))
+    if kernel is not None and isinstance(inputs.F, Step):  # which makes no curves
+        step = inputs.n
     for group in risk_groups(inputs.C.risk):
         if len(group.rows) < FEW:
             loss[group.rows] = otherwise(inputs.take(group.rows))
@@ -58,35 +60,33 @@ def losses_under_risks(inputs: ScoringInputs, end: PointMass | None, otherwise: 
         areas = _Areas(inputs.C, group.risks, inverse=end is not None)
         for start in range(0, len(group.rows), step):
             part = RiskGroup(group.rows[start : start + step], group.risks, group.mix[start : start + step])
-            loss[part.rows] = _losses(inputs.take(part.rows), part, areas, end, otherwise)
+            if kernel is None:
+                found, error = _by_formula(inputs.take(part.rows), part, areas, reach[part.rows], end)
+            else:
+                found, error = _by_kernel(inputs, part, areas, reach[part.rows], end, kernel)
+            loss[part.rows] = found
+            bad = part.rows[~accurate(found, error)]
+            if bad.size:
+                loss[bad] = otherwise(inputs.take(bad))
     return loss
 
 
-def _losses(
-    inputs: ScoringInputs, group: RiskGroup, areas: _Areas, end: PointMass | None, otherwise: Loss
-) -> np.ndarray:
-    F, weights = as_steps(inputs.F), inverse_probability_weights(inputs)[:, 0]
-    kernel = _kernel(inputs, F)
-    if kernel is not None:
-        loss, error = _by_kernel(inputs, F, group, areas, end, kernel)
-    else:
-        value, error = group.read(areas.weighted(F._steps(), inputs.y.time, beyond=end is None))
-        if end is None:
-            loss, error = square_below(F, inputs.time) + weights * value, weights * error
-        else:
-            last = inputs.of_events(lambda seen: square_beyond(as_steps(seen.F), seen.time, end))
-            loss = value + weights * last
-    bad = np.nonzero(~accurate(loss, error))[0]
-    if bad.size:
-        loss[bad] = otherwise(inputs.take(bad))
-    return loss
+def _by_formula(
+    inputs: ScoringInputs, group: RiskGroup, areas: _Areas, reach: np.ndarray, end: PointMass | None
+) -> tuple[np.ndarray, np.ndarray]:
+    F = as_steps(inputs.F)
+    value, error = group.read(areas.weighted(F._steps(), inputs.y.time, beyond=end is None))
+    if end is None:
+        return square_below(F, inputs.time) + reach * value, reach * error
+    last = inputs.of_events(lambda seen: square_beyond(as_steps(seen.F), seen.time, end))
+    return value + reach * last, error
 
 
 def _by_kernel(
     inputs: ScoringInputs,
-    F: Step,
     group: RiskGroup,
     areas: _Areas,
+    reach: np.ndarray,
     end: PointMass | None,
     kernel: Callable[..., np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -94,18 +94,19 @@ def _by_kernel(
 
     Falls of S² after y sum to less than one, as do rises of F² before it.
     """
-    y, (times, sf), weights = inputs.y.time, F._steps(), inverse_probability_weights(inputs)[:, 0]
-    at_times, at_y = areas.up_to(np.append(times[0], np.inf)), areas.up_to(y)
-    of_times = group.mix @ at_times
-    of_y, error = group.read(at_y)
+    y, rows = inputs.y.time[group.rows], group.rows
+    if isinstance(inputs.F, Step):
+        times, sf = inputs.F._steps()
+    else:  # curves are made of few subjects at a time
+        (times, sf), rows = inputs.F.take(rows)._steps(), np.arange(len(rows))
+    at_times = np.ascontiguousarray(areas.up_to(np.append(times[0], np.inf)))
+    of_y, error = group.read(areas.up_to(y))
     error += interpolation_error(at_times[:, :-1].T).max()
-    if end is not None:
-        below, beyond = (of_times[:, :-1], of_y), (times, y, to_numpy(end.location))
-    else:
+    if end is None:
         error += interpolation_error(at_times[:, -1])
-        below, beyond = (times, y), (of_times[:, :-1], of_y, of_times[:, -1])
-    loss = kernel((times, sf), y, below, beyond, weights, np.zeros(inputs.n, dtype=bool))
-    return loss, error * (weights if end is None else 1.0)
+    last = None if end is None else float(to_numpy(end.location)[0])
+    loss = kernel((times[0], sf, rows), y, (group.mix, at_times, of_y), reach, last)
+    return loss, error * (reach if end is None else 1.0)
 
 
 class _Areas:
@@ -142,9 +143,9 @@ class _Areas:
         return self.up_to(t) @ falls.T - self.up_to(y) * falls.sum(axis=1)
 
 
-def _kernel(inputs: ScoringInputs, F: Step) -> Callable[..., np.ndarray] | None:
-    numbers = inputs.n * F._breaks().shape[1]
+def _kernel(inputs: ScoringInputs) -> Callable[..., np.ndarray] | None:
+    numbers = inputs.n * inputs.F._breaks().shape[1]
     found: Callable[..., np.ndarray] | None = on_cpu(
-        "censcore.scores._crps_numba", "step_in_weighted_time", inputs.y.time, 10 * numbers
+        "censcore.scores._crps_numba", "step_under_risks", inputs.y.time, 10 * numbers
     )
     return found

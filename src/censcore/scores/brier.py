@@ -9,11 +9,11 @@ from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows, fill_rows
 from censcore.distributions import Distribution, Step, Univariate
 from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore.scores._support import check_unreached
 from censcore.scores.competing_risks import over_causes
 from censcore.scores.inputs import (
     ScoringInputs,
     check_scale,
-    check_unreached,
     evaluation_times,
     inverse_probability_weights,
     scoring_inputs,

@@ -26,10 +26,11 @@ from censcore.scores._squares import (
     square_beyond,
     square_of_cdf_beyond,
 )
+from censcore.scores._support import check_infinite
 from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
 from censcore.scores._under_smooth import losses_under_smooth, panels_of_smooth
 from censcore.scores.competing_risks import over_causes
-from censcore.scores.inputs import ScoringInputs, check_infinite, inverse_probability_weights, scoring_inputs
+from censcore.scores.inputs import ScoringInputs, inverse_probability_weights, scoring_inputs
 from censcore.scores.interval import through_visits
 
 __all__ = ["Kernel", "crps", "crps_of", "in_weighted_time"]

@@ -14,6 +14,7 @@ from censcore._validation import as_count, as_number, as_seed, check_flag, check
 from censcore.distributions import CauseEnsemble, Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.scores._support import check_infinite
 from censcore.scores.compatible_times import (
     RandomNumbers,
     check_componentwise,
@@ -24,13 +25,7 @@ from censcore.scores.compatible_times import (
 from censcore.scores.competing_risks import check_causes
 from censcore.scores.crps import crps
 from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
-from censcore.scores.inputs import (
-    ScoringInputs,
-    _known_or_raise,
-    check_infinite,
-    inverse_probability_weights,
-    scoring_inputs,
-)
+from censcore.scores.inputs import ScoringInputs, _known_or_raise, inverse_probability_weights, scoring_inputs
 from censcore.scores.interval import through_visits
 from censcore.scores.semi_competing import energy_of_semi_competing
 

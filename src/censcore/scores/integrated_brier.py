@@ -25,15 +25,14 @@ from censcore.scores._squares import (
     square_of_cdf_beyond,
     weighted_time_of,
 )
+from censcore.scores._support import check_infinite, check_unreached_before
 from censcore.scores._under_risks import are_curves_under_risks, losses_under_risks
 from censcore.scores.competing_risks import over_causes
 from censcore.scores.crps import crps_of, in_weighted_time
 from censcore.scores.inputs import (
     ScoringInputs,
     check_horizon,
-    check_infinite,
     check_scale,
-    check_unreached_before,
     inverse_probability_weights,
     scoring_inputs,
 )

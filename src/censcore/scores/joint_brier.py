@@ -12,11 +12,11 @@ from censcore.distributions.joint_events import JointEvent, all_before, either_b
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored
+from censcore.scores._support import check_unreached
 from censcore.scores.compatible_times import check_componentwise, subject_keys
 from censcore.scores.inputs import (
     ScoringInputs,
     check_scale,
-    check_unreached,
     evaluation_times,
     known_to_exceed,
     scoring_inputs,

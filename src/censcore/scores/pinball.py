@@ -11,13 +11,8 @@ from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike
 from censcore.scores._squares import area
-from censcore.scores.inputs import (
-    ScoringInputs,
-    as_columns,
-    check_infinite,
-    inverse_probability_weights,
-    scoring_inputs,
-)
+from censcore.scores._support import check_infinite
+from censcore.scores.inputs import ScoringInputs, as_columns, inverse_probability_weights, scoring_inputs
 from censcore.scores.interval import through_visits
 
 __all__ = ["pinball_of", "pinball_score"]

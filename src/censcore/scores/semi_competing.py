@@ -11,9 +11,10 @@ from censcore._numerics import chunked_rows
 from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import SemiCompetingRisks
+from censcore.scores._support import check_infinite
 from censcore.scores.compatible_times import RandomNumbers, compatible_times
 from censcore.scores.energy_pairs import energy_loss
-from censcore.scores.inputs import check_infinite, scoring_inputs
+from censcore.scores.inputs import scoring_inputs
 
 __all__ = ["energy_of_semi_competing"]
 
