@@ -121,6 +121,8 @@ class StepWeights:
         first = np.searchsorted(pieces.panel, panels)
         numbers = self._weight.size * pieces.Q_start.shape[1]
         kernel = on_cpu("censcore.scores._shared_panels_numba", "sum_pieces", self._weight, numbers)
+        self.whole: np.ndarray
+        self._aside: np.ndarray
         sums = (kernel or _sum_pieces)(self._weight, pieces.Q_start, pieces.Q_stop, first, kept, beyond)
         self.whole, self._aside = sums
 

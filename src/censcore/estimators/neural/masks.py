@@ -31,7 +31,7 @@ def check_mask(mask: Any, y: Any, *, some: bool = False) -> np.ndarray | None:
             f"dtype {mask.dtype} and shape {mask.shape}."
         )
     if some and not mask.any():
-        raise InvalidInputError("mask is False everywhere: no event time counts.")
+        raise InvalidInputError("mask: got False everywhere, expected an event time that counts.")
     return mask
 
 
