@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pandas as pd
@@ -65,6 +66,46 @@ def precision_of_the_energy_score() -> str:
         for name in ("default", "512 random")
     )
     return f"(root mean square error {default:.3f} instead of {random:.3f} of the score of a subject"
+
+
+def streams() -> list[dict]:
+    """The runs of the benchmark of streams, the largest last."""
+    found = [
+        json.loads(text) for text in re.findall(r"^\{$.*?^\}$", output("stream"), re.MULTILINE | re.DOTALL)
+    ]
+    return sorted(found, key=lambda run: run["rows"])
+
+
+@QUOTES.on("at_scale.md")
+def hundred_million() -> str:
+    run = streams()[-1]
+    return (
+        f"| subjects | {run['rows']:,} |\n"
+        f"| CPU time per subject | {run['CPU microseconds per row']:.1f} µs |\n"
+        f"| subjects per second of CPU time | {run['rows per CPU second']:,} |\n"
+        f"| time on the clock, with {run['cores busy on average']:.2f} cores' worth of CPU time | "
+        f"{run['wall seconds'] / 60:.0f} minutes |\n"
+        f"| peak memory of all processes | {run['peak memory of all processes, GB']:.2f} GB |\n"
+        f"| peak memory of the largest process | {run['peak memory of the largest process, GB']:.2f} GB |"
+    )
+
+
+@QUOTES.on("at_scale.md")
+def billion() -> str:
+    run = streams()[-1]
+    speed, hours = 2 * run["rows per CPU second"], run["hours for 1e9 rows on two free cores"]
+    return (
+        f"two free cores score {speed / 1000:.0f},000 subjects per second, a hundred million in "
+        f"{1e8 / speed / 60:.0f} minutes and 10⁹ in {hours:.1f} hours; 64 cores of a cluster score 10⁹ in "
+        f"{hours * 2 / 64 * 60:.0f} minutes"
+    )
+
+
+@QUOTES.on("at_scale.md")
+def one_process() -> str:
+    run = streams()[0]
+    least = run["CPU microseconds per row"] - run["of which making the data"]
+    return f"a million subjects take {least:.1f} µs each and {run['peak memory of all processes, GB']:.2f} GB"
 
 
 @pytest.mark.parametrize(("page", "quote"), QUOTES, ids=lambda value: getattr(value, "__name__", value))

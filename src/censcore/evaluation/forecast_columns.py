@@ -183,9 +183,9 @@ def _distribution(
     (kind,) = kinds
     columns = sorted(columns, key=lambda part: part.number)
     at = np.array([part.number for part in columns])
-    values = np.column_stack(
-        [as_float(frame[part.name].to_numpy(), f"column {part.name}") for part in columns]
-    )
+    # a table may store single precision to save room; sums over its parts need double
+    given = [as_float(frame[part.name].to_numpy(), f"column {part.name}") for part in columns]
+    values = np.stack(given, axis=1, dtype=np.float64)
     try:
         return _made(kind, at, values, reading)
     except InvalidInputError as error:

@@ -184,15 +184,26 @@ TIMES = (crps, pinball_score, energy_score)  # scores in units of time
 
 
 def _form(block: list[Line]) -> str:
-    """How numbers are written: four decimals, fewer for large numbers, powers of ten for tiny ones."""
+    """How numbers are written: four decimals, fewer for large numbers, powers of ten for tiny ones.
+
+    More of them where these would show no digit of any standard error, as with millions of subjects.
+
+    >>> [_form([{"mean": 0.1354, "standard_error": error}]) for error in (0.0002, 0.00005, 0.0000112)]
+    ['.4f', '.4f', '.5f']
+    """
     sizes = [abs(line["mean"]) for line in block if np.isfinite(line["mean"]) and line["mean"] != 0]
     if not sizes:
         return ".4f"
-    power = int(np.floor(np.log10(max(sizes))))
-    return ".3g" if max(sizes) < TINY else f".{min(max(4 - power, 0), 4)}f"
+    if max(sizes) < TINY:
+        return ".3g"
+    decimals = min(max(4 - int(np.floor(np.log10(max(sizes)))), 0), 4)
+    errors = [line["standard_error"] for line in block if line["standard_error"] > ROUNDING * max(sizes)]
+    error = max(errors, default=1.0)
+    return f".{decimals if error >= 0.5 * 10.0**-decimals else int(np.ceil(-np.log10(error)))}f"
 
 
 TINY = 5e-5  # four decimals would show nothing
+ROUNDING = 1e-10  # errors of losses that are all equal
 
 
 def _text(line: Line, form: str = ".4f") -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from censcore._validation import check_instance
 from censcore.distributions import Distribution, PointMass
 from censcore.distributions.survival_matrix import settled
 from censcore.estimators import Censoring, KaplanMeier
@@ -18,7 +17,7 @@ from censcore.evaluation.delayed_entry import note_on_entry
 from censcore.evaluation.forecast_columns import column_forecasts
 from censcore.evaluation.resolved_censoring import describe
 from censcore.evaluation.streaming.counts import Counts, Followed, horizon_of, reach_of
-from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
+from censcore.evaluation.streaming.fitted_censoring import estimator_of, regression_of
 from censcore.evaluation.streaming.outcome_table import OutcomeTable
 from censcore.evaluation.streaming.partial_sums import PartialSums
 from censcore.evaluation.streaming.passes import Counting, Support
@@ -88,9 +87,9 @@ def prepare(
     groups: str | None = None,
 ) -> Prepared:
     """Count the outcomes, fit the censoring distribution, and decide on the horizon, times and levels."""
-    estimator, given = _censoring(censoring)
+    estimator, given = estimator_of(censoring)
     before = train is None and hasattr(estimator, "estimators_")
-    regression = _regression(estimator, before, train)
+    regression = regression_of(estimator, before, train)
     stratify = None if estimator is None or regression is not None else estimator.estimator.stratify
     columns = Columns(
         y.time, y.event, y.censoring_time, _name(sample_weight, "sample_weight"), _name(groups, "groups"),
@@ -119,7 +118,7 @@ def prepare(
         support = runner.total(Support(columns, y.rows, regression), batches, "follow-up")
         ends = -support.keyed["ends"].values[0]
         reach = float(ends[1])
-        notes += [] if regression.has_influence else [_taken_as_known(regression)]
+        notes += [] if regression.has_influence else [regression.taken_as_known]
     notes += check_reference_name(models, reference, KAPLAN_MEIER, trained)
     reference = _with_reference(models, reference, trained, notes)
     estimated = fitted is not None or regression is not None
@@ -158,54 +157,6 @@ def _names(by: Any) -> tuple[str, ...]:
         return ()
     names = [by] if isinstance(by, str) else list(by)
     return tuple(str(_name(name, "by")) for name in names)
-
-
-def _censoring(censoring: Any) -> tuple[Censoring | None, Distribution | None]:
-    """The estimator of the censoring distribution, or the distribution itself; neither where it is known."""
-    if censoring is None:
-        return None, None
-    if isinstance(censoring, Distribution):
-        if len(censoring) > 1 or censoring.k > 1 or censoring.estimated_from is not None:
-            raise InvalidInputError(
-                "censoring: got a distribution for given subjects, or an estimate; for a table read in "
-                "batches expected an estimator, Censoring(KaplanMeier()), with train= where it is fitted to "
-                "others, or one known distribution for all subjects."
-            )
-        return None, censoring
-    check_instance(censoring, "censoring")
-    if not hasattr(censoring, "fit"):
-        raise InvalidTypeError(
-            f"censoring: got {type(censoring).__name__}, expected an estimator of the distribution of C, "
-            "such as Censoring(KaplanMeier()), or a distribution."
-        )
-    estimator = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
-    if estimator.cv is not None:
-        raise InvalidInputError(
-            f"censoring: got {describe(estimator)}, out of fold; for a table read in batches expected one "
-            "fit for all subjects, without cv=. With a hundred thousand subjects or more no subject moves "
-            "the fit; fit it to other subjects by train= where none may."
-        )
-    return estimator, None
-
-
-def _regression(estimator: Censoring | None, before: bool, train: Any) -> FittedCensoring | None:
-    """An estimator other than Kaplan-Meier, fitted; None for that, and without any."""
-    if estimator is None:
-        return None
-    if before:
-        pooled = isinstance(estimator.estimators_[0], KaplanMeier) and estimator.ends_[0] is None
-        return None if pooled else FittedCensoring.fitted_before(estimator)
-    if isinstance(estimator.estimator, KaplanMeier):
-        return None
-    return FittedCensoring.fitted_to(estimator, train)
-
-
-def _taken_as_known(regression: FittedCensoring) -> str:
-    return (
-        f"Standard errors take the censoring distribution ({describe(regression.censoring)}) as known: the "
-        "influence of its estimation is a sum over batches for Kaplan-Meier and Cox regression alone. It is "
-        f"small where its {regression.n_train} training subjects are many; compare a sample in memory."
-    )
 
 
 def _forecasts(forecasts: Any, there: list[str], columns: Columns) -> dict[str, Any]:

@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from censcore._validation import check_instance
 from censcore.distributions import Distribution
-from censcore.estimators import Adapted, Censoring, CoxRegression
+from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
 from censcore.evaluation.censoring_influence import CoxPart, has_influence, parts_of
 from censcore.evaluation.resolved_censoring import describe
 from censcore.evaluation.streaming.outcome_table import OutcomeTable
 from censcore.evaluation.subjects import Subjects
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["FittedCensoring"]
+__all__ = ["FittedCensoring", "estimator_of", "regression_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,8 @@ class FittedCensoring:
         """One that was fitted before."""
         fitted = censoring.estimators_[0]
         fitted = fitted.model_ if isinstance(fitted, Adapted) else fitted
-        if getattr(fitted, "n_features_in_", None) == 0:
+        pooled = isinstance(fitted, KaplanMeier) and fitted.stratify is None
+        if pooled or getattr(fitted, "n_features_in_", None) == 0:
             return cls(censoring, ())
         return cls(censoring, _names(getattr(fitted, "feature_names_in_", None)))
 
@@ -80,6 +82,15 @@ class FittedCensoring:
     def has_influence(self) -> bool:
         """Whether standard errors include its estimation."""
         return has_influence(self.censoring) and isinstance(self._last, CoxRegression)
+
+    @property
+    def taken_as_known(self) -> str:
+        """That they do not, in words."""
+        return (
+            f"Standard errors take the censoring distribution ({describe(self.censoring)}) as known: the "
+            "influence of its estimation is a sum over batches for Kaplan-Meier and Cox regression alone. It "
+            f"is small where its {self.n_train} training subjects are many; compare a sample in memory."
+        )
 
     @property
     def _last(self) -> Any:
@@ -108,3 +119,43 @@ def _names(given: Sequence[Any] | None) -> tuple[str, ...]:
             "a data frame: its columns are those that are read from the table."
         )
     return tuple(map(str, given))
+
+
+def estimator_of(censoring: Any) -> tuple[Censoring | None, Distribution | None]:
+    """The estimator of the censoring distribution, or the distribution itself; neither where it is known."""
+    if censoring is None:
+        return None, None
+    if isinstance(censoring, Distribution):
+        if len(censoring) > 1 or censoring.k > 1 or censoring.estimated_from is not None:
+            raise InvalidInputError(
+                "censoring: got a distribution for given subjects, or an estimate; for a table read in "
+                "batches expected an estimator, Censoring(KaplanMeier()), with train= where it is fitted to "
+                "others, or one known distribution for all subjects."
+            )
+        return None, censoring
+    check_instance(censoring, "censoring")
+    if not hasattr(censoring, "fit"):
+        raise InvalidTypeError(
+            f"censoring: got {type(censoring).__name__}, expected an estimator of the distribution of C, "
+            "such as Censoring(KaplanMeier()), or a distribution."
+        )
+    estimator = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    if estimator.cv is not None:
+        raise InvalidInputError(
+            f"censoring: got {describe(estimator)}, out of fold; for a table read in batches expected one "
+            "fit for all subjects, without cv=. With a hundred thousand subjects or more no subject moves "
+            "the fit; fit it to other subjects by train= where none may."
+        )
+    return estimator, None
+
+
+def regression_of(estimator: Censoring | None, before: bool, train: Any) -> FittedCensoring | None:
+    """An estimator other than Kaplan-Meier, fitted; None for that, and without any."""
+    if estimator is None:
+        return None
+    if before:
+        pooled = isinstance(estimator.estimators_[0], KaplanMeier) and estimator.ends_[0] is None
+        return None if pooled else FittedCensoring.fitted_before(estimator)
+    if isinstance(estimator.estimator, KaplanMeier):
+        return None
+    return FittedCensoring.fitted_to(estimator, train)
