@@ -104,7 +104,9 @@ def _available(found: dict[Key, list[Line]]) -> dict[Key, list[Line]]:
 
 
 SCORES = "mean loss ± standard error, lower is better"
-DISCRIMINATION = "share of pairs ranked correctly ± standard error, higher is better (descriptive, not proper)"
+DISCRIMINATION = (
+    "share of pairs ranked correctly ± standard error, higher is better (descriptive, not proper)"
+)
 
 
 def subgroup_grids(comparison: Comparison) -> list[Grid]:
