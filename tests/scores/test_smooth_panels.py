@@ -177,3 +177,14 @@ def test_compiled_sums_of_moments_equal_the_formula(beyond, K):
         arguments = rng.random((n, K)), pieces.Q_start, pieces.Q_stop, first, kept, beyond
         for ours, theirs in zip(sum_pieces(*arguments), _sum_pieces(*arguments), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-14)
+
+
+def test_errors_of_narrow_forecasts_are_not_underestimated():
+    """Coefficients that fall slowly, or are a small share of a broad hump, made errors of 3e-8 look small."""
+    n = 800
+    rng, y, C = subjects(3, n=n, jumps=3000)
+    y = cs.RightCensored(np.maximum(y.time, 0.21), y.event)
+    F, end = forecasts(rng, n)["narrow"], cs.PointMass(1.5)
+    loss = cs.integrated_brier_score(y, F, C, scale="ipcw", horizon=1.5)
+    expected = brier_module._ipcw_by_subject(scoring_inputs(y, F, C, 1.5), end)
+    np.testing.assert_allclose(loss, expected, rtol=1e-8, atol=1e-300)

@@ -14,6 +14,7 @@ What is left out is as large as the last coefficients say, so that the error of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -121,10 +122,8 @@ class StepWeights:
         first = np.searchsorted(pieces.panel, panels)
         numbers = self._weight.size * pieces.Q_start.shape[1]
         kernel = on_cpu("censcore.scores._shared_panels_numba", "sum_pieces", self._weight, numbers)
-        self.whole: np.ndarray
-        self._aside: np.ndarray
-        sums = (kernel or _sum_pieces)(self._weight, pieces.Q_start, pieces.Q_stop, first, kept, beyond)
-        self.whole, self._aside = sums
+        sums: Callable[..., tuple[np.ndarray, np.ndarray]] = kernel or _sum_pieces
+        self.whole, self._aside = sums(self._weight, pieces.Q_start, pieces.Q_stop, first, kept, beyond)
 
     def at(self, y: Places) -> np.ndarray:
         """The moments between each time and the far end of its panel, (n, K, NODES)."""
@@ -195,12 +194,12 @@ def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None
     product, moments = _mixed(weights.at_nodes, weights.at(y), f, mix)
     whole = xp.where(counted, xp.vecdot(f, product, axis=-1), 0.0)
     inside = xp.vecdot(f[here] @ convert(_to_coefficients(), f), moments, axis=-1)
-    last, share = last_coefficients(detach(f))
+    last, further = last_coefficients(detach(f))
     rough = half * last
-    missed = xp.where(counted, rough * (convert(weights.left_out, f) + share), 0.0)
+    missed = xp.where(counted, rough * (convert(weights.left_out, f) + further), 0.0)
     return Integral(
         whole.sum(axis=1) + half[y.panel] * inside,
-        missed.sum(axis=1) + rough[here] * (2 / NODES + share[here]),
+        missed.sum(axis=1) + rough[here] * (2 / NODES + further[here]),
     )
 
 
@@ -214,11 +213,16 @@ def _mixed(at_nodes: np.ndarray, here: np.ndarray, f: Array, mix: Array | None) 
 
 
 def last_coefficients(f: Array) -> tuple[Array, Array]:
-    """The larger of the last two coefficients of every panel, and its share in the mean of f: (n, P)."""
+    """The larger of the last two coefficients of every panel, and how much smaller the next are: (n, P).
+
+    At twice the degree, where Gauss quadrature errs, coefficients have fallen by their share in the mean of
+    f, or by the square of how they fell since the middle: a narrow hump upon a broad one has a small share.
+    """
     xp = namespace(f)
-    found = f @ convert(_to_last_and_mean(), f)
-    last, mean = xp.maximum(abs(found[..., 0]), abs(found[..., 1])), found[..., 2]
-    return last, last / xp.where(mean > 0, mean, 1.0)
+    found = abs(f @ convert(_to_estimates(), f))
+    last, middle = xp.maximum(found[..., 0], found[..., 1]), xp.maximum(found[..., 2], found[..., 3])
+    mean, falls = found[..., 4], last / xp.where(middle > 0, middle, 1.0)
+    return last, xp.maximum(last / xp.where(mean > 0, mean, 1.0), falls * falls)
 
 
 def accurate(loss: Array, error: Array) -> np.ndarray:
@@ -257,9 +261,10 @@ def _to_coefficients() -> np.ndarray:
 
 
 @cache
-def _to_last_and_mean() -> np.ndarray:
-    """Takes values at the nodes to the last two Legendre coefficients and to the mean, (NODES, 3)."""
-    return np.column_stack([_to_coefficients()[:, -2:], legendre(NODES)[1]])
+def _to_estimates() -> np.ndarray:
+    """Takes values at the nodes to the last two Legendre coefficients, two of the middle and the mean."""
+    columns = _to_coefficients()[:, [-2, -1, NODES // 2 - 1, NODES // 2]]
+    return np.column_stack([columns, legendre(NODES)[1]])
 
 
 @cache

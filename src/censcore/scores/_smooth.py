@@ -120,18 +120,17 @@ class _Route:
         self._panels, self._weights, self._otherwise = panels, weights, otherwise
 
     def __call__(self, inputs: ScoringInputs) -> Array:
-        for beyond in (False, True):  # made once, before threads ask for them
-            self._weights.moments(inputs.C, self._panels, beyond=beyond)
+        below, beyond = (self._weights.moments(inputs.C, self._panels, beyond=far) for far in (False, True))
         return chunked_rows(
-            lambda rows: self._part(inputs.take(rows)),
+            lambda rows: self._part(inputs.take(rows), below, beyond),
             inputs.n,
             self._panels.nodes.size,
             like=inputs.y.time,
             budget=CACHED_NUMBERS,
         )
 
-    def _part(self, inputs: ScoringInputs) -> Array:
-        loss, error = self._losses(inputs)
+    def _part(self, inputs: ScoringInputs, below: StepWeights, beyond: StepWeights) -> Array:
+        loss, error = self._losses(inputs, below, beyond)
         good = accurate(detach(loss), error)
         if good.all():
             return loss
@@ -141,28 +140,30 @@ class _Route:
         loss[rest] = self._otherwise(inputs.take(rest))
         return loss
 
-    def _losses(self, inputs: ScoringInputs) -> tuple[Array, Array]:
+    def _losses(self, inputs: ScoringInputs, below: StepWeights, beyond: StepWeights) -> tuple[Array, Array]:
         """Losses and the estimates of their errors, (n,) each."""
         like, t = inputs.y.time, convert(self._panels.nodes, inputs.y.time)
         F = inputs.F._cdf(t)
         F = F.reshape(F.shape[0], -1, NODES)
         y = self._panels.place(to_numpy(like).astype(np.float64, copy=False))
         f = self._weights.applied(F**2, inputs.C, t, beyond=False)
-        loss, error = integral(f, self._weights.moments(inputs.C, self._panels, beyond=False), y)
+        loss, error = integral(f, below, y)
         error = error + self._at_zero(f) + self._of_rounding(detach(loss), like, inputs.F)
         events = np.nonzero(to_numpy(inputs.y.event))[0]
         if events.size == inputs.n:
-            gain, noise = self._beyond(inputs, 1 - F, t, y)
+            gain, noise = self._beyond(inputs, 1 - F, t, y, beyond)
             return loss + gain, error + noise
         if events.size:
             S = 1 - (F[events] if F.shape[0] > 1 else F)
-            gain, noise = self._beyond(inputs.take(events), S, t, Places(*(part[events] for part in y)))
+            seen = Places(*(part[events] for part in y))
+            gain, noise = self._beyond(inputs.take(events), S, t, seen, beyond)
             loss[events], error[events] = loss[events] + gain, error[events] + noise
         return loss, error
 
-    def _beyond(self, inputs: ScoringInputs, S: Array, t: Array, y: Places) -> tuple[Array, Array]:
+    def _beyond(
+        self, inputs: ScoringInputs, S: Array, t: Array, y: Places, moments: StepWeights
+    ) -> tuple[Array, Array]:
         """What events pay beyond y, and the estimate of its error."""
-        moments = self._weights.moments(inputs.C, self._panels, beyond=True)
         f = self._weights.applied(S**2, inputs.C, t, beyond=True)
         value, error = integral(f, moments, y)
         xp = inputs.xp

@@ -71,6 +71,6 @@ def _areas(C: Univariate, panels: Panels) -> tuple[np.ndarray, np.ndarray, np.nd
     """The antiderivative of G, and a bound of the error of its differences, (1 or n,)."""
     G = C._sf(panels.nodes).reshape(-1, len(panels.half), NODES)
     before, powers = antiderivatives(G, panels)
-    last, share = last_coefficients(G)
+    last, further = last_coefficients(G)
     rounding = 4 * np.finfo(np.float64).eps * (before[:, -1] + panels.half[-1])
-    return before, powers, (last * (2 / NODES + share)) @ panels.half + rounding
+    return before, powers, (last * (2 / NODES + further)) @ panels.half + rounding
