@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.evaluation.case_scores import Case
+from censcore.evaluation.case import Case
 from censcore.evaluation.murphy import Elementary
 from censcore.evaluation.plots import CHARTS, looks_of
 from censcore.exceptions import InvalidInputError

@@ -7,7 +7,8 @@ import pytest
 
 import censcore as cs
 from censcore.distributions import ProportionalHazards
-from censcore.evaluation.case_scores import CASE_SCORES, Case, Custom
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CASE_SCORES, Custom
 from censcore.evaluation.resolved_censoring import resolve_censoring
 from censcore.evaluation.subjects import Subjects
 

@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from censcore.distributions import Distribution
-from censcore.evaluation.case_scores import Case
+from censcore.evaluation.case import Case
 from censcore.evaluation.inference import Estimate, separate_stream
 from censcore.evaluation.losses import Losses, Means, Subset, shares_of
 from censcore.evaluation.resolved_censoring import ResolvedCensoring

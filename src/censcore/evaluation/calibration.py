@@ -35,7 +35,8 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import as_count, as_number, check_option
-from censcore.evaluation.case_scores import Case, CaseScore, of_single_times
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore, of_single_times
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, effective_number, separate_stream
 from censcore.evaluation.net_benefit import event_by, least_events
 from censcore.evaluation.tables import Line, cannot_tell, data_frame

@@ -17,190 +17,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Self, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from censcore._arrays import searchsorted, to_numpy
-from censcore._kept_values import KeepsValues
+from censcore._arrays import to_numpy
 from censcore._validation import as_list
-from censcore.distributions import Distribution, Independent, ProportionalHazards, Step, Univariate
-from censcore.estimators.risk_sets import entries_of
-from censcore.evaluation.cell_sums import cell_sums
+from censcore.distributions import ProportionalHazards, Step, Univariate
+from censcore.evaluation.case import Case, as_losses, sums_at
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
-from censcore.scores import brier_score, registry
+from censcore.scores import registry
 from censcore.scores.inputs import as_columns, scoring_inputs
 from censcore.scores.pinball import pinball_of
 from censcore.scores.registry import ScoreInfo
 
-__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "Case", "CaseScore", "Custom", "by_name", "named_scores"]
+__all__ = ["CASE_SCORES", "DEFAULT_SCORES", "CaseScore", "Custom", "by_name", "named_scores"]
 
-CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
 KNOTS = 100  # times at which the derivative of the pinball score is taken; it is interpolated between them
 BLOCKS = 48  # of the hazard of C, for numerical derivatives of custom scores
 STEP = 0.01  # by which the hazard in a block is changed, relative to itself
 CHUNK = 4096  # subjects with curves of their own at a time
-WITHOUT_C = ("time", "entry", "cells", "quantiles", "_placed")  # what was derived of a case without its C
-
-
-@dataclass(frozen=True, eq=False)
-class Case(KeepsValues):
-    """One forecast F of the outcomes y, the censoring distribution C, and where the forecast is scored.
-
-    Parameters
-    ----------
-    y : RightCensored
-        Outcomes of n subjects.
-    F, C : Distribution
-        The forecast and the censoring distribution, one per subject or one for all.
-    horizon : float
-        End of all scores.
-    times, levels : array, (q,)
-        Evaluation times and quantile levels of the scores that have such an axis.
-    mask : array of bool, (n, k), optional
-        False where a subject is not followed for one of several event times.
-    coordinate : int, optional
-        Which of several censoring times a derivative is taken for; None for one that all events share.
-    seed : int
-        Of the scores that draw.
-    """
-
-    y: RightCensored
-    F: Distribution
-    C: Distribution
-    horizon: float
-    times: np.ndarray
-    levels: np.ndarray
-    mask: np.ndarray | None = None
-    coordinate: int | None = None
-    seed: int = 0
-
-    def take(self, rows: np.ndarray) -> Self:
-        """The case of some subjects."""
-        F, C = (D if len(D) == 1 else D.take(rows) for D in (self.F, self.C))
-        mask = None if self.mask is None else self.mask[rows]
-        return replace(self, y=self.y.take(rows), F=F, C=C, mask=mask)
-
-    @property
-    def scored(self) -> RightCensored | CompetingRisks:
-        """The outcome as scores take it."""
-        return self.y
-
-    @property
-    def never(self) -> np.ndarray:
-        """Who is known never to have the event, since one of another cause came first, (n,)."""
-        return to_numpy(self.y.never) if isinstance(self.y, EventOfCause) else np.zeros(len(self.y), bool)
-
-    @property
-    def G(self) -> Univariate:
-        """The censoring distribution that a derivative is taken for."""
-        return self.C.marginal(self.coordinate or 0)
-
-    def with_censoring(self, G: Distribution, coordinate: int | None = None) -> Self:
-        """The case under another distribution of C, or of the C of one coordinate where each has one."""
-        if self.C.k == 1 or coordinate is None:
-            changed = replace(self, C=G, coordinate=None)
-        else:
-            parts = [G if j == coordinate else self.C.marginal(j) for j in range(self.C.k)]
-            changed = replace(self, C=Independent(cast(list[Univariate], parts)), coordinate=coordinate)
-        changed.__dict__.update({name: self.__dict__[name] for name in WITHOUT_C if name in self.__dict__})
-        return changed
-
-    def marginal(self, j: int) -> Case:
-        """The case of event time j alone; made once."""
-        if j not in self._marginals:
-            C = self.C.marginal(j if self.C.k > 1 else 0)
-            y, F = self.y.marginal(j), self.F.marginal(j)
-            self._marginals[j] = replace(self, y=y, F=F, C=C, mask=None, coordinate=None)
-        return self._marginals[j]
-
-    @cached_property
-    def _marginals(self) -> dict[int, Case]:
-        return {}
-
-    @cached_property
-    def time(self) -> np.ndarray:
-        """Observed times up to the horizon, (n,)."""
-        return np.minimum(to_numpy(self.y.time), self.horizon)
-
-    @cached_property
-    def entry(self) -> np.ndarray | None:
-        """Entries up to the horizon, (n,), minus infinity for subjects seen from the start; None without."""
-        since = entries_of(self.y)
-        return None if since is None else np.minimum(since, self.horizon)
-
-    def first(self, u: np.ndarray) -> np.ndarray:
-        """The place in the ascending times u of the first that reaches the observed time, (n,).
-
-        Several scores ask for the same u: the last answer is kept.
-        """
-        if self._placed.get("u") is not u:
-            self._placed.update(u=u, first=searchsorted(u[None, :], self.time[None, :], "left")[0])
-        return self._placed["first"]
-
-    @cached_property
-    def _placed(self) -> dict[str, np.ndarray]:
-        return {}
-
-    @cached_property
-    def cells(self) -> np.ndarray:
-        """Edges from 0 to the horizon, between quantiles of the distinct observed times."""
-        inner = np.quantile(np.unique(self.time), np.linspace(0, 1, CELLS + 1)[1:-1])
-        even = np.linspace(0, self.horizon, CELLS + 1)
-        edges = np.unique(np.concatenate([inner, even]))
-        return edges[(edges <= self.horizon)]
-
-    @cached_property
-    def brier_in_cells(self) -> np.ndarray:
-        """Brier losses in the middle of every cell, (n, cells)."""
-        middle = (self.cells[:-1] + self.cells[1:]) / 2
-        return as_losses(brier_score(self.scored, self.F, self.C, middle, horizon=self.horizon))
-
-    def brier_sums(self, weight: np.ndarray) -> np.ndarray:
-        """Sums of these losses with each column of weights (n, m), by the edge that reaches the time.
-
-        They serve both scales: the last answer is kept.
-        """
-        if self._summed.get("weight") is not weight:
-            sums = cell_sums(self, weight)
-            if sums is None:
-                first, brier, J = self.first(self.cells), self.brier_in_cells, len(self.cells)
-                sums = np.stack([sums_at(first, column, brier, J) for column in weight.T])
-            self._summed.update(weight=weight, sums=sums)
-        return self._summed["sums"]
-
-    @cached_property
-    def _summed(self) -> dict[str, np.ndarray]:
-        return {}
-
-    @cached_property
-    def quantiles(self) -> np.ndarray:
-        """Forecast quantiles up to the horizon, (n, levels)."""
-        q = np.minimum(to_numpy(self.F.marginal(0).icdf(self.levels[None, :])), self.horizon)
-        return np.broadcast_to(q, (len(self.y), len(self.levels)))
-
-
-def as_losses(values: Any) -> np.ndarray:
-    """Losses of any library and precision as (n, q) doubles."""
-    losses = to_numpy(values).astype(np.float64, copy=False)
-    return losses[:, None] if losses.ndim == 1 else losses
-
-
-def sums_at(first: np.ndarray, weight: np.ndarray, values: np.ndarray, J: int) -> np.ndarray:
-    """Weighted sums of ``values`` (n, q) over subjects with the same ``first``, (J + 1, q).
-
-    ``first`` is the first of J ascending times that a subject counts for, J for none. Infinite values, whose
-    mean has no error, are left out.
-    """
-    from scipy.sparse import csr_array
-
-    n = len(first)
-    counts = csr_array((weight, first, np.arange(n + 1)), shape=(n, J + 1)).T
-    sums = counts @ values
-    return sums if np.isfinite(sums).all() else counts @ np.where(np.isfinite(values), values, 0.0)
 
 
 @dataclass(frozen=True)

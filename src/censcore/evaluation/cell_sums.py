@@ -14,7 +14,7 @@ from censcore.distributions.piecewise_linear import Polyline
 from censcore.scores.inputs import inverse_probability_weights, scoring_inputs
 
 if TYPE_CHECKING:
-    from censcore.evaluation.case_scores import Case
+    from censcore.evaluation.case import Case
 
 __all__ = ["cell_sums"]
 

@@ -22,7 +22,7 @@ from censcore.distributions import Distribution
 from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
 from censcore.estimators.covariates import as_matrix, column_of
 from censcore.estimators.pipelines import last_estimator, last_step
-from censcore.evaluation.case_scores import Case
+from censcore.evaluation.case import Case
 
 __all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influence", "parts_of"]
 

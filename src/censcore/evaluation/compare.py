@@ -17,7 +17,8 @@ from censcore.distributions import Distribution
 from censcore.estimators import KaplanMeier, NotFitted, as_forecast
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_rows, check_weights, column_of, fit_weighted
-from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import DEFAULT_SCORES, named_scores
 from censcore.evaluation.checks import (
     as_numbers,
     check_reference_name,

@@ -14,7 +14,8 @@ from censcore._kept_values import KeepsValues
 from censcore._validation import check_flag, check_kind, check_option
 from censcore.distributions import Univariate
 from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
-from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.decision_curve import decision_lines
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import Discrimination, Measure, discriminate

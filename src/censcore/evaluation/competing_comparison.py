@@ -9,7 +9,8 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Univariate
-from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.competing_scores import ALL_CAUSES, ANY_CAUSE, CompetingCase, OfCause
 from censcore.evaluation.discrimination import Measure

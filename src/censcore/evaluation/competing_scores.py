@@ -22,7 +22,8 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import CauseEnsemble, Distribution, TimeAndCause
 from censcore.distributions.random_draws import SubjectDraws
-from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, Case, CaseScore, Custom, by_name
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, Custom, by_name
 from censcore.evaluation.joint_scores import MEMBERS, Energy, lost_beyond
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks

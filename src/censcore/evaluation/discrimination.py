@@ -15,7 +15,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.auc import cases_and_controls
 from censcore.evaluation.bootstrap import spread_over_refits
-from censcore.evaluation.case_scores import Case
+from censcore.evaluation.case import Case
 from censcore.evaluation.concordance import comparable_pairs
 from censcore.evaluation.inference import Estimate
 from censcore.evaluation.losses import Subset, mean_with_influence

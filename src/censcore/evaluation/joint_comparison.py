@@ -11,7 +11,8 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble, Univariate
 from censcore.distributions.random_draws import SubjectDraws, keys_of
-from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import Measure

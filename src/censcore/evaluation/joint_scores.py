@@ -21,13 +21,12 @@ from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Ensemble, PointMass
 from censcore.distributions.joint_events import JointEvent, first_is
 from censcore.distributions.random_draws import SubjectDraws
+from censcore.evaluation.case import Case, as_losses
 from censcore.evaluation.case_scores import (
     CASE_SCORES,
-    Case,
     CaseScore,
     Custom,
     WithoutCensoring,
-    as_losses,
     by_name,
     of_single_times,
 )

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.inference import Estimate
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Clusters

@@ -8,7 +8,8 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.evaluation.case_scores import Case, CaseScore, of_single_times
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore, of_single_times
 from censcore.outcomes import EventOfCause, RightCensored
 from censcore.scores.inputs import known_to_exceed
 from censcore.scores.registry import ScoreInfo

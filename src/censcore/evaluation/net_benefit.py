@@ -9,7 +9,8 @@ import numpy as np
 from censcore._arrays import as_float, common_rows, to_numpy
 from censcore._validation import as_number, check_kind, check_levels
 from censcore.distributions import Distribution
-from censcore.evaluation.case_scores import Case, CaseScore, of_single_times
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore, of_single_times
 from censcore.evaluation.inference import effective_number
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import EventOfCause, RightCensored, as_outcome

@@ -12,7 +12,7 @@ from censcore.distributions import Distribution, Grouped
 from censcore.exceptions import PositivityError
 
 if TYPE_CHECKING:
-    from censcore.evaluation.case_scores import Case
+    from censcore.evaluation.case import Case
 
 __all__ = ["by_pieces", "ungrouped"]
 

@@ -20,7 +20,8 @@ from censcore.distributions.survival_matrix import (
     settled,
     up_to,
 )
-from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.inference import Estimate
 from censcore.evaluation.losses import Losses, Means, score_all
 from censcore.evaluation.text import label

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from censcore.evaluation.calibration import CalibrationCurve
-from censcore.evaluation.case_scores import CASE_SCORES, Case, CaseScore
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CASE_SCORES, CaseScore
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.discrimination import Discrimination, Measure
 from censcore.evaluation.losses import Losses, shares_of

@@ -14,7 +14,7 @@ from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import Censoring, KaplanMeier, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
-from censcore.evaluation.case_scores import Case
+from censcore.evaluation.case import Case
 from censcore.evaluation.compare import default_times
 from censcore.evaluation.horizon import follow_up_end, given_horizon
 from censcore.evaluation.readings import on_grid

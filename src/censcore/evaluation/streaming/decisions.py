@@ -11,7 +11,8 @@ import numpy as np
 from censcore.distributions import Distribution, PointMass
 from censcore.distributions.survival_matrix import settled
 from censcore.estimators import Censoring, KaplanMeier
-from censcore.evaluation.case_scores import DEFAULT_SCORES, Case, named_scores
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import DEFAULT_SCORES, named_scores
 from censcore.evaluation.checks import check_reference_name, check_units
 from censcore.evaluation.delayed_entry import note_on_entry
 from censcore.evaluation.forecast_columns import column_forecasts

@@ -19,7 +19,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions.survival_matrix import reading_of
-from censcore.evaluation.case_scores import Case
+from censcore.evaluation.case import Case
 from censcore.evaluation.checks import LARGEST_HAZARD
 from censcore.evaluation.horizon import FOLLOWED
 from censcore.evaluation.losses import score_all

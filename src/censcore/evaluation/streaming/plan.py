@@ -13,7 +13,8 @@ from censcore._arrays import as_float, to_numpy
 from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import as_forecast
-from censcore.evaluation.case_scores import Case, CaseScore
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.delayed_entry import given_entry
 from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
 from censcore.exceptions import CenscoreError, InvalidInputError
