@@ -176,7 +176,7 @@ def test_the_posterior_is_that_of_quadrature():
     lowest = q[scores.mean(axis=0).argmin()]
     slopes = (scores[:, 2001] - scores[:, 2000]) / (
         q[1] - q[0]
-    )  # from q = 0 on, where the network has no share
+    )  # at q = 0
     error = slopes.std(ddof=1) / np.sqrt(300) / 0.2
     density = np.exp(-(((q - lowest) / error) ** 2) / 2 - ((q - 300 / 500) / 0.35) ** 2 / 2)
     expected = float((q * density).sum() / density.sum())
