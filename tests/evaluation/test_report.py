@@ -219,9 +219,7 @@ def measured(html: str, folder: Path, width: int, *options: str) -> dict[str, ob
     """What a browser finds on the page in a window of this width."""
     script = MEASURE.removeprefix("<script>").removesuffix("</script>")
     known = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    allowed = html.replace(
-        "script-src ", f"script-src 'sha256-{known}' "
-    )  # else it is not run
+    allowed = html.replace("script-src ", f"script-src 'sha256-{known}' ")  # else it is not run
     (folder / "page.html").write_text(allowed.replace("</body>", MEASURE + "</body>"), encoding="utf-8")
     (folder / "frame.html").write_text(FRAME.replace("WIDTH", str(width)), encoding="utf-8")
     options = (
