@@ -176,6 +176,10 @@ REFUSED = {
         lambda: published.yanagisawa_brier(Y, F, times=[1.0], weights=JOINT),
         "weights: got Independent, expected the distribution",
     ),
+    "a benefit where nobody can be followed": (
+        lambda: evaluation.net_benefit(Y, F, cs.Gompertz(1e100, 1e-100), 1.0, [0.2]),
+        "gives no chance to be followed as long as",
+    ),
     "a column that is a number": (
         lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0], "d": [1]}), 1618, "d"),
         "time: got 1618, expected a list of column names",

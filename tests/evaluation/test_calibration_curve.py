@@ -163,7 +163,7 @@ def test_few_events_cannot_tell():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"model": "G"}, "no forecast 'G'"), ({"time": 9.0}, "between 0 and the horizon"),
+    [({"model": "G"}, "model must be .*; got 'G'"), ({"time": 9.0}, "between 0 and the horizon"),
      ({"span": 0.0}, "span"), ({"bins": 0}, "bins")],
 )  # fmt: skip
 def test_bad_input_is_named(options, message):

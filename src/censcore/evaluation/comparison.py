@@ -11,7 +11,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._kept_values import KeepsValues
-from censcore._validation import check_flag, check_kind, check_option
+from censcore._validation import as_number, check_flag, check_kind, check_option
 from censcore.distributions import Univariate
 from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
 from censcore.evaluation.case import Case
@@ -341,7 +341,7 @@ class Comparison(KeepsValues):
     def one_time(self, time: float | None = None) -> float:
         """A time between 0 and the horizon, the middle one of the evaluation times by default."""
         times = self._case.times
-        t = float(times[len(times) // 2] if time is None else time)
+        t = as_number(times[len(times) // 2] if time is None else time, "time", infinite=True)
         if not 0 < t < self.horizon:
             raise InvalidInputError(f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}.")
         return t

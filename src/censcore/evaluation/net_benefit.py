@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from censcore._arrays import as_float, common_rows, to_numpy
-from censcore._validation import as_number, check_kind, check_levels
+from censcore._validation import as_number, check_kind, check_levels, name_subjects
 from censcore.distributions import Distribution
 from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import CaseScore, of_single_times
 from censcore.evaluation.inference import effective_number
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.outcomes import EventOfCause, RightCensored, as_outcome
 from censcore.scores.registry import ScoreInfo
 
@@ -117,7 +117,16 @@ def net_benefit(
             raise InvalidInputError(f"y has one subject; got distributions of {len(forecast)}.")
     else:
         forecast = as_number(forecast, "forecast", least=0, most=1)
-    had, survived = event_by(y, censoring, time)
+    with np.errstate(divide="ignore"):
+        had, survived = event_by(y, censoring, time)
+    impossible = np.nonzero(np.isinf(had + survived))[0]
+    if impossible.size:
+        raise PositivityError(
+            "The censoring distribution gives no chance to be followed as long as "
+            f"{name_subjects(impossible)} were: got P(C > t) = 0 up to the time {time:g}. Choose an earlier "
+            "time, or a censoring distribution that reaches it.",
+            rows=impossible.tolist(),
+        )
     p = forecast if isinstance(forecast, float) else to_numpy(forecast.marginal(0).cdf(time))
     treated = np.broadcast_to(np.asarray(p).reshape(-1, 1), (len(y), 1)) > theta
     return np.where(treated, had[:, None] - theta / (1 - theta) * survived[:, None], 0.0)
