@@ -143,6 +143,11 @@ class StepWeights:
         return float(self.at_nodes.sum(axis=(1, 2)).max())
 
     @cached_property
+    def size(self) -> np.ndarray:
+        """The mean of the largest weight over each panel, (P,)."""
+        return np.abs(self.whole[..., 0]).max(axis=0) / 2
+
+    @cached_property
     def left_out(self) -> np.ndarray:
         """How much of the next coefficient each panel leaves out, (P,)."""
         return np.abs(self.whole[..., NODES - 1 :]).max(axis=(0, 2))
@@ -196,7 +201,8 @@ def integral(f: Array, weights: StepWeights, y: Places, mix: Array | None = None
     inside = xp.vecdot(f[here] @ convert(_to_coefficients(), f), moments, axis=-1)
     last, further = last_coefficients(detach(f))
     rough = half * last
-    missed = xp.where(counted, rough * (convert(weights.left_out, f) + further), 0.0)
+    left_out, size = convert(weights.left_out, f), convert(weights.size, f)
+    missed = xp.where(counted, rough * (left_out + size * further), 0.0)
     return Integral(
         whole.sum(axis=1) + half[y.panel] * inside,
         missed.sum(axis=1) + rough[here] * (2 / NODES + further[here]),
