@@ -153,7 +153,7 @@ REFUSED = {
     ),
     "widths that are an array": (
         lambda: cs.CopulaWeibull(hidden=np.array([4.0])).fit(None, TWO),
-        "hidden: got array.*expected a tuple of the widths",
+        "hidden: got array.*expected the widths",
     ),
     "a random state below zero": (
         lambda: cs.CopulaWeibull(random_state=-1).fit(None, TWO),

@@ -145,7 +145,9 @@ def numbers(answer: Any, word: str = "answer", depth: int = 0) -> Iterator[tuple
             if hasattr(answer, name):
                 yield from numbers(getattr(answer, name), name, depth + 1)
     elif isinstance(answer, cs.Comparison):
-        yield "means", answer.frame()["mean"].to_numpy(dtype=float)
+        lines = answer.frame()
+        told = lines["note"].str.startswith("not available")  # which says why there is no mean
+        yield "means", lines.loc[~told, "mean"].to_numpy(dtype=float)
 
 
 def _of_distribution(distribution: cs.Distribution) -> Iterator[tuple[str, np.ndarray]]:

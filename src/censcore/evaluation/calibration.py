@@ -148,7 +148,7 @@ def calibration_curve(
     """See :meth:`Comparison.calibration`."""
     check_option(model, "model", comparison.models)
     span = as_number(span, "span, a share of the subjects,", above=0, most=1)
-    bins = None if bins is None else as_count(bins, "bins")
+    bins = None if bins is None else as_count(bins, "bins", most=10**6)
     case, w = comparison.cases[model], comparison.subsets[0].weight
     t = comparison.one_time(time)
     data = _Data.of(case, w, t)

@@ -34,7 +34,7 @@ _SAMPLED_AT_ONCE = 4096  # subjects
 def _check_widths(hidden: Any) -> None:
     if not isinstance(hidden, Sequence) or not all(isinstance(u, int | np.integer) and u > 0 for u in hidden):
         raise InvalidInputError(
-            f"hidden: got {hidden!r}, expected a tuple of the widths of hidden layers, such as (128, 128)."
+            f"hidden: got {hidden!r}, expected the widths of hidden layers, a tuple such as (128, 128)."
         )
 
 
