@@ -174,9 +174,7 @@ def test_the_posterior_is_that_of_quadrature():
     q = np.linspace(-2, 3, 5001)
     scores = a[:, :1] * q + a[:, 1:] * (1 - q) - 0.5 * (q**2 + (1 - q) ** 2 + 2.2 * q * (1 - q))
     lowest = q[scores.mean(axis=0).argmin()]
-    slopes = (scores[:, 2001] - scores[:, 2000]) / (
-        q[1] - q[0]
-    )  # at q = 0
+    slopes = (scores[:, 2001] - scores[:, 2000]) / (q[1] - q[0])  # at q = 0
     error = slopes.std(ddof=1) / np.sqrt(300) / 0.2
     density = np.exp(-(((q - lowest) / error) ** 2) / 2 - ((q - 300 / 500) / 0.35) ** 2 / 2)
     expected = float((q * density).sum() / density.sum())
