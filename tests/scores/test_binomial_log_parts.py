@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
+from censcore import _kernels
 from censcore.distributions import ProportionalHazards
 from censcore.scores.inputs import scoring_inputs
 
@@ -32,7 +33,12 @@ def forecasts(rng):
 
 @pytest.mark.parametrize("name", list(forecasts(np.random.default_rng(0))))
 @pytest.mark.parametrize("each", [False, True])
-def test_equals_the_formula(name, each):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_equals_the_formula(name, each, compiled, monkeypatch):
+    if compiled:
+        pytest.importorskip("numba")
+        monkeypatch.setenv("CENSCORE_KERNELS", "always")
+        monkeypatch.setattr(_kernels, "WORTH_COMPILING", 0)
     rng = np.random.default_rng(1)
     T, c = rng.weibull(1.5, N), rng.exponential(1.5, N)
     y = cs.RightCensored(np.minimum(T, c), c >= T)

@@ -1,4 +1,4 @@
-"""The Brier score compiled for NumPy arrays: one pass over the survival probabilities, no temporaries."""
+"""Scores at given times compiled for NumPy arrays: one pass over the survival probabilities."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numba
 
-__all__ = ["weighted_squares"]
+__all__ = ["chances", "weighted_squares"]
 
 _compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
 
@@ -26,3 +26,18 @@ def weighted_squares(S, column, y, never, t, among_living, among_dead, reach, lo
             alive, chance = y[i] > at[j], s[column[j]] if column[j] >= 0 else 1
             error = chance - 1 if alive or never[i] else chance
             loss[i, j] = error * error * (living[j] if alive else reach[i] * dead[j])
+
+
+@_compile
+def chances(S, column, y, t, among_dead, reach, chance, weight):  # type: ignore[no-untyped-def]
+    """Write P(T > t) of the living and P(T <= t) of the others, one where nothing counts, and their weights.
+
+    Arguments as above.
+    """
+    for i in range(y.size):
+        s, at = S[i if S.shape[0] > 1 else 0], t[i if t.shape[0] > 1 else 0]
+        dead = among_dead[i if among_dead.shape[0] > 1 else 0]
+        for j in range(t.shape[1]):
+            alive, survival = y[i] > at[j], s[column[j]] if column[j] >= 0 else 1
+            weight[i, j] = 1 if alive else reach[i] * dead[j]
+            chance[i, j] = 1 if weight[i, j] == 0 else survival if alive else 1 - survival

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from censcore._arrays import Array, as_loss, is_torch
-from censcore._numerics import chunked_rows, safe_log, xlogy
-from censcore.distributions import Distribution, ProportionalHazards, Univariate
+from censcore._kernels import on_cpu
+from censcore._numerics import chunked_rows, fill_rows, safe_log, xlogy
+from censcore.distributions import Distribution, ProportionalHazards, Step, Univariate
 from censcore.outcomes import CompetingRisks, OutcomeLike
-from censcore.scores.brier import CACHED_NUMBERS
+from censcore.scores.brier import CACHED_NUMBERS, columns_of
 from censcore.scores.competing_risks import multinomial_log_score
 from censcore.scores.inputs import (
     ScoringInputs,
@@ -112,8 +115,12 @@ def _binomial_log(inputs: ScoringInputs, t: Array) -> Array:
 
 def _in_parts(inputs: ScoringInputs, t: np.ndarray) -> np.ndarray:
     """The same for NumPy: curves are read at common times, a few subjects at a time and in place."""
-    reach = inverse_probability_weights(inputs)
+    reach, F, n, q = inverse_probability_weights(inputs), inputs.F, inputs.n, t.shape[1]
     G = inputs.C._sf(t) if len(inputs.C) == 1 and t.shape[0] == 1 else None
+    if isinstance(F, Step):
+        kernel = on_cpu("censcore.scores._brier_numba", "chances", inputs.y.time, n * q)
+        if kernel is not None:
+            return _of_curves(inputs, t, reach[:, 0], G, kernel)
 
     def part(rows: slice) -> np.ndarray:
         some, at = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
@@ -125,7 +132,31 @@ def _in_parts(inputs: ScoringInputs, t: np.ndarray) -> np.ndarray:
         chance *= weight
         return np.subtract(0.0, chance, out=chance)  # no negative zeros
 
-    return chunked_rows(part, inputs.n, 2 * t.shape[1], like=inputs.y.time, budget=CACHED_NUMBERS)
+    return chunked_rows(part, n, 2 * q, like=inputs.y.time, budget=CACHED_NUMBERS)
+
+
+def _of_curves(
+    inputs: ScoringInputs,
+    t: np.ndarray,
+    reach: np.ndarray,
+    G: np.ndarray | None,
+    kernel: Callable[..., None],
+) -> np.ndarray:
+    """The same of step curves, in the place of the result."""
+    loss: np.ndarray = np.empty((inputs.n, t.shape[1]), dtype=inputs.y.time.dtype)
+
+    def fill(rows: slice) -> None:
+        some, at = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
+        chance, weight = loss[rows], np.empty_like(loss[rows])
+        followed = some.C._sf(at) if G is None else G
+        kernel(*columns_of(some.F, at), some.y.time, at, followed, reach[rows], chance, weight)
+        with np.errstate(divide="ignore"):
+            np.log(chance, out=chance)
+        chance *= weight
+        np.subtract(0.0, chance, out=chance)  # no negative zeros
+
+    fill_rows(fill, inputs.n, 2 * t.shape[1], CACHED_NUMBERS)
+    return loss
 
 
 def _chance(F: Univariate, t: np.ndarray, alive: np.ndarray) -> np.ndarray:

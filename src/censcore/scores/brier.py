@@ -20,7 +20,7 @@ from censcore.scores.inputs import (
 )
 from censcore.scores.interval import through_visits
 
-__all__ = ["brier_score"]
+__all__ = ["CACHED_NUMBERS", "brier_score", "columns_of"]
 
 # A slice of subjects this small stays in the cache through all steps of the formula.
 CACHED_NUMBERS = 131_072
@@ -136,14 +136,14 @@ def _losses(inputs: ScoringInputs, t: Array, ipcw: bool) -> Array:
 
     def fill(rows: slice) -> None:
         some, at, weights = part(rows)
-        curves = _columns(some.F, at)
+        curves = columns_of(some.F, at)
         kernel(*curves, some.y.time, some.y.never, at, *weights, reach[rows], loss[rows])
 
     fill_rows(fill, n, q, CACHED_NUMBERS)
     return loss
 
 
-def _columns(F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def columns_of(F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """P(T > t) as columns of a matrix (1 or n, J), and which of them each time takes; -1 is a column of ones.
 
     Curves at common times are such a matrix already.
