@@ -103,7 +103,8 @@ def _engression(X: pd.DataFrame, y: RightCensored, X_new: pd.DataFrame, seed: in
 def _engression_defaults() -> dict[str, Any]:
     from censcore.estimators.engression import CensoredEngression
 
-    return {name: value for name, value in CensoredEngression().get_params().items() if name != "device"}
+    settings = {name: value for name, value in CensoredEngression().get_params().items() if name != "device"}
+    return settings | {"version": 2}  # raise it when the same settings give other forecasts
 
 
 def _of_package(package: str) -> Callable[[], dict[str, Any]]:
