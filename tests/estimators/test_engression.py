@@ -476,7 +476,7 @@ def test_wrong_data_are_refused():
         model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, sample_weight=np.zeros(600))
     with pytest.raises(InvalidInputError, match="mask"):
         model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, mask=np.ones((600, 3), dtype=bool))
-    with pytest.raises(InvalidInputError, match="no event time counts"):
+    with pytest.raises(InvalidInputError, match="False everywhere"):
         model.fit(DATA.X, DATA.y, censoring=DISTRIBUTION, mask=np.zeros((600, 2), dtype=bool))
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.full((600, 4), np.nan), DATA.y, censoring=DISTRIBUTION)

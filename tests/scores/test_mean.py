@@ -90,3 +90,7 @@ def test_torch_equals_numpy(rng):
 def test_bad_input_is_named(losses, more, message):
     with pytest.raises(InvalidInputError, match=message):
         cs.mean_loss(np.array(losses), **more)
+
+
+def test_losses_in_single_precision_have_a_mean_without_a_warning():
+    assert cs.mean_loss(np.array([1.0, 2.0], dtype=np.float32)).mean == 1.5

@@ -203,7 +203,7 @@ def _check_nan(losses: Array) -> None:
 
 
 def _check_size(losses: Array) -> None:
-    size = np.abs(to_numpy(losses))
+    size = np.abs(to_numpy(losses).astype(np.float64, copy=False))
     large = (size > 1e150) & (size < np.inf)
     if large.any():
         raise InvalidInputError(

@@ -27,8 +27,8 @@ def check_mask(mask: Any, y: Any, *, some: bool = False) -> np.ndarray | None:
     mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
     if mask.dtype != bool or mask.shape != (len(y), y.k):
         raise InvalidInputError(
-            f"mask must be boolean, True where a time counts, of shape {(len(y), y.k)}; got "
-            f"dtype {mask.dtype} and shape {mask.shape}."
+            f"mask: got {mask.dtype} of shape {mask.shape}, expected booleans of shape {(len(y), y.k)}, True "
+            "where a time counts."
         )
     if some and not mask.any():
         raise InvalidInputError("mask: got False everywhere, expected an event time that counts.")
