@@ -55,14 +55,13 @@ def real_data() -> Figure:
         data = list(dict.fromkeys(table["data"]))
         for shift, (method, colour) in enumerate(zip(shown, (GREY, M1, M2, M0), strict=True)):
             part = table[table.method == method].set_index("data").reindex(data)
-            error = part["error %"].fillna(0)
             axes.errorbar(
-                part["behind %"], np.arange(len(data))[::-1] + 0.18 * (1.5 - shift), xerr=1.96 * error,
+                part["behind %"], np.arange(len(data))[::-1] + 0.18 * (1.5 - shift), xerr=1.96 * part["error %"],
                 fmt="o", color=colour, ms=5, lw=1.8, label=method,
             )  # fmt: skip
         axes.axvline(0, color=INK, lw=1, ls="--")
         axes.set_yticks(np.arange(len(data))[::-1], labels=data)
-        axes.set(xlabel="energy score above that of censored engression, %, with 95 % intervals where paired")
+        axes.set(xlabel="energy score above that of censored engression, %, with 95 % intervals")
         axes.legend(loc="lower right")
         return figure
 
