@@ -314,6 +314,28 @@ def test_generators_that_are_resumed_end_with_the_same_mixture(tmp_path):
     np.testing.assert_array_equal(resumed.sample(X[:5]), whole.sample(X[:5]))
 
 
+def test_a_generator_that_fails_when_it_is_trained_again_is_not_kept(monkeypatch):
+    """With few events one in some trainings ends with late draws alone."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1100, 1))
+    y = cs.RightCensored(np.exp(x) * rng.exponential(size=(1100, 1)), np.ones((1100, 1)))
+    train = cs.CensoredEngression._train
+
+    def failing(self, task, training, validation, *others):
+        history = train(self, task, training, validation, *others)
+        if validation is None:
+            for weights in task.network.parameters():
+                weights.data.mul_(5.0)
+        return history
+
+    settings = SMALL | {"epochs": 5, "n_generators": "auto", "baseline": False}
+    kept = cs.CensoredEngression(**settings).fit(x, y)
+    assert len(kept.histories_) == 2
+    monkeypatch.setattr(cs.CensoredEngression, "_train", failing)
+    saved = cs.CensoredEngression(**settings).fit(x, y)
+    assert np.median(saved.sample(x[:200], 64)) == pytest.approx(np.median(kept.sample(x[:200], 64)), rel=0.3)
+
+
 def test_different_ends_of_follow_up_are_no_reason_for_a_larger_penalty():
     """They once were: with C known between 1 and 30 years and few events it was five times too large."""
     rng = np.random.default_rng(0)

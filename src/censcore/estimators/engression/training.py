@@ -18,7 +18,7 @@ from censcore.estimators.engression.time_scale import TRANSFORMS
 from censcore.estimators.engression.training_censoring import OBJECTIVES
 from censcore.estimators.neural.estimator import pick_device
 from censcore.estimators.neural.history import History
-from censcore.estimators.neural.standardised import Data
+from censcore.estimators.neural.standardised import Data, rows_of
 from censcore.estimators.neural.streamed import StreamedRows, sample_of, subjects_in
 from censcore.estimators.neural.training import Callback
 from censcore.exceptions import InvalidInputError
@@ -28,6 +28,8 @@ __all__ = ["GeneratorTraining"]
 # of the penalty on covariates: in units of the noise, and for more covariates than these
 _SPARSITY, _FEW_COVARIATES = 0.6, 5
 _SCALE_SUBJECTS = 10_000  # at most, whose times tell the scale of the loss
+
+_AT_ONCE = 1024  # subjects
 
 _log = logging.getLogger("censcore")
 
@@ -112,7 +114,11 @@ class GeneratorTraining(OutcomeData):
             if history.interrupted:
                 break
         if len(tasks) > 1 and folds[0].validation is not None and folds[-1].validation is None:
-            self._generators = self._generators[1:]  # the first has told for how long to train
+            # the first has told for how long to train
+            failed = _is_worse(tasks[-1], tasks[0], folds[0].validation, self._seed)
+            self._generators = self._generators[:1] if failed else self._generators[1:]
+            if failed:
+                _log.info("censored engression: the generator trained on four fifths of the subjects is kept")
         return tasks, histories
 
     def _penalty(self, rows: Data | StreamedRows) -> float:
@@ -176,3 +182,27 @@ def _whole(value: Any) -> bool:
 def _not_negative(value: Any) -> bool:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     return number and bool(0 <= value < np.inf)
+
+
+def _is_worse(again: EngressionTask, first: EngressionTask, held_out: Data, seed: int) -> bool:
+    """Whether a generator that has seen the held-out subjects forecasts them worse than one that has not.
+
+    Then its training has failed, for instance where few have events and all draws are late.
+    """
+    worse = _losses(again, held_out, seed) - _losses(first, held_out, seed)
+    return float(worse.mean()) > float(worse.std()) / np.sqrt(len(worse))
+
+
+@torch.no_grad()
+def _losses(task: EngressionTask, data: Data, seed: int) -> torch.Tensor:
+    """The loss of every subject, with the same noise for every task."""
+    device = next(task.network.parameters()).device
+    generator = torch.Generator(device).manual_seed(seed)
+    n = min(len(data["y"]), _SCALE_SUBJECTS)
+    losses = []
+    for start in range(0, n, _AT_ONCE):
+        part = rows_of(data, slice(start, min(n, start + _AT_ONCE)))
+        rows = {name: value[:].to(device) for name, value in part.items()}
+        random = task.draw(len(rows["y"]), generator, device, validating=True)
+        losses.append(task.loss(task.network.eval(), rows, random).double().cpu())
+    return torch.cat(losses)
