@@ -55,9 +55,10 @@ def real_data() -> Figure:
         data = list(dict.fromkeys(table["data"]))
         for shift, (method, colour) in enumerate(zip(shown, (GREY, M1, M2, M0), strict=True)):
             part = table[table.method == method].set_index("data").reindex(data)
+            place = np.arange(len(data))[::-1] + 0.18 * (1.5 - shift)
             axes.errorbar(
-                part["behind %"], np.arange(len(data))[::-1] + 0.18 * (1.5 - shift), xerr=1.96 * part["error %"],
-                fmt="o", color=colour, ms=5, lw=1.8, label=method,
+                part["behind %"], place, xerr=1.96 * part["error %"], fmt="o", color=colour, ms=5, lw=1.8,
+                label=method,
             )  # fmt: skip
         axes.axvline(0, color=INK, lw=1, ls="--")
         axes.set_yticks(np.arange(len(data))[::-1], labels=data)
