@@ -15,6 +15,7 @@ import pytest
 import torch
 from tests.contracts.distributions import UNIVARIATE
 from tests.distributions.compositions import N, compositions
+from tests.metamorphic.losses import rows_of, same_losses
 from tests.metamorphic.units import in_unit
 
 import censcore as cs
@@ -70,16 +71,7 @@ def losses(y, F, C, unit=1.0, horizon=END, only=None):
     return found
 
 
-def expect_same(found, expected, message, rtol=1e-9, atol=1e-11):
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        assert (found[name] is None) == (value is None), f"{message}, {name}"
-        if value is not None:
-            np.testing.assert_allclose(found[name], value, rtol, atol, err_msg=f"{message}, {name}")
-
-
-def rows_of(found, rows):
-    return {name: None if value is None else value[rows] for name, value in found.items()}
+expect_same = partial(same_losses, rtol=1e-9, atol=1e-11)
 
 
 # ---- relations -------------------------------------------------------------------------------------

@@ -128,6 +128,15 @@ def tiny(tmp_path) -> TinyDatabase:
 
 
 @pytest.fixture
+def ready(tiny) -> TinyDatabase:
+    """A database with one stay that has both measurements."""
+    tiny.stay()
+    tiny.creatinine(1, 1.0)
+    tiny.urine(1, 100)
+    return tiny
+
+
+@pytest.fixture
 def query():
     """Run SQL on Parquet files."""
     import duckdb

@@ -13,14 +13,6 @@ from censcore_studies.aki.source import open_source, release
 SECRET = "secret-patient"
 
 
-@pytest.fixture
-def ready(tiny):
-    tiny.stay()
-    tiny.creatinine(1, 1.0)
-    tiny.urine(1, 100)
-    return tiny
-
-
 def text_of(folder, table: str) -> str:
     return gzip.decompress((folder / f"{table}.csv.gz").read_bytes()).decode()
 

@@ -8,14 +8,6 @@ from censcore.exceptions import InvalidInputError
 from censcore_studies.aki import AkiSettings, SourceSettings, build
 
 
-@pytest.fixture
-def ready(tiny):
-    tiny.stay()
-    tiny.creatinine(1, 1.0)
-    tiny.urine(1, 100)
-    return tiny
-
-
 def build_raises(folder, tmp_path, match: str, settings: AkiSettings | None = None) -> str:
     with pytest.raises(InvalidInputError, match=match) as error:
         build(folder, tmp_path / "out", settings)
