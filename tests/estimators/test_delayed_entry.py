@@ -6,6 +6,9 @@ import lifelines
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
 from censcore.exceptions import RiskSetWarning, UnsupportedOutcomeError
@@ -178,6 +181,8 @@ def test_what_does_not_know_entry_says_so():
         cs.Adapted(sksurv.CoxPHSurvivalAnalysis()),
         cs.Adapted(lifelines.CoxPHFitter()),
         cs.CensoredEngression(epochs=1),
+        cs.Adapted(make_pipeline(StandardScaler(), sksurv.CoxPHSurvivalAnalysis())),
+        cs.Adapted(make_pipeline(StandardScaler(), cs.CensoredEngression(epochs=1))),
     ):
         with pytest.raises(UnsupportedOutcomeError, match="does not take delayed entry"):
             estimator.fit(X, y)
@@ -191,3 +196,20 @@ def test_adapted_models_of_lifelines_get_the_entry():
     aft = cs.Adapted(lifelines.WeibullAFTFitter()).fit(X, y).predict_distribution(X[:3])
     ours = cs.WeibullRegression().fit(X, y).predict_distribution(X[:3])
     np.testing.assert_allclose(aft.sf(2.0), ours.sf(2.0), atol=0.01)
+
+
+@pytest.mark.parametrize("step", [0.0, 0.25])
+def test_the_last_step_of_a_pipeline_gets_the_entry(step):
+    X, y = seen(200, step=step)
+    weight = np.random.default_rng(3).uniform(0.5, 2.0, 200)
+    Z, t = StandardScaler().fit_transform(X), np.array([[0.5, 1.0, 2.0]])
+    piped = make_pipeline(StandardScaler(), cs.CoxRegression())
+    search = GridSearchCV(piped, {"coxregression__alpha": [0.0]}, scoring=lambda *_: 0.0, cv=2)
+    for kind in (cs.Adapted, cs.Censoring):
+        bare = cs.CoxRegression() if kind is cs.Adapted else cs.Censoring(cs.CoxRegression())
+        expected = bare.fit(Z, y, weight).predict_distribution(Z).sf(t)
+        for model in (piped, make_pipeline(piped), search):
+            found = kind(model).fit(X, y, weight).predict_distribution(X).sf(t)
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+        ignored = bare.fit(Z, cs.RightCensored(y.time, y.event), weight).predict_distribution(Z).sf(t)
+        assert np.abs(ignored - expected).max() > 0.01

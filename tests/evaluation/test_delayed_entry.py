@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
 from censcore.evaluation.concordance import concordance
-from censcore.exceptions import ImpossibleForecastError, UnsupportedOutcomeError
+from censcore.exceptions import FoldError, ImpossibleForecastError, UnsupportedOutcomeError
 
 
 def seen(n, seed):
@@ -44,6 +46,33 @@ def test_standard_errors_agree_with_numerical_derivatives(estimator):
             one, two = (found.estimate(model, name) for found in (known, custom))
             np.testing.assert_allclose(one.value, two.value, rtol=1e-9)
             np.testing.assert_allclose(one.standard_error, two.standard_error, rtol=5e-3)
+
+
+def test_pipelines_are_the_estimator_on_scaled_covariates():
+    """In means and in standard errors, for the censoring distribution and for models fitted fold by fold."""
+    train_X, train_y = TRAIN
+    scale = StandardScaler().fit(train_X)
+    options = {"horizon": 3.0, "scores": ["crps", "brier_score:ipcw"], "reference": None}
+    piped = make_pipeline(StandardScaler(), cs.CoxRegression())
+    found = cs.compare(FORECASTS, Y, cs.Censoring(piped), X=X, train=TRAIN, **options)
+    bare = cs.compare(
+        FORECASTS, Y, cs.CoxRegression(), X=scale.transform(X), train=(scale.transform(train_X), train_y),
+        **options,
+    )  # fmt: skip
+    columns = ["mean", "standard_error"]
+    np.testing.assert_allclose(found.frame()[columns], bare.frame()[columns], rtol=1e-9)
+    folds = cs.compare(
+        {"piped": piped, "bare": cs.CoxRegression()}, X, Y, cs.Censoring(piped), cv=3, **options
+    )
+    means = folds.frame().pivot(index=["score", "at"], columns="model", values="mean")
+    np.testing.assert_allclose(means["piped"], means["bare"], rtol=1e-8)
+
+
+def test_other_libraries_in_a_pipeline_do_not_lose_the_entry_in_silence():
+    sksurv = pytest.importorskip("sksurv.linear_model")
+    model = make_pipeline(StandardScaler(), sksurv.CoxPHSurvivalAnalysis())
+    with pytest.raises(FoldError, match="does not take delayed entry"):
+        cs.compare({"cox": model}, X, Y, cv=3)
 
 
 def test_losses_are_those_of_the_scores_and_notes_say_what_was_done():

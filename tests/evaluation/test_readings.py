@@ -167,6 +167,42 @@ def test_default_times_on_a_common_grid_only():
     assert compared(found, y, times=[0.77]).settings["times"] == [0.77]
 
 
+def entered_late(y: cs.RightCensored) -> cs.RightCensored:
+    """Half of the subjects enter at a share of their time."""
+    share = np.random.default_rng(5).uniform(0, 0.9, len(y)) * (np.arange(len(y)) % 2)
+    return cs.RightCensored(y.time, y.event, entry=share * y.time)
+
+
+def test_delayed_entry_changes_nothing_of_how_matrices_are_read():
+    """Default times on the grid, and the notes: as without entry."""
+    s, y = sample(400)
+    late, times = entered_late(y), np.linspace(0, 4, 9)[1:]
+    forecasts = as_frames(matrices(s, times), times)
+    without, found = compared(forecasts, y, horizon=2.6), compared(forecasts, late, horizon=2.6)
+    assert set(without.settings["times"]) <= set(times)
+    assert found.settings["times"] == without.settings["times"]
+    assert found.settings["survival matrices"] == without.settings["survival matrices"]
+    assert about(found, "survival matrix of") == about(without, "survival matrix of")
+    assert compared(forecasts, late, horizon=2.6, times=[0.77]).settings["times"] == [0.77]
+    table = pd.DataFrame({"t": late.time, "d": late.event, "since": late.entry})
+    columns = [f"true__sf@{t:g}" for t in times]
+    table[columns] = matrices(s, times)["true"]
+    streamed = compared(["true"], cs.OutcomeTable(table, "t", "d", rows=90, entry="since"), horizon=2.6)
+    assert list(streamed.settings["times"]) == list(found.settings["times"])
+
+
+def test_steps_on_a_coarse_grid_are_wrong_for_late_entries_too():
+    s, y = sample(12_000)
+    entry = np.random.default_rng(6).uniform(0, 1.0, len(y)) * (np.arange(len(y)) % 2)
+    seen = np.nonzero(y.time > entry)[0]
+    s, late = s[seen], cs.RightCensored(y.time[seen], y.event[seen], entry=entry[seen])
+    times = np.linspace(0, 4, 11)[1:]
+    found = matrices(s, times)
+    steps = {name: cs.as_forecast(sf, times=times, interpolation="step") for name, sf in found.items()}
+    (note,) = about(compared(steps, late, horizon=3.0, scores=["crps"]), "too few to tell")
+    assert "'short' is better as read here, 'true' is better with lines" in note
+
+
 def test_precision_and_layout_change_nothing():
     s, y = sample(300)
     times = np.linspace(0, 4, 41)[1:]

@@ -10,10 +10,11 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, convert, detach, take_along, to_numpy
 from censcore._validation import check_option
+from censcore.distributions.given_survival import GivenSurvival
 from censcore.distributions.monotone import Repair, monotone
 from censcore.distributions.piecewise_linear import TAILS, PiecewiseLinear
 from censcore.distributions.step import Step
-from censcore.exceptions import InvalidInputError, RepairWarning
+from censcore.exceptions import ImpossibleForecastError, InvalidInputError, RepairWarning
 
 __all__ = [
     "INTERPOLATIONS",
@@ -185,18 +186,31 @@ def _curves(times: Array, sf: Array, reading: Reading) -> Step | PiecewiseLinear
     return F
 
 
+def _matrix(F: Any) -> Any:
+    """The curves of a matrix, which a distribution given survival to an entry still rests on."""
+    return F._distribution if isinstance(F, GivenSurvival) else F
+
+
+def _changed(F: Any, other: Any) -> Any:
+    """Other curves in place of those of a matrix: given survival to the entry where F is."""
+    return other.given_survival(F._entry[:, 0]) if isinstance(F, GivenSurvival) else other
+
+
 def reading_of(F: Any) -> Reading | None:
     """How the matrix behind a distribution was read; None for a distribution that was given as one."""
-    return getattr(F, "reading", None)
+    return getattr(_matrix(F), "reading", None)
 
 
 def columns_of(F: Any) -> np.ndarray:
     """The times of a matrix of survival probabilities, (1 or n, J)."""
+    F = _matrix(F)
     return to_numpy(F._times[:, : F.reading.size])
 
 
-def reread(F: Step | PiecewiseLinear, interpolation: str, tail: str = "auto", **changes: Any) -> Any:
+def reread(F: Any, interpolation: str, tail: str = "auto", **changes: Any) -> Any:
     """The same matrix, read in another way."""
+    if _matrix(F) is not F:
+        return _changed(F, reread(_matrix(F), interpolation, tail, **changes))
     reading = replace(F.reading, interpolation=interpolation, tail=tail, **changes)
     if (F.reading.interpolation, F.reading.tail) == (interpolation, tail):
         other = F._map(lambda array: array)
@@ -217,6 +231,8 @@ def up_to(F: Any, horizon: float) -> Any:
     reading = reading_of(F)
     if reading is None or reading.tail != "exponential":
         return F
+    if _matrix(F) is not F:
+        return _changed(F, up_to(_matrix(F), horizon))
     last, xp = F._last, F._xp
     ahead = xp.where(last < horizon, horizon - last, xp.zeros_like(last))
     times, levels = F._times, F._levels
@@ -236,8 +252,16 @@ def other_readings(F: Any) -> dict[str, Any]:
     """The same matrix with lines, late steps and early steps between its times, less the reading it has.
 
     Late steps keep the survival up to the next time, and beyond the last; early ones drop at once. Every
-    curve through the points lies between the two.
+    curve through the points lies between the two. A reading that rules out survival to the entry is left out.
     """
+    if _matrix(F) is not F:
+        found = {}
+        for name, other in other_readings(_matrix(F)).items():
+            try:
+                found[name] = _changed(F, other)
+            except ImpossibleForecastError:
+                continue
+        return found
     times, sf = F._times[:, : F.reading.size], F._levels[:, : F.reading.size]
     xp = F._xp
     linear = F.reading.interpolation == "linear"

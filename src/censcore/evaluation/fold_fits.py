@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -114,19 +113,10 @@ def _fitted(model: Any, fold: Subjects) -> Any:
     ours = hasattr(last, "predict_distribution")
     if is_competing(fold.y) and not ours:
         return clone(model).fit(fold.X, _event_and_duration(fold.y), **_weights(model, fold.weight))
-    if last is model:
-        estimator = clone(model) if ours and hasattr(model, "get_params") else None
-        estimator = estimator or (copy.deepcopy(model) if ours else Adapted(model))
-        return fit_weighted(estimator, fold.X, fold.y, fold.weight)
-    y = fold.y if ours else _structured(fold.y)
-    return clone(model).fit(fold.X, y, **_weights(model, fold.weight))
-
-
-def _structured(y: Any) -> np.ndarray:
-    """The outcome as scikit-survival takes it."""
-    outcome = np.empty(len(y), dtype=[("event", bool), ("time", np.float64)])
-    outcome["event"], outcome["time"] = to_numpy(y.event), to_numpy(y.time)
-    return outcome
+    if ours and last is not model:
+        return clone(model).fit(fold.X, fold.y, **_weights(model, fold.weight))
+    estimator = Adapted(model) if not ours else clone(model, safe=False)
+    return fit_weighted(estimator, fold.X, fold.y, fold.weight)
 
 
 def _event_and_duration(y: Any) -> Any:

@@ -96,8 +96,9 @@ def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = 
     Parameters
     ----------
     model : object
-        An estimator of one of the libraries, or anything with ``fit(X, y)`` that takes a structured array of
-        ``event`` and ``time``.
+        An estimator of one of the libraries; a pipeline or a search that ends in an estimator with
+        ``predict_distribution``, which is fitted to y itself; or anything with ``fit(X, y)`` that takes a
+        structured array of ``event`` and ``time``.
     X : array or frame, (n, p), or None
         Covariates.
     y : RightCensored
@@ -117,19 +118,26 @@ def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = 
     >>> fit_model(lifelines.ExponentialFitter(), None, y).lambda_.round(3)
     np.float64(2.0)
     """
-    if isinstance(model, Pipeline) and hasattr(_library_of(last_estimator(model)), "fit"):
+    last = last_estimator(model)
+    if hasattr(last, "predict_distribution"):  # it takes the outcome as it is, with its entries
+        return model.fit(X, y, **structured.takes_weights(model, weight))
+    if isinstance(model, Pipeline) and hasattr(_library_of(last), "fit"):
         return _fit_steps(model, X, y, weight)
     fit = getattr(_library_of(model), "fit", structured.fit)
     return fit(model, X, y, weight)
 
 
 def takes_entry(model: Any) -> bool:
-    """Whether a model of another library respects delayed entry.
+    """Whether a model respects delayed entry, or raises an error of its own where it does not.
+
+    The second is the contract of estimators with ``predict_distribution``.
 
     >>> import lifelines
     >>> takes_entry(lifelines.KaplanMeierFitter()), takes_entry(lifelines.CoxPHFitter())
     (True, False)
     """
+    if hasattr(model, "predict_distribution"):
+        return True
     knows = getattr(_library_of(model), "takes_entry", None)
     return knows is not None and bool(knows(model))
 

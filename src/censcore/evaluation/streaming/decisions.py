@@ -299,8 +299,7 @@ def _places(
 
     train = None if trained is None else trained.subjects(None)
     nothing = PointMass(np.inf)  # any distribution: nothing is scored here
-    given = {} if counts.late else head  # a curve given survival to an entry is no matrix any more
-    case = make_cases({**given, "": nothing}, counts.subjects(None), nothing, end, times, levels, train)[""]
+    case = make_cases({**head, "": nothing}, counts.subjects(None), nothing, end, times, levels, train)[""]
     return case.times, case.levels
 
 
