@@ -22,7 +22,8 @@ from sklearn.pipeline import make_pipeline
 
 import censcore as cs
 from censcore.distributions import Grouped
-from censcore.evaluation.fold_store import load_forecast, model_key, save_forecast
+from censcore.evaluation.fold_store import data_key, load_forecast, model_key, save_forecast
+from censcore.evaluation.subjects import Subjects
 from censcore.evaluation.splits import make_splits
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
 
@@ -547,6 +548,44 @@ def test_a_killed_run_leaves_no_part_of_a_file(tmp_path):
     (tmp_path / "b.npz").write_bytes(b"")
     assert load_forecast(tmp_path / "b.npz") is None
     assert load_forecast(tmp_path / "c.npz") is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t, d: (cs.RightCensored(t, d), cs.RightCensored(t, d, entry=0.5 * t)),
+        lambda t, d: (cs.CompetingRisks(t, d + d * (t > 1)), cs.CompetingRisks(t, d + d * (t > 2))),
+        lambda t, d: (cs.IntervalCensored(t, t + 1), cs.IntervalCensored(t, t + 1, entry=0.5 * t)),
+        lambda t, d: (
+            cs.IntervalCensored(t, t + 1, np.stack([t, t + 1], 1)),
+            cs.IntervalCensored(t, t + 1, np.stack([t, t + 1, t + 2], 1)),
+        ),
+        lambda t, d: (cs.IntervalCensored(t, t + 1), cs.RightCensored(t, np.ones(len(t)))),
+    ],
+    ids=["entry", "cause", "entry of intervals", "visits", "kind"],
+)
+def test_all_that_was_seen_names_the_files_of_the_store(change):
+    rng = np.random.default_rng(0)
+    t, d, x = rng.uniform(0.1, 3.0, 30), rng.integers(0, 2, 30), rng.normal(size=(30, 2))
+    keys = [data_key(Subjects(x, y)) for y in (*change(t, d), *change(t, d))]
+    assert keys[:2] == keys[2:]
+    assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize("kind", ["intervals", "causes"])
+def test_the_store_takes_every_kind_of_outcome(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    x, t = rng.normal(size=(60, 1)), rng.uniform(0.1, 3.0, 60)
+    if kind == "intervals":
+        y, models = cs.IntervalCensored(t, t + 1), {"m": cs.WeibullRegression()}
+    else:
+        y, models = cs.CompetingRisks(t, rng.integers(0, 3, 60)), {"m": cs.CauseSpecific(cs.CoxRegression())}
+    options = {"cv": 2, "store": tmp_path, "discrimination": False, "reference": None, "scores": "log_score"}
+    if kind == "causes":
+        options["scores"] = "crps"
+    one, two = (cs.compare(models, x, y, **options).frame() for _ in range(2))
+    assert one.equals(two)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ class Polyline(Curve):
         inside = (t1 > t0) & xp.isfinite(t1)
         way, width = xp.where(inside, t - t0, xp.zeros_like(t0)), xp.where(inside, t1 - t0, xp.ones_like(t0))
         share = way / width
-        return level0 * (1 - share) + level1 * share
+        mixed, flat = level0 * (1 - share) + level1 * share, level0 + (level1 - level0) * share
+        return xp.where(level0 == level1, flat, mixed)  # a flat piece is flat to the last digit
 
     def _sf(self, t: Array) -> Array:
         s = self._as_sf(self._never(t, self._level(t, self._knots_passed(t, "right"))))

@@ -17,7 +17,8 @@ from censcore.estimators.covariates import check_rows, check_weights
 from censcore.estimators.libraries import fit_model, takes_entry
 from censcore.estimators.pipelines import last_estimator
 from censcore.exceptions import InvalidTypeError
-from censcore.outcomes import OutcomeLike
+from censcore.outcomes import OutcomeLike, RightCensored
+from censcore.outcomes.base import Outcome
 
 __all__ = ["Adapted", "as_estimator"]
 
@@ -81,8 +82,9 @@ class Adapted(SurvivalEstimator):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, structured array or frame
-            The outcome, one event time per subject.
+        y : outcome, structured array or frame
+            One event time per subject. A pipeline or a search that ends in an estimator with
+            ``predict_distribution`` receives the outcome as it is: also entries, intervals, several times.
         sample_weight : array, (n,), optional
             Weights of the subjects; an error is raised if the model takes none.
 
@@ -91,15 +93,21 @@ class Adapted(SurvivalEstimator):
         self
         """
         check_method(self.model, "model", "fit", "a model with fit(X, y)")
-        name = f"Adapted({type(self.model).__name__})"
-        y = one_event_time(y, name, entry=takes_entry(last_estimator(self.model)))
-        check_rows(X, len(y))
-        weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+        outcome = self._outcome(y)
+        check_rows(X, len(outcome))
+        weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
         model = clone(self.model) if isinstance(self.model, BaseEstimator) else copy.deepcopy(self.model)
-        self.model_ = fit_model(model, X, y, weight)
-        self._train = (X, y)
-        self._reference = y.time[:0]
+        self.model_ = fit_model(model, X, outcome, weight)
+        self._train = (X, outcome) if isinstance(outcome, RightCensored) else None
+        self._reference = outcome._reference[:0]
         return self
+
+    def _outcome(self, y: OutcomeLike) -> Any:
+        """One event time per subject, or whatever an estimator at the end of a pipeline takes and checks."""
+        last = last_estimator(self.model)
+        if isinstance(y, Outcome) and hasattr(last, "predict_distribution"):
+            return y
+        return one_event_time(y, f"Adapted({type(self.model).__name__})", entry=takes_entry(last))
 
     def predict_distribution(self, X: Array | None = None) -> Distribution:
         """Predict the distribution of the event time.

@@ -25,7 +25,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, make_dataclass
+from dataclasses import fields, make_dataclass, replace
 from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
@@ -46,18 +46,21 @@ from censcore.evaluation.fold_fits import check_model
 from censcore.evaluation.fold_runs import FoldRuns, out_of_fold, run_folds
 from censcore.evaluation.horizon import find_horizon, given_horizon
 from censcore.evaluation.inference import group_codes
+from censcore.evaluation.intervals import TURNBULL, turnbull_for
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import CenscoreError, FoldError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import (
     CompetingRisks,
+    IntervalCensored,
     RightCensored,
     as_competing_risks,
     as_followed,
     as_outcome,
     is_competing,
 )
+from censcore.outcomes.base import Outcome
 from censcore.scores.inputs import known_censoring
 
 if TYPE_CHECKING:
@@ -153,8 +156,7 @@ def cross_validate(
     """
     _check_options(compare, options, on_error)
     X, y, censoring = _data(data, X, y, censoring)
-    y = as_competing_risks(y) if is_competing(y) else as_outcome(y)
-    y = y.like(np.zeros(1)) if is_torch(y.time) else y
+    y = _as_outcome(y)
     n = len(y)
     check_rows(X, n)
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
@@ -269,9 +271,16 @@ def _data(data: tuple[Any, ...], X: Any, y: Any, censoring: Any) -> tuple[Any, A
     return X, y, censoring
 
 
+def _as_outcome(y: Any) -> Any:
+    """The outcome in NumPy: of one event time, several, competing risks, or intervals."""
+    if not isinstance(y, IntervalCensored):
+        y = as_competing_risks(y) if is_competing(y) else as_outcome(y)
+    return y.like(np.zeros(1)) if is_torch(y._reference) else y
+
+
 def _is_outcome(value: Any) -> bool:
     structured = isinstance(value, np.ndarray) and value.dtype.names is not None
-    return structured or isinstance(value, RightCensored | CompetingRisks)
+    return structured or isinstance(value, Outcome)
 
 
 def _is_censoring(value: Any) -> bool:
@@ -279,7 +288,7 @@ def _is_censoring(value: Any) -> bool:
 
 
 def _with_reference(
-    models: Mapping[str, Any], reference: Any, y: RightCensored | CompetingRisks
+    models: Mapping[str, Any], reference: Any, y: RightCensored | CompetingRisks | IntervalCensored
 ) -> tuple[dict[str, Any], str | None]:
     """All models, the reference among them, and its name."""
     if not isinstance(models, Mapping) or not models:
@@ -292,10 +301,8 @@ def _with_reference(
         return everything, None
     if not isinstance(reference, str):
         return everything | {"reference": reference}, "reference"
-    default, fitted = "kaplan-meier", KaplanMeier()
-    if isinstance(y, CompetingRisks):
-        reference = "aalen-johansen" if reference == default else reference
-        default, fitted = "aalen-johansen", AalenJohansen()
+    default, fitted = _default_reference(y)
+    reference = default if reference == "kaplan-meier" else reference
     if reference not in everything:
         if reference != default:
             raise InvalidInputError(
@@ -305,6 +312,15 @@ def _with_reference(
         several = isinstance(y, RightCensored) and y.k > 1
         everything[reference] = kaplan_meier_curves if several else fitted
     return everything, reference
+
+
+def _default_reference(y: Any) -> tuple[str, Any]:
+    """The name and the estimator of the reference that learns nothing from covariates."""
+    if isinstance(y, CompetingRisks):
+        return "aalen-johansen", AalenJohansen()
+    if isinstance(y, IntervalCensored):
+        return TURNBULL, turnbull_for(y)
+    return "kaplan-meier", KaplanMeier()
 
 
 def kaplan_meier_curves(X: Any, y: RightCensored, X_test: Any, sample_weight: Any = None) -> Independent:
@@ -336,8 +352,8 @@ def _censoring_of(
     censoring: Any, subjects: Subjects, splits: list[Split], tested: np.ndarray, first: bool
 ) -> ResolvedCensoring | Distribution | None:
     """The censoring distributions of the tested subjects, each estimated from the other folds."""
-    if censoring is None:
-        if known_censoring(as_followed(subjects.y)) is not None:
+    if censoring is None:  # of intervals: all planned visits took place
+        if isinstance(subjects.y, IntervalCensored) or known_censoring(as_followed(subjects.y)) is not None:
             return None
         censoring = Censoring(KaplanMeier())
     if isinstance(censoring, Distribution):
@@ -349,6 +365,7 @@ def _censoring_of(
             "fitted to the training subjects of every fold, or a censoring distribution."
         )
     censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    subjects = replace(subjects, y=as_followed(subjects.y))
     plain = clone(censoring).set_params(cv=None)
     fits = [_fit_censoring(plain, subjects, split) for split in splits]
     forecasts = [
@@ -388,9 +405,10 @@ def _common_horizon(
 ) -> float | str:
     """The smallest of the horizons that follow-up supports in each repeat."""
     ends: list[tuple[float, list[str]]] = []
+    if not all(isinstance(C, ResolvedCensoring) for C in resolved):  # the same in all repeats
+        return "auto"
+    scored = replace(scored, y=as_followed(scored.y))
     for C in resolved:
-        if not isinstance(C, ResolvedCensoring):  # the same in all repeats
-            return "auto"
         said: list[str] = []
         code = None if groups is None else group_codes(groups[tested], len(tested))
         ends.append((find_horizon("auto", C, scored, said, code, groups), said))

@@ -23,11 +23,11 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
-from censcore.estimators.subjects import SubjectKeys
 from censcore.evaluation.splits import Split
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
+from censcore.outcomes.base import Outcome
 
 __all__ = ["data_key", "fold_path", "load_forecast", "model_key", "save_forecast"]
 
@@ -134,9 +134,14 @@ def data_key(subjects: Subjects) -> str:
 
 
 def _key_of_table(X: Any, y: Any) -> str:
-    keys = SubjectKeys.of(X, y)
-    covariates = b"" if keys.covariates is None else keys.covariates.tobytes()
-    return _hash(keys.outcome.tobytes(), covariates, list(getattr(X, "columns", [])))
+    return _hash(
+        _described(_parts_of(y), set(), ()), _described(X, set(), ()), list(getattr(X, "columns", []))
+    )
+
+
+def _parts_of(y: Any) -> Any:
+    """All that was seen, whatever kind of outcome it is: times, events, causes, intervals, visits, entries."""
+    return {name: _parts_of(getattr(y, name)) for name in y._parts} if isinstance(y, Outcome) else y
 
 
 def model_key(name: str, model: Any, y: Any) -> str:

@@ -15,18 +15,20 @@ from typing import Any, ClassVar, ParamSpec
 import numpy as np
 from sklearn.base import clone
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import Array, is_torch, to_numpy
 from censcore.distributions import Distribution, Step
 from censcore.estimators import Turnbull, as_forecast
 from censcore.estimators.covariates import fit_weighted
-from censcore.evaluation.case_scores import DEFAULT_SCORES
+from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, Custom
 from censcore.evaluation.comparison import Comparison
-from censcore.exceptions import InvalidInputError, NoDensityError
+from censcore.evaluation.horizon import given_horizon
+from censcore.evaluation.joint_scores import JOINT
+from censcore.exceptions import InvalidInputError, NoDensityError, UnsupportedOutcomeError
 from censcore.outcomes import IntervalCensored, RightCensored
 from censcore.scores import SCORES
 from censcore.scores.interval import interval_log_score, through_visits
 
-__all__ = ["taking_intervals"]
+__all__ = ["TURNBULL", "detected", "score_of_intervals", "sent_through", "taking_intervals", "turnbull_for"]
 
 P = ParamSpec("P")
 TURNBULL = "turnbull"
@@ -47,6 +49,10 @@ class Detection(Step):
         return made
 
     _losses: np.ndarray
+
+    def given_survival(self, a: Array) -> Detection:
+        """The same, since T was given survival to the entry before it was sent through the visits."""
+        return self
 
 
 def log_score_of_intervals(
@@ -79,24 +85,15 @@ def _of_detection(given: dict[str, Any], y: IntervalCensored) -> dict[str, Any]:
     """The arguments of a comparison of detection times."""
     y = y.like(np.zeros(1)) if is_torch(y.lower) else y
     given |= {"scores": _scores(given.get("scores", DEFAULT_SCORES), y), "discrimination": False}
-    horizon, censoring = given.get("horizon", "auto"), given.get("censoring")
-    tau = None if horizon == "auto" else float(horizon)
-    if y.visits is None:
-        seen = np.where(to_numpy(y.found), to_numpy(y.upper), to_numpy(y.lower))
-        outcome = RightCensored(seen, y.found, np.where(to_numpy(y.found), seen.max(), seen))
-    elif censoring is None:
-        y.check_planned_visits("A comparison")
-        tau = tau if tau is not None else float(to_numpy(y.last_visit).max())
-        outcome = y.detection(until=tau)
-        outcome = RightCensored(outcome.time, outcome.event, outcome.censoring_time)  # F is given T > entry
+    censoring = given.get("censoring")
+    outcome, tau = detected(y, censoring is not None, given_horizon(given.get("horizon", "auto")))
+    if tau is not None:
         given["horizon"] = tau
-    else:
-        outcome = y.detection()
 
     def sent(forecast: Any) -> Detection:
         F = as_forecast(forecast, given.get("X"), n=len(y))
         F = F.like(y.lower) if is_torch(F._reference) else F
-        return _sent_through(y, F, censoring, tau)
+        return sent_through(y, F, censoring is not None, tau)
 
     _add_reference(given)
     given["forecasts"] = {str(name): sent(forecast) for name, forecast in given["forecasts"].items()}
@@ -108,17 +105,37 @@ def _of_detection(given: dict[str, Any], y: IntervalCensored) -> dict[str, Any]:
     return given | {"y": outcome}
 
 
+def detected(y: IntervalCensored, dropout: bool, horizon: float | None) -> tuple[RightCensored, float | None]:
+    """The detection times, and the horizon where nobody drops out: the last visit, if none is given.
+
+    With ``dropout`` the end of the visits is censoring, of which the distribution is known or estimated.
+    Otherwise all planned visits took place, and C is the horizon. Without visits all that is scored is the
+    log score, of the intervals themselves.
+    """
+    if y.visits is None:
+        found = to_numpy(y.found)
+        seen = np.where(found, to_numpy(y.upper), to_numpy(y.lower))
+        return RightCensored(seen, found, np.where(found, seen.max(), seen)), horizon
+    if dropout:
+        return y.detection(), horizon
+    y.check_planned_visits("A comparison")
+    tau = horizon if horizon is not None else float(to_numpy(y.last_visit).max())
+    outcome = y.detection(until=tau)
+    return RightCensored(outcome.time, outcome.event, outcome.censoring_time), tau  # F is given T > entry
+
+
 def _has_visits(y: Any) -> bool:
     return isinstance(y, IntervalCensored) and y.visits is not None
 
 
-def _sent_through(y: IntervalCensored, F: Distribution, censoring: Any, tau: float | None) -> Detection:
+def sent_through(y: IntervalCensored, F: Distribution, dropout: bool, tau: float | None) -> Detection:
+    """The forecast of the detection time, with the losses of the forecast by the log score of the intervals."""
     losses = to_numpy(interval_log_score(y, F, horizon=tau if y.visits is not None else None))
     if y.visits is None:  # the log score alone, so that the curve serves for nothing but its shape
         ends = np.concatenate([to_numpy(y.lower), to_numpy(y.upper)])
         times = np.unique(np.quantile(ends[np.isfinite(ends) & (ends > 0)], np.linspace(0, 1, 21)))
         return Detection.of(Step(times, sf=to_numpy(F.marginal(0).sf(times[None, :]))), losses)
-    step = through_visits(y, F, None if censoring is None else _ANY, tau)[1]
+    step = through_visits(y, F, _ANY if dropout else None, tau)[1]
     return Detection.of(step, losses)  # type: ignore[arg-type]
 
 
@@ -128,15 +145,42 @@ _ANY = Step([1.0], sf=[0.0])  # a censoring distribution is given, and which one
 def _scores(scores: Any, y: IntervalCensored) -> dict[str, Any]:
     """The scores asked for, with the log score of intervals in place of that of right-censored data."""
     default = scores is DEFAULT_SCORES
-    names = NAMES if default else [scores] if isinstance(scores, str) else scores
+    if isinstance(scores, str):
+        scores = list(CASE_SCORES) if scores == "all" and y.visits is not None else [scores]
+    names = NAMES if default else scores
     if y.visits is None:
-        if not default and list(names) != ["log_score"]:
-            y.detection()  # an error that says what the other scores need
+        if not default:
+            for name in names:
+                check_visits(y, name)
         names = ["log_score"]
     chosen: dict[str, Any] = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
     if "log_score" in chosen:
-        chosen["log_score"] = replace(SCORES["log_score"], function=log_score_of_intervals)
+        chosen["log_score"] = LOG_SCORE
     return chosen
+
+
+LOG_SCORE = replace(SCORES["log_score"], function=log_score_of_intervals)
+
+
+def check_visits(y: IntervalCensored, score: str) -> None:
+    """An error where a score needs the visits, which are missing."""
+    if y.visits is None and score not in ("log_score", "all"):
+        y.detection()  # an error that says what the other scores need
+        raise UnsupportedOutcomeError(
+            f"{score}: got exact and right-censored times as IntervalCensored without visits, of which the "
+            "log score alone is taken. Pass y.detection(), the same data as RightCensored."
+        )
+
+
+def score_of_intervals(score: CaseScore, y: IntervalCensored) -> CaseScore:
+    """A score of detection times, or of the intervals themselves for the log score."""
+    check_visits(y, score.name)
+    if score.outcome == JOINT:
+        raise InvalidInputError(
+            f"{score.name}: got an interval-censored outcome of one event time, expected several event times, "
+            f"(n, k). Its energy score is the CRPS: use scorer('crps'), or one of {', '.join(NAMES)}."
+        )
+    return Custom.of(score.name, LOG_SCORE) if score.name == "log_score" else score
 
 
 def _add_reference(given: dict[str, Any]) -> None:
@@ -152,16 +196,20 @@ def _add_reference(given: dict[str, Any]) -> None:
         return
     X_train, y_train = train
     if isinstance(reference, str):
-        if reference != "kaplan-meier":
+        if reference not in ("kaplan-meier", TURNBULL):
             raise InvalidInputError(
                 f"reference {reference!r} is none of the forecasts: {', '.join(forecasts)}."
             )
-        exact = isinstance(y_train, IntervalCensored) and not bool(y_train.exact.any())
-        reference, name = Turnbull("uniform" if exact else "right"), TURNBULL
+        reference, name = turnbull_for(y_train), TURNBULL
     else:
         reference, name = clone(reference), "reference"
     forecasts[name] = fit_weighted(reference, X_train, y_train, given.get("train_weight"))
     given["reference"] = name
+
+
+def turnbull_for(y: Any) -> Turnbull:
+    """The reference: mass is spread over the intervals, unless some times are exact."""
+    return Turnbull("uniform" if isinstance(y, IntervalCensored) and not bool(y.exact.any()) else "right")
 
 
 def _note(y: IntervalCensored) -> str:

@@ -13,10 +13,11 @@ from censcore._validation import as_list
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
 from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, Custom, named_scores
+from censcore.evaluation.intervals import score_of_intervals
 from censcore.evaluation.joint_scores import JOINT, Energy
 from censcore.evaluation.with_censoring import WithCensoring
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import OutcomeLike
+from censcore.outcomes import IntervalCensored, OutcomeLike
 from censcore.scores import registry
 
 __all__ = ["scorer", "scorers"]
@@ -30,7 +31,8 @@ def scorer(
     """A scorer for ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``.
 
     The estimator must be a :class:`WithCensoring`, which fits the censoring distribution on the training
-    fold, or a ``Pipeline`` that ends in one.
+    fold, or a ``Pipeline`` that ends in one. Of interval-censored data, forecasts are scored by the detection
+    time, and by the log score of the intervals, as in :func:`compare`.
 
     Parameters
     ----------
@@ -152,6 +154,7 @@ class Scorer:
     ) -> float:
         """Minus the mean loss of the subjects (X, y), weighted where weights are given."""
         model, X = _checked(estimator, X)
+        score = score_of_intervals(self.score, y) if isinstance(y, IntervalCensored) else self.score
         case = model.case(X, y, self.times, self.levels)
         if case.y.k > 1 and self.score.outcome != JOINT and not isinstance(self.score, Custom):
             raise InvalidInputError(
@@ -159,7 +162,7 @@ class Scorer:
                 "scorer('energy_score'), or fit and score y.marginal(j)."
             )
         weight = check_weights(sample_weight, len(case.y))
-        losses = self.score.losses(case)[weight > 0]  # an infinite loss of weight zero does not count
+        losses = score.losses(case)[weight > 0]  # an infinite loss of weight zero does not count
         return -float(np.mean(weight[weight > 0] @ losses) / weight.sum())
 
     def __repr__(self) -> str:

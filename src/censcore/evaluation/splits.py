@@ -12,7 +12,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import is_competing
+from censcore.outcomes import IntervalCensored, is_competing
 
 __all__ = ["Split", "make_splits", "notes_on_splits"]
 
@@ -52,6 +52,8 @@ def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, s
     n = len(y)
     if is_competing(y):
         event = to_numpy(y.causes)
+    elif isinstance(y, IntervalCensored):
+        event = to_numpy(y.found)
     else:
         event = np.any(to_numpy(y.event).reshape(n, -1), axis=1)
     if isinstance(cv, bool | str) or not (

@@ -17,8 +17,18 @@ from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.case import Case
 from censcore.evaluation.compare import default_times
 from censcore.evaluation.horizon import follow_up_end, given_horizon
+from censcore.evaluation.intervals import detected, sent_through
 from censcore.evaluation.readings import on_grid
-from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import (
+    IntervalCensored,
+    OutcomeLike,
+    RightCensored,
+    SemiCompetingRisks,
+    as_followed,
+    as_outcome,
+)
+from censcore.scores.inputs import known_censoring
 
 __all__ = ["WithCensoring"]
 
@@ -35,11 +45,14 @@ class WithCensoring(BaseEstimator):
         Of this package, of scikit-survival, a ``Pipeline`` that ends in one, or anything that
         :class:`Adapted` takes.
     censoring : estimator, optional
-        Of the censoring distribution, ``Censoring(KaplanMeier())`` by default.
+        Of the censoring distribution, ``Censoring(KaplanMeier())`` by default. For
+        :class:`~censcore.IntervalCensored` data it is that of the last visit which a subject attends, where
+        subjects drop out; by default all planned visits took place.
     horizon : "auto" or number
         End of the scores. "auto" is chosen by follow-up, fold by fold: the largest time h with
         P(C >= h) >= 0.1 for every subject and at least ten training subjects at risk (a fifth of them where
-        they are fewer than fifty).
+        they are fewer than fifty). For intervals without ``censoring`` it is the last visit of the training
+        subjects.
 
     Attributes
     ----------
@@ -85,22 +98,39 @@ class WithCensoring(BaseEstimator):
         if self.censoring is not None:
             check_method(self.censoring, "censoring", "fit", "an estimator, such as Censoring(KaplanMeier())")
         outcome, given = _checked(y), given_horizon(self.horizon)
-        followed = outcome.terminal_event() if isinstance(outcome, SemiCompetingRisks) else outcome
-        censoring = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
-        censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
         weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
-        self.censoring_ = censoring.set_params(cv=None).fit(X, followed, weight)
+        self.censoring_ = self._fitted_censoring(X, outcome, weight)
         self.model_ = fit_weighted(as_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
-        self._train_times = _times_of(followed, weight)
-        if given is None:
-            self.horizon_ = self._supported(self.censoring_.predict_distribution(X))
-        else:
-            self.horizon_ = given
-        each = RightCensored(outcome.time.reshape(-1), outcome.event.reshape(-1))  # of all event times
-        self.times_ = default_times(each, self.horizon_, None if weight is None else weight.repeat(outcome.k))
-        self._train_events = to_numpy(each.time)[to_numpy(each.event)]
+        seen, end = self._seen(outcome, given)
+        self._train_times = _times_of(_followed(seen), weight)
+        self.horizon_ = self._supported(self._censoring_of(X, seen)) if end is None else end
+        each = RightCensored(seen.time.reshape(-1), seen.event.reshape(-1))  # of all event times
+        self.times_ = default_times(each, self.horizon_, None if weight is None else weight.repeat(seen.k))
+        seen_as_they_happen = to_numpy(each.event) & (not isinstance(outcome, IntervalCensored))
+        self._train_events = to_numpy(each.time)[seen_as_they_happen]
         return self
+
+    def _fitted_censoring(self, X: Any, outcome: Any, weight: np.ndarray | None) -> Censoring | None:
+        """The fitted estimator; None for intervals without one: all planned visits took place."""
+        if self.censoring is None and isinstance(outcome, IntervalCensored):
+            return None
+        censoring = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
+        censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+        fitted: Censoring = censoring.set_params(cv=None).fit(X, _followed(outcome), weight)
+        return fitted
+
+    def _seen(self, outcome: Any, horizon: float | None) -> tuple[Any, float | None]:
+        """What was seen of the event times, or of the detection times of intervals, and until when."""
+        if not isinstance(outcome, IntervalCensored):
+            return outcome, horizon
+        return detected(outcome, self.censoring_ is not None, horizon)
+
+    def _censoring_of(self, X: Any, seen: Any) -> Distribution:
+        """The censoring distribution; the censoring times of subjects with all planned visits are known."""
+        if self.censoring_ is not None:
+            return self.censoring_.predict_distribution(X)
+        return cast(Distribution, known_censoring(seen))
 
     def _supported(self, C: Distribution) -> float:
         """The horizon that follow-up supports, for every C where each event time has one."""
@@ -117,37 +147,52 @@ class WithCensoring(BaseEstimator):
     def predict_censoring(self, X: Array | None = None) -> Distribution:
         """The censoring distribution."""
         self._check_fitted()
+        if self.censoring_ is None:
+            raise InvalidInputError(
+                "This model was fitted to intervals without censoring=, which says that all planned visits "
+                "took place: there is no censoring distribution. Pass censoring=Censoring(KaplanMeier()) where "
+                "subjects drop out."
+            )
         return self.censoring_.predict_distribution(X)
 
     def case(
         self, X: Array | None, y: OutcomeLike, times: Array | None = None, levels: Array = (0.1, 0.25, 0.5)
     ) -> Case:
         """Forecasts, censoring distribution and outcomes of subjects, scored up to a supported horizon."""
-        C = self.predict_censoring(X)
-        horizon = self.horizon_
-        if given_horizon(self.horizon) is None:
-            horizon = min(horizon, self._supported(C))
-        F = up_to(self.predict_distribution(X), horizon)
+        self._check_fitted()
+        outcome = _checked(y)
+        fixed = self.horizon_ if self.censoring_ is None else given_horizon(self.horizon)
+        seen, _ = self._seen(outcome, fixed)
+        C = self._censoring_of(X, seen)
+        horizon = min(self.horizon_, self._supported(C)) if fixed is None else self.horizon_
+        F = self.predict_distribution(X)
+        if isinstance(outcome, IntervalCensored):
+            F = sent_through(outcome, F, self.censoring_ is not None, fixed)
+        F = up_to(F, horizon)
         at = self.times_[self.times_ < horizon] if times is None else np.atleast_1d(times).astype(float)
         at = at if len(at) else np.array([horizon / 2])
         at = on_grid(at, {"": F}, horizon) if times is None else at
         levels = np.atleast_1d(levels).astype(float)
-        return Case(cast(RightCensored, _checked(y)), F, C, horizon, at, levels)
+        return Case(cast(RightCensored, seen), F, C, horizon, at, levels)
 
     def score(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> float:
         """Minus the (weighted) mean CRPS, or energy score of several event times, so that more is better."""
         from censcore.evaluation.scorers import scorer
 
-        one = _checked(y).time.ndim == 1
-        return scorer("crps" if one else "energy_score")(self, X, y, sample_weight)
+        return scorer("crps" if len(_checked(y).shape) == 1 else "energy_score")(self, X, y, sample_weight)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFitted("This WithCensoring is not fitted yet. Call fit(X, y) first.")
 
 
-def _checked(y: Any) -> RightCensored | SemiCompetingRisks:
-    return y if isinstance(y, SemiCompetingRisks) else as_outcome(y)
+def _checked(y: Any) -> RightCensored | SemiCompetingRisks | IntervalCensored:
+    return y if isinstance(y, SemiCompetingRisks | IntervalCensored) else as_outcome(y)
+
+
+def _followed(outcome: Any) -> RightCensored:
+    """How long subjects were followed: to the terminal event, where one ends the follow-up."""
+    return outcome.terminal_event() if isinstance(outcome, SemiCompetingRisks) else as_followed(outcome)
 
 
 def _times_of(y: RightCensored, weight: np.ndarray | None) -> list[np.ndarray]:

@@ -89,12 +89,15 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
 
 
 def as_followed(y: Any) -> RightCensored:
-    """The outcome that says how long each subject was followed: of competing risks, that of any event.
+    """The outcome that says how long each subject was followed.
+
+    Of competing risks it is that of any event, of interval-censored data the detection time: visits go on
+    until the event is found or the subject drops out.
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, structured array or frame
-        The outcome.
+    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        The outcome; intervals with the visits.
 
     Returns
     -------
@@ -108,4 +111,6 @@ def as_followed(y: Any) -> RightCensored:
     >>> as_followed(cs.CompetingRisks([2.0, 5.0, 3.0], [1, 0, 2])).event
     array([ True, False,  True])
     """
-    return y.any_cause() if hasattr(y, "any_cause") else as_outcome(y)
+    if hasattr(y, "any_cause"):
+        return y.any_cause()
+    return y.detection() if hasattr(y, "detection") else as_outcome(y)

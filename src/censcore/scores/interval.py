@@ -156,7 +156,7 @@ def log_probability(F: Univariate, lower: Array, upper: Array) -> Array:
     high = F._logsf(xp.where(endless, inner, upper))
     possible = xp.isfinite(low)
     ratio = xp.where(possible & ~endless, high - xp.where(possible, low, xp.zeros_like(low)), -inner)
-    share = safe_log(-expm1(ratio))
+    share = safe_log(-expm1(xp.minimum(ratio, xp.zeros_like(ratio))))  # rounding may give S(u) > S(l)
     value = low + xp.where(endless, xp.zeros_like(share), share)
     return xp.where(possible, value, xp.full_like(value, -np.inf))
 
