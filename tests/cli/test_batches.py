@@ -88,7 +88,7 @@ def test_a_score_that_fails_leaves_no_file(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (("--cause", "d"), "Competing risks are compared"),
+        (("--cause", "d"), "Competing risks and intervals are compared"),
         (("--event", "d", "--censoring", "cox", "--covariates", "w"), "got no --train"),
         (("--event", "d", "--covariates", "w"), "is tested with all subjects in memory"),
         (("--event", "d", "--batch", "0"), "--batch: got 0"),

@@ -23,8 +23,8 @@ from sklearn.pipeline import make_pipeline
 import censcore as cs
 from censcore.distributions import Grouped
 from censcore.evaluation.fold_store import data_key, load_forecast, model_key, save_forecast
-from censcore.evaluation.subjects import Subjects
 from censcore.evaluation.splits import make_splits
+from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
 
 PLAIN = {"scores": ["crps", "brier_score:ipcw"], "times": [0.8], "horizon": 2.0, "discrimination": False}

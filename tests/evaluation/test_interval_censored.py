@@ -263,7 +263,7 @@ def test_what_is_not_defined_for_intervals_says_so():
         cs.Censoring(cs.KaplanMeier()).fit(None, plain)
     with pytest.raises(InvalidInputError, match="no score called 'concordance'"):
         cs.compare({"weibull": cs.WeibullRegression()}, x, y, cv=3, scores="concordance")
-    with pytest.raises(FoldError, match="'cox' failed in fold 1.*got IntervalCensored"):
+    with pytest.raises(FoldError, match=r"'cox' failed in fold 1.*got IntervalCensored"):
         cs.compare({"cox": cs.CoxRegression()}, x, y, cv=3)
     with pytest.raises(UnsupportedOutcomeError, match="got IntervalCensored"):
         concordance(y, x[:, 0])

@@ -18,6 +18,7 @@ from censcore.cli.options import (
     ROWS,
     censoring_of,
     horizon_of,
+    named_censoring,
     numbers,
     prepared,
     training_subjects,
@@ -46,10 +47,10 @@ def _table(
     censoring_time: str | None,
 ) -> cs.OutcomeTable:
     """The table; what cannot be read in batches is an error."""
-    if columns.cause is not None or columns.event is None:
+    if columns.cause is not None or columns.event is None or columns.time is None:
         raise InvalidInputError(
-            "A table read in batches: got no --event, expected one kind of event. Competing risks are "
-            "compared in memory: leave out --batch and --dask, and pass one file."
+            "A table read in batches: got no --time and --event, expected one kind of event. Competing risks "
+            "and intervals are compared in memory: leave out --batch and --dask, and pass one file."
         )
     if batch is not None and batch < 1:
         raise InvalidInputError(f"--batch: got {batch}, expected a number of rows, at least 1.")
@@ -66,7 +67,7 @@ def _inputs(
     batch: int | None,
     dask: str | None,
     train: Path | None,
-    censoring: str,
+    censoring: str | None,
     covariates: str | None,
     stratify: str | None,
     censoring_time: str | None,
@@ -74,6 +75,7 @@ def _inputs(
 ) -> tuple[dict[str, Any], cs.OutcomeTable, Any, Any]:
     """Forecasts, table, censoring distribution and training subjects."""
     table = _table(predictions, columns, batch, dask, censoring_time)
+    censoring = named_censoring(censoring, columns, stratify)
     estimator = censoring_of(censoring, stratify, censoring_time is not None)
     there = column_names(batches_of(table.data, table.rows))
     forecasts = column_forecasts(there, columns.used, **reading)
@@ -119,6 +121,7 @@ def compare_batches(
     groups: str | None,
     weights: str | None,
     progress: bool,
+    time_unit: str,
     jobs: int | None,
     store: Path | None,
     **inputs: Any,
@@ -138,6 +141,7 @@ def compare_batches(
         groups=groups,
         sample_weight=weights,
         progress=progress and sys.stderr.isatty(),
+        time_unit=time_unit,
         scores=DEFAULT_SCORES if scores is None else words(scores),
         n_jobs=jobs,
         store=store,

@@ -21,6 +21,7 @@ from censcore.cli.options import (
     Interpolation,
     Jobs,
     Levels,
+    Lower,
     Predictions,
     Repair,
     Store,
@@ -28,13 +29,17 @@ from censcore.cli.options import (
     Tail,
     Time,
     Times,
+    TimeUnit,
+    Upper,
+    Visits,
     horizon_of,
     numbers,
+    outcome_columns,
     read_inputs,
     reads_batches,
     words,
 )
-from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns, column
+from censcore.cli.predictions import COLUMNS_HELP, column
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import visible
 
@@ -46,6 +51,7 @@ EPILOG = (
     "  censcore compare test.csv --train train.csv --time days --event died --html report.html\n\n"
     "  censcore compare test.csv --time t --event d --censoring cox --covariates age,stage\n\n"
     "  censcore compare test.csv --time days --cause cause --causes relapse,death --train train.csv\n\n"
+    "  censcore compare test.csv --lower last_clear --upper found --visits 'visit_*' --train train.csv\n\n"
     "  censcore compare 'predictions/*.parquet' --time days --event died --jobs 8 --store sums\n\n"
     "  censcore compare test.csv --time t --event d --scores brier_score --times 365,730 --json out.json\n\n"
     f"{EXIT_CODES}"
@@ -54,15 +60,18 @@ EPILOG = (
 
 def compare(
     predictions: Predictions,
-    time: Time,
+    time: Time = None,
     event: Event = None,
     cause: Cause = None,
     causes: Causes = None,
+    lower: Lower = None,
+    upper: Upper = None,
+    visits: Visits = None,
     train: Annotated[
         Path | None,
         typer.Option(help="Subjects to fit the censoring distribution and the reference to; same columns."),
     ] = None,
-    censoring: CensoringDistribution = "kaplan-meier",
+    censoring: CensoringDistribution = None,
     covariates: Annotated[
         str | None,
         typer.Option(
@@ -84,8 +93,8 @@ def compare(
     reference: Annotated[
         str,
         typer.Option(
-            help="What skill is measured against: kaplan-meier (aalen-johansen with --cause; with --train), "
-            "a model, or none."
+            help="What skill is measured against: kaplan-meier (aalen-johansen with --cause, turnbull with "
+            "--lower; fitted to --train), a model, or none."
         ),
     ] = "kaplan-meier",
     by: Annotated[str | None, typer.Option(help="Columns of subgroups, between commas.")] = None,
@@ -96,6 +105,7 @@ def compare(
     interpolation: Interpolation = "auto",
     tail: Tail = "auto",
     repair: Repair = False,
+    time_unit: TimeUnit = "",
     html: Annotated[Path | None, typer.Option(help="Write a self-contained page.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
@@ -105,7 +115,7 @@ def compare(
     store: Store = None,
 ) -> None:
     """Compare forecasts by proper scores: means, intervals and paired differences."""
-    columns = OutcomeColumns(time, event, cause, tuple(words(causes)), entry)
+    columns = outcome_columns(time, event, cause, causes, entry, lower, upper, visits)
     if reads_batches(predictions, batch, dask):
         from censcore.cli.batches import compare_batches
 
@@ -115,6 +125,7 @@ def compare(
             reading={"interpolation": interpolation, "tail": tail, "repair": repair},
             scores=scores, times=times, levels=levels, horizon=horizon, reference=reference, by=by,
             groups=groups, weights=weights, progress=not quiet, jobs=jobs, store=store,
+            time_unit=time_unit,
         )  # fmt: skip
         _show(found, predictions, html, json, quiet)
         return
@@ -141,6 +152,7 @@ def compare(
         groups=None if groups is None else column(inputs.frame, groups, "--groups"),
         sample_weight=None if weights is None else column(inputs.frame, weights, "--weights"),
         progress=not quiet,
+        time_unit=time_unit,
         scores=DEFAULT_SCORES if scores is None else words(scores),
     )
     _show(found, predictions, html, json, quiet)

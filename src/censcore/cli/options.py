@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
@@ -31,18 +31,24 @@ __all__ = [
     "Interpolation",
     "Jobs",
     "Levels",
+    "Lower",
     "Predictions",
     "Repair",
     "Store",
     "Stratify",
     "Tail",
     "Time",
+    "TimeUnit",
     "Times",
+    "Upper",
+    "Visits",
     "Inputs",
     "censoring_of",
     "covariates_of",
     "horizon_of",
+    "named_censoring",
     "numbers",
+    "outcome_columns",
     "prepared",
     "read_inputs",
     "reads_batches",
@@ -86,7 +92,31 @@ Store = Annotated[
     Path | None,
     typer.Option(help="Folder for the sums of finished batches, so that a run that was stopped goes on."),
 ]
-Time = Annotated[str, typer.Option(help="Column of observed times.")]
+Time = Annotated[str | None, typer.Option(help="Column of observed times; or pass --lower and --upper.")]
+Lower = Annotated[
+    str | None,
+    typer.Option(
+        help="For interval-censored data, in place of --time and --event: column of the last time at which "
+        "the event had not happened; 0 where it was found at the first visit."
+    ),
+]
+Upper = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of the first time at which the event had happened; missing or inf where it was never "
+        "found."
+    ),
+]
+Visits = Annotated[
+    str | None,
+    typer.Option(
+        help="With --lower and --upper: columns of the examination times between commas, or a pattern such "
+        "as 'visit_*'; planned ones included. Without them the log score alone is defined."
+    ),
+]
+TimeUnit = Annotated[
+    str, typer.Option(help="Unit of the times, such as days, for the table, axes and the verdict.")
+]
 Event = Annotated[
     str | None, typer.Option(help="Column that is 1 for an event, 0 for a censored time; or pass --cause.")
 ]
@@ -101,10 +131,11 @@ Causes = Annotated[
     str | None, typer.Option(help="Names of the causes 1, 2, ..., between commas, such as relapse,death.")
 ]
 CensoringDistribution = Annotated[
-    str,
+    str | None,
     typer.Option(
         help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, or none if "
-        "nothing is censored."
+        "nothing is censored. By default kaplan-meier; with --lower and --upper none, since all planned "
+        "visits took place. There an estimator is for subjects who drop out."
     ),
 ]
 Stratify = Annotated[
@@ -167,6 +198,32 @@ def horizon_of(text: str) -> float | str:
     return text if text == "auto" else (numbers(text, "--horizon") or [0.0])[0]
 
 
+def outcome_columns(
+    time: str | None,
+    event: str | None,
+    cause: str | None,
+    causes: str | None,
+    entry: str | None,
+    lower: str | None,
+    upper: str | None,
+    visits: str | None,
+) -> OutcomeColumns:
+    """The columns that the options name; naming none is wrong usage."""
+    if time is None and lower is None and upper is None:
+        raise typer.BadParameter(
+            "got none, expected the column of observed times; or --lower and --upper, the ends of intervals.",
+            param_hint="--time",
+        )
+    return OutcomeColumns(time, event, cause, tuple(words(causes)), entry, lower, upper, tuple(words(visits)))
+
+
+def named_censoring(censoring: str | None, columns: OutcomeColumns, stratify: str | None) -> str:
+    """What ``--censoring`` names, or its default."""
+    if censoring is not None:
+        return censoring
+    return "none" if columns.intervals and stratify is None else "kaplan-meier"
+
+
 def censoring_of(name: str, stratify: str | None, known: bool) -> Censoring | None:
     """The estimator that ``--censoring`` names; None where the censoring times are known."""
     if known:
@@ -197,7 +254,7 @@ def training_subjects(
     columns: OutcomeColumns,
     covariates: str | None,
     stratify: str | None,
-) -> tuple[pd.DataFrame | None, cs.RightCensored | cs.CompetingRisks] | None:
+) -> tuple[pd.DataFrame | None, Seen] | None:
     """Covariates and outcomes of the file of ``--train``; None without one."""
     if train is None:
         return None
@@ -205,15 +262,18 @@ def training_subjects(
     return covariates_of(frame, words(covariates), stratify), outcome_of(frame, columns)
 
 
+Seen: TypeAlias = "cs.RightCensored | cs.CompetingRisks | cs.IntervalCensored"
+
+
 class Inputs(NamedTuple):
     """The table of predictions, and what it gives to a comparison."""
 
     frame: pd.DataFrame
     forecasts: dict[str, Distribution]
-    y: cs.RightCensored | cs.CompetingRisks
+    y: Seen
     censoring: Censoring | None
     X: pd.DataFrame | None
-    train: tuple[pd.DataFrame | None, cs.RightCensored | cs.CompetingRisks] | None
+    train: tuple[pd.DataFrame | None, Seen] | None
 
 
 def read_inputs(
@@ -221,7 +281,7 @@ def read_inputs(
     columns: OutcomeColumns,
     *,
     train: Path | None,
-    censoring: str,
+    censoring: str | None,
     covariates: str | None,
     stratify: str | None,
     censoring_time: str | None,
@@ -232,6 +292,7 @@ def read_inputs(
     """Read the files that the options name."""
     from censcore.evaluation.forecast_columns import forecasts_of  # --help needs none of what it imports
 
+    censoring = named_censoring(censoring, columns, stratify)
     frame = read_table(predictions)
     X = covariates_of(frame, words(covariates), stratify)
     y = outcome_of(frame, columns, censoring_time)

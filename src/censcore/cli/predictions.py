@@ -28,18 +28,30 @@ One file may hold several models; without MODEL__ the model is called "forecast"
 
 
 class OutcomeColumns(NamedTuple):
-    """The columns that hold the outcome; ``causes`` are the names of the causes 1, 2, ..."""
+    """The columns that hold the outcome; ``causes`` are the names of the causes 1, 2, ...
 
-    time: str
+    ``visits`` are names of columns, or patterns such as ``visit_*``.
+    """
+
+    time: str | None
     event: str | None = None
     cause: str | None = None
     causes: tuple[str, ...] = ()
     entry: str | None = None
+    lower: str | None = None
+    upper: str | None = None
+    visits: tuple[str, ...] = ()
+
+    @property
+    def intervals(self) -> bool:
+        """Whether the outcome is interval-censored."""
+        return self.lower is not None or self.upper is not None
 
     @property
     def used(self) -> tuple[str, ...]:
-        """All of them."""
-        return tuple(name for name in (self.time, self.event, self.cause, self.entry) if name is not None)
+        """All of them but the visits."""
+        given = (self.time, self.event, self.cause, self.entry, self.lower, self.upper)
+        return tuple(name for name in given if name is not None)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -77,27 +89,78 @@ def outcome_of(
     frame: pd.DataFrame,
     columns: OutcomeColumns,
     censoring_time: str | None = None,
-) -> cs.RightCensored | cs.CompetingRisks:
+) -> cs.RightCensored | cs.CompetingRisks | cs.IntervalCensored:
     """The outcome from its columns."""
-    if (columns.event is None) == (columns.cause is None):
-        raise InvalidInputError(
-            f"got {'neither' if columns.event is None else 'both'} of --event and --cause, expected one: "
-            "--event for one kind of event, --cause for competing risks."
-        )
+    _check_options(columns, censoring_time)
 
-    def numbers(name: str, option: str) -> np.ndarray:
+    def numbers(name: str | None, option: str) -> np.ndarray | None:
         from censcore._arrays import as_float
 
-        return as_float(column(frame, name, option), f"{option} {name}")
+        return None if name is None else as_float(column(frame, name, option), f"{option} {name}")
 
-    c = None if censoring_time is None else numbers(censoring_time, "--censoring-time")
-    a = None if columns.entry is None else numbers(columns.entry, "--entry")
+    c = numbers(censoring_time, "--censoring-time")
+    a = numbers(columns.entry, "--entry")
+    if columns.intervals:
+        return _intervals(frame, columns)
     time = numbers(columns.time, "--time")
     if columns.cause is None:
         assert columns.event is not None
         return cs.RightCensored(time, column(frame, columns.event, "--event"), c, entry=a)
     cause = _cause_numbers(column(frame, columns.cause, "--cause"), columns)
     return cs.CompetingRisks(time, cause, c, entry=a, names=columns.causes or None)
+
+
+def _check_options(columns: OutcomeColumns, censoring_time: str | None) -> None:
+    """One kind of outcome is named, and wholly."""
+    others = {
+        "--time": columns.time, "--event": columns.event, "--cause": columns.cause,
+        "--censoring-time": censoring_time,
+    }  # fmt: skip
+    given = [option for option, name in others.items() if name is not None]
+    if columns.intervals:
+        if columns.lower is None or columns.upper is None:
+            missing = "--lower" if columns.lower is None else "--upper"
+            raise InvalidInputError(
+                f"got no {missing}, expected both ends of the intervals, --lower and --upper."
+            )
+        if given:
+            raise InvalidInputError(
+                f"got {', '.join(given)} together with --lower and --upper, expected one kind of outcome: "
+                "intervals, or times that are seen when they happen."
+            )
+        return
+    if columns.visits:
+        raise InvalidInputError("--visits belongs to intervals: got no --lower and --upper.")
+    if (columns.event is None) == (columns.cause is None):
+        raise InvalidInputError(
+            f"got {'neither' if columns.event is None else 'both'} of --event and --cause, expected one: "
+            "--event for one kind of event, --cause for competing risks."
+        )
+
+
+def _intervals(frame: pd.DataFrame, columns: OutcomeColumns) -> cs.IntervalCensored:
+    """Intervals with the visits, where there are any; a missing upper end is infinity."""
+    assert columns.lower is not None
+    assert columns.upper is not None
+    for option, name in (("--lower", columns.lower), ("--upper", columns.upper), ("--entry", columns.entry)):
+        if name is not None:
+            column(frame, name, option)
+    visits = [name for pattern in columns.visits for name in _matching(frame, pattern)]
+    return cs.IntervalCensored.from_frame(
+        frame, columns.lower, columns.upper, list(dict.fromkeys(visits)) or None, columns.entry
+    )
+
+
+def _matching(frame: pd.DataFrame, pattern: str) -> list[str]:
+    """Columns that a name or a pattern of --visits means."""
+    from fnmatch import fnmatchcase
+
+    if pattern in frame.columns:
+        return [pattern]
+    found = [str(name) for name in frame.columns if fnmatchcase(str(name), pattern)]
+    if not found:
+        column(frame, pattern, "--visits")  # an error that names the columns
+    return found
 
 
 def _cause_numbers(values: np.ndarray, columns: OutcomeColumns) -> np.ndarray:

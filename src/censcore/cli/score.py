@@ -23,19 +23,23 @@ from censcore.cli.options import (
     Interpolation,
     Jobs,
     Levels,
+    Lower,
     Predictions,
     Repair,
     Stratify,
     Tail,
     Time,
     Times,
+    Upper,
+    Visits,
     horizon_of,
     numbers,
+    outcome_columns,
     read_inputs,
     reads_batches,
     words,
 )
-from censcore.cli.predictions import COLUMNS_HELP, OutcomeColumns
+from censcore.cli.predictions import COLUMNS_HELP
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.plain_text import one_line, visible
@@ -52,17 +56,20 @@ EPILOG = (
 
 def score(
     predictions: Predictions,
-    time: Time,
+    time: Time = None,
     event: Event = None,
     cause: Cause = None,
     causes: Causes = None,
+    lower: Lower = None,
+    upper: Upper = None,
+    visits: Visits = None,
     out: Annotated[
         Path | None, typer.Option(help="Table of losses to write; printed as csv without it.")
     ] = None,
     train: Annotated[
         Path | None, typer.Option(help="Subjects to fit the censoring distribution to; same column names.")
     ] = None,
-    censoring: CensoringDistribution = "kaplan-meier",
+    censoring: CensoringDistribution = None,
     covariates: Annotated[
         str | None, typer.Option(help="Columns for the censoring distribution, between commas.")
     ] = None,
@@ -83,7 +90,7 @@ def score(
     """Write one loss per subject, model and score: columns MODEL__SCORE, or MODEL__SCORE@NUMBER."""
     import pandas as pd
 
-    columns = OutcomeColumns(time, event, cause, tuple(words(causes)), entry)
+    columns = outcome_columns(time, event, cause, causes, entry, lower, upper, visits)
     if reads_batches(predictions, batch, dask):
         from censcore.cli.batches import score_batches
 

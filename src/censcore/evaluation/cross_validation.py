@@ -352,8 +352,9 @@ def _censoring_of(
     censoring: Any, subjects: Subjects, splits: list[Split], tested: np.ndarray, first: bool
 ) -> ResolvedCensoring | Distribution | None:
     """The censoring distributions of the tested subjects, each estimated from the other folds."""
+    seen: Any = subjects.y
     if censoring is None:  # of intervals: all planned visits took place
-        if isinstance(subjects.y, IntervalCensored) or known_censoring(as_followed(subjects.y)) is not None:
+        if isinstance(seen, IntervalCensored) or known_censoring(as_followed(seen)) is not None:
             return None
         censoring = Censoring(KaplanMeier())
     if isinstance(censoring, Distribution):

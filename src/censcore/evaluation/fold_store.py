@@ -140,7 +140,7 @@ def _key_of_table(X: Any, y: Any) -> str:
 
 
 def _parts_of(y: Any) -> Any:
-    """All that was seen, whatever kind of outcome it is: times, events, causes, intervals, visits, entries."""
+    """All that was seen, whatever the kind of outcome: times, events, causes, intervals, visits, entries."""
     return {name: _parts_of(getattr(y, name)) for name in y._parts} if isinstance(y, Outcome) else y
 
 

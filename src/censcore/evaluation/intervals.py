@@ -129,7 +129,7 @@ def _has_visits(y: Any) -> bool:
 
 
 def sent_through(y: IntervalCensored, F: Distribution, dropout: bool, tau: float | None) -> Detection:
-    """The forecast of the detection time, with the losses of the forecast by the log score of the intervals."""
+    """The forecast of the detection time, with the losses by the log score of the intervals."""
     losses = to_numpy(interval_log_score(y, F, horizon=tau if y.visits is not None else None))
     if y.visits is None:  # the log score alone, so that the curve serves for nothing but its shape
         ends = np.concatenate([to_numpy(y.lower), to_numpy(y.upper)])
@@ -177,7 +177,7 @@ def score_of_intervals(score: CaseScore, y: IntervalCensored) -> CaseScore:
     check_visits(y, score.name)
     if score.outcome == JOINT:
         raise InvalidInputError(
-            f"{score.name}: got an interval-censored outcome of one event time, expected several event times, "
+            f"{score.name}: got an interval-censored outcome of one event time, expected several of them, "
             f"(n, k). Its energy score is the CRPS: use scorer('crps'), or one of {', '.join(NAMES)}."
         )
     return Custom.of(score.name, LOG_SCORE) if score.name == "log_score" else score

@@ -150,8 +150,8 @@ class WithCensoring(BaseEstimator):
         if self.censoring_ is None:
             raise InvalidInputError(
                 "This model was fitted to intervals without censoring=, which says that all planned visits "
-                "took place: there is no censoring distribution. Pass censoring=Censoring(KaplanMeier()) where "
-                "subjects drop out."
+                "took place: there is no censoring distribution. Where subjects drop out, pass "
+                "censoring=Censoring(KaplanMeier())."
             )
         return self.censoring_.predict_distribution(X)
 
