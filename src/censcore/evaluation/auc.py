@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, to_numpy
-from censcore._validation import check_kind
+from censcore._validation import check_kind, check_option
 from censcore.distributions import Distribution
+from censcore.evaluation.competing_pairs import PairsTogether
 from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pair_statistics import (
     Pairs,
@@ -19,7 +20,7 @@ from censcore.evaluation.pair_statistics import (
     share_of_pairs,
 )
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["CasesAndControls", "cases_and_controls", "dynamic_auc", "dynamic_auc_estimate"]
 
@@ -32,6 +33,7 @@ def dynamic_auc(
     *,
     horizon: float | None = None,
     sample_weight: Array | None = None,
+    controls: str = "cause-free",
 ) -> np.ndarray:
     r"""Cumulative/dynamic AUC: P(risk of a case > risk of a control) at each time t, ties counting one half.
 
@@ -39,10 +41,15 @@ def dynamic_auc(
     weighs :math:`1/G(t\mid x_j)`, with :math:`G(t\mid x)=P(C>t\mid x)`. If C is the same for all subjects,
     the weights of the controls cancel. The AUC is descriptive and not proper: it ignores calibration.
 
+    For one of several causes, ``y.cause(k)`` of :class:`~censcore.CompetingRisks`, a case has the event of
+    this cause by t. Controls are all others: those followed beyond t, and those with another event by t, who
+    weigh :math:`1/G(y_j-\mid x_j)`. With ``controls="event-free"`` they are the former only. These are the
+    two definitions of Blanche and others.
+
     Parameters
     ----------
     y : outcome
-        n subjects.
+        n subjects; of competing risks, that of one cause.
     risk : array, (n,) or (n, q)
         Higher means an earlier event; one column per time, for instance F(t), or one for all.
     censoring : Distribution
@@ -53,6 +60,8 @@ def dynamic_auc(
         The times must lie below it.
     sample_weight : array, (n,), optional
         Weights of the subjects; counts give the AUC of the replicated data.
+    controls : {"cause-free", "event-free"}
+        For one of several causes: who has had no event of this cause by t, or no event of any.
 
     Returns
     -------
@@ -80,8 +89,14 @@ def dynamic_auc(
     >>> y = cs.RightCensored(time=[1.0, 2.0, 3.0, 4.0], event=[1, 1, 0, 1])
     >>> dynamic_auc(y, [0.9, 0.3, 0.5, 0.1], cs.Uniform(0.0, 8.0), times=[1.5, 2.5]).round(3)
     array([1.   , 0.731])
+
+    Of the first cause, where subject 0 has had an event of the second:
+
+    >>> risks = cs.CompetingRisks(time=[1.0, 2.0, 3.0, 4.0], cause=[2, 1, 0, 1])
+    >>> dynamic_auc(risks.cause(1), [0.2, 0.3, 0.5, 0.1], cs.Uniform(0.0, 8.0), times=[2.5]).round(3)
+    array([0.641])
     """
-    y = as_outcome(y)
+    y = as_outcome(y, one_cause=True)
     times = _check_times(times, horizon)
     r = check_risk(risk, len(y), columns=len(times))
     weight = shares(sample_weight, len(y))
@@ -89,7 +104,10 @@ def dynamic_auc(
     return np.array(
         [
             checked_share(
-                share_of_pairs(cases_and_controls(y, r[:, k], censoring, t, subjects=used), weight[used]),
+                share_of_pairs(
+                    cases_and_controls(y, r[:, k], censoring, t, subjects=used, controls=controls),
+                    weight[used],
+                ),
                 f"t = {t:g}",
             )
             for k, t in enumerate(times)
@@ -106,6 +124,7 @@ def dynamic_auc_estimate(
     horizon: float | None = None,
     sample_weight: Array | None = None,
     groups: Array | None = None,
+    controls: str = "cause-free",
 ) -> Estimate:
     """:func:`dynamic_auc` with its standard error, for any risk score.
 
@@ -118,6 +137,8 @@ def dynamic_auc_estimate(
         As in :func:`dynamic_auc`.
     groups : array, (n,), optional
         Labels of subjects that depend on each other, such as visits of one patient.
+    controls : {"cause-free", "event-free"}
+        As in :func:`dynamic_auc`.
 
     Returns
     -------
@@ -133,14 +154,17 @@ def dynamic_auc_estimate(
     >>> dynamic_auc_estimate(y, [0.8, 0.4, 0.6, 0.1], cs.Uniform(0.0, 8.0), [2.5]).value.shape
     (1,)
     """
-    y = as_outcome(y)
+    y = as_outcome(y, one_cause=True)
     n, times = len(y), _check_times(times, horizon)
     r = check_risk(risk, n, columns=len(times))
     weight, code = shares(sample_weight, n), group_codes(groups, n)
     used = np.nonzero(weight > 0)[0]
     found = [
         estimate_of_pairs(
-            cases_and_controls(y, r[:, k], censoring, float(t), subjects=used), used, weight, code
+            cases_and_controls(y, r[:, k], censoring, float(t), subjects=used, controls=controls),
+            used,
+            weight,
+            code,
         )
         for k, t in enumerate(times)
     ]
@@ -163,9 +187,16 @@ def _check_times(times: Array, horizon: float | None) -> np.ndarray:
 
 
 def cases_and_controls(
-    y: RightCensored, risk: np.ndarray, censoring: Distribution, t: float, *, subjects: np.ndarray
-) -> CasesAndControls:
+    y: RightCensored,
+    risk: np.ndarray,
+    censoring: Distribution,
+    t: float,
+    *,
+    subjects: np.ndarray,
+    controls: str = "cause-free",
+) -> Pairs:
     """The pairs of a case and a control at t among some of the subjects."""
+    check_option(controls, "controls", ("cause-free", "event-free"))
     check_kind(censoring, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
     common_rows(outcome=len(y), censoring=len(censoring))
     y.require_no_entry("The AUC")
@@ -177,27 +208,25 @@ def cases_and_controls(
         end = float(to_numpy(C.isf(0.0)).min())
         raise positivity_error(t, "the time", subjects[G_t <= 0], end)
     G_y = np.broadcast_to(to_numpy(C.sf_left(np.minimum(time, t))), time.shape)
-    return CasesAndControls(time, event, risk[subjects], G_y, G_t, t)
+    cases, risk = (event & (time <= t)) / G_y, risk[subjects]
+    # the weight of a control involves the jump of G at t
+    free = CasesAndControls(time, risk, cases, (time > t) / G_t, np.full(time.shape, np.nextafter(t, np.inf)))
+    if not isinstance(y, EventOfCause) or controls == "event-free":
+        return free
+    passed = to_numpy(y.never)[subjects] & (time <= t)
+    return PairsTogether([free, PassedControls(time, risk, cases, passed / G_y, time)])
 
 
 class CasesAndControls(Pairs):
     """Cases weighted by 1/G(y-), controls by 1/G(t): the weight of a pair is their product."""
 
     def __init__(
-        self,
-        time: np.ndarray,
-        event: np.ndarray,
-        risk: np.ndarray,
-        G_y: np.ndarray,
-        G_t: np.ndarray,
-        t: float,
+        self, time: np.ndarray, risk: np.ndarray, cases: np.ndarray, controls: np.ndarray, ends: np.ndarray
     ) -> None:
-        self.earlier = (event & (time <= t)) / G_y
-        self.later = (time > t) / G_t
+        self.earlier, self.later = cases, controls
         self.case = self.earlier > 0
         self.ends_earlier = np.where(self.case, time, 0.0)
-        # the weight of a control involves the jump of G at t
-        self.ends_later = np.where(self.case, np.nextafter(t, np.inf), 0.0)
+        self.ends_later = np.where((self.later if self.by_later else self.earlier) > 0, ends, 0.0)
         self.order = np.argsort(risk, kind="stable")
         ranked = risk[self.order]
         self.below, self.up_to = (np.searchsorted(ranked, risk, side) for side in ("left", "right"))
@@ -220,3 +249,9 @@ class CasesAndControls(Pairs):
         sums = np.zeros((len(values) + 1, values.shape[1]))
         np.cumsum(values[self.order], axis=0, out=sums[1:])
         return sums
+
+
+class PassedControls(CasesAndControls):
+    """Controls with an event of another cause by t, weighted by 1/G(y-) at the time of that event."""
+
+    by_later = True

@@ -19,7 +19,8 @@ from censcore.scores import brier_score
 __all__ = ["CELLS", "Case", "as_losses", "sums_at"]
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
-WITHOUT_C = ("time", "entry", "cells", "quantiles", "_placed")  # what was derived of a case without its C
+#: What is derived of a case without its C.
+WITHOUT_C = ("time", "entry", "cells", "quantiles", "restricted_mean", "_placed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +158,12 @@ class Case(KeepsValues):
         """Forecast quantiles up to the horizon, (n, levels)."""
         q = np.minimum(to_numpy(self.F.marginal(0).icdf(self.levels[None, :])), self.horizon)
         return np.broadcast_to(q, (len(self.y), len(self.levels)))
+
+    @cached_property
+    def restricted_mean(self) -> np.ndarray:
+        """Forecast mean of min(T, horizon), (n,)."""
+        mean = to_numpy(self.F.marginal(0).integrated_sf(0.0, self.horizon))
+        return np.broadcast_to(mean, (len(self.y),))
 
 
 def as_losses(values: Any) -> np.ndarray:

@@ -176,7 +176,7 @@ def compare(
         Of intervals.
     discrimination : bool
         Also report concordance and AUC, which are descriptive and not proper; for competing risks those of
-        the first event of any cause.
+        each cause, where another event means never, and of the first event of any cause.
     time_unit : str
         Of the times, such as "days": for tables, axes and the verdict. Nothing is converted.
     refits : int

@@ -71,8 +71,8 @@ class CompetingRisksComparison(SeveralOutcomes):
 
     @property
     def ranked(self) -> list[str]:
-        """Concordance and AUC are those of the first event of any cause."""
-        return [ANY_CAUSE]
+        """The outcomes that have concordance and AUC: each cause, and the first event of any."""
+        return [*self.names, ANY_CAUSE]
 
     @property
     def risks(self) -> CompetingRisks:

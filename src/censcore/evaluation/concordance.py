@@ -9,6 +9,7 @@ import numpy as np
 from censcore._arrays import Array, common_rows, to_numpy
 from censcore._validation import check_kind
 from censcore.distributions import Distribution, Grouped, Univariate
+from censcore.evaluation.competing_pairs import PairsPassed, PairsTogether
 from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pair_statistics import (
     Pairs,
@@ -21,7 +22,7 @@ from censcore.evaluation.pair_statistics import (
     share_of_pairs,
     sums_of_lower,
 )
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
 
 __all__ = ["comparable_pairs", "concordance", "concordance_estimate"]
 
@@ -50,13 +51,18 @@ def concordance(
     :math:`P(r_i>r_j\mid T_i<T_j,\ T_i<\tau)` with :math:`\tau` the horizon. If C is the same for all
     subjects, the weight is :math:`G(y_i-)^{-2}`, and this is Uno's index.
 
+    For one of several causes, ``y.cause(k)`` of :class:`~censcore.CompetingRisks`, the later subject may also
+    be one who never has this event because another came first, at whatever time :math:`y_j`. Its weight is
+    :math:`1/G(y_j-\mid x_j)` if :math:`y_j<y_i`, and the index that of Wolbers and others for
+    :math:`P(r_i>r_j\mid T_{ik}<T_{jk},\ T_{ik}<\tau)`, with :math:`T_k=\infty` after another event.
+
     The index is descriptive and not proper: it ignores calibration, and a forecast may gain by departing from
     the truth.
 
     Parameters
     ----------
     y : outcome
-        n subjects.
+        n subjects; of competing risks, that of one cause.
     risk : array, (n,)
         Higher means an earlier event.
     censoring : Distribution, optional
@@ -87,6 +93,9 @@ def concordance(
     Gerds, Kattan, Schumacher & Yu (2013). Estimating a time-dependent concordance index for survival
     prediction models with covariate dependent censoring. Statistics in Medicine 32, 2173-2184.
 
+    Wolbers, Blanche, Koller, Witteman & Gerds (2014). Concordance for prognostic models with competing risks.
+    Biostatistics 15, 526-539.
+
     Examples
     --------
     >>> import censcore as cs
@@ -96,8 +105,14 @@ def concordance(
     0.8
     >>> round(concordance(y, [0.9, 0.3, 0.5, 0.1], cs.Exponential([0.1, 0.2, 0.1, 0.1])), 3)
     0.755
+
+    Of the first cause, where subject 0 has had an event of the second:
+
+    >>> risks = cs.CompetingRisks(time=[1.0, 2.0, 3.0, 4.0], cause=[2, 1, 0, 1])
+    >>> concordance(risks.cause(1), risk=[0.2, 0.3, 0.5, 0.1])
+    0.5
     """
-    y = as_outcome(y)
+    y = as_outcome(y, one_cause=True)
     weight = shares(sample_weight, len(y))
     used = np.nonzero(weight > 0)[0]
     pairs = comparable_pairs(y, check_risk(risk, len(y)), censoring, horizon=horizon, subjects=used)
@@ -144,7 +159,7 @@ def concordance_estimate(
     >>> difference.value.round(3), difference.standard_error.round(3)
     (array([0.058]), array([0.021]))
     """
-    y = as_outcome(y)
+    y = as_outcome(y, one_cause=True)
     n = len(y)
     weight = shares(sample_weight, n)
     used = np.nonzero(weight > 0)[0]
@@ -172,10 +187,18 @@ def comparable_pairs(
         _check_positivity(C, time[counted].max(), subjects)
     risk = risk[subjects]
     groups = _groups(C, len(time))
+    pairs: _ComparablePairs
     if groups is None:
         assert C is not None
-        return PairsByBlocks(time, event, counted, risk, C)
-    return PairsByGroups(time, event, counted, risk, groups)
+        pairs = PairsByBlocks(time, event, counted, risk, C)
+    else:
+        pairs = PairsByGroups(time, event, counted, risk, groups)
+    if not isinstance(y, EventOfCause) or not counted.any():
+        return pairs
+    passed = to_numpy(y.never)[subjects] & (time < time[counted].max())
+    if not passed.any():
+        return pairs
+    return PairsTogether([pairs, PairsPassed(time, risk, pairs.earlier, _inverse(passed, C, time))])
 
 
 def _of_subjects(C: Univariate, subjects: np.ndarray) -> Univariate:
@@ -200,6 +223,15 @@ def _groups(C: Univariate | None, n: int) -> list[tuple[np.ndarray, Univariate |
     return None
 
 
+def _inverse(counted: np.ndarray, C: Univariate | None, time: np.ndarray) -> np.ndarray:
+    """1/G(y-) of the subjects that count, and zero for all others."""
+    inverse = counted.astype(np.float64)
+    if C is not None:
+        G = np.broadcast_to(to_numpy(C.sf_left(time)), time.shape)
+        inverse[counted] /= G[counted]
+    return inverse
+
+
 class _ComparablePairs(Pairs):
     """Comparable pairs, with subjects in the order of their times, events first.
 
@@ -215,14 +247,6 @@ class _ComparablePairs(Pairs):
         self.starts = before + tied
         self.counted = counted
         self.ends_earlier = self.ends_later = np.where(counted, time, 0.0)
-
-    def _inverse(self, C: Univariate | None, time: np.ndarray) -> np.ndarray:
-        """1/G(y-) at the times of the events that count, and zero for all other subjects."""
-        inverse = self.counted.astype(np.float64)
-        if C is not None:
-            G = np.broadcast_to(to_numpy(C.sf_left(time)), time.shape)
-            inverse[self.counted] /= G[self.counted]
-        return inverse
 
 
 class PairsByGroups(_ComparablePairs):
@@ -242,7 +266,7 @@ class PairsByGroups(_ComparablePairs):
         self.later = np.zeros((n, len(groups)))
         for g, (rows, C) in enumerate(groups):
             self.members[rows, g] = 1.0
-            self.later[:, g] = self._inverse(C, time)
+            self.later[:, g] = _inverse(counted, C, time)
         self.earlier = (self.members * self.later).sum(axis=1)
         rank = np.unique(risk, return_inverse=True)[1].reshape(-1)
         # events at one time are not comparable: no lower (or higher) one may come after another
@@ -303,7 +327,7 @@ class PairsByBlocks(_ComparablePairs):
         self, time: np.ndarray, event: np.ndarray, counted: np.ndarray, risk: np.ndarray, C: Univariate
     ) -> None:
         super().__init__(time, event, counted)
-        self.earlier = self._inverse(C, time)
+        self.earlier = _inverse(counted, C, time)
         self.risk, self.C = risk, C
         events = np.nonzero(counted)[0]
         self.events = events[np.argsort(time[events], kind="stable")]

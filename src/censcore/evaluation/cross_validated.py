@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +160,17 @@ class CrossValidated(Comparison):
         found = [comparison.curve(score, **options) for comparison in self.repeats]
         shared = [model for model in found[0] if all(model in curves for curves in found)]
         return {model: _mean_estimate([curves[model] for curves in found]) for model in shared}
+
+    def _of(self, outcome: str) -> CrossValidated:
+        """One of several outcomes, cross-validated as well: its pairs are ranked within folds."""
+        several: Any = super()
+        part: Comparison = several._of(outcome)
+        known = {field.name: getattr(part, field.name) for field in fields(part) if field.init}
+        every: list[Any] = self.repeats
+        return CrossValidated(
+            **known, splits=self.splits, repeats=[one.of(outcome) for one in every], tested=self.tested,
+            runs=self.runs, all_groups=self.all_groups,
+        )  # fmt: skip
 
     # ---- concordance and AUC -----------------------------------------------------------------------
 

@@ -60,10 +60,8 @@ class UnoConcordance(Measure):
 
     def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
         """The comparable pairs."""
-        expected = to_numpy(case.F.marginal(0).integrated_sf(0.0, case.horizon))
-        risk = -np.broadcast_to(expected, (len(case.y),))
         C = case.C if self.weighted else None
-        return comparable_pairs(case.y, risk, C, horizon=case.horizon, subjects=subjects)
+        return comparable_pairs(case.y, -case.restricted_mean, C, horizon=case.horizon, subjects=subjects)
 
 
 class HarrellConcordance(UnoConcordance):
@@ -186,7 +184,7 @@ def _with_refits(
     """Where the estimator has no influence function, it is refitted to bootstrap samples."""
 
     def values_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
-        again = {model: replace(case, C=C) for model, case in cases.items()}
+        again = {model: case.with_censoring(C) for model, case in cases.items()}
         return np.array([_share(found.measures[k], again[m], weight[:, s]) for s, m, k in found.values])
 
     if not found.values:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from censcore.evaluation.inference import Estimate
 from censcore.exceptions import InvalidInputError, PositivityError
 
 __all__ = [
+    "Moved",
     "PairStatistic",
     "Pairs",
     "check_horizon",
@@ -41,6 +42,8 @@ __all__ = [
 ROUNDING = 1e-12
 
 Sums = tuple[np.ndarray, np.ndarray]
+Moved = tuple[np.ndarray, np.ndarray]
+"""Times (n,) up to which a hazard of C counts, and by how much for each load, (n, p)."""
 
 
 class Pairs(ABC):
@@ -49,9 +52,10 @@ class Pairs(ABC):
     #: a_i, zero for subjects that are earlier in no pair, (n,).
     earlier: np.ndarray
     #: The weight of a pair involves G of the earlier subject at all times u < ends_earlier[i], and G of the
-    #: later subject at all times u < ends_later[i], both (n,).
+    #: later subject at all times u < ends_later[i], both (n,), or u < ends_later[j] if ``by_later``.
     ends_earlier: np.ndarray
     ends_later: np.ndarray
+    by_later: ClassVar[bool] = False
 
     @abstractmethod
     def over_later(self, values: np.ndarray) -> Sums:
@@ -64,6 +68,15 @@ class Pairs(ABC):
     def both_ways(self, later: np.ndarray, earlier: np.ndarray) -> tuple[Sums, Sums]:
         """Sums over the later subjects and sums over the earlier ones."""
         return self.over_later(later), self.over_earlier(earlier)
+
+    def moved_by_later(self, weight: np.ndarray, loads: np.ndarray, value: float) -> list[Moved]:
+        r"""The sums of :math:`w_iw_ja_iq_{ij}(c_{ij}-\theta)v_j` with the same end of :math:`q_{ij}`."""
+        a = (weight * self.earlier)[:, None]
+        if self.by_later:
+            won, met = self.over_earlier(a)
+            return [(self.ends_later, weight[:, None] * (won - value * met) * loads)]
+        won, met = self.over_later(weight[:, None] * loads)
+        return [(self.ends_later, a * (won - value * met))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +120,12 @@ class PairStatistic:
         times : p arrays
             The times u of each column.
         """
-        won, met = self.pairs.over_later(self.weight[:, None] * loads)
-        later = (self.weight * self.pairs.earlier)[:, None] * (won - self.value * met)
         earlier = (self.weight * self.excess)[:, None] * loads
-        ends_earlier, ends_later = self.pairs.ends_earlier, self.pairs.ends_later
+        later = self.pairs.moved_by_later(self.weight, loads, self.value)
+        moved = [(self.pairs.ends_earlier, earlier), *later]
         return [
-            -(_sums_beyond(ends_earlier, early, u) + _sums_beyond(ends_later, late, u)) / self.total
-            for early, late, u in zip(earlier.T, later.T, times, strict=True)
+            -np.sum([_sums_beyond(ends, values[:, p], u) for ends, values in moved], axis=0) / self.total
+            for p, u in enumerate(times)
         ]
 
 
