@@ -148,3 +148,93 @@ def test_bad_landmarks():
         cs.compare_landmarks(MODELS, Y, G, landmarks=[1.0], window=1.0, times=[2.0])
     with pytest.raises(InvalidInputError, match="No subject is at risk after 99"):
         cs.compare_landmarks(MODELS, Y, G, landmarks=[99.0])
+
+
+# ---- competing risks -------------------------------------------------------------------------------
+
+NAMES = ["relapse", "death"]
+RATES = np.stack([0.5 * np.exp(0.6 * X[:, 0]), 0.3 * np.exp(-0.4 * X[:, 0])])
+FIRST = np.random.default_rng(1).exponential(1 / RATES)
+RISKS = cs.CompetingRisks(
+    np.minimum(FIRST.min(axis=0), C),
+    np.where(FIRST.min(axis=0) <= C, FIRST.argmin(axis=0) + 1, 0),
+    names=NAMES,
+)
+CAUSES = {
+    "truth": cs.CauseSpecificHazards([cs.Exponential(rate) for rate in RATES], names=NAMES),
+    "flat": cs.CumulativeIncidence(
+        [0.5, 1.0, 2.0, 3.0, 4.0], [[[0.2, 0.3, 0.45, 0.5, 0.52], [0.1, 0.2, 0.3, 0.35, 0.38]]], names=NAMES
+    ),
+}
+
+
+def test_causes_are_judged_given_no_event_before_the_landmark():
+    """F_j(t | T > s) = {F_j(t) - F_j(s)} / P(T > s), written out, of the subjects at risk."""
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, 300)
+    found = cs.compare(
+        CAUSES, RISKS, G, landmarks=[1.5, 0.5], window=1.0, scores="brier_score", sample_weight=weight,
+        groups=np.arange(300) // 2, by={"side": X[:, 0] > 0}, reference=None,
+    )  # fmt: skip
+    table = found.frame()
+    for s in (0.5, 1.5):
+        here = RISKS.time > s
+        np.testing.assert_array_equal(RISKS.at_risk(s), here)
+        time, cause, g = RISKS.time[here], RISKS.causes[here], G.sf(s + 1.0)[0]
+        for model, F in CAUSES.items():
+            at_s, at_t, alive = (part(t) for part, t in ((F.cif, s), (F.cif, s + 1.0), (F.sf, s)))
+            for j, which in enumerate(NAMES):
+                risk = np.broadcast_to((at_t - at_s)[:, j] / np.ravel(alive), (300,))[here]
+                done = (time <= s + 1.0) & (cause > 0)
+                known = np.where(done, g / G.sf_left(time), time > s + 1.0)
+                losses = known * (risk - (done & (cause == j + 1))) ** 2
+                lines = table[(table.landmark == s) & (table.model == model) & (table.group == "all")]
+                line = lines[lines.outcome == which]
+                assert line["mean"].item() == pytest.approx(
+                    np.average(losses, weights=weight[here]), rel=1e-8
+                )
+    assert set(table["group"]) == {"all", "True", "False"}
+    assert set(found.differences()["outcome"]) == {"all causes", *NAMES, "any cause"}
+
+
+def test_predictions_of_causes_made_at_the_landmark():
+    F = CAUSES["flat"].take(np.zeros(300, dtype=int))
+    same = {
+        "fixed": F,
+        "function": lambda s, subjects: F.take(subjects).given_survival(s),
+        "mapping": {0.5: F, 1.0: F.given_survival(1.0)},
+    }
+    found = cs.compare_landmarks(same, RISKS, G, landmarks=[0.5, 1.0], scores="crps", horizon=3.0)
+    means = found.frame().pivot(index=["landmark", "outcome"], columns="model", values="mean")
+    for name in ("function", "mapping"):
+        np.testing.assert_allclose(means[name], means["fixed"], rtol=1e-6)
+
+
+def test_fitted_models_of_causes_and_the_reference():
+    train, test = slice(0, 150), slice(150, 300)
+    model = cs.CauseSpecific(cs.CoxRegression()).fit(X[train], RISKS[train])
+    found = cs.compare(
+        {"cox": model}, RISKS[test], cs.Censoring(cs.KaplanMeier()), X=X[test],
+        train=(X[train], RISKS[train]), landmarks=[0.5, 1.0], window=1.0, scores="brier_score",
+    )  # fmt: skip
+    table = found.frame()
+    assert set(table["model"]) == {"cox", "aalen-johansen"}
+    assert (table["standard_error"] > 0).all()
+    assert "death" in found.plot(outcome="death").axes[0].get_title("left")
+    assert "all causes" in found.plot().axes[0].get_title("left")
+    with pytest.raises(InvalidInputError, match="outcome: got 'cure', expected one of all causes, relapse"):
+        found.plot(outcome="cure")
+    with pytest.raises(InvalidInputError, match="expected None: there is one event time"):
+        cs.compare_landmarks(MODELS, Y, G, landmarks=[1.0], scores="brier_score").plot(outcome="death")
+
+
+def test_rows_of_intervals_that_end_with_a_cause():
+    table = pd.DataFrame(
+        [["b", 0, 1, 0, 3], ["a", 2, 5, 2, 9], ["a", 0, 2, 0, 7], ["c", 1, 4, 0, 4]],
+        columns=["id", "start", "stop", "cause", "x"],
+    )
+    rows, y = cs.at_landmark(table, 2.0, cause="cause", names=NAMES)
+    assert rows["x"].tolist() == [9, 4]
+    assert (y.time.tolist(), y.causes.tolist(), y.entry.tolist()) == ([5.0, 4.0], [2, 0], [2.0, 2.0])
+    assert y.names == tuple(NAMES)
+    with pytest.raises(InvalidInputError, match="without cause="):
+        cs.at_landmark(table.rename(columns={"cause": "event"}), 2.0, names=NAMES)

@@ -8,12 +8,12 @@ row per interval of constant covariates (start, stop].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, cast, overload
 
 import numpy as np
 
@@ -26,7 +26,14 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validation import Comparing
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import (
+    CompetingRisks,
+    OutcomeLike,
+    RightCensored,
+    as_competing_risks,
+    as_outcome,
+    is_competing,
+)
 from censcore.outcomes.start_stop import read_start_stop
 
 if TYPE_CHECKING:
@@ -93,13 +100,15 @@ class LandmarkComparison:
             parts.append(part)
         return pd.concat(parts, ignore_index=True)
 
-    def plot(self, score: str = "brier_score") -> Figure:
+    def plot(self, score: str = "brier_score", outcome: str | None = None) -> Figure:
         """Mean losses over the landmarks, with their intervals; of scores with an axis at its last place.
 
         Parameters
         ----------
         score : str
             The name of a score of the comparisons.
+        outcome : str, optional
+            Of competing risks or several event times: which outcome, by default the first that has the score.
 
         Returns
         -------
@@ -113,6 +122,9 @@ class LandmarkComparison:
         table = table[table["score"] == score]
         if not len(table):
             raise InvalidInputError(f"score: got {score!r}, expected one of the scores that were compared.")
+        there = table["outcome"].unique().tolist() if "outcome" in table else [""]
+        outcome = _chosen(outcome, there)
+        table = table if not outcome else table[table["outcome"] == outcome]
         last = table.groupby(["landmark", "model"], sort=False).tail(1)
         with styled(grid=True):
             figure = new_figure(7.0, 3.6)
@@ -125,8 +137,11 @@ class LandmarkComparison:
                 )  # fmt: skip
             axes.set(xlabel="landmark", ylabel="mean loss, lower is better", ylim=(0, None))
             axes.legend(frameon=False)
-            title = next(kind.title for kind in self.comparisons[0].scores if kind.name == score)
-            axes.set_title(f"{label_of(title)} of subjects at risk at the landmark", fontsize=10)
+            name = f"{score}[{outcome}]" if outcome else score
+            known = (kind.title for kind in self.comparisons[0].scores if kind.name in (name, score))
+            title = next(known, score)
+            of = ":" if outcome else " of"  # the title names the outcome
+            axes.set_title(f"{label_of(title)}{of} subjects at risk at the landmark", fontsize=10)
         return figure
 
     def __repr__(self) -> str:
@@ -135,6 +150,14 @@ class LandmarkComparison:
             for s, found in zip(self.landmarks, self.comparisons, strict=True)
         )
         return f"Comparisons at landmarks {count}"
+
+
+def _chosen(outcome: str | None, there: list[str]) -> str:
+    """The outcome asked for, or the first; empty where there is one event time."""
+    if outcome is not None and outcome not in there:
+        expected = f"one of {', '.join(there)}" if there != [""] else "None: there is one event time"
+        raise InvalidInputError(f"outcome: got {outcome!r}, expected {expected}.")
+    return there[0] if outcome is None else outcome
 
 
 def compare_landmarks(
@@ -149,7 +172,8 @@ def compare_landmarks(
 ) -> LandmarkComparison:
     r"""Compare forecasts at landmarks: given survival to s, of the subjects at risk at s.
 
-    At each landmark s the outcome is ``y.after(s)`` and forecasts are judged as T given T > s. Proper where
+    At each landmark s the outcome is ``y.after(s)`` and forecasts are judged as T given T > s, of competing
+    risks as :math:`\{F_j(t)-F_j(s)\}/P(T>s)` given that no event of any cause came before s. Proper where
     the scores are: C is independent of T given the covariates (with delayed entry, the pair of entry and C).
 
     Parameters
@@ -160,7 +184,7 @@ def compare_landmarks(
         ``f(s, subjects)`` of the landmark and an array of the numbers of the subjects at risk: distributions
         of those subjects (or of all), or a model or pair (model, X_s) that predicts for them. They are on
         the same scale of time, and may or may not be conditioned on T > s.
-    y : RightCensored, structured array or frame
+    y : RightCensored, CompetingRisks, structured array or frame
         The outcome of n subjects.
     censoring : Distribution or estimator, optional
         As in :func:`censcore.compare`.
@@ -208,7 +232,7 @@ def compare_landmarks(
     """
     from censcore.evaluation.compare import compare
 
-    y = as_outcome(y)
+    y = as_competing_risks(y) if is_competing(y) else as_outcome(y)
     check_rows(X, len(y))
     places = _places(landmarks)
     _check_window(window, options.get("times"))
@@ -274,18 +298,26 @@ def taking_landmarks(compare: Comparing[P]) -> Comparing[P]:
     return cast(Comparing[P], either)
 
 
-def _predictions(
-    forecasts: Any, y: RightCensored, X: Any, train: Any
-) -> dict[str, Callable[[float, np.ndarray], Any]]:
-    """What each forecast says of the subjects at risk at a landmark, as a function of both."""
+def _distributions(forecasts: Any, y: RightCensored | CompetingRisks, X: Any, train: Any) -> dict[str, Any]:
+    """Forecasts of all subjects as distributions, of time and cause for competing risks."""
+    if isinstance(y, CompetingRisks):
+        from censcore.evaluation.competing_compare import as_competing_distributions
+
+        return dict(as_competing_distributions(forecasts, X, len(y), []))  # compare notes what was repaired
     from censcore.evaluation.compare import as_distributions
 
+    return dict(as_distributions(forecasts, X, y, None if train is None else Subjects.of(train)))
+
+
+def _predictions(
+    forecasts: Any, y: RightCensored | CompetingRisks, X: Any, train: Any
+) -> dict[str, Callable[[float, np.ndarray], Any]]:
+    """What each forecast says of the subjects at risk at a landmark, as a function of both."""
     if not isinstance(forecasts, Mapping):
-        as_distributions(forecasts, X, y)  # an error that says what is expected
+        _distributions(forecasts, y, X, None)  # an error that says what is expected
     anew = {name: F for name, F in forecasts.items() if _is_function(F) or _is_by_landmark(F)}
     fixed = {name: F for name, F in forecasts.items() if name not in anew}
-    trained = None if train is None else Subjects.of(train)
-    distributions = as_distributions(fixed, X, y, trained) if fixed or not anew else {}
+    distributions = _distributions(fixed, y, X, train) if fixed or not anew else {}
 
     def given(name: str) -> Callable[[float, np.ndarray], Any]:
         if name in fixed:
@@ -340,6 +372,34 @@ def _of_subjects(distribution: Any, subjects: np.ndarray) -> Any:
     return distribution.take(subjects) if some else distribution
 
 
+@overload
+def at_landmark(
+    frame: pd.DataFrame,
+    s: float,
+    *,
+    id: str = ...,
+    start: str = ...,
+    stop: str = ...,
+    event: str = ...,
+    cause: None = ...,
+    names: None = ...,
+) -> tuple[pd.DataFrame, RightCensored]: ...
+
+
+@overload
+def at_landmark(
+    frame: pd.DataFrame,
+    s: float,
+    *,
+    cause: str,
+    names: Sequence[str] | None = ...,
+    id: str = ...,
+    start: str = ...,
+    stop: str = ...,
+    event: str = ...,
+) -> tuple[pd.DataFrame, CompetingRisks]: ...
+
+
 def at_landmark(
     frame: pd.DataFrame,
     s: float,
@@ -348,7 +408,9 @@ def at_landmark(
     start: str = "start",
     stop: str = "stop",
     event: str = "event",
-) -> tuple[pd.DataFrame, RightCensored]:
+    cause: str | None = None,
+    names: Sequence[str] | None = None,
+) -> tuple[pd.DataFrame, RightCensored | CompetingRisks]:
     """Rows and outcome of the subjects at risk at a landmark, from a table of intervals (start, stop].
 
     The table has one row per subject and interval in which its covariates are constant (the long format of
@@ -363,12 +425,17 @@ def at_landmark(
         The landmark.
     id, start, stop, event : str
         Columns: the subject, the ends of the interval, and 1 where the interval ends with the event.
+    cause : str, optional
+        For competing risks, in place of ``event``: the column with the number of the cause where the interval
+        ends with an event, else 0.
+    names : sequence of str, optional
+        Names of the causes 1, 2, ...
 
     Returns
     -------
     rows : pandas.DataFrame
         One row per subject at risk, with the covariates at s.
-    y : RightCensored
+    y : RightCensored or CompetingRisks
         Their outcome, with the entry s.
 
     Examples
@@ -384,10 +451,17 @@ def at_landmark(
     ([9, 4], array([5., 4.]), array([ True, False]), array([3., 3.]))
     """
     s = as_number(s, "s", least=0)
-    table = read_start_stop(frame, id, start, stop, event)
+    if cause is None and names is not None:
+        raise InvalidInputError(f"names: got {list(names)} without cause=, the column of the causes.")
+    table = read_start_stop(frame, id, start, stop, event if cause is None else cause)
     ordered = frame.iloc[table.order]
     here = (table.start[table.order] <= s) & (s < table.stop[table.order])
     if not here.any():
         raise InvalidInputError(f"No subject is at risk at {s:g}: got intervals up to {table.stop.max():g}.")
     last = table.order[table.last[np.searchsorted(table.last, np.nonzero(here)[0])]]
-    return ordered[here], RightCensored(table.stop[last], table.event[last], entry=float(s))
+    outcome: RightCensored | CompetingRisks
+    if cause is None:
+        outcome = RightCensored(table.stop[last], table.event[last], entry=float(s))
+    else:
+        outcome = CompetingRisks(table.stop[last], table.event[last], entry=float(s), names=names)
+    return ordered[here], outcome

@@ -250,6 +250,17 @@ class CompetingRisks(Outcome):
         cut = self._any.censor_at(tau)
         return self._with(cut, namespace(self._cause).where(cut.event, self._cause, 0))
 
+    def at_risk(self, s: Array) -> Array:
+        """Which subjects are at risk just after ``s``, of any cause; see :meth:`RightCensored.at_risk`.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.CompetingRisks([2.0, 5.0, 6.0], [1, 0, 2]).at_risk(3.0)
+        array([False,  True,  True])
+        """
+        return self._any.at_risk(s)
+
     def after(self, s: Array) -> CompetingRisks:
         """The subjects at risk at the landmark ``s``, who enter there; see :meth:`RightCensored.after`.
 
@@ -259,7 +270,7 @@ class CompetingRisks(Outcome):
         >>> cs.CompetingRisks([2.0, 5.0, 6.0], [1, 0, 2]).after(3.0).causes
         array([0, 2])
         """
-        kept = np.nonzero(to_numpy(self._any.at_risk(s)))[0]
+        kept = np.nonzero(to_numpy(self.at_risk(s)))[0]
         return self._with(self._any.after(s), self._cause[as_rows(kept)])
 
     def flip(self) -> RightCensored:
