@@ -6,6 +6,7 @@ import lifelines
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -211,5 +212,11 @@ def test_the_last_step_of_a_pipeline_gets_the_entry(step):
         for model in (piped, make_pipeline(piped), search):
             found = kind(model).fit(X, y, weight).predict_distribution(X).sf(t)
             np.testing.assert_allclose(found, expected, rtol=1e-12)
+        select = SelectKBest(lambda X, y: np.array([1.0, 2.0]), k=2)
+        chosen = make_pipeline(StandardScaler(), select, cs.CoxRegression())
+        found = (
+            kind(chosen).fit(X, y, weight).predict_distribution(X).sf(t)
+        )  # a step that looks at the outcome
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
         ignored = bare.fit(Z, cs.RightCensored(y.time, y.event), weight).predict_distribution(Z).sf(t)
         assert np.abs(ignored - expected).max() > 0.01

@@ -141,8 +141,9 @@ class Censoring(SurvivalEstimator):
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, CompetingRisks, structured array or frame
-            The outcome, (n,) or (n, k); censored times are the events of C.
+        y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+            The outcome, (n,) or (n, k); censored times are the events of C. Of intervals, with their visits,
+            C is the last visit that a subject attends.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.
 

@@ -12,7 +12,8 @@ from censcore.evaluation.dependent_censoring import dependent_censoring_sensitiv
 from censcore.evaluation.dependent_censoring_result import DependentCensoringSensitivity
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.joint_comparison import JointComparison
-from censcore.evaluation.landmarks import LandmarkComparison, at_landmark, compare_landmarks
+from censcore.evaluation.landmark_tables import at_landmark
+from censcore.evaluation.landmarks import LandmarkComparison, compare_landmarks
 from censcore.evaluation.net_benefit import net_benefit
 from censcore.evaluation.scorers import scorer, scorers
 from censcore.evaluation.verdict import Verdict

@@ -2,18 +2,17 @@
 
 A landmark s is an entry that all subjects share: :meth:`censcore.RightCensored.after` keeps those at risk
 at s, and forecasts are judged given T > s. :func:`compare_landmarks` makes one comparison per landmark.
-:func:`at_landmark` finds the subjects at risk, their covariates at s and their outcome in a table with one
-row per interval of constant covariates (start, stop].
+:func:`censcore.at_landmark` finds the subjects at risk and their covariates in a table of intervals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ParamSpec, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 import numpy as np
 
@@ -34,13 +33,12 @@ from censcore.outcomes import (
     as_outcome,
     is_competing,
 )
-from censcore.outcomes.start_stop import read_start_stop
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["LandmarkComparison", "at_landmark", "compare_landmarks", "taking_landmarks"]
+__all__ = ["LandmarkComparison", "compare_landmarks", "taking_landmarks"]
 
 P = ParamSpec("P")
 #: Options of ``compare`` with one value per subject.
@@ -370,98 +368,3 @@ def _labels(by: Any, subjects: np.ndarray, n: int) -> Any:
 def _of_subjects(distribution: Any, subjects: np.ndarray) -> Any:
     some = isinstance(distribution, Distribution) and len(distribution) > 1
     return distribution.take(subjects) if some else distribution
-
-
-@overload
-def at_landmark(
-    frame: pd.DataFrame,
-    s: float,
-    *,
-    id: str = ...,
-    start: str = ...,
-    stop: str = ...,
-    event: str = ...,
-    cause: None = ...,
-    names: None = ...,
-) -> tuple[pd.DataFrame, RightCensored]: ...
-
-
-@overload
-def at_landmark(
-    frame: pd.DataFrame,
-    s: float,
-    *,
-    cause: str,
-    names: Sequence[str] | None = ...,
-    id: str = ...,
-    start: str = ...,
-    stop: str = ...,
-    event: str = ...,
-) -> tuple[pd.DataFrame, CompetingRisks]: ...
-
-
-def at_landmark(
-    frame: pd.DataFrame,
-    s: float,
-    *,
-    id: str = "id",
-    start: str = "start",
-    stop: str = "stop",
-    event: str = "event",
-    cause: str | None = None,
-    names: Sequence[str] | None = None,
-) -> tuple[pd.DataFrame, RightCensored | CompetingRisks]:
-    """Rows and outcome of the subjects at risk at a landmark, from a table of intervals (start, stop].
-
-    The table has one row per subject and interval in which its covariates are constant (the long format of
-    lifelines and of R's survival). The row that holds s, start <= s < stop, has what is known at s. The
-    outcome is that of the whole subject: its last stop, and whether its last row ends with the event.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        The table.
-    s : float
-        The landmark.
-    id, start, stop, event : str
-        Columns: the subject, the ends of the interval, and 1 where the interval ends with the event.
-    cause : str, optional
-        For competing risks, in place of ``event``: the column with the number of the cause where the interval
-        ends with an event, else 0.
-    names : sequence of str, optional
-        Names of the causes 1, 2, ...
-
-    Returns
-    -------
-    rows : pandas.DataFrame
-        One row per subject at risk, with the covariates at s.
-    y : RightCensored or CompetingRisks
-        Their outcome, with the entry s.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import censcore as cs
-    >>> table = pd.DataFrame(
-    ...     [[1, 0, 2, 0, 7], [1, 2, 5, 1, 9], [2, 0, 1, 0, 3], [3, 1, 4, 0, 4]],
-    ...     columns=["id", "start", "stop", "event", "x"],
-    ... )
-    >>> rows, y = cs.at_landmark(table, 3.0)
-    >>> rows["x"].tolist(), y.time, y.event, y.entry
-    ([9, 4], array([5., 4.]), array([ True, False]), array([3., 3.]))
-    """
-    s = as_number(s, "s", least=0)
-    if cause is None and names is not None:
-        raise InvalidInputError(f"names: got {list(names)} without cause=, the column of the causes.")
-    table = read_start_stop(frame, id, start, stop, event if cause is None else cause)
-    ordered = frame.iloc[table.order]
-    here = (table.start[table.order] <= s) & (s < table.stop[table.order])
-    if not here.any():
-        raise InvalidInputError(f"No subject is at risk at {s:g}: got intervals up to {table.stop.max():g}.")
-    last = table.order[table.last[np.searchsorted(table.last, np.nonzero(here)[0])]]
-    outcome: RightCensored | CompetingRisks
-    if cause is None:
-        outcome = RightCensored(table.stop[last], table.event[last], entry=float(s))
-    else:
-        outcome = CompetingRisks(table.stop[last], table.event[last], entry=float(s), names=names)
-    return ordered[here], outcome

@@ -96,9 +96,9 @@ def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = 
     Parameters
     ----------
     model : object
-        An estimator of one of the libraries; a pipeline or a search that ends in an estimator with
-        ``predict_distribution``, which is fitted to y itself; or anything with ``fit(X, y)`` that takes a
-        structured array of ``event`` and ``time``.
+        An estimator of one of the libraries, or anything with ``fit(X, y)`` that takes a structured array of
+        ``event`` and ``time``. An estimator with ``predict_distribution``, also at the end of a pipeline or a
+        search, is fitted to y itself where such an array does not hold all of it.
     X : array or frame, (n, p), or None
         Covariates.
     y : RightCensored
@@ -119,10 +119,13 @@ def fit_model(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None = 
     np.float64(2.0)
     """
     last = last_estimator(model)
-    if hasattr(last, "predict_distribution"):  # it takes the outcome as it is, with its entries
-        return model.fit(X, y, **structured.takes_weights(model, weight))
-    if isinstance(model, Pipeline) and hasattr(_library_of(last), "fit"):
+    takes_it = hasattr(last, "predict_distribution") and not structured.holds(
+        y
+    )  # with entries, intervals, ...
+    if isinstance(model, Pipeline) and (takes_it or hasattr(_library_of(last), "fit")):
         return _fit_steps(model, X, y, weight)
+    if takes_it:
+        return model.fit(X, y, **structured.takes_weights(model, weight))
     fit = getattr(_library_of(model), "fit", structured.fit)
     return fit(model, X, y, weight)
 
@@ -143,12 +146,13 @@ def takes_entry(model: Any) -> bool:
 
 
 def _fit_steps(model: Pipeline, X: Any, y: RightCensored, weight: np.ndarray | None) -> Pipeline:
-    """A pipeline whose last step has another ``fit`` than scikit-learn's: the steps before it, then it."""
+    """A pipeline whose last step takes more than a structured array: the steps before it, then it."""
     name, last = model.steps[-1]
     before = model.steps[:-1]
     if before:
         first = model[:-1]
-        X = first.fit_transform(X, structured.as_structured(y))
+        seen = structured.as_structured(y) if isinstance(y, RightCensored) and y.time.ndim == 1 else y
+        X = first.fit_transform(X, seen)
         before = first.steps
     model.steps = [*before, (name, fit_model(last, X, y, weight))]
     return model

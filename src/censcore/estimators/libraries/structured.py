@@ -11,7 +11,7 @@ from censcore.estimators.pipelines import last_estimator, weight_argument
 from censcore.exceptions import InvalidTypeError
 from censcore.outcomes import RightCensored
 
-__all__ = ["as_structured", "fit", "takes_weights"]
+__all__ = ["as_structured", "fit", "holds", "takes_weights"]
 
 
 def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
@@ -35,6 +35,21 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
     """
     model.fit(X, as_structured(y), **takes_weights(model, weight))
     return model
+
+
+def holds(y: Any) -> bool:
+    """Whether a structured array holds all of an outcome: one event time, no delayed entry.
+
+    Parameters
+    ----------
+    y : outcome
+        Of any kind.
+
+    Returns
+    -------
+    bool
+    """
+    return type(y) is RightCensored and y.time.ndim == 1 and not y.has_delayed_entry
 
 
 def as_structured(y: RightCensored) -> np.ndarray:
