@@ -98,7 +98,7 @@ def at_landmark(
     """
     s = as_number(s, "s", least=0)
     if cause is None and names is not None:
-        raise InvalidInputError(f"names: got {list(names)} without cause=, the column of the causes.")
+        raise InvalidInputError(f"names: got {names!r:.80} without cause=, the column of the causes.")
     table = read_start_stop(frame, id, start, stop, event if cause is None else cause)
     ordered = frame.iloc[table.order]
     here = (table.start[table.order] <= s) & (s < table.stop[table.order])
