@@ -89,7 +89,7 @@ def test_counts_are_replicated_subjects(kind):
     np.testing.assert_allclose(one, dynamic_auc(y.take(again), risk[again], copies, [0.5, 1.0]), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", [k for k in distributions(0) if k != "none"])
+@pytest.mark.parametrize("kind", ["shared with atoms", "groups with atoms", "per subject with atoms"])
 @pytest.mark.parametrize("measure", ["concordance", "auc"])
 def test_derivatives_are_difference_quotients(kind, measure):
     """By weights of subjects, and by the hazard of C of some subjects."""
@@ -283,7 +283,7 @@ def test_influence_of_training_subjects_is_what_leaving_them_out_does(censoring)
         if measure.outcome != "any cause" and "harrell" not in measure.name
     ]
     influence = np.column_stack([found.values[0, "truth", k].influence[:, 0] for k in keys])
-    xi, some, left_out = influence[-200:], np.arange(0, 200, 20), []
+    xi, some, left_out = influence[-200:], np.arange(0, 200, 40), []
     for r in some:
         others = np.delete(np.arange(200), r)
         again = compare(X, y, censoring, train=(X_train[others], y_train.take(others))).pair_measures

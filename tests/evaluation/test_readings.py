@@ -192,7 +192,7 @@ def test_delayed_entry_changes_nothing_of_how_matrices_are_read():
 
 
 def test_steps_on_a_coarse_grid_are_wrong_for_late_entries_too():
-    s, y = sample(12_000)
+    s, y = sample(3_000)
     entry = np.random.default_rng(6).uniform(0, 1.0, len(y)) * (np.arange(len(y)) % 2)
     seen = np.nonzero(y.time > entry)[0]
     s, late = s[seen], cs.RightCensored(y.time[seen], y.event[seen], entry=entry[seen])
@@ -200,7 +200,8 @@ def test_steps_on_a_coarse_grid_are_wrong_for_late_entries_too():
     found = matrices(s, times)
     steps = {name: cs.as_forecast(sf, times=times, interpolation="step") for name, sf in found.items()}
     (note,) = about(compared(steps, late, horizon=3.0, scores=["crps"]), "too few to tell")
-    assert "'short' is better as read here, 'true' is better with lines" in note
+    assert "'short' is better as read here" in note
+    assert "'true' is better with early steps" in note
 
 
 def test_precision_and_layout_change_nothing():
