@@ -251,6 +251,19 @@ def test_horizons_of_scorers():
     assert 1.0 < cs.scorers(["crps"])["horizon"](dropout, *dropped_out(seed=1)) <= 8.0
 
 
+def test_intervals_in_torch_have_the_same_scores():
+    torch = pytest.importorskip("torch")
+    x, y = data(60)
+    model, tensors = cs.WithCensoring(cs.WeibullRegression(), horizon=6.0), y.to(torch.float64)
+    expected = cs.scorer("crps")(model.fit(x, y), x, y)
+    assert cs.scorer("crps")(model.fit(x, tensors), x, tensors) == pytest.approx(expected)
+    found = [
+        cs.compare({"weibull": cs.WeibullRegression()}, x, outcome, cv=3, horizon=6.0, scores="crps").frame()
+        for outcome in (y, tensors)
+    ]
+    np.testing.assert_allclose(found[0]["mean"], found[1]["mean"])
+
+
 def test_what_is_not_defined_for_intervals_says_so():
     x, y = data(60)
     fitted = cs.WithCensoring(cs.WeibullRegression()).fit(x, y)

@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from censcore._arrays import Array, to_numpy
+from censcore._arrays import Array, is_torch, to_numpy
 from censcore._validation import check_method
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
@@ -187,7 +187,9 @@ class WithCensoring(BaseEstimator):
 
 
 def _checked(y: Any) -> RightCensored | SemiCompetingRisks | IntervalCensored:
-    return y if isinstance(y, SemiCompetingRisks | IntervalCensored) else as_outcome(y)
+    if isinstance(y, IntervalCensored):
+        return y.like(np.zeros(1)) if is_torch(y.lower) else y  # as in a comparison
+    return y if isinstance(y, SemiCompetingRisks) else as_outcome(y)
 
 
 def _followed(outcome: Any) -> RightCensored:
