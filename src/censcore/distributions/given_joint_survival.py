@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, convert, is_neutral, to_numpy
-from censcore._numerics import expm1
+from censcore._numerics import expm1, next_float
 from censcore._validation import check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
-from censcore.distributions.given_survival import check_possible, entry_column, next_float, or_one
+from censcore.distributions.given_survival import check_possible, entry_column, or_one
 from censcore.distributions.joint import Joint
 from censcore.distributions.random_draws import Draws, SubjectDraws, some_draws
 from censcore.distributions.univariate import Univariate

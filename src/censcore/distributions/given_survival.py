@@ -11,20 +11,19 @@ from censcore._arrays import (
     as_float,
     common_rows,
     is_neutral,
-    is_torch,
     namespace,
     one_namespace,
     possibly,
     to_numpy,
 )
-from censcore._numerics import expm1
+from censcore._numerics import expm1, next_float
 from censcore._validation import check_finite, check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError
 
-__all__ = ["GivenSurvival", "check_possible", "entry_column", "next_float", "or_one"]
+__all__ = ["GivenSurvival", "check_possible", "entry_column", "or_one"]
 
 
 def entry_column(distribution: Any, a: Array) -> tuple[Any, Array]:
@@ -61,15 +60,6 @@ def or_one(alive: Array) -> Array:
     """P(T > a), or one where it underflows: there nothing is left to be divided by it."""
     xp = namespace(alive)
     return xp.where(alive > 0, alive, xp.ones_like(alive))
-
-
-def next_float(a: Array) -> Array:
-    """The next larger float: T > a is T >= next_float(a)."""
-    if is_torch(a):
-        import torch
-
-        return torch.nextafter(a, torch.full_like(a, torch.inf))
-    return np.nextafter(a, np.inf)
 
 
 class GivenSurvival(Univariate):
