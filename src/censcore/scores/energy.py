@@ -25,8 +25,9 @@ from censcore.scores.compatible_times import (
 from censcore.scores.competing_risks import check_causes
 from censcore.scores.crps import crps
 from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
-from censcore.scores.inputs import ScoringInputs, _known_or_raise, inverse_probability_weights, scoring_inputs
+from censcore.scores.inputs import ScoringInputs, inverse_probability_weights, scoring_inputs
 from censcore.scores.interval import through_visits
+from censcore.scores.known_censoring import known_or_raise
 from censcore.scores.semi_competing import energy_of_semi_competing
 
 __all__ = ["energy_score"]
@@ -203,7 +204,7 @@ def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int,
 def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:
     """The outcome with an event at time zero, which says nothing of C, wherever the mask is False."""
     if censoring is None:
-        censoring = _known_or_raise(y)
+        censoring = known_or_raise(y)
     xp = namespace(y.time)
     kept = convert(mask, y.time) if is_torch(y.time) else np.asarray(mask)
     if kept.dtype != xp.bool:
