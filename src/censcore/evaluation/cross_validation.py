@@ -46,6 +46,7 @@ from censcore.evaluation.fold_fits import check_model
 from censcore.evaluation.fold_runs import FoldRuns, out_of_fold, run_folds
 from censcore.evaluation.horizon import find_horizon, given_horizon
 from censcore.evaluation.inference import group_codes
+from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
 from censcore.evaluation.subjects import Subjects
@@ -133,7 +134,7 @@ def cross_validate(
     X: Any = None,
     y: Any = None,
     censoring: Any = None,
-    reference: Any = "kaplan-meier",
+    reference: Any = KAPLAN_MEIER,
     horizon: float | str = "auto",
     by: Any = None,
     sample_weight: Any = None,
@@ -292,10 +293,10 @@ def _with_reference(
         return everything, None
     if not isinstance(reference, str):
         return everything | {"reference": reference}, "reference"
-    default, fitted = "kaplan-meier", KaplanMeier()
+    default, fitted = KAPLAN_MEIER, KaplanMeier()
     if isinstance(y, CompetingRisks):
-        reference = "aalen-johansen" if reference == default else reference
-        default, fitted = "aalen-johansen", AalenJohansen()
+        reference = AALEN_JOHANSEN if reference == default else reference
+        default, fitted = AALEN_JOHANSEN, AalenJohansen()
     if reference not in everything:
         if reference != default:
             raise InvalidInputError(

@@ -21,6 +21,7 @@ from censcore.estimators import Turnbull, as_forecast
 from censcore.estimators.covariates import fit_weighted
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.reference import KAPLAN_MEIER
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import IntervalCensored, RightCensored
 from censcore.scores import SCORES
@@ -141,7 +142,7 @@ def _scores(scores: Any, y: IntervalCensored) -> dict[str, Any]:
 
 def _add_reference(given: dict[str, Any]) -> None:
     """Fit the reference to the intervals of the training subjects; Turnbull's estimate is the default."""
-    reference, train = given.get("reference", "kaplan-meier"), given.get("train")
+    reference, train = given.get("reference", KAPLAN_MEIER), given.get("train")
     forecasts = given["forecasts"] = dict(given["forecasts"])
     if reference is None or (isinstance(reference, str) and reference in forecasts):
         return
@@ -152,7 +153,7 @@ def _add_reference(given: dict[str, Any]) -> None:
         return
     X_train, y_train = train
     if isinstance(reference, str):
-        if reference != "kaplan-meier":
+        if reference != KAPLAN_MEIER:
             raise InvalidInputError(
                 f"reference {reference!r} is none of the forecasts: {', '.join(forecasts)}."
             )

@@ -24,6 +24,7 @@ from censcore.estimators.covariates import check_rows, take_rows
 from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validation import Comparing
+from censcore.evaluation.forecast_distributions import as_distributions
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
@@ -278,8 +279,6 @@ def _predictions(
     forecasts: Any, y: RightCensored, X: Any, train: Any
 ) -> dict[str, Callable[[float, np.ndarray], Any]]:
     """What each forecast says of the subjects at risk at a landmark, as a function of both."""
-    from censcore.evaluation.compare import as_distributions
-
     if not isinstance(forecasts, Mapping):
         as_distributions(forecasts, X, y)  # an error that says what is expected
     anew = {name: F for name, F in forecasts.items() if _is_function(F) or _is_by_landmark(F)}

@@ -15,9 +15,9 @@ from censcore.estimators import Censoring, KaplanMeier, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.case import Case
-from censcore.evaluation.compare import default_times
 from censcore.evaluation.horizon import follow_up_end, given_horizon
 from censcore.evaluation.readings import on_grid
+from censcore.evaluation.times_and_levels import default_times
 from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
 
 __all__ = ["WithCensoring"]
