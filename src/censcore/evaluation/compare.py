@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 from sklearn.base import BaseEstimator
 
 from censcore._arrays import Array
+from censcore._validation import check_kind
 from censcore.distributions import Distribution
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.comparison import Comparison
@@ -20,6 +21,7 @@ from censcore.evaluation.landmarks import taking_landmarks
 from censcore.evaluation.reference import KAPLAN_MEIER
 from censcore.evaluation.request import Request
 from censcore.evaluation.streaming.compare_table import taking_tables
+from censcore.evaluation.streaming.outcome_table import OutcomeTable
 from censcore.evaluation.univariate_compare import compare_univariate
 from censcore.outcomes import OutcomeLike, as_outcome, is_competing
 
@@ -32,11 +34,11 @@ __all__ = ["compare"]
 @taking_intervals
 def compare(
     forecasts: Mapping[str, Any],
-    y: OutcomeLike,
+    y: OutcomeLike | OutcomeTable,
     censoring: Distribution | BaseEstimator | None = None,
     *,
     X: Array | None = None,
-    train: tuple[Array | None, OutcomeLike] | None = None,
+    train: tuple[Array | None, OutcomeLike] | OutcomeTable | None = None,
     scores: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SCORES,
     times: Array | None = None,
     levels: Array | None = None,
@@ -232,7 +234,10 @@ def compare(
     1  kaplan-meier  0.337           0.019  0.000
     """
     request = Request.of(locals())
+    check_kind(forecasts, "forecasts", Mapping, "a dictionary {name: forecast}")
     if is_competing(y):
         return compare_competing(request)
-    y = as_outcome(y)
-    return compare_univariate(request, y) if y.time.ndim == 1 else compare_joint(request, y)
+    outcome = as_outcome(cast(OutcomeLike, y))  # tables are compared by themselves
+    if outcome.time.ndim == 1:
+        return compare_univariate(request, outcome)
+    return compare_joint(request, outcome)

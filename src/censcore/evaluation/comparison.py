@@ -19,7 +19,8 @@ from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.decision_curve import decision_lines
 from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
 from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
-from censcore.evaluation.inference import Estimate, effective_number
+from censcore.evaluation.effective_events import effective_events, weighted_events
+from censcore.evaluation.inference import Estimate
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.evaluation.readings import readings_of
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
@@ -185,12 +186,7 @@ class Comparison(KeepsValues):
 
     def weighted_events(self, score: CaseScore) -> tuple[int, float]:
         """Events up to the horizon; their effective number by sampling and inverse-probability weights."""
-        weight, (time, event, G) = self.subsets[0].weight, self.events_of(score)
-        counted = event & (time > 0) & (time <= self.horizon) & (weight > 0)
-        followed = np.broadcast_to(to_numpy(G.sf_left(time)), time.shape)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            w = np.where(counted & (followed > 0), weight / followed, 0.0)
-        return int(counted.sum()), effective_number(w, self.groups)
+        return weighted_events(*self.events_of(score), self.horizon, self.subsets[0].weight, self.groups)
 
     def infinite_losses(self, model: str, score: str, j: int, s: int = 0) -> int:
         """How many losses of a column of a score are infinite, among the subjects of a subset."""
@@ -281,18 +277,9 @@ class Comparison(KeepsValues):
         -------
         array, (q,)
         """
-        case, weight = self._case, self.subsets[s].weight
-        case = case if times is None else replace(case, times=times)
-        time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
-        if score.axis == "level":
-            until = np.max([of.quantiles for of in self.cases.values()], axis=0)
-        else:
-            until = np.minimum(np.nan_to_num(score.at(case), nan=self.horizon), self.horizon)[None, :]
-        found = _effective(event & (time <= until), weight, self.groups)
-        if score.axis == "time":
-            free = np.broadcast_to((time > until) | case.never[:, None], (len(time), len(found)))
-            found = np.minimum(found, _effective(free, weight, self.groups))
-        return found
+        case = self._case if times is None else replace(self._case, times=times)
+        quantiles = [of.quantiles for of in self.cases.values()] if score.axis == "level" else []
+        return effective_events(score, case, quantiles, self.subsets[s].weight, self.groups)
 
     @cached_property
     def pair_measures(self) -> Discrimination:
@@ -477,18 +464,9 @@ class Comparison(KeepsValues):
         str
             The document. Missing numbers are null, infinite ones the string "inf".
         """
-        import json
+        from censcore.evaluation.export import comparison_json
 
-        document = {
-            "verdict": self.verdict.to_dict(),
-            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
-            "settings": self.settings,
-            "means": self.shown(mean_lines(self)),
-            "differences": self.shown(difference_lines(self)),
-            "censoring": self.censoring.to_dict(),
-            "notes": self.notes,
-        }
-        text = json.dumps(_plain(document), indent=2, allow_nan=False)
+        text = comparison_json(self)
         _written(text + "\n", path)
         return text
 
@@ -545,21 +523,3 @@ def _written(text: str, path: str | PathLike[str] | None) -> str:
     if path is not None:
         write_atomically(path, text)
     return text
-
-
-def _effective(counted: np.ndarray, weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
-    """Effective numbers of the subjects counted in each column, (q,)."""
-    return np.array([effective_number(np.where(column, weight, 0.0), groups) for column in counted.T])
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity: None and "inf" stand for them."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None if np.isnan(value) else str(value)
-    return value

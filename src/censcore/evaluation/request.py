@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._validation import as_confidence, as_count, as_seed, check_flag, check_kind
+from censcore._validation import as_confidence, as_count, as_seed, check_flag
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.inference import group_codes
@@ -24,7 +24,7 @@ OF_JOINT = ("names", "events", "mask", "train_mask")
 class Request:
     """All arguments of :func:`censcore.compare`, where each is described."""
 
-    forecasts: Mapping[str, Any]
+    forecasts: Any
     y: Any
     censoring: Any
     X: Any
@@ -69,7 +69,6 @@ class Request:
             time_unit=str(given.time_unit or ""),
         )
         check_flag(given.discrimination, "discrimination")
-        check_kind(given.forecasts, "forecasts", Mapping, "a dictionary {name: forecast}")
         return checked
 
     @property
