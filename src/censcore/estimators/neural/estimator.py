@@ -17,6 +17,7 @@ from censcore._arrays import as_float, is_torch, to_numpy
 from censcore._validation import as_seed, name_subjects
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.covariates import count_rows, scikit_learn_errors
+from censcore.estimators.neural.exchange import rank_and_processes, same_everywhere
 from censcore.estimators.neural.history import History
 from censcore.estimators.neural.masks import check_mask
 from censcore.estimators.neural.model_contents import check_contents
@@ -24,7 +25,8 @@ from censcore.estimators.neural.model_files import read_model_file, write_model_
 from censcore.estimators.neural.recipe import Recipe
 from censcore.estimators.neural.standardised import Data, Standardised, moments
 from censcore.estimators.neural.streamed import StreamedRows, subjects_in
-from censcore.estimators.neural.training import Callback, Task, rank_and_processes, same_everywhere, train
+from censcore.estimators.neural.task import Callback, Task
+from censcore.estimators.neural.training import train
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.outcomes import RightCensored, as_outcome
 from censcore.plain_text import one_line

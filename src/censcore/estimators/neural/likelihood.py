@@ -22,7 +22,8 @@ from censcore.estimators.neural.masks import check_mask, leave_out_times
 from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.sources import Block
 from censcore.estimators.neural.standardised import Data, OnDemand, rows_of
-from censcore.estimators.neural.training import Callback, Rows, mix_seed
+from censcore.estimators.neural.task import Callback, Rows
+from censcore.estimators.neural.training import mix_seed
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 
