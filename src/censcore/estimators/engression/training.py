@@ -16,7 +16,7 @@ from censcore.estimators.engression.mixture import BaselineData, Fold, MixtureCh
 from censcore.estimators.engression.outcome_data import OutcomeData
 from censcore.estimators.engression.time_scale import TRANSFORMS
 from censcore.estimators.engression.training_censoring import OBJECTIVES
-from censcore.estimators.neural.estimator import pick_device
+from censcore.estimators.neural.devices import pick_device
 from censcore.estimators.neural.held_out import held_out_losses
 from censcore.estimators.neural.history import History
 from censcore.estimators.neural.standardised import Data

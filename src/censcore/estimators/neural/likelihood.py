@@ -14,7 +14,7 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
-from censcore.estimators.neural.estimator import pick_device
+from censcore.estimators.neural.devices import pick_device
 from censcore.estimators.neural.from_batches import BatchTraining
 from censcore.estimators.neural.full_batch import minimise
 from censcore.estimators.neural.history import History
