@@ -1,4 +1,4 @@
-"""Inversion, threads, hashes and safe elementary functions."""
+"""Inversion, threads, hashes, neighbours of floats and safe elementary functions."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ __all__ = [
     "fill_rows",
     "invert_decreasing",
     "log1p",
+    "next_float",
+    "previous_float",
     "run_threads",
     "safe_log",
     "scramble",
@@ -206,3 +208,21 @@ def _thread_count() -> int:
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def next_float(x: Array) -> Array:
+    """The next larger float: T > x is T >= next_float(x)."""
+    return _towards(x, np.inf)
+
+
+def previous_float(x: Array) -> Array:
+    """The next smaller float: T < x is T <= previous_float(x)."""
+    return _towards(x, -np.inf)
+
+
+def _towards(x: Array, end: float) -> Array:
+    if is_torch(x):
+        import torch
+
+        return torch.nextafter(x, torch.full_like(x, end))
+    return np.nextafter(x, end)

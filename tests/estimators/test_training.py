@@ -166,7 +166,8 @@ DISTRIBUTED = """
     import numpy as np
     import torch.distributed as dist
     from censcore.estimators.neural import training
-    from censcore.estimators.neural.training import Recipe, same_everywhere, train
+    from censcore.estimators.neural.exchange import same_everywhere
+    from censcore.estimators.neural.training import Recipe, train
     from tests.estimators.test_training import Regression
     torch.set_num_threads(1)
     if "RANK" in os.environ:
@@ -177,7 +178,7 @@ DISTRIBUTED = """
     y = x.sum(1) + 0.1 * torch.randn(200, generator=g)
     rows = {"x": x, "y": y, "weight": torch.rand(200, generator=g)}
     groups = np.arange(200) // 5
-    visited, gather = [], training._gather
+    visited, gather = [], training.gather
     def watched(data, index, device):
         visited.append(index.tolist())
         return gather(data, index, device)
@@ -186,7 +187,7 @@ DISTRIBUTED = """
         task = Regression(seed=int(rank))  # weights of the first process count
         if name == "whole":  # every process has other noise, so none here
             task.draw = lambda n, generator, device: {"noise": torch.zeros(n, 3)}
-        training._gather = watched
+        training.gather = watched
         recipe = Recipe(epochs=6, batch_size=size, clip=1.0, learning_rate=0.02)
         visited.clear()
         history = train(task, rows, None, recipe, seed=3, device=torch.device("cpu"), groups=own)

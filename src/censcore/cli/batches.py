@@ -27,7 +27,6 @@ from censcore.cli.options import (
 from censcore.cli.predictions import OutcomeColumns
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.forecast_columns import column_forecasts
-from censcore.evaluation.streaming.compare_table import compare_table
 from censcore.evaluation.streaming.decisions import prepare
 from censcore.evaluation.streaming.passes import losses_of
 from censcore.evaluation.streaming.plan import Plan
@@ -128,7 +127,7 @@ def compare_batches(
 ) -> cs.Comparison:
     """The comparison of a table that is read in batches."""
     forecasts, table, C, train = _inputs(predictions, columns, **inputs)
-    return compare_table(
+    return cs.compare(
         forecasts,
         table,
         C,

@@ -15,7 +15,8 @@ from censcore.distributions.cumulative_incidence import CumulativeIncidence
 from censcore.distributions.ensemble import Ensemble
 from censcore.distributions.exponential import Exponential
 from censcore.distributions.gamma import Gamma
-from censcore.distributions.given_survival import GivenJointSurvival, GivenSurvival
+from censcore.distributions.given_joint_survival import GivenJointSurvival
+from censcore.distributions.given_survival import GivenSurvival
 from censcore.distributions.gompertz import Gompertz
 from censcore.distributions.grid import JointGrid
 from censcore.distributions.grouped import Grouped

@@ -12,7 +12,7 @@ from censcore._quadrature import integrate_panels
 from censcore.distributions._special import exp, relative_expm1
 
 if TYPE_CHECKING:
-    from censcore.distributions.univariate import Univariate
+    from censcore.distributions.formulas import Formulas
 
 __all__ = ["RunningSums", "integrated_survival", "merge_edges", "quantile_edges"]
 
@@ -63,7 +63,7 @@ class RunningSums:
         return namespace(left).where(left < right, from_left, from_right)
 
 
-def quantile_edges(distribution: Univariate) -> Array:
+def quantile_edges(distribution: Formulas) -> Array:
     """Quantiles of the finite part of a distribution, from far in its lower tail to far in its upper one."""
     xp, reference = distribution._xp, distribution._reference
     limits = xp.finfo(reference.dtype)
@@ -77,7 +77,7 @@ def quantile_edges(distribution: Univariate) -> Array:
     return merge_edges(distribution._icdf(low * (1 - mass)), last)
 
 
-def integrated_survival(distribution: Univariate, a: Array, b: Array) -> Array:
+def integrated_survival(distribution: Formulas, a: Array, b: Array) -> Array:
     r""":math:`\int_a^b P(T>s)\,ds` for a, b (1 or n, q): whole panels once per subject, two parts per entry.
 
     Beyond the last panel edge the finite part goes on as a power of time, which tells whether its mean is
@@ -98,7 +98,7 @@ def integrated_survival(distribution: Univariate, a: Array, b: Array) -> Array:
     return parts[0] if len(parts) == 1 else xp.concat(parts, axis=1)
 
 
-def _between(distribution: Univariate, a: Array, b: Array, edges: Array, sums: RunningSums) -> Array:
+def _between(distribution: Formulas, a: Array, b: Array, edges: Array, sums: RunningSums) -> Array:
     xp = distribution._xp
     top = edges[:, -1:]
     lower, upper = xp.minimum(a, top), xp.minimum(b, top)
@@ -114,7 +114,7 @@ def _between(distribution: Univariate, a: Array, b: Array, edges: Array, sums: R
     return inner + _beyond(distribution, a, b, top) if bool(xp.any(b > top)) else inner
 
 
-def _beyond(distribution: Univariate, a: Array, b: Array, top: Array) -> Array:
+def _beyond(distribution: Formulas, a: Array, b: Array, top: Array) -> Array:
     r"""The part of the integral above ``top``, where :math:`P(t<T<\infty)` falls like :math:`t^{-1-c}`."""
     xp = distribution._xp
     mass = distribution._mass_at_infinity()[:, None]

@@ -10,6 +10,7 @@ import numpy as np
 from censcore._arrays import Array, convert, detach, namespace, to_numpy
 from censcore._quadrature import ORDER, Antiderivative
 from censcore.distributions._panels import merge_edges
+from censcore.distributions.by_step import ByStep
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.independent import Independent
 from censcore.distributions.joint import in_one_library
@@ -193,14 +194,12 @@ class _SmoothCause(Univariate):
         return Independent(self._hazards).first()._panel_edges()
 
 
-class _StepCause(Univariate):
+class _StepCause(ByStep):
     """The distribution of the time of cause ``number`` (0: any cause) for hazards that are step functions.
 
     Curves are made of the hazards when they are asked for: those of few subjects at a time take little room.
     """
 
-    has_density: ClassVar[bool] = False
-    _degree: ClassVar[int | None] = 0
     _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
     _hazards: list[Univariate]
 
@@ -208,7 +207,7 @@ class _StepCause(Univariate):
         self._hazards = list(hazards)
         self._number = number
 
-    def _curve(self) -> Step:
+    def _step(self) -> Step:
         return self._remember("curve", self._make_curve)
 
     def _make_curve(self) -> Step:
@@ -221,33 +220,6 @@ class _StepCause(Univariate):
         cdf = xp.cumulative_sum(before * jumps[self._number - 1], axis=1)
         return Step._trusted(times, xp.where(cdf < 1, cdf, xp.ones_like(cdf)), falls=False)
 
-    def _sf(self, t: Array) -> Array:
-        return self._curve()._sf(t)
-
-    def _sf_left(self, t: Array) -> Array:
-        return self._curve()._sf_left(t)
-
-    def _cdf(self, t: Array) -> Array:
-        return self._curve()._cdf(t)
-
-    def _isf(self, p: Array) -> Array:
-        return self._curve()._isf(p)
-
-    def _icdf(self, p: Array) -> Array:
-        return self._curve()._icdf(p)
-
-    def _icdf_beyond(self, y: Array, p: Array) -> Array:
-        return self._curve()._icdf_beyond(y, p)
-
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return self._curve()._integrated_sf(a, b)
-
-    def _mass_at_infinity(self) -> Array:
-        return self._curve()._mass_at_infinity()
-
-    def _steps(self) -> tuple[Array, Array]:
-        return self._curve()._steps()
-
     def _breaks(self) -> Array:
         return _all_times(self._hazards)
 
@@ -256,7 +228,7 @@ class _StepCause(Univariate):
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau)."""
-        return self._curve().censor_at(tau)
+        return self._step().censor_at(tau)
 
 
 def _all_times(parts: list[Univariate]) -> Array:

@@ -16,7 +16,7 @@ from censcore.distributions.given_survival import entry_column
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
-from censcore.outcomes.competing_risks import cause_number
+from censcore.outcomes.causes import cause_number
 from censcore.plain_text import one_line
 
 __all__ = ["TimeAndCause", "TimesAndCauses"]

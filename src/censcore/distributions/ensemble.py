@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,16 +20,16 @@ from censcore._arrays import (
 )
 from censcore._numerics import run_threads
 from censcore._validation import check_positive, name_subjects
+from censcore.distributions.by_step import ByStep
 from censcore.distributions.given_survival import check_possible, entry_column
 from censcore.distributions.random_draws import Draws
 from censcore.distributions.step import Step
-from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
 
 __all__ = ["Ensemble"]
 
 
-class Ensemble(Univariate):
+class Ensemble(ByStep):
     r"""The empirical distribution of m samples per subject, of one event time or jointly of k.
 
     .. math:: P(T\le t)=\sum_{i=1}^m w_i\,\mathbb 1\{x_i\le t\},\qquad w_i=1/m\text{ unless given.}
@@ -55,8 +55,6 @@ class Ensemble(Univariate):
     ((1, 2), array([[1. , 1.5]]), array([3.25]))
     """
 
-    has_density: ClassVar[bool] = False
-    _degree: ClassVar[int | None] = 0
     _samples: Array
     _weights: Array
 
@@ -204,35 +202,8 @@ class Ensemble(Univariate):
         samples, weights = (take_along(part, order) for part in (samples, weights))
         return Step._trusted(samples, _cumulative(weights), falls=False)
 
-    def _sf(self, t: Array) -> Array:
-        return self._step()._sf(t)
-
-    def _sf_left(self, t: Array) -> Array:
-        return self._step()._sf_left(t)
-
-    def _cdf(self, t: Array) -> Array:
-        return self._step()._cdf(t)
-
-    def _isf(self, p: Array) -> Array:
-        return self._step()._isf(p)
-
-    def _icdf(self, p: Array) -> Array:
-        return self._step()._icdf(p)
-
-    def _icdf_beyond(self, y: Array, p: Array) -> Array:
-        return self._step()._icdf_beyond(y, p)
-
-    def _integrated_sf(self, a: Array, b: Array) -> Array:
-        return self._step()._integrated_sf(a, b)
-
-    def _mass_at_infinity(self) -> Array:
-        return self._step()._mass_at_infinity()
-
     def _breaks(self) -> Array:
         return self._step()._times
-
-    def _steps(self) -> tuple[Array, Array]:
-        return self._step()._steps()
 
     def __repr__(self) -> str:
         size = ", ".join(str(extent) for extent in self.shape) + ("," if len(self.shape) == 1 else "")

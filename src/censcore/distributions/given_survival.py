@@ -1,4 +1,4 @@
-"""The distribution of T given T > a, for one event time and for several."""
+"""The distribution of T given T > a."""
 
 from __future__ import annotations
 
@@ -10,26 +10,20 @@ from censcore._arrays import (
     Array,
     as_float,
     common_rows,
-    convert,
     is_neutral,
-    is_torch,
     namespace,
     one_namespace,
     possibly,
     to_numpy,
 )
-from censcore._numerics import expm1
+from censcore._numerics import expm1, next_float
 from censcore._validation import check_finite, check_kind, name_subjects
 from censcore.distributions._panels import merge_edges
-from censcore.distributions.joint import Joint
-from censcore.distributions.random_draws import Draws, SubjectDraws, some_draws
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import ImpossibleForecastError, InvalidInputError
 
-__all__ = ["GivenJointSurvival", "GivenSurvival", "check_possible", "entry_column", "next_float"]
-
-DRAWS = 10_000  # candidates per sample, of those that survive to the entry one is kept
+__all__ = ["GivenSurvival", "check_possible", "entry_column", "or_one"]
 
 
 def entry_column(distribution: Any, a: Array) -> tuple[Any, Array]:
@@ -62,19 +56,10 @@ def check_possible(impossible: Array, a: Array) -> None:
         )
 
 
-def _or_one(alive: Array) -> Array:
+def or_one(alive: Array) -> Array:
     """P(T > a), or one where it underflows: there nothing is left to be divided by it."""
     xp = namespace(alive)
     return xp.where(alive > 0, alive, xp.ones_like(alive))
-
-
-def next_float(a: Array) -> Array:
-    """The next larger float: T > a is T >= next_float(a)."""
-    if is_torch(a):
-        import torch
-
-        return torch.nextafter(a, torch.full_like(a, torch.inf))
-    return np.nextafter(a, np.inf)
 
 
 class GivenSurvival(Univariate):
@@ -180,7 +165,7 @@ class GivenSurvival(Univariate):
         atom = left != F._sf(late)
         if not possibly(self._xp.any(atom)):
             return self._sf(t)
-        return self._after(t, self._xp.where(atom, left / _or_one(self._alive()), self._sf(t)), 1.0)
+        return self._after(t, self._xp.where(atom, left / or_one(self._alive()), self._sf(t)), 1.0)
 
     def _cdf(self, t: Array) -> Array:
         if self._degree is None:
@@ -236,7 +221,7 @@ class GivenSurvival(Univariate):
         return xp.minimum(b, start) - xp.minimum(a, start) + beyond / self._alive()
 
     def _mass_at_infinity(self) -> Array:
-        return self._distribution._mass_at_infinity() / _or_one(self._alive())[:, 0]
+        return self._distribution._mass_at_infinity() / or_one(self._alive())[:, 0]
 
     def _end(self) -> Array:
         return self._distribution._end()
@@ -264,208 +249,3 @@ class GivenSurvival(Univariate):
         later = GivenSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])
         later._neutral = self._neutral and is_neutral(a)
         return later
-
-
-class GivenJointSurvival(Joint):
-    r"""The joint distribution of :math:`(T_j)_j` given that all of them exceed a.
-
-    .. math:: P(T_1>t_1,\dots,T_k>t_k\mid T_1>a,\dots,T_k>a)
-        =\frac{P(T_1>\max(t_1,a),\dots,T_k>\max(t_k,a))}{P(T_1>a,\dots,T_k>a)}.
-
-    Made by ``joint.given_survival(a)``. Samples are those of the joint distribution that survive to a.
-
-    Parameters
-    ----------
-    joint : Joint
-        The distribution of :math:`(T_j)_j`.
-    a : number or array, (n,)
-        What all event times exceed. A negative one says nothing.
-
-    See Also
-    --------
-    GivenSurvival : The same for one event time.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> joint = cs.Copula("clayton", [cs.Exponential(1.0), cs.Exponential(2.0)], theta=2.0)
-    >>> given = joint.given_survival(0.5)
-    >>> given.sf([[0.5, 0.5], [1.0, 1.0]]).round(4)
-    array([1.    , 0.3864])
-    >>> given.marginal(0).sf(1.0).round(4)
-    array([0.813])
-    """
-
-    _arrays: ClassVar[tuple[str, ...]] = ("_entry",)
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
-
-    def __init__(self, joint: Joint, a: Array) -> None:
-        check_kind(joint, "joint", Joint, "a joint distribution, such as Independent([...])")
-        neutral = joint._is_neutral and is_neutral(a)
-        joint, self._entry = entry_column(joint, a)
-        self._neutral = neutral
-        self._inner = [joint]
-        check_possible(self._log_alive() == -np.inf, self._entry)
-
-    @property
-    def _distribution(self) -> Joint:
-        return self._inner[0]
-
-    @property
-    def k(self) -> int:
-        """Number of event times."""
-        return self._distribution.k
-
-    @property
-    def has_density(self) -> bool:
-        """Whether the joint distribution has one."""
-        return self._distribution.has_density
-
-    @property
-    def _corner(self) -> Array:
-        """(a, ..., a) as times (1 or n, 1, k), zero where a is negative."""
-        xp = self._xp
-        start = xp.maximum(self._entry, xp.zeros_like(self._entry))
-        return xp.broadcast_to(start[:, :, None], (start.shape[0], 1, self.k))
-
-    def _log_alive(self) -> Array:
-        """Log P(T_j > a for all j), (1 or n, 1)."""
-        value = self._distribution._logsf(self._corner)
-        return self._xp.where(self._entry < 0, self._xp.zeros_like(value), value)
-
-    def _logsf(self, t: Array, left: bool = False) -> Array:
-        xp, a = self._xp, self._entry[:, :, None]
-        start = xp.maximum(a, xp.zeros_like(a))
-        first = xp.where(a < 0, start, next_float(start)) if left else start
-        return self._distribution._logsf(xp.where(t > a, t, first), left) - self._log_alive()
-
-    def _log_likelihood(self, t: Array, event: Array) -> Array:
-        xp, a = self._xp, self._entry[:, :, None]
-        value = self._distribution._log_likelihood(xp.maximum(t, self._corner), event) - self._log_alive()
-        early = xp.any(event & (t <= a), axis=-1)
-        return xp.where(early, xp.full_like(value, -np.inf), value)
-
-    def _mass_at_infinity(self) -> Array:
-        return self._distribution._mass_at_infinity() / _or_one(self._xp.exp(self._log_alive()))[:, 0]
-
-    def marginal(self, j: int) -> Univariate:
-        """The distribution of coordinate ``j`` given that all coordinates exceed a."""
-        return _MarginalGivenSurvival(self, self._coordinate(j))
-
-    def censor_at(self, tau: Array) -> Joint:
-        """The distribution of min(T_j, tau_j) for every j."""
-        from censcore.distributions.censored import CensoredJoint
-
-        return CensoredJoint(self, tau)
-
-    def given_survival(self, a: Array) -> Joint:
-        """The distribution given that all times exceed the larger of both."""
-        given, column = entry_column(self, a)
-        if bool((column <= given._entry).all()):
-            return given
-        return GivenJointSurvival(given._distribution, given._xp.maximum(column, given._entry)[:, 0])
-
-    def _sample(self, m: int, rng: Draws) -> Array:
-        """Candidates are drawn until enough of every subject survive to a."""
-        n, k, size = len(self), self.k, (len(self), m, self.k)
-        if isinstance(rng, SubjectDraws) and rng.flat:  # as many for every subject
-            n, m = len(rng.keys), m // len(rng.keys)
-        a = np.broadcast_to(to_numpy(self._entry), (n, 1))
-        chosen, count = np.empty((n, m, k)), np.zeros(n, dtype=np.intp)
-        joint = self._distribution.detach()
-        for round_ in range(DRAWS):
-            missing = np.nonzero(count < m)[0]
-            if not missing.size:
-                return convert(chosen.reshape(size), self._reference)
-            draws = _candidates(joint, missing, m, some_draws(rng, missing, stream=16 + round_))
-            for i, row in zip(missing, draws, strict=True):
-                kept = row[(row > a[i]).all(axis=1)][: m - count[i]]
-                chosen[i, count[i] : count[i] + len(kept)] = kept
-                count[i] += len(kept)
-        raise InvalidInputError(
-            f"Survival to a is too rare for samples, in {name_subjects(np.nonzero(count < m)[0])}. Score by "
-            "log_score, or pass an Ensemble of samples given survival."
-        )
-
-
-def _candidates(joint: Joint, rows: np.ndarray, m: int, rng: Draws) -> np.ndarray:
-    """Draws for some subjects, (rows, m, k), different for each also where one distribution serves all."""
-    if len(joint) == 1:
-        rng = SubjectDraws(rng.keys, flat=True) if isinstance(rng, SubjectDraws) else rng
-        return to_numpy(joint._sample(rows.size * m, rng)).reshape(rows.size, m, joint.k)
-    return to_numpy(joint.take(rows)._sample(m, rng))
-
-
-class _MarginalGivenSurvival(Univariate):
-    """One coordinate of a :class:`GivenJointSurvival`: the others exceed a, and say something of it."""
-
-    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
-
-    def __init__(self, joint: GivenJointSurvival, j: int) -> None:
-        self._inner = [joint]
-        self._j = j
-
-    @property
-    def _joint(self) -> GivenJointSurvival:
-        return self._inner[0]
-
-    @property
-    def _alone(self) -> Univariate:
-        """The coordinate without the condition."""
-        return self._joint._distribution.marginal(self._j)
-
-    @property
-    def has_density(self) -> bool:  # type: ignore[override]
-        """Whether the joint distribution has one."""
-        return self._joint.has_density
-
-    @property
-    def _degree(self) -> int | None:  # type: ignore[override]
-        joint = self._joint._distribution
-        return 0 if all(joint.marginal(j)._degree == 0 for j in range(joint.k)) else None
-
-    def _at(self, t: Array) -> Array:
-        """Times (n, q, k): t in this coordinate, zero in the others."""
-        xp = self._xp
-        rest = xp.zeros_like(t)
-        return xp.stack([t if i == self._j else rest for i in range(self._joint.k)], axis=-1)
-
-    def _logsf(self, t: Array) -> Array:
-        return self._joint._logsf(self._at(t))
-
-    def _sf(self, t: Array) -> Array:
-        return self._xp.exp(self._logsf(t))
-
-    def _cdf(self, t: Array) -> Array:
-        return 0.0 - expm1(self._logsf(t))
-
-    def _sf_left(self, t: Array) -> Array:
-        return self._xp.exp(self._joint._logsf(self._at(t), left=True))
-
-    def _logpdf(self, t: Array) -> Array:
-        if not self.has_density:
-            return super()._logpdf(t)
-        xp = self._xp
-        time = self._at(t)
-        event = xp.broadcast_to(convert(np.arange(self._joint.k) == self._j, t), time.shape)
-        return self._joint._log_likelihood(time, event)
-
-    def _isf(self, p: Array) -> Array:
-        return self._xp.where(p > 0, super()._isf(p), self._end())
-
-    def _icdf(self, p: Array) -> Array:
-        return self._xp.where(p < 1, super()._icdf(p), self._end())
-
-    def _mass_at_infinity(self) -> Array:
-        return self._sf_left(self._xp.full_like(self._joint._entry, np.inf))[:, 0]
-
-    def _end(self) -> Array:
-        return self._alone._end()
-
-    def _excludes(self, t: Array) -> Array:
-        return super()._excludes(t) | self._alone._excludes(t) | (t <= self._joint._entry)
-
-    def _breaks(self) -> Array:
-        xp, entry = self._xp, self._joint._entry
-        start, inner = xp.maximum(entry, xp.zeros_like(entry)), self._alone._breaks()
-        return merge_edges(start) if inner is None else merge_edges(xp.maximum(inner, start), start)

@@ -121,7 +121,8 @@ class Joint(Distribution):
         >>> F.sf([[1.0, 1.0], [2.0, 1.0]]).round(3)
         array([1.   , 0.368])
         """
-        from censcore.distributions.given_survival import GivenJointSurvival, entry_column
+        from censcore.distributions.given_joint_survival import GivenJointSurvival
+        from censcore.distributions.given_survival import entry_column
 
         distribution, column = entry_column(self, a)
         if bool((column < 0).all()):

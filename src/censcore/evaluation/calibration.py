@@ -36,7 +36,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_count, as_number, check_option
 from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CaseScore, of_single_times
+from censcore.evaluation.case_scores import AtOneTime
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, effective_number, separate_stream
 from censcore.evaluation.net_benefit import event_by, least_events
 from censcore.evaluation.tables import Line, cannot_tell, data_frame
@@ -185,22 +185,16 @@ _INFO = ScoreInfo("observed_risk", lambda *_: None, "observed risk", formula="",
 
 
 @dataclass(frozen=True, eq=False)
-class _ObservedRisk(CaseScore):
+class _ObservedRisk(AtOneTime):
     """Losses W c {D - a - b(p_i - p)}, whose mean is zero at the fit; ``loads`` are those without W."""
 
     info: ScoreInfo = field(default=_INFO, kw_only=True)
-    time: float
     loads: np.ndarray
 
     def losses(self, case: Case) -> np.ndarray:
         """One per subject and point of the curve, (n, q)."""
         had, survived = event_by(case.y, case.C, self.time)
         return (had + survived)[:, None] * self.loads
-
-    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """A(u), as for every score of a single time."""
-        times = np.full(losses.shape[1], self.time)
-        return of_single_times(case.first(u), losses, weight, times, u, ipcw=True)
 
 
 def _estimate(comparison: Comparison, model: str, t: float, level: np.ndarray, loads: np.ndarray) -> Estimate:

@@ -115,6 +115,17 @@ class AtTimes(CaseScore):
         return of_single_times(case.first(u), losses, weight, case.times, u, self.ipcw, case.entry)
 
 
+@dataclass(frozen=True, eq=False)
+class AtOneTime(CaseScore):
+    """Losses that depend on C at the one time ``time``, whatever their columns are."""
+
+    time: float
+
+    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
+        times = np.full(losses.shape[1], self.time)
+        return of_single_times(case.first(u), losses, weight, times, u, self.ipcw)
+
+
 def of_single_times(
     first: np.ndarray,
     losses: np.ndarray,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from censcore.outcomes import RightCensored
 
 __all__ = [
     "as_numbers",
-    "check_reference_name",
     "check_units",
     "notes_on_censoring",
     "notes_on_events",
@@ -164,20 +163,3 @@ def notes_on_censoring(censoring: Any, X: Any, train: Subjects | None) -> list[s
         f"The censoring distribution was fitted by {type(model).__name__} without covariates: it is the same "
         f"for all subjects. Pass covariates by {argument}, or use Censoring(KaplanMeier())."
     ]
-
-
-def check_reference_name(forecasts: Iterable[str], reference: Any, default: str, train: Any) -> list[str]:
-    """Forecasts with the name that the reference would get: an error, or a note where it is meant by it."""
-    if isinstance(reference, str):
-        if reference == default and train is not None and default in forecasts:
-            return [
-                f"The forecast called {default!r} is the reference; no Kaplan-Meier curve was fitted to "
-                "train. Rename the forecast to have both."
-            ]
-        return []
-    if reference is not None and "reference" in forecasts:
-        raise InvalidInputError(
-            "forecasts: got one called 'reference', which is the name of the reference= that was passed. "
-            "Rename the forecast."
-        )
-    return []

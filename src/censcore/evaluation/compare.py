@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any, cast
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
-from censcore._arrays import Array, is_torch, to_numpy
-from censcore._validation import as_confidence, as_count, as_seed, check_flag, check_kind, check_levels
+from censcore._arrays import Array
+from censcore._validation import check_kind
 from censcore.distributions import Distribution
-from censcore.estimators import KaplanMeier, NotFitted, as_forecast
-from censcore.estimators.adapted import as_estimator
-from censcore.estimators.covariates import check_rows, check_weights, column_of, fit_weighted
-from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import DEFAULT_SCORES, named_scores
-from censcore.evaluation.checks import (
-    as_numbers,
-    check_reference_name,
-    check_units,
-    notes_on_censoring,
-    notes_on_events,
-    notes_on_forecasts,
-    notes_on_training,
-)
+from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.competing_compare import compare_competing
 from censcore.evaluation.cross_validation import Folds, cross_validating
-from censcore.evaluation.delayed_entry import from_entry_on
-from censcore.evaluation.horizon import find_horizon
-from censcore.evaluation.inference import group_codes, shares
 from censcore.evaluation.intervals import taking_intervals
+from censcore.evaluation.joint_compare import compare_joint
 from censcore.evaluation.landmarks import taking_landmarks
-from censcore.evaluation.losses import Subset
-from censcore.evaluation.readings import on_grid, reading_notes, settle_readings
-from censcore.evaluation.resolved_censoring import resolve_censoring
+from censcore.evaluation.reference import KAPLAN_MEIER
+from censcore.evaluation.request import Request
 from censcore.evaluation.streaming.compare_table import taking_tables
-from censcore.evaluation.subjects import Subjects, common_codes
-from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import OutcomeLike, RightCensored, as_outcome, is_competing
+from censcore.evaluation.streaming.outcome_table import OutcomeTable
+from censcore.evaluation.univariate_compare import compare_univariate
+from censcore.outcomes import OutcomeLike, as_outcome, is_competing
 
 __all__ = ["compare"]
-
-LEVELS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9])
-TIME_LEVELS = np.array([0.25, 0.5, 0.75])
-KAPLAN_MEIER = "kaplan-meier"
-
-D = TypeVar("D", bound=Distribution)
 
 
 @taking_tables
@@ -58,11 +34,11 @@ D = TypeVar("D", bound=Distribution)
 @taking_intervals
 def compare(
     forecasts: Mapping[str, Any],
-    y: OutcomeLike,
+    y: OutcomeLike | OutcomeTable,
     censoring: Distribution | BaseEstimator | None = None,
     *,
     X: Array | None = None,
-    train: tuple[Array | None, OutcomeLike] | None = None,
+    train: tuple[Array | None, OutcomeLike] | OutcomeTable | None = None,
     scores: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SCORES,
     times: Array | None = None,
     levels: Array | None = None,
@@ -258,243 +234,11 @@ def compare(
     0           cox  0.207           0.014  0.386
     1  kaplan-meier  0.337           0.019  0.000
     """
-    confidence = as_confidence(confidence)
-    refits, seed = as_count(refits, "refits", least=0, most=10**6), as_seed(seed)
-    check_flag(discrimination, "discrimination")
+    request = Request.of(locals())
     check_kind(forecasts, "forecasts", Mapping, "a dictionary {name: forecast}")
-    of_joint = {"names": names, "events": events, "mask": mask, "train_mask": train_mask}
     if is_competing(y):
-        from censcore.evaluation.competing_compare import compare_competing
-
-        check_one_time({name: value for name, value in of_joint.items() if name != "names"})
-        return compare_competing(
-            forecasts, y, censoring, X=X, train=train, scores=None if scores is DEFAULT_SCORES else scores,
-            times=times, levels=levels, reference=reference, horizon=horizon, by=by,
-            sample_weight=sample_weight, groups=groups, train_groups=train_groups, train_weight=train_weight,
-            names=names, confidence=confidence, discrimination=discrimination, refits=refits, seed=seed,
-            progress=progress, time_unit=str(time_unit or ""),
-        )  # fmt: skip
-    y = as_outcome(y)
-    if y.time.ndim > 1:
-        from censcore.evaluation.joint_compare import compare_joint
-
-        return compare_joint(
-            forecasts, y, censoring, X=X, train=train, scores=None if scores is DEFAULT_SCORES else scores,
-            times=times, levels=levels, reference=reference, horizon=horizon, by=by,
-            sample_weight=sample_weight, groups=groups, train_groups=train_groups, train_weight=train_weight,
-            confidence=confidence, discrimination=discrimination, refits=refits, seed=seed, progress=progress,
-            time_unit=str(time_unit or ""), **of_joint,
-        )  # fmt: skip
-    check_one_time(of_joint)
-    y = in_numpy(y)
-    n = len(y)
-    check_rows(X, n)
-    code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
-    notes: list[str] = []
-    trained = training_subjects(train, train_weight, y, weight, notes)
-    notes += check_units(y, trained) + notes_on_training(X, y, trained)
-    notes += notes_on_censoring(censoring, X, trained)
-    resolved = resolve_censoring(censoring, y, X, trained, weight, code)
-    distributions = as_distributions(forecasts, X, y, trained)
-    notes += notes_on_forecasts(distributions, y)
-    notes += check_reference_name(distributions, reference, KAPLAN_MEIER, trained)
-    learned = None if trained is None else partial(fitted_reference, train=trained, X=X, n=n)
-    reference_name = add_reference(distributions, reference, KAPLAN_MEIER, notes, lambda F: F, learned)
-    train_code = common_codes(groups, train_groups, resolved.n_train or count_of(trained))
-    scored = Subjects(X, y, weight)
-    end = find_horizon(horizon, resolved, scored, notes, code, train_code)
-    notes += notes_on_events(y, end, shares(weight, n), code, trained)
-    distributions = settle_readings(distributions, y, None if trained is None else trained.y, end)
-    distributions, discrimination = from_entry_on(distributions, y, end, discrimination, notes)
-    chosen = named_scores(scores)
-    cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, trained)
-    subsets = make_subsets(by, X, y, shares(weight, n))
-    comparison = Comparison.of_cases(
-        cases, chosen, subsets, resolved, notes, X=X, groups=code, train_groups=train_code, refits=refits,
-        reference=reference_name, confidence=confidence, discrimination=discrimination, seed=seed,
-        time_unit=str(time_unit or ""), progress=progress,
-    )  # fmt: skip
-    losses, means, share = comparison.losses, comparison.means, subsets[0].weight
-    comparison.notes.extend(reading_notes(cases, losses, means, share, confidence, seed))
-    return comparison
-
-
-def check_one_time(of_joint: dict[str, Any]) -> None:
-    """Options of joint forecasts are for several event times."""
-    given = [name for name, value in of_joint.items() if value is not None]
-    if given:
-        raise InvalidInputError(
-            f"{', '.join(given)}: got an outcome of one event time per subject, expected several, (n, k)."
-        )
-
-
-def in_numpy(y: RightCensored) -> RightCensored:
-    """The outcome as arrays of NumPy, in their precision."""
-    c, entry = (None if part is None else to_numpy(part) for part in (y.censoring_time, y.entry))
-    return RightCensored(to_numpy(y.time), to_numpy(y.event), c)._with_entry(entry)
-
-
-def count_of(subjects: Subjects | None) -> int:
-    return 0 if subjects is None else len(subjects.y)
-
-
-def training_subjects(
-    train: Any, train_weight: Any, y: RightCensored, weight: np.ndarray | None, notes: list[str]
-) -> Subjects | None:
-    """The training subjects with their weights; the scored subjects themselves keep those they have."""
-    if train is None:
-        if train_weight is not None:
-            raise InvalidInputError("train_weight: got weights without train=(X_train, y_train).")
-        return None
-    subjects = Subjects.of(train, train_weight)
-    if weight is None or subjects.weight is not None:
-        return subjects
-    if subjects.same_as(y):
-        return replace(subjects, weight=weight)
-    notes.append(
-        "The scored subjects have weights (sample_weight), the training subjects have none: pass "
-        "train_weight= if they were sampled alike."
-    )
-    return subjects
-
-
-def as_distributions(
-    forecasts: Mapping[str, Any], X: Any, y: RightCensored, train: Subjects | None = None
-) -> dict[str, Distribution]:
-    """All forecasts as distributions in NumPy; the training subjects serve models that lack a baseline."""
-    if not isinstance(forecasts, Mapping) or not forecasts:
-        raise InvalidTypeError(
-            "forecasts must be a dictionary of at least one forecast, {'cox': distribution, ...}; got "
-            f"{type(forecasts).__name__}."
-        )
-    distributions = {}
-    for name, forecast in forecasts.items():
-        try:
-            model, covariates, X_train = with_covariates(forecast, X, train)
-            pair = None if train is None else (X_train, train.y)
-            distribution = as_forecast(model, covariates, n=len(y), train=pair)
-        except (InvalidInputError, InvalidTypeError, NotFitted) as error:
-            raise type(error)(f"Forecast {name!r}: {error}") from error
-        distributions[str(name)] = (
-            distribution.like(y.time) if is_torch(distribution._reference) else distribution
-        )
-    return distributions
-
-
-def with_covariates(forecast: Any, X: Any, train: Subjects | None) -> tuple[Any, Any, Any]:
-    """A forecast, the covariates it is asked for, and those of the training subjects."""
-    X_train = None if train is None else train.X
-    if not isinstance(forecast, tuple) or len(forecast) not in (2, 3) or hasattr(forecast[0], "x"):
-        return forecast, X, X_train
-    return forecast[0], forecast[1], forecast[2] if len(forecast) == 3 else None
-
-
-def add_reference(
-    distributions: dict[str, Any],
-    reference: Any,
-    default: str,
-    notes: list[str],
-    given: Callable[[Any], Any],
-    learned: Callable[[Any], Any] | None,
-) -> str | None:
-    """Put the reference among the forecasts and give its name; None where there is none.
-
-    ``default`` names the estimate that stands for a reference of that name. ``given`` checks a distribution;
-    ``learned`` gives the forecast of an estimator fitted to the training subjects, or of the default for
-    None, and is None without training subjects.
-    """
-    if reference is None or (isinstance(reference, str) and reference in distributions):
-        return reference
-    if isinstance(reference, str) and reference != default:
-        raise InvalidInputError(
-            f"reference {reference!r} is none of the forecasts: {', '.join(distributions)}."
-        )
-    if isinstance(reference, Distribution):
-        distributions["reference"] = given(reference)
-        return "reference"
-    if learned is None:
-        notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
-        return None
-    name, estimator = (default, None) if isinstance(reference, str) else ("reference", reference)
-    distributions[name] = learned(estimator)
-    return name
-
-
-def fitted_reference(estimator: Any, train: Subjects, X: Any, n: int) -> Distribution:
-    """The forecast of an estimator, by default Kaplan-Meier, fitted to the training subjects."""
-    model = KaplanMeier() if estimator is None else as_estimator(estimator)
-    return as_forecast(fit_weighted(model, train.X, train.y, train.weight), X, n=n)
-
-
-def make_cases(
-    distributions: dict[str, Distribution],
-    scored: Subjects,
-    C: Distribution,
-    horizon: float,
-    times: Any,
-    levels: Any,
-    train: Subjects | None,
-) -> dict[str, Case]:
-    """One case per forecast, with times and levels that suit the data where none are given."""
-    sample = scored if train is None else train  # times chosen on scored subjects would fix their events
-    if times is None:
-        at = on_grid(default_times(sample.y, horizon, sample.weight), distributions, horizon)
-    else:
-        at = as_numbers(times, "times")
-        if not ((at >= 0) & (at < horizon)).all():
-            raise InvalidInputError(
-                f"times must lie between 0 and the horizon, {horizon:g}; got {np.asarray(times).tolist()}. "
-                "Pass smaller times, or a horizon= that the censoring distribution supports."
-            )
-    if levels is None:
-        curve = KaplanMeier().fit(None, sample.y, sample.weight).predict_distribution()
-        reached = 1 - float(curve.sf_left(horizon)[0])
-        alpha = LEVELS[reached > LEVELS]
-        alpha = alpha if len(alpha) else np.array([max(reached / 2, 1e-3)])
-    else:
-        alpha = as_numbers(levels, "levels")
-        check_levels(alpha)
-    return {name: Case(scored.y, F, C, horizon, at, alpha) for name, F in distributions.items()}
-
-
-def default_times(y: RightCensored, horizon: float, weight: np.ndarray | None = None) -> np.ndarray:
-    """Quartiles of the event times before the horizon, each an event time; half the horizon without any."""
-    w = check_weights(weight, len(y))
-    time = to_numpy(y.time)
-    seen = np.nonzero(to_numpy(y.event) & (time < horizon) & (w > 0))[0]
-    if not len(seen):
-        return np.array([horizon / 2])
-    order = seen[np.argsort(time[seen], kind="stable")]
-    reached = np.cumsum(w[order])
-    return np.unique(time[order][np.searchsorted(reached, TIME_LEVELS * reached[-1] * (1 - 1e-12))])
-
-
-def make_subsets(by: Any, X: Any, y: RightCensored, weight: np.ndarray) -> list[Subset]:
-    """All subjects, and every subgroup, with weights that sum to one."""
-    subsets = [Subset("", "all", weight)]
-    for name, labels in _labels(by, X, len(y)).items():
-        for value in np.unique(labels):
-            inside = np.where(labels == value, weight, 0.0)
-            if inside.any():
-                subsets.append(Subset(name, str(value), inside / inside.sum()))
-    return subsets
-
-
-def _labels(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
-    if by is None:
-        return {}
-    if isinstance(by, str):
-        by = {by: column_of(X, by)}
-    elif isinstance(by, list | tuple) and all(isinstance(name, str) for name in by) and len(by) != n:
-        by = {name: column_of(X, name) for name in by}
-    elif not isinstance(by, Mapping):
-        by = {str(getattr(by, "name", None) or "group"): by}
-    labels = {str(name): np.asarray(to_numpy(values)) for name, values in by.items()}
-    for name, values in labels.items():
-        if values.shape != (n,):
-            raise InvalidInputError(
-                f"by: {name!r} must have one label per subject, ({n},); got {values.shape}."
-            )
-        if values.dtype.kind == "O":
-            labels[name] = values.astype(str)
-    return labels
+        return compare_competing(request)
+    outcome = as_outcome(cast(OutcomeLike, y))  # tables are compared by themselves
+    if outcome.time.ndim == 1:
+        return compare_univariate(request, outcome)
+    return compare_joint(request, outcome)

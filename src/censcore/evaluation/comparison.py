@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from censcore._arrays import to_numpy
-from censcore._kept_values import KeepsValues
-from censcore._validation import as_number, check_flag, check_kind, check_option
-from censcore.distributions import Univariate
+from censcore._validation import check_flag
 from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
-from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.decision_curve import decision_lines
-from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
-from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
-from censcore.evaluation.inference import Estimate, effective_number
-from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
-from censcore.evaluation.readings import readings_of
-from censcore.evaluation.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.scored_forecasts import ScoredForecasts
 from censcore.evaluation.tables import Line, data_frame, difference_lines, mean_lines
 from censcore.evaluation.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
-from censcore.outcomes import RightCensored, as_followed
 
 if TYPE_CHECKING:
-    from typing import Self
-
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -41,7 +26,7 @@ __all__ = ["Comparison"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison(KeepsValues):
+class Comparison(ScoredForecasts):
     """What :func:`compare` found.
 
     Attributes
@@ -64,108 +49,6 @@ class Comparison(KeepsValues):
     0  fast   slow       0.749
     """
 
-    scores: list[CaseScore]
-    losses: Losses
-    means: Means
-    cases: dict[str, Case]
-    subsets: list[Subset]
-    resolved_censoring: ResolvedCensoring
-    X: Any
-    groups: np.ndarray | None
-    train_groups: np.ndarray | None
-    refits: int
-    reference: str | None
-    confidence: float
-    discrimination: bool
-    seed: int
-    notes: list[str] = field(default_factory=list)
-    time_unit: str = ""
-    made: dict[str, Any] = field(default_factory=dict, init=False)
-
-    @classmethod
-    def of_cases(
-        cls,
-        cases: dict[str, Case],
-        scores: list[CaseScore],
-        subsets: list[Subset],
-        resolved: ResolvedCensoring,
-        notes: list[str],
-        *,
-        progress: bool,
-        **settings: Any,
-    ) -> Self:
-        """Score all cases and estimate the means; ``settings`` are the other attributes."""
-        losses = score_all(cases, scores)
-        groups, train_groups = settings["groups"], settings["train_groups"]
-        refits, seed = settings["refits"], settings["seed"]
-        means = estimate_means(losses, cases, subsets, resolved, groups, train_groups, refits, seed, progress)
-        return cls(
-            scores=scores,
-            losses=losses,
-            means=means,
-            cases=cases,
-            subsets=subsets,
-            resolved_censoring=resolved,
-            notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
-            **settings,
-        )
-
-    @property
-    def models(self) -> list[str]:
-        """Names of the forecasts, the reference last where it was added."""
-        return list(self.cases)
-
-    @property
-    def _case(self) -> Case:
-        return next(iter(self.cases.values()))
-
-    @property
-    def outcome(self) -> RightCensored:
-        """What happened."""
-        return self._case.y
-
-    @property
-    def horizon(self) -> float:
-        """End of the comparison."""
-        return self._case.horizon
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Everything that was decided, by the caller or by default."""
-        from importlib.metadata import version
-
-        case = self._case
-        return {
-            "subjects": len(case.y),
-            "events": int(to_numpy(case.y.event).sum()),
-            "horizon": self.horizon,
-            "time unit": self.time_unit or None,
-            "times": case.times.tolist(),
-            "levels": case.levels.tolist(),
-            **({"survival matrices": readings} if (readings := readings_of(self.cases)) else {}),
-            "scores": [score.name for score in self.scores],
-            "censoring distribution": self.resolved_censoring.description,
-            "standard errors": self.means.method,
-            "groups": None if self.groups is None else int(self.groups.max()) + 1,
-            "reference": self.reference,
-            "confidence": self.confidence,
-            "seed": self.seed,
-            "censcore": version("censcore"),
-        }
-
-    @cached_property
-    def censoring(self) -> CensoringDiagnostic:
-        """How far the censoring distribution can be trusted."""
-        return censoring_diagnostic(
-            as_followed(self._case.y),
-            self.resolved_censoring.distribution,
-            self.X,
-            horizon=self.horizon,
-            sample_weight=self.subsets[0].weight,
-            groups=self.groups,
-            seed=self.seed,
-        )
-
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """In words, for each outcome: the best forecast, what is tied with it, and what is clearly worse."""
@@ -175,69 +58,6 @@ class Comparison(KeepsValues):
     def verdict(self) -> Verdict:
         """The verdict on the first outcome, which is the only one of a single event time."""
         return self.verdicts[0]
-
-    # ---- numbers -----------------------------------------------------------------------------------
-
-    def events_of(self, score: CaseScore) -> tuple[np.ndarray, np.ndarray, Univariate]:
-        """Observed times, which of them are events that a score is about, and the distribution of their C."""
-        y, C = self._case.y, self.resolved_censoring.distribution
-        return to_numpy(y.time), to_numpy(y.event), C.marginal(0)
-
-    def weighted_events(self, score: CaseScore) -> tuple[int, float]:
-        """Events up to the horizon; their effective number by sampling and inverse-probability weights."""
-        weight, (time, event, G) = self.subsets[0].weight, self.events_of(score)
-        counted = event & (time > 0) & (time <= self.horizon) & (weight > 0)
-        followed = np.broadcast_to(to_numpy(G.sf_left(time)), time.shape)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            w = np.where(counted & (followed > 0), weight / followed, 0.0)
-        return int(counted.sum()), effective_number(w, self.groups)
-
-    def infinite_losses(self, model: str, score: str, j: int, s: int = 0) -> int:
-        """How many losses of a column of a score are infinite, among the subjects of a subset."""
-        counted = self.subsets[s].weight > 0
-        return int(np.isinf(self.losses.values[model, score][counted, j]).sum())
-
-    def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
-        """A mean with its influence, None where the score is not available."""
-        check_option(model, "model", self.models)
-        check_kind(score, "score", str, "the name of a score")
-        return self.means.values.get((subset, model, score))
-
-    def curve(
-        self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
-    ) -> dict[str, Estimate]:
-        """Means of a score at other times or levels, over all subjects, by model; where it is available."""
-        cases = {
-            model: replace(
-                case,
-                times=case.times if times is None else times,
-                levels=case.levels if levels is None else levels,
-            )
-            for model, case in self.cases.items()
-        }
-        return self._means_of(score, cases)
-
-    def mean_of(self, score: CaseScore, model: str) -> Estimate:
-        """The mean of a score that is made for one of the models, over all subjects."""
-        return self._means_of(score, {model: self.cases[model]})[model]
-
-    def _means_of(self, score: CaseScore, cases: dict[str, Case]) -> dict[str, Estimate]:
-        means = estimate_means(
-            score_all(cases, [score]),
-            cases,
-            self.subsets[:1],
-            self.resolved_censoring,
-            self.groups,
-            self.train_groups,
-            refits=min(self.refits, CURVE_REFITS),
-            seed=self.seed,
-        )
-        found = {model: means.values.get((0, model, score.name)) for model in cases}
-        return {model: estimate for model, estimate in found.items() if estimate is not None}
-
-    def places(self, score: CaseScore) -> np.ndarray:
-        """The times or levels that a score is taken at; NaN for one without any."""
-        return score.at(self._case)
 
     def frame(self, discrimination: bool = True) -> pd.DataFrame:
         """One line per subset, score, time or level, and model.
@@ -253,59 +73,6 @@ class Comparison(KeepsValues):
         """
         check_flag(discrimination, "discrimination")
         return data_frame(self.shown(mean_lines(self, discrimination)))
-
-    def effective_events(
-        self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
-    ) -> np.ndarray:
-        r"""How many events the mean of a score rests on, for each of its times or levels, (q,).
-
-        A score of a time t rests on the events by t and on the subjects followed beyond t (or with an event
-        of another cause), whichever are fewer; a pinball score on the events before the largest of the
-        forecast quantiles; any other score on the events before the horizon. They are counted by Kish's
-        effective number :math:`(\sum w)^2/\sum w^2`, over clusters by their total weights where there are
-        ``groups``.
-
-        Without events all forecasts of a small risk look alike and certain: the losses hardly vary, whatever
-        the risk is. So below five effective events a comparison says "cannot tell".
-
-        Parameters
-        ----------
-        score : CaseScore
-            One of ``self.scores``.
-        s : int
-            Number of the subset, 0 for all subjects.
-        times : array, optional
-            Other times, for a score of times.
-
-        Returns
-        -------
-        array, (q,)
-        """
-        case, weight = self._case, self.subsets[s].weight
-        case = case if times is None else replace(case, times=times)
-        time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
-        if score.axis == "level":
-            until = np.max([of.quantiles for of in self.cases.values()], axis=0)
-        else:
-            until = np.minimum(np.nan_to_num(score.at(case), nan=self.horizon), self.horizon)[None, :]
-        found = _effective(event & (time <= until), weight, self.groups)
-        if score.axis == "time":
-            free = np.broadcast_to((time > until) | case.never[:, None], (len(time), len(found)))
-            found = np.minimum(found, _effective(free, weight, self.groups))
-        return found
-
-    @cached_property
-    def pair_measures(self) -> Discrimination:
-        """Concordance and AUC of every forecast, with their influences."""
-        return discriminate(
-            self.cases,
-            self.subsets,
-            self.resolved_censoring,
-            self.groups,
-            self.train_groups,
-            self.refits,
-            self.seed,
-        )
 
     def differences(self, adjustment: str = "max-t", discrimination: bool = True) -> pd.DataFrame:
         """Paired differences between all forecasts, over the same subjects.
@@ -337,14 +104,6 @@ class Comparison(KeepsValues):
     def shown(self, lines: list[Line]) -> list[Line]:
         """Lines of a table as ``frame()`` shows them."""
         return lines
-
-    def one_time(self, time: float | None = None) -> float:
-        """A time between 0 and the horizon, the middle one of the evaluation times by default."""
-        times = self._case.times
-        t = as_number(times[len(times) // 2] if time is None else time, "time", infinite=True)
-        if not 0 < t < self.horizon:
-            raise InvalidInputError(f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}.")
-        return t
 
     def calibration(
         self, model: str, time: float | None = None, bins: int | None = None, span: float = 0.75
@@ -477,18 +236,9 @@ class Comparison(KeepsValues):
         str
             The document. Missing numbers are null, infinite ones the string "inf".
         """
-        import json
+        from censcore.evaluation.export import comparison_json
 
-        document = {
-            "verdict": self.verdict.to_dict(),
-            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
-            "settings": self.settings,
-            "means": self.shown(mean_lines(self)),
-            "differences": self.shown(difference_lines(self)),
-            "censoring": self.censoring.to_dict(),
-            "notes": self.notes,
-        }
-        text = json.dumps(_plain(document), indent=2, allow_nan=False)
+        text = comparison_json(self)
         _written(text + "\n", path)
         return text
 
@@ -537,29 +287,8 @@ class Comparison(KeepsValues):
         return notebook(self)
 
 
-CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
-
-
 def _written(text: str, path: str | PathLike[str] | None) -> str:
     """The text, which is also written where a path is given."""
     if path is not None:
         write_atomically(path, text)
     return text
-
-
-def _effective(counted: np.ndarray, weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
-    """Effective numbers of the subjects counted in each column, (q,)."""
-    return np.array([effective_number(np.where(column, weight, 0.0), groups) for column in counted.T])
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN and no infinity: None and "inf" stand for them."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None if np.isnan(value) else str(value)
-    return value

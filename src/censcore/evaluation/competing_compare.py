@@ -13,87 +13,56 @@ from censcore._arrays import is_torch
 from censcore.distributions import CumulativeIncidence, TimeAndCause
 from censcore.estimators import AalenJohansen, NotFitted, as_competing_forecast
 from censcore.estimators.competing_risks_adapters import predicts_times_apart
-from censcore.estimators.covariates import check_rows, check_weights, fit_weighted
+from censcore.estimators.covariates import fit_weighted
 from censcore.evaluation.checks import (
-    check_reference_name,
     check_units,
     notes_on_censoring,
     notes_on_events,
     notes_on_forecasts,
     notes_on_training,
 )
-from censcore.evaluation.compare import (
-    KAPLAN_MEIER,
-    LEVELS,
-    add_reference,
-    count_of,
-    make_cases,
-    make_subsets,
-    training_subjects,
-    with_covariates,
-)
 from censcore.evaluation.competing_comparison import CompetingRisksComparison
 from censcore.evaluation.competing_scores import ALL_CAUSES, ANY_CAUSE, CompetingCase, competing_scores
 from censcore.evaluation.delayed_entry import from_entry_on
+from censcore.evaluation.forecast_distributions import check_forecasts, with_covariates
 from censcore.evaluation.horizon import find_horizon
-from censcore.evaluation.inference import group_codes, shares
+from censcore.evaluation.inference import shares
+from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER, add_reference, check_reference_name
+from censcore.evaluation.request import Request
 from censcore.evaluation.resolved_censoring import resolve_censoring
-from censcore.evaluation.subjects import Subjects, common_codes
+from censcore.evaluation.subjects import Subjects, common_codes, count_of, training_subjects
+from censcore.evaluation.subsets import make_subsets
+from censcore.evaluation.times_and_levels import LEVELS, default_levels, make_cases
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import CompetingRisks, as_competing_risks
 
-__all__ = ["AALEN_JOHANSEN", "as_competing_distributions", "compare_competing"]
-
-AALEN_JOHANSEN = "aalen-johansen"
+__all__ = ["as_competing_distributions", "compare_competing"]
 
 
-def compare_competing(
-    forecasts: Mapping[str, Any],
-    y: Any,
-    censoring: Any,
-    *,
-    X: Any,
-    train: Any,
-    scores: Any,
-    times: Any,
-    levels: Any,
-    reference: Any,
-    horizon: float | str,
-    by: Any,
-    sample_weight: Any,
-    groups: Any,
-    train_groups: Any,
-    train_weight: Any,
-    names: Any,
-    confidence: float,
-    discrimination: bool,
-    refits: int,
-    seed: int,
-    progress: bool,
-    time_unit: str,
-) -> CompetingRisksComparison:
-    """The comparison of forecasts of time and cause; the arguments are those of :func:`compare`."""
-    risks = _in_numpy(as_competing_risks(y))
-    n = len(risks)
-    check_rows(X, n)
-    code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
+def compare_competing(asked: Request) -> CompetingRisksComparison:
+    """The comparison of forecasts of time and cause."""
+    asked.check_one_time("names")
+    risks = _in_numpy(as_competing_risks(asked.y))
+    X, n = asked.X, len(risks)
+    code, weight = asked.subjects(n)
     notes: list[str] = []
-    causes_of_training = _training_outcome(train)
-    followed = None if causes_of_training is None else (train[0], causes_of_training.any_cause())
-    trained = training_subjects(followed, train_weight, risks.any_cause(), weight, notes)
-    distributions = as_competing_distributions(forecasts, X, n, notes)
-    risks, causes_of_training = _with_names(risks, causes_of_training, distributions, names)
+    causes_of_training = _training_outcome(asked.train)
+    followed = None if causes_of_training is None else (asked.train[0], causes_of_training.any_cause())
+    trained = training_subjects(followed, asked.train_weight, risks.any_cause(), weight, notes)
+    distributions = as_competing_distributions(asked.forecasts, X, n, notes)
+    risks, causes_of_training = _with_names(risks, causes_of_training, distributions, asked.names)
     distributions = {name: _named(name, F, risks) for name, F in distributions.items()}
-    chosen = competing_scores(scores, risks.names)
+    chosen = competing_scores(asked.chosen_scores, risks.names)
     any_cause = risks.any_cause()
     notes += check_units(any_cause, trained) + notes_on_training(X, any_cause, trained)
-    notes += notes_on_censoring(censoring, X, trained)
-    resolved = resolve_censoring(censoring, any_cause, X, trained, weight, code)
+    notes += notes_on_censoring(asked.censoring, X, trained)
+    resolved = resolve_censoring(asked.censoring, any_cause, X, trained, weight, code)
     notes += notes_on_forecasts({name: F.any_cause() for name, F in distributions.items()}, any_cause)
-    reference = AALEN_JOHANSEN if isinstance(reference, str) and reference == KAPLAN_MEIER else reference
+    default = isinstance(asked.reference, str) and asked.reference == KAPLAN_MEIER
+    reference = AALEN_JOHANSEN if default else asked.reference
     notes += check_reference_name(distributions, reference, AALEN_JOHANSEN, trained)
     learned = None if trained is None or causes_of_training is None else (trained, causes_of_training)
-    added = add_reference(
+    reference = add_reference(
         distributions,
         reference,
         AALEN_JOHANSEN,
@@ -101,25 +70,27 @@ def compare_competing(
         lambda F: _named("reference", as_competing_forecast(F), risks),
         None if learned is None else partial(_reference, learned=learned, X=X, y=risks),
     )
-    train_code = common_codes(groups, train_groups, resolved.n_train or count_of(trained))
+    train_code = common_codes(asked.groups, asked.train_groups, resolved.n_train or count_of(trained))
     scored = Subjects(X, any_cause, weight)
-    end = find_horizon(horizon, resolved, scored, notes, code, train_code)
+    end = find_horizon(asked.horizon, resolved, scored, notes, code, train_code)
     notes += _notes_on_causes(risks, end, shares(weight, n), code)
-    distributions, discrimination = from_entry_on(distributions, any_cause, end, discrimination, notes)
+    distributions, discrimination = from_entry_on(distributions, any_cause, end, asked.discrimination, notes)
     sample = (scored, risks) if learned is None else learned
-    if levels is None:
-        levels = _reached_levels(sample, end)
-    plain = make_cases(distributions, scored, resolved.distribution, end, times, levels, trained)  # type: ignore[arg-type]
-    cases = {
-        model: CompetingCase(any_cause, case.F, case.C, end, case.times, case.levels, seed=seed, risks=risks)
+    levels = _reached_levels(sample, end) if asked.levels is None else asked.levels
+    plain = make_cases(distributions, scored, resolved.distribution, end, asked.times, levels, trained)  # type: ignore[arg-type]
+    cases: dict[str, Any] = {
+        model: CompetingCase(
+            any_cause, case.F, case.C, end, case.times, case.levels, seed=asked.seed, risks=risks
+        )
         for model, case in plain.items()
     }
-    subsets = make_subsets(by, X, any_cause, shares(weight, n))
+    subsets = make_subsets(asked.by, X, any_cause, shares(weight, n))
+    kept = asked.kept(
+        groups=code, train_groups=train_code, reference=reference, discrimination=discrimination
+    )
     return CompetingRisksComparison.of_cases(
-        cases, chosen, subsets, resolved, notes, X=X, groups=code, train_groups=train_code, refits=refits,  # type: ignore[arg-type]
-        reference=added, confidence=confidence, discrimination=discrimination, seed=seed,
-        time_unit=time_unit, progress=progress, names=risks.names,
-    )  # fmt: skip
+        cases, chosen, subsets, resolved, notes, names=risks.names, **kept
+    )
 
 
 # ---- outcomes ------------------------------------------------------------------------------------------
@@ -196,11 +167,7 @@ def as_competing_distributions(
     forecasts: Mapping[str, Any], X: Any, n: int, notes: list[str]
 ) -> dict[str, TimeAndCause]:
     """All forecasts as distributions of time and cause, in NumPy; ``notes`` gains what was repaired."""
-    if not isinstance(forecasts, Mapping) or not forecasts:
-        raise InvalidTypeError(
-            "forecasts must be a dictionary of at least one forecast, {'cox': distribution, ...}; got "
-            f"{type(forecasts).__name__}."
-        )
+    check_forecasts(forecasts)
     found: dict[str, TimeAndCause] = {}
     for name, forecast in forecasts.items():
         model, covariates, _ = with_covariates(forecast, X, None)
@@ -261,9 +228,7 @@ def _reached_levels(sample: tuple[Subjects, CompetingRisks], horizon: float) -> 
     if len(np.unique(risks.causes[risks.causes > 0])) < risks.n_causes:  # a cause that nobody has
         return LEVELS[:1]
     curves = AalenJohansen().fit(None, risks, subjects.weight).predict_distribution()
-    reached = float(curves.cif(np.nextafter(horizon, 0.0)).min())
-    chosen = LEVELS[reached > LEVELS]
-    return chosen if len(chosen) else np.array([max(reached / 2, 1e-3)])
+    return default_levels(float(curves.cif(np.nextafter(horizon, 0.0)).min()))
 
 
 def _notes_on_causes(

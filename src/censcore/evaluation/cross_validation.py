@@ -47,6 +47,7 @@ from censcore.evaluation.fold_runs import FoldRuns, out_of_fold, run_folds
 from censcore.evaluation.horizon import find_horizon, given_horizon
 from censcore.evaluation.inference import group_codes
 from censcore.evaluation.intervals import TURNBULL, turnbull_for
+from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
 from censcore.evaluation.subjects import Subjects
@@ -136,7 +137,7 @@ def cross_validate(
     X: Any = None,
     y: Any = None,
     censoring: Any = None,
-    reference: Any = "kaplan-meier",
+    reference: Any = KAPLAN_MEIER,
     horizon: float | str = "auto",
     by: Any = None,
     sample_weight: Any = None,
@@ -302,7 +303,7 @@ def _with_reference(
     if not isinstance(reference, str):
         return everything | {"reference": reference}, "reference"
     default, fitted = _default_reference(y)
-    reference = default if reference == "kaplan-meier" else reference
+    reference = default if reference == KAPLAN_MEIER else reference
     if reference not in everything:
         if reference != default:
             raise InvalidInputError(
@@ -317,10 +318,10 @@ def _with_reference(
 def _default_reference(y: Any) -> tuple[str, Any]:
     """The name and the estimator of the reference that learns nothing from covariates."""
     if isinstance(y, CompetingRisks):
-        return "aalen-johansen", AalenJohansen()
+        return AALEN_JOHANSEN, AalenJohansen()
     if isinstance(y, IntervalCensored):
         return TURNBULL, turnbull_for(y)
-    return "kaplan-meier", KaplanMeier()
+    return KAPLAN_MEIER, KaplanMeier()
 
 
 def kaplan_meier_curves(X: Any, y: RightCensored, X_test: Any, sample_weight: Any = None) -> Independent:

@@ -1,18 +1,29 @@
-r"""Tables for papers and notes: LaTeX (booktabs) and Markdown, with every name inert."""
+r"""A comparison for papers, notes and programs: LaTeX (booktabs), Markdown and JSON."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from censcore.evaluation.tables import difference_lines, mean_lines
 from censcore.evaluation.text import Grid, grids_of, legend_of, subgroup_summary
 from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["comparison_latex", "comparison_markdown", "latex_table", "latex_text", "markdown_table"]
+__all__ = [
+    "comparison_json",
+    "comparison_latex",
+    "comparison_markdown",
+    "latex_table",
+    "latex_text",
+    "markdown_table",
+]
 
 LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "^": r"\textasciicircum{}",
@@ -21,6 +32,33 @@ LATEX = {
     "[": "{[}", "]": "{]}",  # the end of a line before would take them for its argument
 }  # fmt: skip
 MARKDOWN = "\\`*_[]<>|~#&$"  # letters that would be read as markup
+
+
+def comparison_json(comparison: Comparison) -> str:
+    """Verdict, settings, means, differences and notes of a comparison."""
+    document = {
+        "verdict": comparison.verdict.to_dict(),
+        "verdicts": [verdict.to_dict() for verdict in comparison.verdicts],
+        "settings": comparison.settings,
+        "means": comparison.shown(mean_lines(comparison)),
+        "differences": comparison.shown(difference_lines(comparison)),
+        "censoring": comparison.censoring.to_dict(),
+        "notes": comparison.notes,
+    }
+    return json.dumps(_plain(document), indent=2, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinity: None and "inf" stand for them."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None if np.isnan(value) else str(value)
+    return value
 
 
 def comparison_latex(comparison: Comparison) -> str:

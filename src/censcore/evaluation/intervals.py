@@ -23,6 +23,7 @@ from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseSco
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.horizon import given_horizon
 from censcore.evaluation.joint_scores import JOINT
+from censcore.evaluation.reference import KAPLAN_MEIER
 from censcore.exceptions import InvalidInputError, NoDensityError, UnsupportedOutcomeError
 from censcore.outcomes import IntervalCensored, RightCensored
 from censcore.scores import SCORES
@@ -185,7 +186,7 @@ def score_of_intervals(score: CaseScore, y: IntervalCensored) -> CaseScore:
 
 def _add_reference(given: dict[str, Any]) -> None:
     """Fit the reference to the intervals of the training subjects; Turnbull's estimate is the default."""
-    reference, train = given.get("reference", "kaplan-meier"), given.get("train")
+    reference, train = given.get("reference", KAPLAN_MEIER), given.get("train")
     forecasts = given["forecasts"] = dict(given["forecasts"])
     if reference is None or (isinstance(reference, str) and reference in forecasts):
         return
@@ -196,7 +197,7 @@ def _add_reference(given: dict[str, Any]) -> None:
         return
     X_train, y_train = train
     if isinstance(reference, str):
-        if reference not in ("kaplan-meier", TURNBULL):
+        if reference not in (KAPLAN_MEIER, TURNBULL):
             raise InvalidInputError(
                 f"reference {reference!r} is none of the forecasts: {', '.join(forecasts)}."
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,32 +11,19 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Independent, Univariate
 from censcore.estimators import KaplanMeier
-from censcore.estimators.covariates import check_rows, check_weights
-from censcore.evaluation.checks import (
-    check_reference_name,
-    check_units,
-    notes_on_censoring,
-    notes_on_events,
-    notes_on_training,
-)
-from censcore.evaluation.compare import (
-    KAPLAN_MEIER,
-    add_reference,
-    as_distributions,
-    count_of,
-    fitted_reference,
-    in_numpy,
-    make_cases,
-    make_subsets,
-    training_subjects,
-)
+from censcore.evaluation.checks import check_units, notes_on_censoring, notes_on_events, notes_on_training
 from censcore.evaluation.delayed_entry import from_entry_on
+from censcore.evaluation.forecast_distributions import as_distributions
 from censcore.evaluation.horizon import find_horizon
-from censcore.evaluation.inference import group_codes, shares
+from censcore.evaluation.inference import shares
 from censcore.evaluation.joint_comparison import JointComparison, of_censoring_time
 from censcore.evaluation.joint_scores import JointNames, joint_scores
+from censcore.evaluation.reference import KAPLAN_MEIER, add_reference, check_reference_name, fitted_reference
+from censcore.evaluation.request import Request
 from censcore.evaluation.resolved_censoring import ResolvedCensoring, resolve_censoring
-from censcore.evaluation.subjects import Subjects, common_codes
+from censcore.evaluation.subjects import Subjects, common_codes, count_of, in_numpy, training_subjects
+from censcore.evaluation.subsets import make_subsets
+from censcore.evaluation.times_and_levels import make_cases
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import RightCensored
 from censcore.scores.energy import leave_out
@@ -45,72 +31,42 @@ from censcore.scores.energy import leave_out
 __all__ = ["compare_joint"]
 
 
-def compare_joint(
-    forecasts: Mapping[str, Any],
-    y: RightCensored,
-    censoring: Any,
-    *,
-    X: Any,
-    train: Any,
-    scores: Any,
-    times: Any,
-    levels: Any,
-    reference: Any,
-    horizon: float | str,
-    by: Any,
-    sample_weight: Any,
-    groups: Any,
-    train_groups: Any,
-    train_weight: Any,
-    names: Any,
-    events: Any,
-    mask: Any,
-    train_mask: Any,
-    confidence: float,
-    discrimination: bool,
-    refits: int,
-    seed: int,
-    progress: bool,
-    time_unit: str,
-) -> JointComparison:
-    """The comparison of forecasts of k event times; the arguments are those of :func:`compare`."""
-    named = JointNames.of(y.names if names is None else names, events, y.k)
-    chosen = joint_scores(scores, named)
-    y = in_numpy(y)
-    n = len(y)
-    check_rows(X, n)
-    code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
+def compare_joint(asked: Request, y: RightCensored) -> JointComparison:
+    """The comparison of forecasts of k event times, (n, k)."""
+    named = JointNames.of(y.names if asked.names is None else asked.names, asked.events, y.k)
+    chosen = joint_scores(asked.chosen_scores, named)
+    y, X, n = in_numpy(y), asked.X, len(y)
+    code, weight = asked.subjects(n)
     notes: list[str] = []
-    trained = training_subjects(train, train_weight, y, weight, notes)
-    trained = _followed_training(trained, y, mask, train_mask, notes)
-    y, counted = _followed(y, mask, "mask")
+    trained = training_subjects(asked.train, asked.train_weight, y, weight, notes)
+    trained = _followed_training(trained, y, asked.mask, asked.train_mask, notes)
+    y, counted = _followed(y, asked.mask, "mask")
     notes += check_units(y, trained) + notes_on_training(X, y, trained)
-    notes += notes_on_censoring(censoring, X, trained)
-    resolved = resolve_censoring(censoring, y, X, trained, weight, code)
-    distributions = as_distributions(forecasts, X, y, trained)
+    notes += notes_on_censoring(asked.censoring, X, trained)
+    resolved = resolve_censoring(asked.censoring, y, X, trained, weight, code)
+    distributions = as_distributions(asked.forecasts, X, y, trained)
     _check_times(distributions, y)
-    notes += check_reference_name(distributions, reference, KAPLAN_MEIER, trained)
+    notes += check_reference_name(distributions, asked.reference, KAPLAN_MEIER, trained)
     learned = None if trained is None else partial(_reference, train=trained, X=X, n=n)
 
     def given(F: Distribution) -> Distribution:
         _check_times({"reference": F}, y)
         return F
 
-    added = add_reference(distributions, reference, KAPLAN_MEIER, notes, given, learned)
-    train_code = common_codes(groups, train_groups, resolved.n_train or count_of(trained))
+    reference = add_reference(distributions, asked.reference, KAPLAN_MEIER, notes, given, learned)
+    train_code = common_codes(asked.groups, asked.train_groups, resolved.n_train or count_of(trained))
     scored = Subjects(X, y, weight)
-    end = _find_horizon(horizon, resolved, scored, named, notes, code, train_code)
+    end = _find_horizon(asked.horizon, resolved, scored, named, notes, code, train_code)
     notes += notes_on_events(y, end, shares(weight, n), code, trained)
-    distributions, discrimination = from_entry_on(distributions, y, end, discrimination, notes)
+    distributions, discrimination = from_entry_on(distributions, y, end, asked.discrimination, notes)
     sample = _pooled(scored if trained is None else trained)
-    cases = make_cases(distributions, scored, resolved.distribution, end, times, levels, sample)
-    cases = {model: replace(case, mask=counted, seed=seed) for model, case in cases.items()}
-    subsets = make_subsets(by, X, y, shares(weight, n))
-    return JointComparison.of_cases(
-        cases, chosen, subsets, resolved, notes, X=X, groups=code, train_groups=train_code, refits=refits,
-        reference=added, confidence=confidence, discrimination=discrimination, seed=seed,
-        time_unit=time_unit, progress=progress, names=named,
-    )  # fmt: skip
+    cases = make_cases(distributions, scored, resolved.distribution, end, asked.times, asked.levels, sample)
+    cases = {model: replace(case, mask=counted, seed=asked.seed) for model, case in cases.items()}
+    subsets = make_subsets(asked.by, X, y, shares(weight, n))
+    kept = asked.kept(
+        groups=code, train_groups=train_code, reference=reference, discrimination=discrimination
+    )
+    return JointComparison.of_cases(cases, chosen, subsets, resolved, notes, names=named, **kept)
 
 
 def _followed(y: RightCensored, mask: Any, name: str) -> tuple[RightCensored, np.ndarray | None]:

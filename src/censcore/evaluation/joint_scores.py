@@ -100,8 +100,8 @@ class JointNames:
 # ---- all event times together --------------------------------------------------------------------------
 
 
-class JointLog(WithoutCensoring):
-    """The log score of all event times that a subject is followed for."""
+class OfAllTimes(CaseScore):
+    """A score of all event times that a subject is followed for."""
 
     @property
     def outcome(self) -> str:
@@ -111,6 +111,10 @@ class JointLog(WithoutCensoring):
     def counted(self, case: Case) -> np.ndarray | None:
         """Subjects who are followed for some event time."""
         return None if case.mask is None else np.any(case.mask, axis=1)
+
+
+class JointLog(OfAllTimes, WithoutCensoring):
+    """The log score of all event times that a subject is followed for."""
 
     def losses(self, case: Case) -> np.ndarray:
         """A time that is left out counts as censored at zero, which says nothing."""
@@ -124,7 +128,7 @@ class JointLog(WithoutCensoring):
         return as_losses(-case.F.log_likelihood(cut.time, cut.event))
 
 
-class Energy(CaseScore):
+class Energy(OfAllTimes):
     r"""The energy score; its loss is an average of e(c), the loss at a known c, over C given the observation.
 
     With :math:`e_i^{(u)}` the loss under the horizon u,
@@ -134,15 +138,6 @@ class Energy(CaseScore):
     for subjects whose C is unknown: all events seen, with :math:`y_i` the last of them, or event j seen where
     every event time has its C. The integral is taken with e linear between knots.
     """
-
-    @property
-    def outcome(self) -> str:
-        """All event times together."""
-        return JOINT
-
-    def counted(self, case: Case) -> np.ndarray | None:
-        """Subjects who are followed for some event time."""
-        return None if case.mask is None else np.any(case.mask, axis=1)
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject, (n, 1)."""

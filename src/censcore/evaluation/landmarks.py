@@ -23,6 +23,7 @@ from censcore.estimators.covariates import check_rows, take_rows
 from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validation import Comparing
+from censcore.evaluation.forecast_distributions import as_distributions
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import (
@@ -302,8 +303,6 @@ def _distributions(forecasts: Any, y: RightCensored | CompetingRisks, X: Any, tr
         from censcore.evaluation.competing_compare import as_competing_distributions
 
         return dict(as_competing_distributions(forecasts, X, len(y), []))  # compare notes what was repaired
-    from censcore.evaluation.compare import as_distributions
-
     return dict(as_distributions(forecasts, X, y, None if train is None else Subjects.of(train)))
 
 

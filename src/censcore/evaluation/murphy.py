@@ -9,7 +9,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
 from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CaseScore, of_single_times
+from censcore.evaluation.case_scores import AtOneTime
 from censcore.outcomes import EventOfCause, RightCensored
 from censcore.scores.inputs import known_to_exceed
 from censcore.scores.registry import ScoreInfo
@@ -91,11 +91,10 @@ ELEMENTARY = ScoreInfo(
 
 
 @dataclass(frozen=True, eq=False)
-class Elementary(CaseScore):
+class Elementary(AtOneTime):
     """:func:`elementary_score` of F(time) in a comparison, one column per threshold."""
 
     info: ScoreInfo = field(default=ELEMENTARY, kw_only=True)
-    time: float
     thresholds: np.ndarray
 
     def at(self, case: Case) -> np.ndarray:
@@ -105,9 +104,3 @@ class Elementary(CaseScore):
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject and threshold, (n, q)."""
         return elementary_score(case.y, case.F, case.C, self.time, self.thresholds)
-
-    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """A(u), as for every score of a single time."""
-        return of_single_times(
-            case.first(u), losses, weight, np.full(len(self.thresholds), self.time), u, ipcw=False
-        )

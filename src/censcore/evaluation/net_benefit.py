@@ -10,7 +10,7 @@ from censcore._arrays import as_float, common_rows, to_numpy
 from censcore._validation import as_number, check_kind, check_levels, name_subjects
 from censcore.distributions import Distribution
 from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CaseScore, of_single_times
+from censcore.evaluation.case_scores import AtOneTime
 from censcore.evaluation.inference import effective_number
 from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.outcomes import EventOfCause, RightCensored, as_outcome
@@ -143,11 +143,10 @@ INFO = ScoreInfo(
 
 
 @dataclass(frozen=True, eq=False)
-class NetBenefit(CaseScore):
+class NetBenefit(AtOneTime):
     """:func:`net_benefit` in a comparison, one column per threshold; ``everyone`` treats all subjects."""
 
     info: ScoreInfo = field(default=INFO, kw_only=True)
-    time: float
     thresholds: np.ndarray
     everyone: bool = False
 
@@ -158,9 +157,3 @@ class NetBenefit(CaseScore):
     def losses(self, case: Case) -> np.ndarray:
         """The net benefit per subject and threshold, (n, q)."""
         return net_benefit(case.y, 1.0 if self.everyone else case.F, case.C, self.time, self.thresholds)
-
-    def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """A(u), as for every score of a single time."""
-        return of_single_times(
-            case.first(u), losses, weight, np.full(len(self.thresholds), self.time), u, ipcw=True
-        )

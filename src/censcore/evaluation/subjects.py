@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
 
-__all__ = ["Clusters", "Subjects", "common_codes"]
+__all__ = ["Clusters", "Subjects", "common_codes", "count_of", "in_numpy", "training_subjects"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,3 +179,34 @@ def common_codes(groups: Any, train_groups: Any, n_train: int) -> np.ndarray | N
         for label in np.unique(to_numpy(some)).tolist() if some is not None else []:
             number.setdefault(label, len(number))
     return np.array([number[label] for label in labels.tolist()], dtype=np.intp)
+
+
+def in_numpy(y: RightCensored) -> RightCensored:
+    """The outcome as arrays of NumPy, in their precision."""
+    c, entry = (None if part is None else to_numpy(part) for part in (y.censoring_time, y.entry))
+    return RightCensored(to_numpy(y.time), to_numpy(y.event), c)._with_entry(entry)
+
+
+def count_of(subjects: Subjects | None) -> int:
+    """How many there are."""
+    return 0 if subjects is None else len(subjects.y)
+
+
+def training_subjects(
+    train: Any, train_weight: Any, y: RightCensored, weight: np.ndarray | None, notes: list[str]
+) -> Subjects | None:
+    """The training subjects with their weights; the scored subjects themselves keep those they have."""
+    if train is None:
+        if train_weight is not None:
+            raise InvalidInputError("train_weight: got weights without train=(X_train, y_train).")
+        return None
+    subjects = Subjects.of(train, train_weight)
+    if weight is None or subjects.weight is not None:
+        return subjects
+    if subjects.same_as(y):
+        return replace(subjects, weight=weight)
+    notes.append(
+        "The scored subjects have weights (sample_weight), the training subjects have none: pass "
+        "train_weight= if they were sampled alike."
+    )
+    return subjects

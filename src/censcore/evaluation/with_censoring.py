@@ -15,10 +15,10 @@ from censcore.estimators import Censoring, KaplanMeier, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.case import Case
-from censcore.evaluation.compare import default_times
 from censcore.evaluation.horizon import follow_up_end, given_horizon
 from censcore.evaluation.intervals import detected, sent_through
 from censcore.evaluation.readings import on_grid
+from censcore.evaluation.times_and_levels import default_times
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import (
     IntervalCensored,

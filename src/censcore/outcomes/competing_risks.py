@@ -8,14 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, as_rows, convert, is_torch, namespace, to_numpy
-from censcore._validation import as_count, as_frame, as_names, name_subjects
+from censcore._arrays import Array, as_rows, namespace, to_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.base import Outcome
+from censcore.outcomes.causes import as_cause_names, as_causes, cause_number
+from censcore.outcomes.columns import Columns
+from censcore.outcomes.event_of_cause import EventOfCause
 from censcore.outcomes.right_censored import RightCensored
 from censcore.plain_text import one_line
 
-__all__ = ["CompetingRisks", "EventOfCause", "as_competing_risks", "cause_number", "is_competing"]
+__all__ = ["CompetingRisks", "as_competing_risks", "is_competing"]
 
 
 class CompetingRisks(Outcome):
@@ -79,7 +81,7 @@ class CompetingRisks(Outcome):
         names: Sequence[str] | None = None,
         n_causes: int | None = None,
     ) -> None:
-        codes = _as_causes(cause, time)
+        codes = as_causes(cause, time)
         if tuple(codes.shape) != tuple(np.shape(time)) or codes.ndim != 1:
             raise InvalidInputError(
                 f"time and cause must both have shape (n,); got {tuple(np.shape(time))} and "
@@ -87,7 +89,7 @@ class CompetingRisks(Outcome):
             )
         self._any = RightCensored(time, codes != 0, censoring_time, entry=entry)
         self._cause: Array = codes
-        self.names: tuple[str, ...] = _as_names(names, n_causes, int(to_numpy(codes).max()))
+        self.names: tuple[str, ...] = as_cause_names(names, n_causes, int(to_numpy(codes).max()))
 
     @classmethod
     def from_frame(
@@ -111,17 +113,15 @@ class CompetingRisks(Outcome):
         array([1, 0, 2])
         """
         wanted = [time, cause, *(name for name in (censoring_time, entry) if name is not None)]
-        data = as_frame(frame, *wanted)
-        missing = [name for name in wanted if name not in data.columns]
-        if missing:
-            raise InvalidInputError(
-                f"Columns {missing} are not in the frame, whose columns are {list(data.columns)[:20]}. "
-                "Name them: from_frame(frame, time=..., cause=...)."
-            )
-        column = {name: data[name].to_numpy() for name in wanted}
-        known = None if censoring_time is None else column[censoring_time]
-        begin = None if entry is None else column[entry]
-        return cls(column[time], column[cause], known, entry=begin, names=names, n_causes=n_causes)
+        columns = Columns(frame, wanted, "time=..., cause=...")
+        return cls(
+            columns.read(time),
+            columns.read(cause),
+            columns.read(censoring_time),
+            entry=columns.read(entry),
+            names=names,
+            n_causes=n_causes,
+        )
 
     @classmethod
     def from_structured(
@@ -199,7 +199,7 @@ class CompetingRisks(Outcome):
         2
         """
         other = self._with(self._any, self._cause)
-        other.names = _as_names(names, None, int(to_numpy(self._cause).max()))
+        other.names = as_cause_names(names, None, int(to_numpy(self._cause).max()))
         return other
 
     def number_of(self, cause: int | str) -> int:
@@ -296,111 +296,6 @@ class CompetingRisks(Outcome):
         )
 
 
-class EventOfCause(RightCensored):
-    r"""The event time :math:`T_j` of one of several causes, as ``CompetingRisks.cause(j)`` gives it.
-
-    :math:`T_j=T` if the event is of cause j, and infinite if it is of another one. There are three kinds of
-    subjects: with the event at y (:attr:`event`), censored at y (:attr:`censored`), and with an event of
-    another cause at y (:attr:`never`), of whom it is known that :math:`T_j=\infty` and :math:`C\ge y`.
-
-    Parameters
-    ----------
-    time : array, (n,)
-        Observed times.
-    event, never : array of bool, (n,)
-        Whether the event of this cause, or of another one, was seen at that time; not both.
-    censoring_time : array or number, optional
-        C where it is known for every subject.
-
-    See Also
-    --------
-    CompetingRisks : The outcome of all causes.
-
-    Examples
-    --------
-    >>> import censcore as cs
-    >>> y = cs.CompetingRisks([2.0, 5.0, 3.0], [1, 0, 2])
-    >>> F = cs.CumulativeIncidence([1.0, 4.0], [[[0.2, 0.4], [0.1, 0.3]]])
-    >>> cs.brier_score(y.cause(1), F.cause(1), cs.Uniform(0.0, 8.0), times=[4.0]).round(4)
-    array([[0.24 ],
-           [0.16 ],
-           [0.128]])
-    """
-
-    _parts: ClassVar[tuple[str, ...]] = (*RightCensored._parts, "_never")
-
-    def __init__(self, time: Array, event: Array, never: Array, censoring_time: Array = None) -> None:
-        seen = RightCensored(time, event, None)
-        other = RightCensored(time, never, None).event
-        both = to_numpy(seen.event & other)
-        if both.any():
-            raise InvalidInputError(
-                "An event cannot be of this cause and of another one; it is both in "
-                f"{name_subjects(np.nonzero(both)[0])}."
-            )
-        self._keep(RightCensored(seen.time, seen.event | other, censoring_time), seen.event)
-
-    def _keep(self, followed: RightCensored, event: Array) -> None:
-        """From the outcome of any cause and the events of this one."""
-        if followed.time.ndim > 1:
-            raise InvalidInputError(f"An outcome of one cause has shape (n,); got {followed.shape}.")
-        self.__dict__.update(followed.__dict__)
-        self.event = event
-        self._never = followed.event & ~event
-
-    @property
-    def never(self) -> Array:
-        """Whether an event of another cause was seen: this one never happens, and C >= Y."""
-        return self._never
-
-    @property
-    def censored(self) -> Array:
-        """Whether the time is censored, so that C = Y."""
-        return ~(self.event | self._never)
-
-    def any_cause(self) -> RightCensored:
-        """The time of the first event of any cause."""
-        return self._followed(self.event | self._never)
-
-    def _followed(self, event: Array) -> RightCensored:
-        other = RightCensored.__new__(RightCensored)
-        other.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_never"})
-        other.event = event
-        return other
-
-    @classmethod
-    def _of(cls, followed: RightCensored, event: Array) -> EventOfCause:
-        """From a valid outcome of any cause, which is not checked again."""
-        other = cls.__new__(cls)
-        other._keep(followed, event)
-        return other
-
-    def marginal(self, j: int) -> EventOfCause:
-        """The outcome itself: it has one event time."""
-        super().marginal(j)
-        return self
-
-    def censor_at(self, tau: Array) -> EventOfCause:
-        """Follow-up cut at ``tau``: events of any cause at exactly ``tau`` stay, later ones are censored."""
-        cut = self.any_cause().censor_at(tau)
-        return self._of(cut, cut.event & self.event)
-
-    @property
-    def informs_censoring(self) -> Array:
-        """Subjects that say something of C: all but those with an event at time zero."""
-        return self.any_cause().informs_censoring
-
-    def flip(self) -> RightCensored:
-        """The same data seen as an outcome of C: events of all causes come first."""
-        return self.any_cause().flip()
-
-    def __repr__(self) -> str:
-        whole = super().__repr__().removeprefix("RightCensored")
-        return (
-            f"EventOfCause{whole.replace(', time', f', never={int(to_numpy(self._never).sum())}, time', 1)}"
-        )
-
-
 def as_competing_risks(y: Any) -> CompetingRisks:
     """Competing risks from whatever holds them.
 
@@ -456,62 +351,3 @@ def is_competing(y: Any) -> bool:
     """
     columns = [str(name) for name in getattr(y, "columns", ())]
     return isinstance(y, CompetingRisks) or ("cause" in columns and "event" not in columns)
-
-
-def cause_number(cause: int | str, names: Sequence[str]) -> int:
-    """The number, from 1 to m, of a cause that is given by number or name."""
-    if isinstance(cause, str):
-        if cause not in names:
-            raise InvalidInputError(f"There is no cause called {cause!r}; there are {', '.join(names)}.")
-        return list(names).index(cause) + 1
-    if isinstance(cause, bool) or not isinstance(cause, int | np.integer) or not 1 <= cause <= len(names):
-        raise InvalidInputError(
-            f"A cause is a number from 1 to {len(names)} or one of the names {', '.join(names)}; got "
-            f"{cause!r}."
-        )
-    return int(cause)
-
-
-def _as_causes(cause: Array, time: Array) -> Array:
-    """Whole numbers in the library of ``time``."""
-    given = to_numpy(cause)
-    if given.dtype.kind == "O":
-        given = as_float(given, "cause")
-    if given.dtype.kind not in "biuf":
-        raise InvalidTypeError(
-            f"cause must hold whole numbers, 0 for censored and 1 to m; got an array of dtype {given.dtype}. "
-            "Translate labels: cause = [['censored', 'relapse', 'death'].index(label) for label in labels]."
-        )
-    whole = np.isfinite(given) & (given == np.round(given)) & (given >= 0)
-    if not whole.all():
-        bad = np.unique(np.nonzero(~whole)[0])
-        raise InvalidInputError(
-            "cause must hold whole numbers, 0 for censored and 1 to m for the causes; got "
-            f"{given[~whole].ravel()[0]}, in {name_subjects(bad)}. Were time and cause swapped?"
-        )
-    codes = given.astype(np.int64)
-    return convert(codes, as_float(time, "time")) if is_torch(time) else codes
-
-
-#: Kinds of event: many more than anybody distinguishes, few enough to be named.
-MOST_CAUSES = 10**4
-
-
-def _as_names(names: Sequence[str] | None, n_causes: int | None, largest: int) -> tuple[str, ...]:
-    if n_causes is not None:
-        n_causes = as_count(n_causes, "n_causes", most=MOST_CAUSES)
-    if names is not None:
-        names = as_names(names, n_causes)
-    if largest == 0 and n_causes is None and names is None:
-        raise InvalidInputError(
-            "cause is 0 for every subject: all are censored, and no cause was seen. Expected a cause from 1 "
-            "to m where an event was seen; where there was none, say n_causes=m."
-        )
-    m = n_causes if n_causes is not None else len(names) if names is not None else largest
-    found = tuple(names) if names is not None else tuple(f"cause {j + 1}" for j in range(m))
-    if largest > m:
-        raise InvalidInputError(
-            f"The data have a cause {largest}; expected causes 1 to {m} ({', '.join(found)}) and 0 for "
-            "censored."
-        )
-    return found

@@ -7,40 +7,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    as_float,
-    common_rows,
-    convert,
-    is_torch,
-    namespace,
-    one_namespace,
-    to_numpy,
-)
-from censcore._validation import (
-    as_frame,
-    as_generator,
-    as_list,
-    as_number,
-    check_kind,
-    check_method,
-    check_positive,
-    name_subjects,
-)
-from censcore.exceptions import (
-    InvalidInputError,
-    InvalidTypeError,
-    MissingVisitsError,
-    UnsupportedOutcomeError,
-)
+from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, one_namespace, to_numpy
+from censcore._validation import as_list, check_kind, check_method, check_positive, name_subjects
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.base import Outcome
+from censcore.outcomes.columns import Columns
 from censcore.outcomes.parts import as_entry
 from censcore.outcomes.right_censored import RightCensored
+from censcore.outcomes.visits import (
+    as_visits,
+    check_attended,
+    check_detection_times,
+    check_planned,
+    check_visits,
+    last_visit,
+    missing_visits,
+    visits_after_detection,
+)
 
 __all__ = ["IntervalCensored"]
-
-
-MOST_VISITS = 10_000  # drawn for one subject at most
 
 
 class IntervalCensored(Outcome):
@@ -97,10 +82,10 @@ class IntervalCensored(Outcome):
         self.lower: Array = as_float(lower, "lower", like=as_float(known, "upper"))
         self.upper: Array = as_float(upper, "upper", like=self.lower)
         self._check_intervals()
-        self.visits: Array = None if visits is None else _as_visits(visits, self.lower)
+        self.visits: Array = None if visits is None else as_visits(visits, self.lower)
         self.entry: Array = None if entry is None else self._checked_entry(entry)
         if self.visits is not None:
-            self._check_visits()
+            check_visits(self.visits, self.lower, self.upper)
 
     # ---- checks --------------------------------------------------------------------------------
 
@@ -130,29 +115,6 @@ class IntervalCensored(Outcome):
                 "only if its event comes after its entry."
             )
         return a
-
-    def _check_visits(self) -> None:
-        visits, (low, high) = to_numpy(self.visits), (to_numpy(x)[:, None] for x in (self.lower, self.upper))
-        exact = (low == high)[:, 0]
-        for name, end in (("lower", low), ("upper", high)):
-            given = np.isfinite(end[:, 0]) & (end[:, 0] > 0) & ~exact
-            lost = np.nonzero(given & ~(visits == end).any(axis=1))[0]
-            if lost.size:
-                raise InvalidInputError(
-                    f"Finite ends of intervals must be visits; {name} is not in {name_subjects(lost)} (got "
-                    f"{end[lost[0], 0]:g}). Pass the visits that took place and those planned after them."
-                )
-        inside = (visits > low) & (visits < high) & np.isfinite(high) & ~exact[:, None]
-        missed = np.nonzero(inside.any(axis=1))[0]
-        if missed.size:
-            i = int(missed[0])
-            first = np.broadcast_to(visits, inside.shape)[i][inside[i]][0]
-            raise InvalidInputError(
-                f"A visit inside an interval was missed, or the interval would be shorter; got one at "
-                f"{first:g} in ({low[i, 0]:g}, {high[i, 0]:g}], in {name_subjects(missed)}. Leave missed "
-                "visits out, one set of visits per subject; those after the detection by the same chance "
-                "(see continue_visits)."
-            )
 
     # ---- constructors --------------------------------------------------------------------------
 
@@ -262,19 +224,13 @@ class IntervalCensored(Outcome):
         """
         given = [] if visits is None else as_list(visits, "visits", "names of columns")
         wanted = [lower, upper, *given, *([] if entry is None else [entry])]
-        data = as_frame(frame, *wanted)
-        missing = [name for name in wanted if name not in data.columns]
-        if missing:
-            raise InvalidInputError(
-                f"Columns {missing} are not in the frame, whose columns are {list(data.columns)[:20]}. "
-                "Name them: from_frame(frame, lower=..., upper=...)."
-            )
-        high = as_float(data[upper].to_numpy(), "upper")
+        columns = Columns(frame, wanted, "lower=..., upper=...")
+        high = as_float(columns.read(upper), "upper")
         return cls(
-            data[lower].to_numpy(),
+            columns.read(lower),
             np.where(np.isnan(high), np.inf, high),
-            data.select(visits).to_numpy() if visits else None,
-            entry=data[entry].to_numpy() if entry else None,
+            columns.read(given or None),
+            entry=columns.read(entry),
         )
 
     # ---- what is known -------------------------------------------------------------------------
@@ -298,10 +254,8 @@ class IntervalCensored(Outcome):
     def last_visit(self) -> Array:
         """The last visit of each subject, planned ones included, (n,)."""
         if self.visits is None:
-            raise self._missing_visits("last_visit")
-        xp, finite = namespace(self.lower), namespace(self.lower).isfinite(self.visits)
-        last = xp.max(xp.where(finite, self.visits, xp.zeros_like(self.visits)), axis=1)
-        return xp.broadcast_to(last, self.lower.shape)
+            raise missing_visits("last_visit")
+        return namespace(self.lower).broadcast_to(last_visit(self.visits), self.lower.shape)
 
     @property
     def _reference(self) -> Array:
@@ -324,8 +278,8 @@ class IntervalCensored(Outcome):
         end = xp.broadcast_to(tau, self.lower.shape)
         if bool((beyond & ~exact).any()):
             if self.visits is None:
-                raise self._missing_visits("A horizon before the end of follow-up")
-            end = xp.where(exact, end, self._last_visit_up_to(tau))
+                raise missing_visits("A horizon before the end of follow-up")
+            end = xp.where(exact, end, last_visit(self.visits, until=tau[:, None] if tau.ndim else tau))
         other = copy.copy(self)
         other.lower = xp.where(beyond, end, self.lower)
         other.upper = xp.where(late, xp.full_like(self.upper, np.inf), self.upper)
@@ -333,11 +287,6 @@ class IntervalCensored(Outcome):
             limit = tau[:, None] if tau.ndim else tau
             other.visits = xp.where(self.visits <= limit, self.visits, xp.full_like(self.visits, np.inf))
         return other
-
-    def _last_visit_up_to(self, tau: Array) -> Array:
-        xp = namespace(self.lower)
-        early = self.visits <= (tau[:, None] if tau.ndim else tau)
-        return xp.max(xp.where(early, self.visits, xp.zeros_like(self.visits)), axis=1)
 
     # ---- the detection time --------------------------------------------------------------------
 
@@ -366,47 +315,17 @@ class IntervalCensored(Outcome):
         >>> y.detection(until=5.0).time
         array([2., 4., 5.])
         """
-        self._check_detection_times()
+        check_detection_times(self.visits, self.lower, self.upper)
         xp, found = namespace(self.lower), self.found
         seen = xp.where(found, self.upper, self.lower)
         if until is None:
             outcome = RightCensored(seen, found)
         else:
-            self._check_attended(until)
+            if self.visits is not None:
+                check_attended(self.visits, self.lower, found, as_float(until, "until", like=self.lower))
             end = xp.maximum(seen, as_float(until, "until", like=self.lower))
             outcome = RightCensored(xp.where(found, seen, end), found, end)
         return outcome if self.entry is None else outcome._with_entry(xp.minimum(self.entry, outcome.time))
-
-    def _check_detection_times(self) -> None:
-        exact = to_numpy(self.exact)
-        if self.visits is None:
-            if (exact | ~to_numpy(self.found)).all():
-                return
-            raise self._missing_visits("The detection time")
-        at_visit = (to_numpy(self.visits) == to_numpy(self.upper)[:, None]).any(axis=1)
-        between = np.nonzero(exact & ~at_visit)[0]
-        if between.size:
-            raise UnsupportedOutcomeError(
-                "Some event times are known exactly and lie between visits, so that there is no common "
-                f"rule by which events were found; they do in {name_subjects(between)}. The log score takes "
-                "such data."
-            )
-
-    def _check_attended(self, until: Array) -> None:
-        """A subject without a finding had all its visits up to ``until``."""
-        if self.visits is None:
-            return
-        end = to_numpy(as_float(until, "until", like=self.lower))
-        visits, low = to_numpy(self.visits), to_numpy(self.lower)[:, None]
-        skipped = (visits > low) & (visits <= (end[:, None] if end.ndim else end)) & np.isfinite(visits)
-        gone = np.nonzero(skipped.any(axis=1) & ~to_numpy(self.found))[0]
-        if gone.size:
-            raise MissingVisitsError(
-                f"Nothing was found in {name_subjects(gone)}, whose visits end before the planned ones do "
-                f"(after {low[gone[0], 0]:g}). If they dropped out, pass the distribution of their last "
-                "visit as censoring: Censoring(KaplanMeier()).fit(X, y.detection())"
-                ".predict_distribution(X). If no later visit was planned, leave it out of visits."
-            )
 
     def check_planned_visits(self, name: str) -> None:
         """An error where ``name`` needs the visits after detection and none are given.
@@ -416,20 +335,10 @@ class IntervalCensored(Outcome):
         >>> import censcore as cs
         >>> cs.IntervalCensored([0.0, 2.0], [2.0, 4.0], visits=[2.0, 4.0]).check_planned_visits("The CRPS")
         """
-        self._check_detection_times()
+        check_detection_times(self.visits, self.lower, self.upper)
         if self.visits is None:
             return
-        found, last = to_numpy(self.found), to_numpy(self.last_visit)
-        stop = found & (last == to_numpy(self.upper))
-        several = np.isfinite(to_numpy(self.visits)).sum(axis=1).max() > 1
-        if several and found.any() and stop[found].all() and last.max() > last[found].min():
-            raise MissingVisitsError(
-                f"{name} needs the visits that would have followed the detection, and the visits of all "
-                f"{int(found.sum())} subjects with an event end at it. {_REMEDY}"
-            )
-
-    def _missing_visits(self, name: str) -> MissingVisitsError:
-        return MissingVisitsError(f"{name} needs the examination times, and visits=None. {_REMEDY}")
+        check_planned(self.visits, self.upper, self.last_visit, name)
 
     def continue_visits(self, gaps: Any, until: float, seed: int = 0) -> IntervalCensored:
         """Draw the visits that would have followed the detection, from a distribution of the gaps.
@@ -461,25 +370,12 @@ class IntervalCensored(Outcome):
                [1.2, 2.1, inf, inf]])
         """
         if self.visits is None:
-            raise self._missing_visits("continue_visits")
+            raise missing_visits("continue_visits")
         check_method(gaps, "gaps", "sample", "a distribution of the time between visits")
         common_rows(gaps=len(gaps), outcome=len(self))
-        end, n = as_number(until, "until", least=0), len(self)
-        visits = np.broadcast_to(to_numpy(self.visits), (n, self.visits.shape[1]))
-        last, found = to_numpy(self.last_visit), to_numpy(self.found)
-        drawn, at, rng = [visits], np.where(found, last, np.inf), as_generator(seed)
-        while (at <= end).any():
-            if len(drawn) > MOST_VISITS:
-                raise InvalidInputError(
-                    f"until: got {end:g}, which takes more than {MOST_VISITS} visits of a subject. Pass a "
-                    "smaller time, or larger gaps."
-                )
-            gap = to_numpy(gaps.sample(n if len(gaps) == 1 else 1, rng)).reshape(n)
-            check_positive(gap, "gaps", infinite=True)
-            at = at + gap
-            drawn.append(np.where(at <= end, at, np.inf)[:, None])
+        later = visits_after_detection(self.visits, self.last_visit, self.found, gaps, until, seed)
         other = copy.copy(self)
-        other.visits = _as_visits(np.concatenate(drawn, axis=1), self.lower)
+        other.visits = as_visits(later, self.lower)
         return other
 
     def __repr__(self) -> str:
@@ -495,36 +391,3 @@ class IntervalCensored(Outcome):
         if self.has_delayed_entry:
             parts.append(f"delayed entry in {int((to_numpy(self.entry) > 0).sum())}")
         return f"IntervalCensored({', '.join(parts)})"
-
-
-_REMEDY = (
-    "Pass IntervalCensored(..., visits=schedule) with all planned visits, (K,) for one schedule or (n, K), "
-    "or y.continue_visits(gaps, until) to draw those after the detection from a distribution of the gaps "
-    "between visits. The log score needs no visits. Visits or event times are never filled in by the "
-    "forecast being scored, under which the score would not be proper."
-)
-
-
-def _as_visits(visits: Any, lower: Array) -> Array:
-    """Visits as (1 or n, K), ascending, padded by infinity, in the library of ``lower``."""
-    ragged = isinstance(visits, list | tuple) and any(hasattr(row, "__len__") for row in visits)
-    if ragged:
-        longest = max(len(row) for row in visits)
-        array = np.full((len(visits), longest), np.inf)
-        for i, row in enumerate(visits):
-            array[i, : len(row)] = to_numpy(as_float(np.asarray(row), "visits"))
-    else:
-        array = to_numpy(as_float(visits, "visits", like=lower))
-    table = array.reshape(1, -1) if array.ndim < 2 else array
-    if table.ndim != 2 or table.shape[0] not in (1, lower.shape[0]) or not table.shape[1]:
-        raise InvalidInputError(
-            f"visits must be one schedule, (K,), or one per subject, ({lower.shape[0]}, K); got shape "
-            f"{tuple(array.shape)}. One examination per subject is visits[:, None], or "
-            "IntervalCensored.current_status(time, found)."
-        )
-    table = np.sort(np.where(np.isnan(table), np.inf, table), axis=1)
-    check_positive(table, "visits", zero=True, infinite=True)
-    used = int(np.isfinite(table).any(axis=0).sum())
-    if not used:
-        raise InvalidInputError("visits: got no finite time, expected at least one examination.")
-    return convert(np.ascontiguousarray(table[:, :used]), lower)

@@ -6,24 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    as_float,
-    is_torch,
-    namespace,
-    one_namespace,
-    to_numpy,
-)
-from censcore._validation import (
-    as_frame,
-    as_index,
-    as_list,
-    check_kind,
-    check_positive,
-    name_subjects,
-)
+from censcore._arrays import Array, as_float, namespace, one_namespace, to_numpy
+from censcore._numerics import previous_float
+from censcore._validation import as_index, as_list, check_kind, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 from censcore.outcomes.base import Outcome
+from censcore.outcomes.columns import Columns
+from censcore.outcomes.consistency import check_censoring_time, check_entry, check_times
 from censcore.outcomes.parts import as_censoring_time, as_entry, as_event
 
 __all__ = ["RightCensored"]
@@ -89,64 +78,12 @@ class RightCensored(Outcome):
         self.censoring_time: Array = as_censoring_time(censoring_time, self.time)
         self.entry: Array = None
         self.names: list[str] | None = None
-        self._validate()
+        check_times(self.time, self.event)
+        if self.censoring_time is not None:
+            check_censoring_time(self.censoring_time, self.time, self.event)
         if entry is not None:
             self.entry = as_entry(entry, self.time)
-            self._validate_entry()
-
-    def _validate(self) -> None:
-        if self.time.ndim not in (1, 2):
-            raise InvalidInputError(
-                f"time must have shape (n,) or (n, k); got an array of shape {tuple(self.time.shape)}."
-            )
-        if tuple(self.event.shape) != tuple(self.time.shape):
-            raise InvalidInputError(
-                f"event must have the shape of time, {tuple(self.time.shape)}; got {tuple(self.event.shape)}."
-            )
-        if 0 in self.time.shape:
-            raise InvalidInputError(
-                f"An outcome needs at least one subject and coordinate; got shape {self.shape}."
-            )
-        if self.time.ndim == 2 and bool(namespace(self.time).isnan(self.time).any()):
-            bad = np.unique(np.nonzero(np.isnan(to_numpy(self.time)))[0])
-            raise InvalidInputError(
-                f"time must be non-negative and finite; got NaN in {name_subjects(bad)}. A time that does "
-                "not count gets any number, such as 0 with event 1, and False in the mask of the function "
-                "that uses it (fit(..., mask=mask), energy_score(..., mask=mask))."
-            )
-        check_positive(self.time, "time", zero=True)
-        if self.censoring_time is not None:
-            self._validate_censoring_time()
-
-    def _validate_censoring_time(self) -> None:
-        check_positive(self.censoring_time, "censoring_time", zero=True, infinite=True)
-        c = self._aligned(self.censoring_time)
-        xp = namespace(self.time)
-        late = to_numpy(self.time > c)
-        if late.any():
-            rows = name_subjects(np.unique(np.nonzero(late)[0]))
-            raise InvalidInputError(
-                f"time must not exceed censoring_time; it does in {rows}. "
-                "Y = min(T, C), so cut the times at C."
-            )
-        unequal = to_numpy(~self.event & (self.time != c) & xp.isfinite(self.time))
-        if unequal.any():
-            raise InvalidInputError(
-                "A censored time must equal its censoring_time; it is smaller in "
-                f"{name_subjects(np.unique(np.nonzero(unequal)[0]))}. Either it is an event or C is wrong."
-            )
-
-    def _validate_entry(self) -> None:
-        check_positive(self.entry, "entry", zero=True)
-        earliest = self.time if self.time.ndim == 1 else namespace(self.time).min(self.time, axis=1)
-        late = np.nonzero(to_numpy((self.entry >= earliest) & (self.entry > 0)))[0]
-        if late.size:
-            i = int(late[0])
-            raise InvalidInputError(
-                f"entry must be below time; it is not in {name_subjects(late)} (got entry "
-                f"{float(self.entry[i]):g} and time {float(earliest[i]):g}). A subject is in the data only "
-                "if its event comes after its entry: leave those out whose follow-up ends at or before it."
-            )
+            check_entry(self.entry, self.time)
 
     def _with_entry(self, entry: Array) -> RightCensored:
         """The outcome with entries that are known to be right; one that equals the time says nothing."""
@@ -221,20 +158,10 @@ class RightCensored(Outcome):
         array([6., 9.])
         """
         wanted = [name for part in (time, event, censoring_time, entry) for name in _as_list(part)]
-        data = as_frame(frame, *wanted)
-        missing = [name for name in wanted if name not in data.columns]
-        if missing:
-            raise InvalidInputError(
-                f"Columns {missing} are not in the frame, whose columns are {list(data.columns)[:20]}. "
-                "Name them: from_frame(frame, time=..., event=...)."
-            )
-
-        def column(names: str | list[str] | None) -> Array:
-            if names is None:
-                return None
-            return data[names].to_numpy() if isinstance(names, str) else data.select(names).to_numpy()
-
-        outcome = cls(column(time), column(event), column(censoring_time), entry=column(entry))
+        columns = Columns(frame, wanted, "time=..., event=...")
+        outcome = cls(
+            columns.read(time), columns.read(event), columns.read(censoring_time), entry=columns.read(entry)
+        )
         outcome.names = None if isinstance(time, str) else list(time)
         return outcome
 
@@ -519,7 +446,7 @@ class RightCensored(Outcome):
         keep = self.informs_censoring
         latest, censored = latest[keep], censored[keep]
         xp = namespace(latest)
-        below = _previous_float(latest)
+        below = previous_float(latest)
         flipped = RightCensored(xp.where(censored, latest, below), censored)
         return flipped if self.entry is None else flipped._with_entry(self.entry[keep])
 
@@ -539,11 +466,3 @@ def _as_list(names: str | list[str] | None) -> list[str]:
     if names is None or isinstance(names, str):
         return [] if names is None else [names]
     return as_list(names, "Columns", "their names")
-
-
-def _previous_float(x: Array) -> Array:
-    if is_torch(x):
-        import torch
-
-        return torch.nextafter(x, torch.full_like(x, -torch.inf))
-    return np.nextafter(x, -np.inf)

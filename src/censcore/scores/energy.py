@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss, convert, detach, is_torch, namespace, requires_grad, to_numpy
+from censcore._arrays import Array, as_loss, convert, is_torch, namespace
 from censcore._numerics import chunked_rows
 from censcore._validation import as_count, as_number, as_seed, check_flag, check_option
-from censcore.distributions import CauseEnsemble, Distribution, Ensemble
+from censcore.distributions import Distribution, Ensemble
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, OutcomeLike, RightCensored, SemiCompetingRisks, as_outcome
-from censcore.scores._support import check_infinite
-from censcore.scores.compatible_times import (
-    RandomNumbers,
-    check_componentwise,
-    compatible_times,
-    known_rows,
-    subject_keys,
+from censcore.scores._energy_causes import score_of_causes
+from censcore.scores._energy_ensembles import (
+    Method,
+    check_fair,
+    score_of_ensemble,
+    score_of_samples,
+    weights_of,
 )
-from censcore.scores.competing_risks import check_causes
+from censcore.scores.compatible_times import RandomNumbers, check_componentwise, subject_keys
 from censcore.scores.crps import crps
-from censcore.scores.energy_pairs import chunk_numbers, energy_loss, fastest_terms
-from censcore.scores.inputs import ScoringInputs, _known_or_raise, inverse_probability_weights, scoring_inputs
+from censcore.scores.inputs import ScoringInputs, inverse_probability_weights, scoring_inputs
 from censcore.scores.interval import through_visits
+from censcore.scores.known_censoring import known_or_raise
 from censcore.scores.semi_competing import energy_of_semi_competing
 
 __all__ = ["energy_score"]
-
-# Up to this many members all pairs cost little more than the draws of C that they are averaged over.
-_FEW_MEMBERS = 64
-
-# Distributions that are no ensemble are sampled in blocks of this many subjects.
-_SAMPLED_ROWS = 256
 
 
 @as_loss
@@ -164,31 +156,21 @@ def energy_score(
         y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
     if isinstance(y, CompetingRisks):
         random = RandomNumbers(int(seed), int(draws), subject_keys(y.any_cause(), ids, seed))
-        method = _Method(float(beta), pairs, bool(fair), random)
-        return _of_competing_risks(y, forecast, censoring, horizon, method, members)
+        method = Method(float(beta), pairs, bool(fair), random)
+        return score_of_causes(y, forecast, censoring, horizon, method, members)
     inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True, one_cause=True)
     check_componentwise(inputs.C)
     xp = inputs.xp
     mask = None if mask is None else xp.broadcast_to(mask, (inputs.n, inputs.y.k))
     random = RandomNumbers(int(seed), int(draws), subject_keys(inputs.y, ids, seed))
-    method = _Method(float(beta), pairs, bool(fair), random)
+    method = Method(float(beta), pairs, bool(fair), random)
     if inputs.y.k == 1 and beta == 1 and (pairs != "lagged" or not isinstance(inputs.F, Ensemble)):
         loss = _of_one_time(inputs, fair)
     elif isinstance(inputs.F, Ensemble):
-        loss = _of_ensemble(inputs, mask, method)
+        loss = score_of_ensemble(inputs, mask, method)
     else:
-        loss = _of_distribution(inputs, mask, method, members)
+        loss = score_of_samples(inputs, mask, method, members)
     return loss if mask is None else xp.where(xp.any(mask, axis=1), loss, xp.zeros_like(loss))
-
-
-@dataclass(frozen=True)
-class _Method:
-    """How the score is computed: the options that concern every subject alike."""
-
-    beta: float
-    pairs: str
-    fair: bool
-    random: RandomNumbers
 
 
 def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int, fair: bool) -> None:
@@ -203,7 +185,7 @@ def _check_options(beta: float, pairs: str, draws: int, seed: int, members: int,
 def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCensored, Any, Array]:
     """The outcome with an event at time zero, which says nothing of C, wherever the mask is False."""
     if censoring is None:
-        censoring = _known_or_raise(y)
+        censoring = known_or_raise(y)
     xp = namespace(y.time)
     kept = convert(mask, y.time) if is_torch(y.time) else np.asarray(mask)
     if kept.dtype != xp.bool:
@@ -225,7 +207,7 @@ def _of_one_time(inputs: ScoringInputs, fair: bool) -> Array:
     loss = crps(inputs.y, inputs.F, inputs.C)
     if not (fair and isinstance(inputs.F, Ensemble)):
         return loss
-    same = inputs.xp.sum(_check_fair(_weights(inputs.F)) ** 2, axis=1)
+    same = inputs.xp.sum(check_fair(weights_of(inputs.F)) ** 2, axis=1)
     accuracy = chunked_rows(
         lambda rows: _accuracy(inputs.take(rows)), inputs.n, 4 * inputs.F.m, inputs.y.time
     )
@@ -244,214 +226,4 @@ def _accuracy(inputs: ScoringInputs) -> Array:
         short = inputs.never & xp.isfinite(z)
         start = xp.where(short & (z > y), z, y)
         beyond = beyond + inputs.C.integrated_sf(start, xp.where(short, xp.full_like(z, np.inf), start))
-    return xp.sum(_weights(inputs.F) * (before + beyond * reach), axis=1)
-
-
-def _check_fair(w: Array) -> Array:
-    if not bool((namespace(w).sum(w**2, axis=1) < 1).all()):
-        raise InvalidInputError(
-            "fair=True compares different members, so it needs at least two of positive weight; got one. "
-            "Use fair=False, which scores the ensemble as the distribution it is."
-        )
-    return w
-
-
-def _members(ensemble: Ensemble) -> Array:
-    """Samples (n or 1, m, k)."""
-    return ensemble.samples if ensemble.samples.ndim == 3 else ensemble.samples[:, :, None]
-
-
-def _weights(ensemble: Ensemble) -> Array:
-    """Weights (n or 1, m), equal ones too."""
-    z, w = ensemble.samples, ensemble.weights
-    return namespace(z).full_like(_members(ensemble)[:1, :, 0], 1 / ensemble.m) if w is None else w
-
-
-def _of_distribution(inputs: ScoringInputs, mask: Array, method: _Method, members: int) -> Array:
-    """Fair score of samples from each distribution, block by block of subjects."""
-    losses = []
-    for start in range(0, inputs.n, _SAMPLED_ROWS):
-        rows = slice(start, min(start + _SAMPLED_ROWS, inputs.n))
-        block, random = inputs.take(rows), method.random.take(rows)
-        block = replace(block, F=Ensemble(_samples(block, members, random)))
-        sampled = replace(method, fair=True, random=random)
-        losses.append(_of_ensemble(block, None if mask is None else mask[rows], sampled))
-    return inputs.xp.concat(losses)
-
-
-def _samples(block: ScoringInputs, members: int, random: RandomNumbers) -> Array:
-    """(n, members, k) samples, drawn for every subject even where one distribution serves all."""
-    one = len(block.F) == 1
-    drawn = block.F.sample((block.n if one else 1) * members, random.samples(flat=one))
-    return drawn.reshape(block.n, members, block.y.k)
-
-
-def _of_ensemble(inputs: ScoringInputs, mask: Array, method: _Method) -> Array:
-    """Rows with a known C at that C, the others at draws of it."""
-    z = _members(inputs.F)
-    if method.fair:
-        _check_fair(_weights(inputs.F))
-    _check_endless(inputs, z, mask)
-    unit = _unit(z, inputs.y.time, method.beta)
-    known = known_rows(inputs.y, inputs.C)
-    exact = z.shape[1] == 1 or method.pairs == "all"
-    few = method.pairs == "auto" and z.shape[1] <= _FEW_MEMBERS
-    never = to_numpy(inputs.y.never).reshape(inputs.n, -1).any(axis=1)
-    sets = [
-        _Rows(np.flatnonzero(known & ~never), True, 1, exact or method.pairs == "auto"),
-        _Rows(np.flatnonzero(~known & ~never), False, method.random.draws, exact or few),
-        _Rows(np.flatnonzero(known & never), True, 1, exact or method.pairs == "auto", never=True),
-        _Rows(np.flatnonzero(~known & never), False, method.random.draws, exact or few, never=True),
-    ]
-    losses = [_of_rows(inputs, mask, method, unit, rows) for rows in sets if rows.index.size]
-    back = convert(np.argsort(np.concatenate([rows.index for rows in sets])), inputs.y.time)
-    return inputs.xp.concat(losses)[back] * unit**method.beta
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Rows that are scored alike: at so many values of C, by all pairs or by one lag for each draw."""
-
-    index: np.ndarray
-    known: bool
-    draws: int
-    all_pairs: bool
-    never: bool = False  # after a competing event what is seen is C itself, at each of its values
-
-
-def _check_endless(inputs: ScoringInputs, z: Array, mask: Array) -> None:
-    """Members that never have the event need a C that ends follow-up."""
-    xp, y, C = inputs.xp, inputs.y, inputs.C
-    if inputs.has_never:
-        endless = inputs.y.never & (C.mass_at_infinity() > 0)
-        check_infinite(xp.where(endless, np.inf, xp.zeros_like(y.time)), inputs)
-    if np.isfinite(float(xp.max(detach(z)))):
-        return
-    never = xp.any(xp.isinf(z), axis=1)
-    never = never if mask is None else never & mask
-    event = y.event.reshape(inputs.n, -1)
-    event = event if C.k > 1 else xp.all(event, axis=1)[:, None]
-    endless = [C.marginal(j).mass_at_infinity() > 0 for j in range(C.k)]
-    endless = xp.stack(xp.broadcast_arrays(*endless), axis=1)
-    infinite = xp.any(never & event & endless, axis=1)
-    check_infinite(xp.where(infinite, np.inf, xp.zeros_like(y.time.reshape(inputs.n, -1)[:, 0])), inputs)
-
-
-def _unit(z: Array, time: Array, beta: float) -> float:
-    """A power of two to divide times by, so that their squares neither overflow nor vanish; mostly one."""
-    xp, z = namespace(z), detach(z)
-    largest = float(xp.max(z))
-    if largest == np.inf:
-        largest = float(xp.max(xp.where(xp.isinf(z), xp.zeros_like(z), z)))
-    largest = max(largest, float(xp.max(time)))
-    limit = float(xp.finfo(z.dtype).max)
-    if largest > limit ** min(1, 1 / beta) / 4:
-        raise InvalidInputError(
-            f"Times up to {largest:g} to the power beta={beta:g} exceed {z.dtype}; use a larger unit of time."
-        )
-    return 1.0 if largest == 0 or limit**-0.25 < largest < limit**0.25 else 2.0 ** np.floor(np.log2(largest))
-
-
-def _of_rows(inputs: ScoringInputs, mask: Array, method: _Method, unit: float, rows: _Rows) -> Array:
-    """Losses chunk by chunk."""
-    z, w = _members(inputs.F), inputs.F.weights
-    m, k = z.shape[1:]
-    lags_per_row = 0 if rows.all_pairs else method.random.draws
-    order = method.random.order(m)
-    pairs = m * lags_per_row or m * (m - 1) // 2 * rows.draws
-    terms = fastest_terms(z, w, (m * rows.draws + pairs) * rows.index.size)
-
-    def losses(part: slice) -> Array:
-        index = rows.index[part]
-        some, random = inputs.take(index), method.random.take(index)
-        z, w = _members(some.F), some.F.weights
-        y = some.y.time.reshape(some.n, -1)
-        middle = namespace(y).full_like(y[:, None, : some.C.k], 0.5)
-        levels = middle if rows.known else random.levels(some.C.k, like=y)
-        c = compatible_times(some.y, some.C, levels)
-        lags = None
-        if not rows.all_pairs:
-            z, w = z[:, order], None if w is None else w[:, order]
-            lags = convert(random.lags(m), y)
-        if unit != 1:
-            z, y, c = z / unit, y / unit, c / unit
-        options: dict[str, Any] = {"beta": method.beta, "fair": method.fair, "terms": terms}
-        if rows.never:
-            return _seen_at_censoring(z, c, w, lags, options)
-        return energy_loss(
-            z, y, c, weights=w, mask=None if mask is None else mask[index], lags=lags, **options
-        )
-
-    numbers = max(m * max(rows.draws, lags_per_row, k), pairs // 10)
-    large = requires_grad(z) and numbers * rows.index.size > chunk_numbers(z)
-    return chunked_rows(
-        _recomputed(losses) if large else losses, rows.index.size, numbers, z, chunk_numbers(z)
-    )
-
-
-def _seen_at_censoring(z: Array, c: Array, w: Array, lags: Array, options: dict[str, Any]) -> Array:
-    """The mean over the values c (n, D, 1) of C of the loss at what is then seen, which is c itself."""
-    if c.shape[1] == 1:
-        return energy_loss(z, c[:, 0], c, weights=w, lags=lags, **options)
-    losses = [
-        _seen_at_censoring(z, c[:, d : d + 1], w, None if lags is None else lags[:, d : d + 1], options)
-        for d in range(c.shape[1])
-    ]
-    return sum(losses[1:], losses[0]) / len(losses)
-
-
-def _of_competing_risks(
-    y: CompetingRisks, forecast: Any, censoring: Any, horizon: Array, method: _Method, members: int
-) -> Array:
-    """The score of the times (min(T_1, C), ..., min(T_m, C)), of which all but one are C.
-
-    Samples of the forecast are scored, those of an ensemble as they are and others as a fair sample.
-    """
-    F: Any = check_causes(y, forecast)
-    inputs = scoring_inputs(y.any_cause(), F.any_cause(), censoring, horizon)
-    xp, m, random = inputs.xp, F.n_causes, method.random
-    endless = (inputs.C.mass_at_infinity() > 0) & inputs.y.event
-    check_infinite(xp.where(endless, np.inf, xp.zeros_like(inputs.y.time)), inputs)
-    causes = xp.broadcast_to(convert(to_numpy(y.causes), inputs.y.time), (inputs.n,))
-    of_cause = xp.stack([inputs.y.event & (causes == j + 1) for j in range(m)], axis=1)
-    as_it_is = isinstance(F, CauseEnsemble) and F.weights is None
-    options: dict[str, Any] = {"beta": method.beta, "fair": method.fair or not as_it_is}
-
-    def losses(rows: slice) -> Array:
-        some, numbers = inputs.take(rows), random.take(rows)
-        time, cause = F.take(rows).samples if as_it_is else _draws_of(F, rows, some.n, members, numbers)
-        z = _by_cause(time, cause, m)
-        c = compatible_times(some.y, some.C, numbers.levels(1, like=some.y.time))
-        lags = None
-        if method.pairs == "lagged" or (method.pairs == "auto" and z.shape[1] > _FEW_MEMBERS):
-            lags = convert(numbers.lags(z.shape[1]), some.y.time)
-        total = xp.zeros_like(some.y.time)
-        for d in range(c.shape[1]):
-            seen = xp.where(of_cause[rows], some.time, c[:, d])
-            lag = None if lags is None else lags[:, d : d + 1]
-            total = total + energy_loss(z, seen, c[:, d : d + 1], lags=lag, **options)
-        return total / c.shape[1]
-
-    size = F.samples.time.shape[1] if as_it_is else members
-    return chunked_rows(losses, inputs.n, 4 * m * size, inputs.y.time)
-
-
-def _draws_of(F: Any, rows: slice, n: int, members: int, random: RandomNumbers) -> tuple[Array, Array]:
-    """Times and causes (n, members), drawn for every subject even where one distribution serves all."""
-    one = len(F) == 1
-    drawn = F.take(rows).sample((n if one else 1) * members, random.samples(flat=one))
-    return drawn.time.reshape(n, members), drawn.cause.reshape(n, members)
-
-
-def _by_cause(time: Array, cause: Array, m: int) -> Array:
-    """The times of all causes, (n, M, m): infinite but for the one that happened."""
-    xp = namespace(time)
-    never = xp.full_like(time, np.inf)
-    return xp.stack([xp.where(cause == j + 1, time, never) for j in range(m)], axis=2)
-
-
-def _recomputed(losses: Callable[[slice], Array]) -> Callable[[slice], Array]:
-    """The same function, whose gradient computes a chunk anew instead of keeping all of its pairs."""
-    from torch.utils.checkpoint import checkpoint
-
-    return lambda part: checkpoint(losses, part, use_reentrant=False, preserve_rng_state=False)
+    return xp.sum(weights_of(inputs.F) * (before + beyond * reach), axis=1)

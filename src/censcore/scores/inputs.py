@@ -42,18 +42,19 @@ from censcore._arrays import (
     one_namespace,
     to_numpy,
 )
-from censcore._validation import check_instance, check_option, check_positive, name_subjects
-from censcore.distributions import Distribution, PointMass, TimeAndCause, Univariate
-from censcore.distributions.independent import Independent
-from censcore.exceptions import (
-    ContradictionError,
-    InvalidInputError,
-    InvalidTypeError,
-    MissingCensoringError,
-    UnsupportedOutcomeError,
-)
+from censcore._validation import check_option, check_positive
+from censcore.distributions import Distribution, PointMass
+from censcore.exceptions import InvalidInputError
 from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
+from censcore.scores._alignment import (
+    by_censoring_time,
+    check_dimensions,
+    check_given_entry,
+    check_is_distribution,
+    one_library,
+)
 from censcore.scores._support import chance_to_be_seen
+from censcore.scores.known_censoring import known_censoring, known_or_raise, known_to_exceed
 
 __all__ = [
     "ScoringInputs",
@@ -232,28 +233,28 @@ def scoring_inputs(
     y = as_outcome(y, one_cause=one_cause)
     if without_entry:
         y.require_no_entry(without_entry)
-    _check_kind(forecast, "forecast")
+    check_is_distribution(forecast, "forecast")
     given = censoring is not None
     if not given:
-        censoring = _known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
-    _check_kind(censoring, "censoring")
-    y, forecast, censoring = _one_library(y, forecast, cast(Distribution, censoring))
+        censoring = known_or_raise(y) if needs_censoring else known_censoring(y) or PointMass(np.inf)
+    check_is_distribution(censoring, "censoring")
+    y, forecast, censoring = one_library(y, forecast, cast(Distribution, censoring))
     n = common_rows(outcome=len(y), forecast=len(forecast), censoring=len(censoring))
     if len(y) != n:
         y = y.take(np.zeros(n, dtype=np.int64))
-    _check_dimensions(y, forecast, censoring, joint)
+    check_dimensions(y, forecast, censoring, joint)
     if horizon is not None:
         tau = check_horizon(horizon, y)
         y, censoring = y.censor_at(tau), _censored_at(censoring, tau)
     if y.has_delayed_entry:
         if isinstance(y, EventOfCause):
-            _check_given_entry(y, forecast.marginal(0))
+            check_given_entry(y, forecast.marginal(0))
         forecast = forecast.given_survival(known_to_exceed(y.entry))
     if not check_censoring or not (given or needs_censoring):
         return ScoringInputs(y, forecast, censoring)
     if y.time.ndim == 1:
         return ScoringInputs(y, forecast, censoring, chance_to_be_seen(y, censoring.marginal(0)))
-    for seen, C in _by_censoring_time(y, censoring):
+    for seen, C in by_censoring_time(y, censoring):
         chance_to_be_seen(seen, C)
     return ScoringInputs(y, forecast, censoring)
 
@@ -269,114 +270,6 @@ def _censored_at(C: Distribution, tau: Array) -> Distribution:
         kept.clear()
         kept[float(tau)] = censored
     return censored
-
-
-def _check_given_entry(y: EventOfCause, F: Univariate) -> None:
-    """One cause is scored given that no event of any cause came before the entry, of which F_j is silent."""
-    passed = to_numpy(F.cdf(known_to_exceed(y.entry))) > 1e-6
-    bad = np.nonzero(np.broadcast_to(passed, (len(y),)))[0]
-    if bad.size:
-        raise UnsupportedOutcomeError(
-            "With delayed entry the forecast of one cause must be that given no event of any cause before "
-            f"the entry; it is not in {name_subjects(bad)}. Pass forecast.given_survival(y.entry).cause(j)."
-        )
-
-
-def known_to_exceed(entry: Array) -> Array:
-    """What T, and C, are known to exceed: the entry, and nothing (-1) for subjects seen from the start."""
-    xp = namespace(entry)
-    return xp.where(entry > 0, entry, xp.full_like(entry, -1.0))
-
-
-def known_censoring(y: RightCensored) -> Distribution | None:
-    """The censoring distribution that needs no estimate: known times, or none where nothing is censored."""
-    c = y.censoring_time
-    if c is not None:
-        return PointMass(c) if c.ndim == 1 else Independent([PointMass(c[:, j]) for j in range(y.k)])
-    return None if bool(y.censored.any()) else PointMass(np.inf)
-
-
-def _known_or_raise(y: RightCensored) -> Distribution:
-    distribution = known_censoring(y)
-    if distribution is None:
-        censored = to_numpy(y.censored)
-        raise MissingCensoringError(
-            f"{int(censored.sum())} of {censored.size} times are censored and no censoring distribution was "
-            "given. Pass censoring=... : PointMass(c) if the censoring times are known (or give them to "
-            "RightCensored as censoring_time), a known distribution such as Uniform(0, 5), or an estimate: "
-            "Censoring(KaplanMeier()).fit(X_train, y_train).predict_distribution(X_test)."
-        )
-    return distribution
-
-
-def _check_kind(distribution: Any, name: str) -> None:
-    if isinstance(distribution, TimeAndCause):
-        raise InvalidTypeError(
-            f"{name}: got {type(distribution).__name__}, a forecast of competing risks, expected the "
-            "distribution of one event time. Pass forecast.cause(j) with y.cause(j), forecast.any_cause() "
-            "with y.any_cause(), or the outcome of all causes, CompetingRisks(time, cause)."
-        )
-    if not isinstance(distribution, Distribution):
-        check_instance(distribution, name)
-        raise InvalidTypeError(
-            f"{name} must be a censcore Distribution; got {type(distribution).__name__}. Wrap it: "
-            "Step(times, sf=matrix) for survival curves, Ensemble(samples), Quantiles(levels, values), or a "
-            "parametric distribution such as Weibull(shape, scale)."
-        )
-
-
-def _one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[RightCensored, Any, Any]:
-    """All parts in one library; a mixture of them is an error, and plain numbers join the others.
-
-    The forecast decides the precision, since it is the large part: y and C follow it.
-    """
-    distributions = {"forecast": F, "censoring": C}
-    one_namespace(
-        outcome=y.time,
-        **{
-            name: distribution._reference
-            for name, distribution in distributions.items()
-            if not distribution._is_neutral
-        },
-    )
-    model = y.time if F._is_neutral else F._reference
-    if y.time.dtype != model.dtype:
-        y = y.like(model)
-    return y, _fitted(F, model), _fitted(C, model)
-
-
-def _fitted(distribution: Distribution, model: Array) -> Distribution:
-    fits = not distribution._is_neutral and distribution._reference.dtype == model.dtype
-    return distribution if fits else distribution.like(model)
-
-
-def _check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint: bool) -> None:
-    if y.time.ndim > 1 and not joint:
-        raise InvalidInputError(
-            f"This score is for one event time per subject, (n,); got an outcome of shape {y.shape}. Score "
-            "each coordinate, score(y.marginal(j), forecast.marginal(j), ...), or the joint distribution by "
-            "energy_score."
-        )
-    if F.k != y.k:
-        raise InvalidInputError(
-            f"The outcome has {y.k} event times per subject and the forecast {F.k}; they must agree."
-        )
-    if C.k not in (1, y.k):
-        raise InvalidInputError(
-            f"The censoring distribution has {C.k} coordinates; expected one (shared) or {y.k} (one for "
-            "each event time)."
-        )
-    if C.k == 1 and not y.shares_censoring:
-        raise ContradictionError(
-            "The censoring distribution is of one time shared by the coordinates, but the outcome has one "
-            f"censoring time per coordinate (in {name_subjects(y._apart())}). Pass Independent([C_1, ..., "
-            "C_k]), or leave it out where the outcome has censoring_time."
-        )
-    if C.k > 1 and y.censoring_time is not None and y.censoring_time.ndim == 1 and not _knows_all(C):
-        raise ContradictionError(
-            f"The censoring distribution has {C.k} independent times, but the outcome has one censoring_time "
-            "shared by its coordinates. Pass the distribution of that one time, or leave it out."
-        )
 
 
 def check_horizon(horizon: Array, y: RightCensored) -> Array:
@@ -395,22 +288,6 @@ def check_horizon(horizon: Array, y: RightCensored) -> Array:
         return tau.reshape(())
     common_rows(outcome=len(y), horizon=tau.shape[0])
     return tau
-
-
-def _knows_all(C: Distribution) -> bool:
-    return all(not np.isnan(to_numpy(C.marginal(j).known_time())).any() for j in range(C.k))
-
-
-def _by_censoring_time(y: RightCensored, C: Distribution) -> list[tuple[RightCensored, Univariate]]:
-    """What was seen of every censoring time, as an outcome (n,), and its distribution.
-
-    Of one C shared by several event times it is the largest time, an event only where all of them are.
-    """
-    if y.k == 1 or C.k > 1:
-        return [(y.marginal(j), C.marginal(j)) for j in range(C.k)]
-    xp = namespace(y.time)
-    together = RightCensored(xp.max(y.time, axis=1), xp.all(y.event, axis=1), y._shared_censoring_time())
-    return [(together, C.marginal(0))]
 
 
 def inverse_probability_weights(inputs: ScoringInputs) -> Array:

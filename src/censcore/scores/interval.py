@@ -12,20 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from censcore._arrays import (
-    Array,
-    as_float,
-    common_rows,
-    namespace,
-    one_namespace,
-    searchsorted,
-    take_along,
-)
+from censcore._arrays import Array, as_float, common_rows, namespace, one_namespace, searchsorted, take_along
 from censcore._numerics import expm1, safe_log
 from censcore.distributions import Distribution, Ensemble, Step, Univariate
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import IntervalCensored, OutcomeLike, RightCensored
-from censcore.scores.inputs import _check_kind, _fitted, check_horizon, known_to_exceed
+from censcore.scores._alignment import check_is_distribution, in_dtype_of
+from censcore.scores.inputs import check_horizon, known_to_exceed
 
 __all__ = ["interval_log_score", "log_probability", "through_visits"]
 
@@ -86,7 +79,7 @@ def through_visits(
 
 def _aligned(y: IntervalCensored, forecast: Distribution) -> tuple[IntervalCensored, Univariate]:
     """Both in one library and precision, the forecast given survival to the entry."""
-    _check_kind(forecast, "forecast")
+    check_is_distribution(forecast, "forecast")
     if forecast.k > 1:
         raise InvalidInputError(
             f"An interval-censored outcome has one event time per subject and the forecast {forecast.k}; "
@@ -95,7 +88,7 @@ def _aligned(y: IntervalCensored, forecast: Distribution) -> tuple[IntervalCenso
     one_namespace(outcome=y.lower, **({} if forecast._is_neutral else {"forecast": forecast._reference}))
     model = y.lower if forecast._is_neutral else forecast._reference
     y = y if y.lower.dtype == model.dtype else y.like(model)
-    F = _fitted(forecast.marginal(0), model)
+    F = in_dtype_of(forecast.marginal(0), model)
     common_rows(outcome=len(y), forecast=len(F))
     return y, cast(Univariate, F.given_survival(known_to_exceed(y.entry)) if y.has_delayed_entry else F)
 
@@ -191,7 +184,7 @@ def interval_log_score(
     array([0.9328, 1.6931])
     """
     if censoring is not None:
-        _check_kind(censoring, "censoring")
+        check_is_distribution(censoring, "censoring")
     if horizon is not None:
         y = y.censor_at(check_horizon(horizon, _followed(y)))
     y, F = _aligned(y, forecast)

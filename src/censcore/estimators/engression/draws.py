@@ -19,7 +19,7 @@ from censcore.estimators.engression.mixture import MixtureChoice
 from censcore.estimators.engression.predictions import SamplePredictions
 from censcore.estimators.engression.sampling import NoisePool, chunks_of, shares
 from censcore.estimators.engression.training import GeneratorTraining
-from censcore.estimators.neural.estimator import pick_device
+from censcore.estimators.neural.devices import pick_device
 from censcore.estimators.neural.training import mix_seed
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, SemiCompetingRisks

@@ -16,9 +16,10 @@ from censcore.estimators.engression.mixture import BaselineData, Fold, MixtureCh
 from censcore.estimators.engression.outcome_data import OutcomeData
 from censcore.estimators.engression.time_scale import TRANSFORMS
 from censcore.estimators.engression.training_censoring import OBJECTIVES
-from censcore.estimators.neural.estimator import pick_device
+from censcore.estimators.neural.devices import pick_device
+from censcore.estimators.neural.held_out import held_out_losses
 from censcore.estimators.neural.history import History
-from censcore.estimators.neural.standardised import Data, rows_of
+from censcore.estimators.neural.standardised import Data
 from censcore.estimators.neural.streamed import StreamedRows, sample_of, subjects_in
 from censcore.estimators.neural.training import Callback
 from censcore.exceptions import InvalidInputError
@@ -189,20 +190,9 @@ def _is_worse(again: EngressionTask, first: EngressionTask, held_out: Data, seed
 
     Then its training has failed, for instance where few have events and all draws are late.
     """
-    worse = _losses(again, held_out, seed) - _losses(first, held_out, seed)
+    losses = [
+        held_out_losses(task, task.network, held_out, seed=seed, at_once=_AT_ONCE, most=_SCALE_SUBJECTS)
+        for task in (again, first)
+    ]
+    worse = losses[0] - losses[1]
     return float(worse.mean()) > float(worse.std()) / np.sqrt(len(worse))
-
-
-@torch.no_grad()
-def _losses(task: EngressionTask, data: Data, seed: int) -> torch.Tensor:
-    """The loss of every subject, with the same noise for every task."""
-    device = next(task.network.parameters()).device
-    generator = torch.Generator(device).manual_seed(seed)
-    n = min(len(data["y"]), _SCALE_SUBJECTS)
-    losses = []
-    for start in range(0, n, _AT_ONCE):
-        part = rows_of(data, slice(start, min(n, start + _AT_ONCE)))
-        rows = {name: value[:].to(device) for name, value in part.items()}
-        random = task.draw(len(rows["y"]), generator, device, validating=True)
-        losses.append(task.loss(task.network.eval(), rows, random).double().cpu())
-    return torch.cat(losses)

@@ -5,7 +5,8 @@ from censcore.estimators.neural.history import Epoch, History
 from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.estimators.neural.recipe import Recipe
 from censcore.estimators.neural.sources import TrainingTable
-from censcore.estimators.neural.training import Callback, Task, train
+from censcore.estimators.neural.task import Callback, Task
+from censcore.estimators.neural.training import train
 
 __all__ = [
     "Callback",

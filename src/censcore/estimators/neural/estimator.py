@@ -14,9 +14,12 @@ import torch
 from torch import nn
 
 from censcore._arrays import as_float, is_torch, to_numpy
-from censcore._validation import as_seed, name_subjects
+from censcore._validation import as_seed
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.covariates import count_rows, scikit_learn_errors
+from censcore.estimators.neural.covariate_checks import check_no_categories, check_single_precision
+from censcore.estimators.neural.devices import pick_device
+from censcore.estimators.neural.exchange import same_everywhere
 from censcore.estimators.neural.history import History
 from censcore.estimators.neural.masks import check_mask
 from censcore.estimators.neural.model_contents import check_contents
@@ -24,55 +27,12 @@ from censcore.estimators.neural.model_files import read_model_file, write_model_
 from censcore.estimators.neural.recipe import Recipe
 from censcore.estimators.neural.standardised import Data, Standardised, moments
 from censcore.estimators.neural.streamed import StreamedRows, subjects_in
-from censcore.estimators.neural.training import Callback, Task, rank_and_processes, same_everywhere, train
+from censcore.estimators.neural.task import Callback, Task
+from censcore.estimators.neural.training import train
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
 from censcore.outcomes import RightCensored, as_outcome
-from censcore.plain_text import one_line
 
-__all__ = ["NeuralEstimator", "pick_device"]
-
-
-def pick_device(device: str) -> torch.device:
-    """Choose a device.
-
-    Parameters
-    ----------
-    device : str
-        ``"auto"`` is the GPU where there is one; of several processes each takes a different one. Otherwise
-        a device of torch.
-
-    Returns
-    -------
-    torch.device
-        The device; an error is raised if it does not exist.
-
-    Examples
-    --------
-    >>> pick_device("cpu")
-    device(type='cpu')
-    """
-    if device != "auto":
-        return _named_device(device)
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    rank, processes = rank_and_processes()
-    number = int(os.environ.get("LOCAL_RANK", rank))
-    return torch.device("cuda", number) if processes > 1 else torch.device("cuda")
-
-
-def _named_device(device: str) -> torch.device:
-    try:
-        named = torch.device(device)
-    except (RuntimeError, TypeError):
-        raise InvalidInputError(
-            f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or another device of torch; got {device!r}."
-        ) from None
-    if named.type == "cuda" and (named.index or 0) >= torch.cuda.device_count():
-        raise InvalidInputError(
-            f"got device={device!r}, but torch finds {torch.cuda.device_count()} CUDA devices; use 'auto' "
-            "to take one where there is one."
-        )
-    return named
+__all__ = ["NeuralEstimator"]
 
 
 class NeuralEstimator(SurvivalEstimator):
@@ -127,8 +87,8 @@ class NeuralEstimator(SurvivalEstimator):
             elif self.n_features_in_ != 0:
                 raise InvalidInputError(f"X: got no covariates, expected {self.n_features_in_}, as in fit.")
             return X.astype(np.float32)
-        _check_no_categories(X)
-        _check_single_precision(X, fitting=reset)
+        check_no_categories(X)
+        check_single_precision(X, fitting=reset)
         with scikit_learn_errors():
             X = validate_data(self, X, reset=reset, dtype=np.float32, ensure_min_samples=1)
         if n is not None and len(X) != n:
@@ -388,69 +348,6 @@ class NeuralEstimator(SurvivalEstimator):
         # files written before histories were kept have none
         model.history_ = History.from_dict(settings["history"]) if "history" in settings else History()
         return model
-
-
-def _check_single_precision(X: Any, fitting: bool) -> None:
-    """Check that covariates keep their digits in single precision, in which networks are trained."""
-    limits, framed = np.finfo(np.float32), hasattr(X, "iloc")
-    if not (framed or isinstance(X, np.ndarray)) or len(X.shape) != 2:
-        return
-    for j in range(X.shape[1]):
-        column = np.asarray(X.iloc[:, j] if framed else X[:, j])
-        if column.dtype.kind not in "fiu" or column.dtype.itemsize < 8 or not len(column):
-            continue
-        name = one_line(str(X.columns[j])) if framed else f"column {j}"
-        size = np.abs(column)
-        with np.errstate(invalid="ignore"):
-            far = np.nonzero((size > limits.max) & (size < np.inf))[0]
-            spread = float(np.ptp(column)) if fitting else 0.0
-        if far.size:
-            raise InvalidInputError(
-                f"X: got {column[far[0]]:g} in {name} of {name_subjects(far)}, expected at most "
-                f"{limits.max:.0e} in size, the largest number of single precision. Check its unit."
-            )
-        if 0 < spread < 100 * limits.eps * size.max():
-            raise InvalidInputError(
-                f"X: got values from {column.min():.9g} to {column.max():.9g} in {name}, which single "
-                "precision, in which networks are trained, cannot tell apart. Subtract their mean first."
-            )
-
-
-def _check_no_categories(X: Any) -> None:
-    """Say which columns hold no numbers, before they are converted."""
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        words = [
-            str(name) for name, column in zip(X.columns, _columns(X), strict=True) if not _numeric(column)
-        ]
-    else:
-        array = np.asarray(X) if not is_torch(X) else np.empty((0, 0))
-        words = [] if array.ndim != 2 or _numeric(array) else _columns_without_numbers(array)
-    if words:
-        raise InvalidInputError(
-            f"X: got columns that hold categories or text ({', '.join(words[:5])}), expected numbers. Encode "
-            "them first, for instance with sklearn.preprocessing.OneHotEncoder in a Pipeline."
-        )
-
-
-def _columns(X: Any) -> Iterator[Any]:
-    return (np.asarray(X[name]) for name in X.columns)
-
-
-def _columns_without_numbers(array: np.ndarray) -> list[str]:
-    return [f"column {j}" for j in range(array.shape[1]) if not _numeric(array[:, j])]
-
-
-def _numeric(values: np.ndarray) -> bool:
-    """Whether values are numbers, or objects that are no text; scikit-learn has messages for the rest."""
-    if values.dtype.kind in "biufc":
-        return True
-    try:
-        values.astype(np.float32)
-    except ValueError:
-        return False
-    except TypeError:
-        return True
-    return values.dtype.kind == "O"
 
 
 def _as_json(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Several processes: which subjects each of them has, and one exchange of gradients per step."""
+"""Several processes: how many, which subjects each of them has, and one exchange of gradients per step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,31 @@ from torch import Tensor, nn
 
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["SharedGradient", "share_of"]
+__all__ = ["SharedGradient", "rank_and_processes", "same_everywhere", "share_of"]
+
+
+def rank_and_processes() -> tuple[int, int]:
+    """The number of this process and the number of processes; (0, 1) without a process group.
+
+    >>> rank_and_processes()
+    (0, 1)
+    """
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return 0, 1
+
+
+def same_everywhere(number: int) -> int:
+    """The number of the first process, in every process.
+
+    >>> same_everywhere(7)
+    7
+    """
+    if rank_and_processes()[1] == 1:
+        return number
+    shared = [number]
+    torch.distributed.broadcast_object_list(shared)
+    return shared[0]
 
 
 def share_of(n: int, groups: np.ndarray | None, rank: int, processes: int) -> np.ndarray:

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from censcore._arrays import is_torch, to_numpy
 from censcore.estimators.neural.estimator import NeuralEstimator
+from censcore.estimators.neural.exchange import rank_and_processes
 from censcore.estimators.neural.first_pass import FirstPass, first_pass
 from censcore.estimators.neural.sources import Block, Source, as_source
 from censcore.estimators.neural.standardised import Data
 from censcore.estimators.neural.streamed import StreamedRows
-from censcore.estimators.neural.training import rank_and_processes
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, SemiCompetingRisks, as_outcome
 

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from censcore.estimators.neural.cuda_graphs import fits_on_device
+from censcore.estimators.neural.exchange import rank_and_processes
 from censcore.estimators.neural.history import Epoch, History
 from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.estimators.neural.standardised import Data, blocks, digest
-from censcore.estimators.neural.training import Callback, Task, rank_and_processes
+from censcore.estimators.neural.task import Callback, Task
 from censcore.exceptions import InvalidInputError, ModelFileError
 from censcore.progress import ProgressBar
 

@@ -14,7 +14,7 @@ from censcore._arrays import Array, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
-from censcore.estimators.neural.estimator import pick_device
+from censcore.estimators.neural.devices import pick_device
 from censcore.estimators.neural.from_batches import BatchTraining
 from censcore.estimators.neural.full_batch import minimise
 from censcore.estimators.neural.history import History
@@ -22,7 +22,8 @@ from censcore.estimators.neural.masks import check_mask, leave_out_times
 from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.sources import Block
 from censcore.estimators.neural.standardised import Data, OnDemand, rows_of
-from censcore.estimators.neural.training import Callback, Rows, mix_seed
+from censcore.estimators.neural.task import Callback, Rows
+from censcore.estimators.neural.training import mix_seed
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
 

@@ -11,7 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Data", "OnDemand", "Standardised", "blocks", "copied_to", "digest", "moments", "rows_of"]
+__all__ = [
+    "Data",
+    "OnDemand",
+    "Standardised",
+    "blocks",
+    "copied_to",
+    "digest",
+    "gather",
+    "moments",
+    "rows_of",
+]
 
 _VALUES_AT_ONCE = 2**18
 
@@ -154,6 +164,18 @@ def rows_of(data: Data, rows: np.ndarray | slice) -> Data:
     """
     return {
         name: value[rows] if isinstance(value, Tensor) else value.take(rows) for name, value in data.items()
+    }
+
+
+def gather(data: Data, index: np.ndarray, device: torch.device) -> dict[str, Tensor]:
+    """Some subjects of every entry, computed and copied to a device.
+
+    >>> gather({"y": torch.tensor([1.0, 2.0, 3.0])}, np.array([2, 0]), torch.device("cpu"))
+    {'y': tensor([3., 1.])}
+    """
+    position = torch.from_numpy(index)
+    return {
+        name: value[position.to(value.device)].to(device, non_blocking=True) for name, value in data.items()
     }
 
 

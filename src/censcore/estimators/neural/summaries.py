@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from censcore.estimators.neural.exchange import rank_and_processes
 from censcore.estimators.neural.sources import Block, joined_blocks
-from censcore.estimators.neural.training import rank_and_processes
 
 __all__ = ["CountedTimes", "Moments", "Reservoir", "content_hash", "gathered", "time_sums"]
 

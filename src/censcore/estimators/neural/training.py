@@ -3,64 +3,31 @@
 from __future__ import annotations
 
 import math
-import operator
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from censcore.estimators.neural.batches import Batches
+from censcore.estimators.neural.checkpoints import TrainingState, digests
 from censcore.estimators.neural.cuda_graphs import GraphedEpochs, fits_on_device
-from censcore.estimators.neural.exchange import SharedGradient, share_of
+from censcore.estimators.neural.exchange import SharedGradient, rank_and_processes, share_of
+from censcore.estimators.neural.held_out import held_out_losses
 from censcore.estimators.neural.history import Epoch, History
-from censcore.estimators.neural.model_files import read_model_file, write_model_file
 from censcore.estimators.neural.recipe import Recipe
-from censcore.estimators.neural.standardised import Data, OnDemand, blocks, digest
+from censcore.estimators.neural.standardised import Data, OnDemand, blocks, gather
 from censcore.estimators.neural.streamed import StreamedRows, subjects_in
-from censcore.exceptions import InvalidInputError, ModelFileError
+from censcore.estimators.neural.task import Callback, Rows, Task
+from censcore.exceptions import InvalidInputError
 from censcore.progress import ProgressBar
 
-__all__ = [
-    "Epoch",
-    "History",
-    "Recipe",
-    "Rows",
-    "Task",
-    "mix_seed",
-    "rank_and_processes",
-    "same_everywhere",
-    "train",
-]
-
-Rows = Mapping[str, Tensor]
-
-
-class Task(Protocol):
-    """What is trained: a network, the random numbers that a batch needs, and a loss per subject.
-
-    A task may have an ``identity``, JSON values that must be equal for a checkpoint to be continued.
-    """
-
-    @property
-    def network(self) -> nn.Module:
-        """What is trained."""
-
-    def draw(
-        self, n: int, generator: torch.Generator, device: torch.device, validating: bool = False
-    ) -> dict[str, Tensor]:
-        """The random numbers of a batch of n subjects, which are the first axis of each array."""
-
-    def loss(self, network: nn.Module, rows: Rows, random: Rows) -> Tensor:
-        """One loss per subject of the batch."""
-
-
-Callback = Callable[[Epoch, nn.Module], Any]
+__all__ = ["Callback", "Epoch", "History", "Recipe", "Rows", "Task", "mix_seed", "train"]
 
 
 def train(
@@ -127,26 +94,28 @@ def train(
     True
     """
     run = _Run(task, rows, validation, recipe, seed, device, groups)
+    state = run.state
     if checkpoint is not None and Path(checkpoint).exists():
-        run.resume(checkpoint)
+        held_out = 0 if validation is None else subjects_in(validation)
+        state.resume(checkpoint, run.identity, held_out)
     with ProgressBar("training", recipe.epochs, run.next_epoch, progress and run.rank == 0) as bar:
         try:
             while not run.finished:
                 epoch = run.epoch()
                 if checkpoint is not None and run.rank == 0:
-                    run.save(checkpoint)
+                    state.save(checkpoint, run.identity)
                 loss = epoch.train_loss if epoch.validation_loss is None else epoch.validation_loss
                 bar.advance(f"loss {loss:.4f}")
-                if sum(callback(epoch, run.averaged) is True for callback in callbacks):
+                if sum(callback(epoch, state.averaged) is True for callback in callbacks):
                     break
         except KeyboardInterrupt:
-            run.history.interrupted = True
-    run.keep_best()
-    return run.history
+            state.history.interrupted = True
+    state.finish()
+    return state.history
 
 
 class _Run:
-    """The state of one training run: everything a checkpoint must hold."""
+    """One training run, epoch by epoch; what changes on the way is its ``state``."""
 
     def __init__(
         self,
@@ -164,7 +133,7 @@ class _Run:
         self.rank, self.processes = rank_and_processes()
         n = subjects_in(rows)
         self.batches = Batches(n, recipe.batch_size, groups)
-        self.network = task.network.to(device)
+        network = task.network.to(device)
         self.subjects: np.ndarray | None = None
         self.shared: SharedGradient | None = None
         if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -172,14 +141,9 @@ class _Run:
                 self.subjects = share_of(n, groups, self.rank, self.processes)
                 own = None if groups is None else np.asarray(groups)[self.subjects]
                 self.batches = Batches(len(self.subjects), recipe.batch_size, own, count=len(self.batches))
-            self.shared = SharedGradient(self.network)
+            self.shared = SharedGradient(network)
         captured = captured and device.type == "cuda" and not isinstance(rows, StreamedRows)
-        self.optimizer = _optimizer(self.network, recipe, device if captured else None)
-        self.averaged = _clone(self.network)
-        self.best = _clone(self.network)
-        self.history = History()
-        self.best_losses: Tensor | None = None
-        self.steps = 0
+        self.state = TrainingState(network, _optimizer(network, recipe, device if captured else None))
         self.graphed = self._graphed() if captured else None
 
     def _graphed(self) -> GraphedEpochs:
@@ -189,9 +153,9 @@ class _Run:
         return GraphedEpochs(
             self.rows,
             fits_on_device(self.rows, self.device, self.processes),
-            self.network,
-            self.averaged,
-            self.optimizer,
+            self.state.network,
+            self.state.averaged,
+            self.state.optimizer,
             self.task.draw,
             self.task.loss,
             self.batches,
@@ -205,11 +169,11 @@ class _Run:
 
     @property
     def next_epoch(self) -> int:
-        return len(self.history.epochs)
+        return len(self.state.history.epochs)
 
     @property
     def finished(self) -> bool:
-        waited = self.next_epoch - 1 - self.history.best_epoch
+        waited = self.next_epoch - 1 - self.state.history.best_epoch
         out_of_patience = (
             self.validation is not None
             and self.recipe.patience is not None
@@ -218,19 +182,18 @@ class _Run:
         return self.next_epoch >= self.recipe.epochs or (self.next_epoch > 0 and out_of_patience)
 
     def epoch(self) -> Epoch:
-        number = self.next_epoch
-        self.network.train()
+        number, state = self.next_epoch, self.state
+        state.network.train()
         total, weight = self._graph_steps(number) if self.graphed else self._eager_steps(number)
-        rate = float(self.optimizer.param_groups[0]["lr"])
-        epoch = Epoch(
-            number, float(total / weight), self._validated(number), rate, self.history.best_epoch == number
-        )
+        rate = float(state.optimizer.param_groups[0]["lr"])
+        validated = self._validated(number)
+        epoch = Epoch(number, float(total / weight), validated, rate, state.history.best_epoch == number)
         if not math.isfinite(epoch.train_loss):
             raise InvalidInputError(
                 f"The training loss became {epoch.train_loss} in epoch {number}. Lower learning_rate, or "
                 "look for extreme values among the covariates and times."
             )
-        self.history.epochs.append(epoch)
+        state.history.epochs.append(epoch)
         return epoch
 
     def _eager_steps(self, number: int) -> tuple[Tensor, Tensor]:
@@ -248,7 +211,7 @@ class _Run:
                 yield {name: value.to(self.device) for name, value in batch.items()}
             return
         for index in self.batches.epoch(self.seed, number):
-            yield _gather(self.rows, index if self.subjects is None else self.subjects[index], self.device)
+            yield gather(self.rows, index if self.subjects is None else self.subjects[index], self.device)
 
     def _noise_seed(self, number: int) -> int:
         """The seed of an epoch's noise, another one in every process."""
@@ -257,144 +220,78 @@ class _Run:
 
     def _graph_steps(self, number: int) -> tuple[Tensor, Tensor]:
         assert self.graphed is not None
-        sums = self.graphed.run(self.seed, number, self._noise_seed(number), self.steps)
-        self.steps += len(self.batches)
+        sums = self.graphed.run(self.seed, number, self._noise_seed(number), self.state.steps)
+        self.state.steps += len(self.batches)
         return sums
 
     def _validated(self, number: int) -> float | None:
         """The validation loss, if it is due; keeps the weights if it is among the best."""
-        last = number + 1 == self.recipe.epochs
+        last, state = number + 1 == self.recipe.epochs, self.state
         if self.validation is None:
             # without validation data the last weights are kept
-            self._keep(number)
-            self.history.best_epoch = number
+            state.keep(number)
+            state.history.best_epoch = number
             return None
         if (number + 1) % self.recipe.validate_every and not last:
             return None
         losses = self.validate()
-        if self.best_losses is None or float(losses.mean()) < float(self.best_losses.mean()):
-            self.best_losses, self.history.best_epoch = losses, number
-        worse = losses - self.best_losses
+        if state.best_losses is None or float(losses.mean()) < float(state.best_losses.mean()):
+            state.best_losses, state.history.best_epoch = losses, number
+        worse = losses - state.best_losses
         error = float(worse.std()) / math.sqrt(len(worse)) if len(worse) > 1 else 0.0
         if float(worse.mean()) <= self.recipe.tolerance * error:
-            self._keep(number)
+            state.keep(number)
         return float(losses.mean())
-
-    def _keep(self, number: int) -> None:
-        _copy(self.averaged, self.best)
-        self.history.kept_epoch = number
 
     def step(self, batch: Rows, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """One update; the sums of losses and of weights, over all processes."""
-        n = _size(batch)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate(self.steps, self.recipe.epochs * len(self.batches))
+        n, state = _size(batch), self.state
+        for group in state.optimizer.param_groups:
+            group["lr"] = self.recipe.rate(state.steps, self.recipe.epochs * len(self.batches))
         random = self.task.draw(n, generator, self.device)
         weight = batch.get("weight", torch.ones(n, device=self.device))
         if self.shared is None:
             size = weight.sum()
-            loss = (self.task.loss(self.network, batch, random) * weight).sum() / size
-            self.optimizer.zero_grad(set_to_none=True)
+            loss = (self.task.loss(state.network, batch, random) * weight).sum() / size
+            state.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             total = loss.detach() * size
         else:
-            losses = self.task.loss(self.network, batch, random) if n else weight
+            losses = self.task.loss(state.network, batch, random) if n else weight
             self.shared.add(losses, weight)
             self.shared.exchange()
             total, size = self.shared.finish()
         if self.recipe.clip is not None:
-            nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
-        self.optimizer.step()
-        self.steps += 1
-        _average(self.averaged, self.network, self.recipe.averaging, self.steps)
+            nn.utils.clip_grad_norm_(state.network.parameters(), self.recipe.clip)
+        state.optimizer.step()
+        state.steps += 1
+        state.average(self.recipe.averaging)
         return total, size
 
-    @torch.no_grad()
     def validate(self) -> Tensor:
         """Validation losses of the averaged weights, weighted, with the same noise every time."""
         assert self.validation is not None
-        generator = torch.Generator(self.device).manual_seed(mix_seed(self.seed, -1))
-        self.averaged.eval()
-        n = len(next(iter(self.validation.values())))
-        losses = []
-        for start in range(0, n, self.recipe.validation_batch):
-            index = np.arange(start, min(n, start + self.recipe.validation_batch))
-            batch = _gather(self.validation, index, self.device)
-            loss = self.task.loss(
-                self.averaged, batch, self.task.draw(len(index), generator, self.device, validating=True)
-            )
-            losses.append(loss * batch["weight"] if "weight" in batch else loss)
-        weighted = torch.cat(losses).double().cpu()
-        return weighted * n / _total(self.validation["weight"]) if "weight" in self.validation else weighted
-
-    def keep_best(self) -> None:
-        _copy(self.best, self.network)
-        self.network.eval()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        tensors = {f"network.{n}": v for n, v in self.network.state_dict().items()}
-        tensors |= {f"averaged.{n}": v for n, v in self.averaged.state_dict().items()}
-        tensors |= {f"best.{n}": v for n, v in self.best.state_dict().items()}
-        for i, state in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{i}.{n}": v for n, v in state.items()}
-        if self.best_losses is not None:
-            tensors["best_losses"] = self.best_losses
-        settings = {
-            "history": self.history.to_dict(),
-            "steps": self.steps,
-            "identity": self._identity,
-        }
-        write_model_file(path, "training checkpoint", tensors, settings)
-
-    def resume(self, path: str | os.PathLike[str]) -> None:
-        tensors, settings = read_model_file(path, "training checkpoint")
-        if settings.get("identity") != self._identity:
-            raise ModelFileError(
-                f"The checkpoint {path} belongs to a run with other data, settings or seed. Use another "
-                "path, or delete it."
-            )
-        try:
-            self._restore(tensors, settings)
-        except (LookupError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-            raise ModelFileError(
-                f"The checkpoint {path} cannot be restored ({type(error).__name__}: {error}). Delete it."
-            ) from error
-
-    def _restore(self, tensors: dict[str, Tensor], settings: dict[str, Any]) -> None:
-        for name, module in (("network", self.network), ("averaged", self.averaged), ("best", self.best)):
-            prefix = f"{name}."
-            module.load_state_dict(
-                {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
-            )
-        self._resume_optimizer(tensors)
-        self.history = History.from_dict(settings["history"] | {"interrupted": False})
-        self.best_losses = tensors.get("best_losses")
-        if self.best_losses is not None and self.best_losses.shape != (_subjects(self.validation),):
-            raise ValueError("best_losses has not one loss per validation subject")
-        self.steps = operator.index(settings["steps"])
-
-    def _resume_optimizer(self, tensors: dict[str, Tensor]) -> None:
-        state: dict[int, dict[str, Tensor]] = {}
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        for name, value in tensors.items():
-            if name.startswith("optimizer."):
-                _, i, entry = name.split(".")
-                if value.ndim and value.shape != parameters[int(i)].shape:
-                    raise ValueError(f"{name} has the shape {tuple(value.shape)}")
-                state.setdefault(int(i), {})[entry] = value
-        self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
+        losses = held_out_losses(
+            self.task,
+            self.state.averaged,
+            self.validation,
+            seed=mix_seed(self.seed, -1),
+            at_once=self.recipe.validation_batch,
+            weighted=True,
+        )
+        weight = self.validation.get("weight")
+        return losses if weight is None else losses * len(losses) / _total(weight)
 
     @cached_property
-    def _identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What must be equal for a checkpoint to be continued; patience may change."""
-        data = {"training": _content(self.rows), "validation": _content(self.validation or {})}
         return {
             "seed": self.seed,
             "rows": subjects_in(self.rows),
             "batches": len(self.batches),
-            "data": data,
+            "data": {"training": digests(self.rows), "validation": digests(self.validation or {})},
             "recipe": asdict(replace(self.recipe, patience=None)),
-            "network": str(self.network),
+            "network": str(self.state.network),
             "task": getattr(self.task, "identity", {}),
         }
 
@@ -419,17 +316,6 @@ def _optimizer(network: nn.Module, recipe: Recipe, graphed: torch.device | None)
     return torch.optim.AdamW(groups, foreach=recipe.compile, fused=not recipe.compile, capturable=True)
 
 
-def _content(rows: Data | StreamedRows) -> Any:
-    """Hashes of the data."""
-    if isinstance(rows, StreamedRows):
-        return rows.digest
-    return {name: digest(value) for name, value in rows.items()}
-
-
-def _subjects(rows: Data | None) -> int:
-    return 0 if rows is None else subjects_in(rows)
-
-
 def _size(batch: Rows) -> int:
     return len(next(iter(batch.values())))
 
@@ -439,33 +325,6 @@ def _total(value: Tensor | OnDemand) -> float:
     return sum(float(value[rows].double().sum()) for rows in blocks(len(value), width))
 
 
-def _gather(rows: Data, index: np.ndarray, device: torch.device) -> dict[str, Tensor]:
-    position = torch.from_numpy(index)
-    return {
-        name: value[position.to(value.device)].to(device, non_blocking=True) for name, value in rows.items()
-    }
-
-
-def _clone(module: nn.Module) -> nn.Module:
-    import copy
-
-    return copy.deepcopy(module).requires_grad_(False)
-
-
-@torch.no_grad()
-def _copy(source: nn.Module, target: nn.Module) -> None:
-    target.load_state_dict(source.state_dict())
-
-
-@torch.no_grad()
-def _average(averaged: nn.Module, network: nn.Module, decay: float | None, step: int) -> None:
-    """Exponential moving average whose memory grows with the run, so that the start is forgotten."""
-    weight = 1.0 if decay is None else 1 - min(decay, (1 + step) / (10 + step))
-    torch._foreach_lerp_(list(averaged.parameters()), list(network.parameters()), weight)
-    for old, new in zip(averaged.buffers(), network.buffers(), strict=True):
-        old.copy_(new)
-
-
 def mix_seed(seed: int, part: int) -> int:
     """A seed for the noise of one part of a run, from the seed of the whole and the number of the part.
 
@@ -473,27 +332,3 @@ def mix_seed(seed: int, part: int) -> int:
     (True, False)
     """
     return int(np.random.SeedSequence([seed, part + 1]).generate_state(1, np.uint64)[0] >> 1)
-
-
-def rank_and_processes() -> tuple[int, int]:
-    """The number of this process and the number of processes; (0, 1) without a process group.
-
-    >>> rank_and_processes()
-    (0, 1)
-    """
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    return 0, 1
-
-
-def same_everywhere(number: int) -> int:
-    """The number of the first process, in every process.
-
-    >>> same_everywhere(7)
-    7
-    """
-    if rank_and_processes()[1] == 1:
-        return number
-    shared = [number]
-    torch.distributed.broadcast_object_list(shared)
-    return shared[0]

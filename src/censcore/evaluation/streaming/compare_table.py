@@ -9,11 +9,11 @@ from typing import Any, ParamSpec, cast
 
 import numpy as np
 
-from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.checks import EXPECTED
 from censcore.evaluation.cross_validation import Comparing
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
 from censcore.evaluation.losses import Losses, Means
+from censcore.evaluation.request import Request
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.streaming.decisions import Prepared, count_of, prepare, strata_numbers
 from censcore.evaluation.streaming.means import centres_of, means_of
@@ -27,7 +27,7 @@ from censcore.exceptions import InvalidInputError
 __all__ = ["compare_table", "taking_tables"]
 
 P = ParamSpec("P")
-KAPLAN_MEIER = "kaplan-meier"
+#: Arguments of ``compare`` that a table has.
 TAKEN = (
     "forecasts", "y", "censoring", "train", "scores", "times", "levels", "reference", "horizon", "by",
     "sample_weight", "groups", "confidence", "discrimination", "time_unit", "seed", "progress", "n_jobs",
@@ -44,14 +44,14 @@ def taking_tables(compare: Comparing[P]) -> Comparing[P]:
             return compare(*args, **options)
         bound = signature(compare).bind(*args, **options)
         defaults = {name: p.default for name, p in signature(compare).parameters.items()}
-        given = {n: v for n, v in bound.arguments.items() if n in TAKEN or not _same(v, defaults[n])}
-        other = [name for name in given if name not in TAKEN]
+        other = [n for n, v in bound.arguments.items() if n not in TAKEN and not _same(v, defaults[n])]
         if other:
             raise InvalidInputError(
                 f"{', '.join(other)}: not available for a table that is read in batches. Read the table into "
                 "memory, and pass its outcome in place of OutcomeTable."
             )
-        return compare_table(**{name: value for name, value in given.items() if name != "refits"})
+        bound.apply_defaults()
+        return compare_table(Request.of(bound.arguments))
 
     return cast(Comparing[P], either)
 
@@ -60,34 +60,16 @@ def _same(value: Any, default: Any) -> bool:
     return value is default or (np.isscalar(value) and bool(value == default))
 
 
-def compare_table(
-    forecasts: Any,
-    y: OutcomeTable,
-    censoring: Any = None,
-    *,
-    train: Any = None,
-    scores: Any = DEFAULT_SCORES,
-    times: Any = None,
-    levels: Any = None,
-    reference: Any = KAPLAN_MEIER,
-    horizon: float | str = "auto",
-    by: Any = None,
-    sample_weight: str | None = None,
-    groups: str | None = None,
-    confidence: float = 0.95,
-    discrimination: bool = True,
-    time_unit: str = "",
-    seed: int = 0,
-    progress: bool = False,
-    n_jobs: int | None = None,
-    store: Any = None,
-) -> StreamedComparison:
-    """Compare forecasts of the subjects in a table; see :func:`censcore.compare`."""
-    with cluster(y.dask) as client:
-        runner = Runner(n_jobs, client, None if store is None else Path(store), progress)
+def compare_table(asked: Request) -> StreamedComparison:
+    """Compare forecasts of the subjects in a table, ``asked.y``; see :func:`censcore.compare`."""
+    table: OutcomeTable = asked.y
+    with cluster(table.dask) as client:
+        store = None if asked.store is None else Path(asked.store)
+        runner = Runner(asked.n_jobs, client, store, asked.progress)
         ready = prepare(
-            runner, forecasts, y, censoring, train=train, scores=scores, times=times, levels=levels,
-            reference=reference, horizon=horizon, by=by, sample_weight=sample_weight, groups=groups,
+            runner, asked.forecasts, table, asked.censoring, train=asked.train, scores=asked.scores,
+            times=asked.times, levels=asked.levels, reference=asked.reference, horizon=asked.horizon,
+            by=asked.by, sample_weight=asked.sample_weight, groups=asked.groups,
         )  # fmt: skip
         losses = runner.total(LossSums(ready.plan), ready.batches, "scoring")
         centres, apart = centres_of(ready, losses)
@@ -95,17 +77,11 @@ def compare_table(
         task = Influences(ready.plan, centres, ready.reference, ready.counts, strata)
         influences = runner.total(task, ready.batches, "standard errors")
     means = means_of(ready, centres, apart, influences)
-    return _result(ready, losses, means, confidence, discrimination, time_unit, seed)
+    return _result(asked, ready, losses, means)
 
 
 def _result(
-    ready: Prepared,
-    losses: PartialSums,
-    values: dict[tuple[int, str, str], Estimate],
-    confidence: float,
-    discrimination: bool,
-    time_unit: str,
-    seed: int,
+    asked: Request, ready: Prepared, losses: PartialSums, values: dict[tuple[int, str, str], Estimate]
 ) -> StreamedComparison:
     plan, counts = ready.plan, ready.counts
     effective, weighted = _effective(ready, losses)
@@ -118,12 +94,13 @@ def _result(
     C: Any = plan.given or (plan.curves[0].distribution if plan.curves else None)
     estimated = ready.fitted is not None or plan.fitted is not None
     resolved = ResolvedCensoring(C, ready.description, estimated, ready.in_sample)
-    notes = [*ready.notes, *_notes(ready, losses, effective[0, 0], discrimination), *of_losses.notes]
+    notes = [*ready.notes, *_notes(ready, losses, effective[0, 0], asked.discrimination), *of_losses.notes]
     return StreamedComparison(
         scores=plan.scores, losses=of_losses, means=Means(values, _method(ready)), cases={},
         subsets=list(subsets), resolved_censoring=resolved, X=None, groups=None, train_groups=None, refits=0,
-        reference=ready.reference, confidence=confidence, discrimination=False, seed=seed, notes=notes,
-        time_unit=str(time_unit or ""), plan=plan, counts=counts, effective=effective, weighted=weighted,
+        reference=ready.reference, confidence=asked.confidence, discrimination=False, seed=asked.seed,
+        notes=notes, time_unit=asked.time_unit, plan=plan, counts=counts, effective=effective,
+        weighted=weighted,
         infinite={
             (model, score.name): losses.sums[f"infinite|{model}|{score.name}"]
             for score in plan.scores for model in plan.forecasts

@@ -13,9 +13,10 @@ from censcore.distributions.survival_matrix import settled
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import DEFAULT_SCORES, named_scores
-from censcore.evaluation.checks import check_reference_name, check_units
+from censcore.evaluation.checks import check_units
 from censcore.evaluation.delayed_entry import note_on_entry
 from censcore.evaluation.forecast_columns import column_forecasts
+from censcore.evaluation.reference import KAPLAN_MEIER, check_reference_name
 from censcore.evaluation.resolved_censoring import describe
 from censcore.evaluation.streaming.counts import Counts, Followed, horizon_of, reach_of
 from censcore.evaluation.streaming.fitted_censoring import estimator_of, regression_of
@@ -25,13 +26,13 @@ from censcore.evaluation.streaming.passes import Counting, Support
 from censcore.evaluation.streaming.plan import Columns, Curve, Plan, rows_of
 from censcore.evaluation.streaming.runners import Runner
 from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.times_and_levels import make_cases
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
 from censcore.outcomes import as_outcome
 from censcore.tables import Batch, FrameBatch, batches_of, check_columns, column_names
 
 __all__ = ["Prepared", "count_of", "prepare", "strata_numbers"]
 
-KAPLAN_MEIER = "kaplan-meier"
 HEAD = 1000  # rows from which the times of survival matrices are learned
 
 
@@ -295,8 +296,6 @@ def _places(
     head: dict[str, Distribution], counts: Counts, trained: Counts | None, end: float, times: Any, levels: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Evaluation times and levels."""
-    from censcore.evaluation.compare import make_cases
-
     train = None if trained is None else trained.subjects(None)
     nothing = PointMass(np.inf)  # any distribution: nothing is scored here
     case = make_cases({**head, "": nothing}, counts.subjects(None), nothing, end, times, levels, train)[""]

@@ -17,6 +17,7 @@ import pandas as pd
 
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
+from censcore_studies.kit.data import folder_below_data
 from censcore_studies.neutral_benchmark.factors import treatment_coding
 
 __all__ = [
@@ -169,13 +170,7 @@ def eighty_percent_gone(time: np.ndarray) -> float:
 
 def data_folder() -> Path:
     """The folder ``neutral-benchmark`` below the one that the environment variable CENSCORE_DATA names."""
-    root = os.environ.get("CENSCORE_DATA")
-    if not root or not (Path(root) / "neutral-benchmark").is_dir():
-        raise InvalidInputError(
-            f"CENSCORE_DATA: got {root!r}, expected a folder that holds neutral-benchmark/folds.csv.gz, ... "
-            "Set it, or name the folder of the benchmark itself (--folder on the command line)."
-        )
-    return Path(root) / "neutral-benchmark"
+    return folder_below_data("neutral-benchmark", "folds.csv.gz", "the benchmark")
 
 
 def load_task(name: str, folder: str | os.PathLike[str] | None = None) -> Task:

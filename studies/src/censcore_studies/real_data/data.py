@@ -13,6 +13,7 @@ import pandas as pd
 
 from censcore.exceptions import InvalidInputError, MissingDependencyError
 from censcore.outcomes import RightCensored
+from censcore_studies.kit.data import folder_below_data
 
 __all__ = ["DATA", "SurvivalData", "data_folder", "load_survival_data"]
 
@@ -56,13 +57,7 @@ class SurvivalData:
 
 def data_folder() -> Path:
     """The folder ``survival`` below the one that the environment variable CENSCORE_DATA names."""
-    root = os.environ.get("CENSCORE_DATA")
-    if not root or not (Path(root) / "survival").is_dir():
-        raise InvalidInputError(
-            f"CENSCORE_DATA: got {root!r}, expected a folder that holds survival/colon.csv, ... Set it, or "
-            "name the folder of the data sets itself (--folder on the command line)."
-        )
-    return Path(root) / "survival"
+    return folder_below_data("survival", "colon.csv", "the data sets")
 
 
 def load_survival_data(name: str, folder: str | os.PathLike[str] | None = None) -> SurvivalData:

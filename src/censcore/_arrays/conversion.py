@@ -1,0 +1,158 @@
+"""Numbers as floating arrays of either library, and arrays brought from one to the other."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays.libraries import Array, is_neutral, is_torch
+from censcore._arrays.torch_modes import check_not_batched, in_transform
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+
+__all__ = ["as_float", "convert", "like_moved", "shown", "to_numpy"]
+
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+def as_float(value: Array, name: str, like: Array | None = None) -> Array:
+    """``value`` as a floating array in its own library, or if neutral in that and the dtype of ``like``.
+
+    Integers become float64 and half precision float32; other floating types are kept.
+    """
+    if type(value) is np.ndarray and value.dtype in _FLOATS:
+        return value
+    if is_torch(value):
+        return _torch_float(value, name)
+    kind = like.dtype if like is not None and is_neutral(value) else None
+    if like is not None and kind is not None and is_torch(like):
+        array = value if type(value) is float else _real(value, name, None)
+        return sys.modules["torch"].as_tensor(array, dtype=kind, device=like.device)
+    return _real(value, name, kind)
+
+
+def _real(value: Any, name: str, kind: Any) -> np.ndarray:
+    """``value`` as an array of NumPy that holds real numbers, in the dtype ``kind`` where there is one."""
+    array = _as_array(value, name)
+    if array.dtype.kind in "OUST":
+        array = _from_objects(array, name)
+    if array.dtype.kind not in "fiub":
+        raise InvalidTypeError(f"{name} must hold numbers; got an array of dtype {array.dtype}.")
+    if kind is None and array.dtype == np.float16:
+        kind = np.float32
+    elif kind is None and array.dtype not in _FLOATS:
+        kind = np.float64
+    if kind is None or array.dtype == kind:
+        return array
+    with np.errstate(over="ignore"):  # beyond the range of the dtype is infinite
+        return array.astype(kind)
+
+
+def _as_array(value: Any, name: str) -> np.ndarray:
+    if value is None:
+        raise InvalidTypeError(f"{name} must hold numbers; got None.")
+    if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
+        raise InvalidInputError(
+            f"{name}: got a masked array with masked entries, expected numbers. Leave out the subjects that "
+            "they belong to, or fill them in."
+        )
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        if isinstance(error, InvalidTypeError):
+            raise InvalidTypeError(f"{name}: {error}") from error
+        raise InvalidTypeError(
+            f"{name} must be a number or an array of numbers; got {type(value).__name__} that is none "
+            f"({error})."
+        ) from error
+
+
+def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
+    """Objects or text that hold numbers; an error names the first entry that does not."""
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        values = array.ravel().tolist()
+        bad = next((place for place, value in enumerate(values) if not _is_number(value)), 0)
+        got = "an integer too large for a float" if isinstance(error, OverflowError) else shown(values[bad])
+        raise InvalidTypeError(f"{name} must hold numbers; got {got} in entry {bad}.") from error
+
+
+def shown(value: object) -> str:
+    """A value as an error message shows it, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _torch_float(value: Array, name: str) -> Array:
+    torch = sys.modules["torch"]
+    check_not_batched(value, name)
+    if value.dtype in (torch.float32, torch.float64):
+        return value
+    if value.is_complex():
+        raise InvalidTypeError(f"{name} must hold real numbers; got a tensor of dtype {value.dtype}.")
+    return value.to(torch.float32 if value.is_floating_point() else torch.float64)
+
+
+def convert(array: Array, like: Array) -> Array:
+    """``array`` in the library, on the device and in the dtype of ``like`` (booleans stay booleans)."""
+    if type(like) is not np.ndarray and is_torch(like):
+        torch = sys.modules["torch"]
+        if isinstance(array, np.ndarray) and not array.flags.writeable:
+            array = array.copy()  # torch has no read-only tensors
+        tensor = torch.as_tensor(array, device=like.device)
+        return tensor.to(like.dtype) if tensor.is_floating_point() else tensor
+    array = to_numpy(array)
+    return array.astype(like.dtype, copy=False) if array.dtype.kind == "f" else array
+
+
+def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
+    """An empty tensor where ``tensor.to(*args, **kwargs)`` would bring ``array``; what ``.to`` is made of.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from censcore._arrays import like_moved
+    >>> like_moved(np.ones(3), torch.float32).dtype
+    torch.float32
+    """
+    import torch
+
+    here = array.device if is_torch(array) else None
+    dtype = array.dtype if is_torch(array) else getattr(torch, str(array.dtype))
+    moved = torch.empty(0, dtype=dtype, device=here).to(*args, **kwargs)
+    if moved.dtype not in (torch.float32, torch.float64):
+        raise InvalidTypeError(
+            f"Outcomes and distributions hold float32 or float64; got {moved.dtype}. Inside torch.autocast "
+            "leave them as they are: scores are computed in float32 at least."
+        )
+    return moved
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """``array`` as NumPy, cut from any graph and brought to the CPU."""
+    if type(array) is np.ndarray:
+        return array
+    if not is_torch(array):
+        return np.asarray(array)
+    if in_transform():
+        return _unwrapped(array, sys.modules["torch"]._C)
+    return array.detach().cpu().numpy()
+
+
+def _unwrapped(tensor: Array, core: Any) -> np.ndarray:
+    """What is inside the tensors that ``torch.func.grad`` and its relatives pass around."""
+    check_not_batched(tensor, "a tensor")
+    while core._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = core._functorch.get_unwrapped(tensor)
+    with core._DisableFuncTorch():
+        return tensor.detach().cpu().numpy()

@@ -1,0 +1,47 @@
+"""Subjects that means are taken over: all of them, and subgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.estimators.covariates import column_of
+from censcore.evaluation.losses import Subset
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored
+
+__all__ = ["make_subsets"]
+
+
+def make_subsets(by: Any, X: Any, y: RightCensored, weight: np.ndarray) -> list[Subset]:
+    """All subjects, and every subgroup, with weights that sum to one."""
+    subsets = [Subset("", "all", weight)]
+    for name, labels in _labels(by, X, len(y)).items():
+        for value in np.unique(labels):
+            inside = np.where(labels == value, weight, 0.0)
+            if inside.any():
+                subsets.append(Subset(name, str(value), inside / inside.sum()))
+    return subsets
+
+
+def _labels(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
+    if by is None:
+        return {}
+    if isinstance(by, str):
+        by = {by: column_of(X, by)}
+    elif isinstance(by, list | tuple) and all(isinstance(name, str) for name in by) and len(by) != n:
+        by = {name: column_of(X, name) for name in by}
+    elif not isinstance(by, Mapping):
+        by = {str(getattr(by, "name", None) or "group"): by}
+    labels = {str(name): np.asarray(to_numpy(values)) for name, values in by.items()}
+    for name, values in labels.items():
+        if values.shape != (n,):
+            raise InvalidInputError(
+                f"by: {name!r} must have one label per subject, ({n},); got {values.shape}."
+            )
+        if values.dtype.kind == "O":
+            labels[name] = values.astype(str)
+    return labels

@@ -1,0 +1,119 @@
+"""The event time of one of several causes, with the subjects that will never have it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from censcore._arrays import Array, to_numpy
+from censcore._validation import name_subjects
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes.right_censored import RightCensored
+
+__all__ = ["EventOfCause"]
+
+
+class EventOfCause(RightCensored):
+    r"""The event time :math:`T_j` of one of several causes, as ``CompetingRisks.cause(j)`` gives it.
+
+    :math:`T_j=T` if the event is of cause j, and infinite if it is of another one. There are three kinds of
+    subjects: with the event at y (:attr:`event`), censored at y (:attr:`censored`), and with an event of
+    another cause at y (:attr:`never`), of whom it is known that :math:`T_j=\infty` and :math:`C\ge y`.
+
+    Parameters
+    ----------
+    time : array, (n,)
+        Observed times.
+    event, never : array of bool, (n,)
+        Whether the event of this cause, or of another one, was seen at that time; not both.
+    censoring_time : array or number, optional
+        C where it is known for every subject.
+
+    See Also
+    --------
+    CompetingRisks : The outcome of all causes.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> y = cs.CompetingRisks([2.0, 5.0, 3.0], [1, 0, 2])
+    >>> F = cs.CumulativeIncidence([1.0, 4.0], [[[0.2, 0.4], [0.1, 0.3]]])
+    >>> cs.brier_score(y.cause(1), F.cause(1), cs.Uniform(0.0, 8.0), times=[4.0]).round(4)
+    array([[0.24 ],
+           [0.16 ],
+           [0.128]])
+    """
+
+    _parts: ClassVar[tuple[str, ...]] = (*RightCensored._parts, "_never")
+
+    def __init__(self, time: Array, event: Array, never: Array, censoring_time: Array = None) -> None:
+        seen = RightCensored(time, event, None)
+        other = RightCensored(time, never, None).event
+        both = to_numpy(seen.event & other)
+        if both.any():
+            raise InvalidInputError(
+                "An event cannot be of this cause and of another one; it is both in "
+                f"{name_subjects(np.nonzero(both)[0])}."
+            )
+        self._keep(RightCensored(seen.time, seen.event | other, censoring_time), seen.event)
+
+    def _keep(self, followed: RightCensored, event: Array) -> None:
+        """From the outcome of any cause and the events of this one."""
+        if followed.time.ndim > 1:
+            raise InvalidInputError(f"An outcome of one cause has shape (n,); got {followed.shape}.")
+        self.__dict__.update(followed.__dict__)
+        self.event = event
+        self._never = followed.event & ~event
+
+    @property
+    def never(self) -> Array:
+        """Whether an event of another cause was seen: this one never happens, and C >= Y."""
+        return self._never
+
+    @property
+    def censored(self) -> Array:
+        """Whether the time is censored, so that C = Y."""
+        return ~(self.event | self._never)
+
+    def any_cause(self) -> RightCensored:
+        """The time of the first event of any cause."""
+        return self._followed(self.event | self._never)
+
+    def _followed(self, event: Array) -> RightCensored:
+        other = RightCensored.__new__(RightCensored)
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_never"})
+        other.event = event
+        return other
+
+    @classmethod
+    def _of(cls, followed: RightCensored, event: Array) -> EventOfCause:
+        """From a valid outcome of any cause, which is not checked again."""
+        other = cls.__new__(cls)
+        other._keep(followed, event)
+        return other
+
+    def marginal(self, j: int) -> EventOfCause:
+        """The outcome itself: it has one event time."""
+        super().marginal(j)
+        return self
+
+    def censor_at(self, tau: Array) -> EventOfCause:
+        """Follow-up cut at ``tau``: events of any cause at exactly ``tau`` stay, later ones are censored."""
+        cut = self.any_cause().censor_at(tau)
+        return self._of(cut, cut.event & self.event)
+
+    @property
+    def informs_censoring(self) -> Array:
+        """Subjects that say something of C: all but those with an event at time zero."""
+        return self.any_cause().informs_censoring
+
+    def flip(self) -> RightCensored:
+        """The same data seen as an outcome of C: events of all causes come first."""
+        return self.any_cause().flip()
+
+    def __repr__(self) -> str:
+        whole = super().__repr__().removeprefix("RightCensored")
+        return (
+            f"EventOfCause{whole.replace(', time', f', never={int(to_numpy(self._never).sum())}, time', 1)}"
+        )

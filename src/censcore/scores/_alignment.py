@@ -1,0 +1,128 @@
+"""An outcome, a forecast and a censoring distribution in one library, of the same dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from censcore._arrays import Array, namespace, one_namespace, to_numpy
+from censcore._validation import check_instance, name_subjects
+from censcore.distributions import Distribution, TimeAndCause, Univariate
+from censcore.exceptions import (
+    ContradictionError,
+    InvalidInputError,
+    InvalidTypeError,
+    UnsupportedOutcomeError,
+)
+from censcore.outcomes import EventOfCause, RightCensored
+from censcore.scores.known_censoring import known_to_exceed
+
+__all__ = [
+    "by_censoring_time",
+    "check_dimensions",
+    "check_given_entry",
+    "check_is_distribution",
+    "in_dtype_of",
+    "one_library",
+]
+
+
+def check_given_entry(y: EventOfCause, F: Univariate) -> None:
+    """One cause is scored given that no event of any cause came before the entry, of which F_j is silent."""
+    passed = to_numpy(F.cdf(known_to_exceed(y.entry))) > 1e-6
+    bad = np.nonzero(np.broadcast_to(passed, (len(y),)))[0]
+    if bad.size:
+        raise UnsupportedOutcomeError(
+            "With delayed entry the forecast of one cause must be that given no event of any cause before "
+            f"the entry; it is not in {name_subjects(bad)}. Pass forecast.given_survival(y.entry).cause(j)."
+        )
+
+
+def check_is_distribution(distribution: Any, name: str) -> None:
+    """Check that a forecast or a censoring distribution is one, and not of competing risks."""
+    if isinstance(distribution, TimeAndCause):
+        raise InvalidTypeError(
+            f"{name}: got {type(distribution).__name__}, a forecast of competing risks, expected the "
+            "distribution of one event time. Pass forecast.cause(j) with y.cause(j), forecast.any_cause() "
+            "with y.any_cause(), or the outcome of all causes, CompetingRisks(time, cause)."
+        )
+    if not isinstance(distribution, Distribution):
+        check_instance(distribution, name)
+        raise InvalidTypeError(
+            f"{name} must be a censcore Distribution; got {type(distribution).__name__}. Wrap it: "
+            "Step(times, sf=matrix) for survival curves, Ensemble(samples), Quantiles(levels, values), or a "
+            "parametric distribution such as Weibull(shape, scale)."
+        )
+
+
+def one_library(y: RightCensored, F: Distribution, C: Distribution) -> tuple[RightCensored, Any, Any]:
+    """All parts in one library; a mixture of them is an error, and plain numbers join the others.
+
+    The forecast decides the precision, since it is the large part: y and C follow it.
+    """
+    distributions = {"forecast": F, "censoring": C}
+    one_namespace(
+        outcome=y.time,
+        **{
+            name: distribution._reference
+            for name, distribution in distributions.items()
+            if not distribution._is_neutral
+        },
+    )
+    model = y.time if F._is_neutral else F._reference
+    if y.time.dtype != model.dtype:
+        y = y.like(model)
+    return y, in_dtype_of(F, model), in_dtype_of(C, model)
+
+
+def in_dtype_of(distribution: Distribution, model: Array) -> Distribution:
+    """A distribution in the library and precision of an array."""
+    fits = not distribution._is_neutral and distribution._reference.dtype == model.dtype
+    return distribution if fits else distribution.like(model)
+
+
+def check_dimensions(y: RightCensored, F: Distribution, C: Distribution, joint: bool) -> None:
+    """Check that outcome, forecast and censoring distribution are of as many times."""
+    if y.time.ndim > 1 and not joint:
+        raise InvalidInputError(
+            f"This score is for one event time per subject, (n,); got an outcome of shape {y.shape}. Score "
+            "each coordinate, score(y.marginal(j), forecast.marginal(j), ...), or the joint distribution by "
+            "energy_score."
+        )
+    if F.k != y.k:
+        raise InvalidInputError(
+            f"The outcome has {y.k} event times per subject and the forecast {F.k}; they must agree."
+        )
+    if C.k not in (1, y.k):
+        raise InvalidInputError(
+            f"The censoring distribution has {C.k} coordinates; expected one (shared) or {y.k} (one for "
+            "each event time)."
+        )
+    if C.k == 1 and not y.shares_censoring:
+        raise ContradictionError(
+            "The censoring distribution is of one time shared by the coordinates, but the outcome has one "
+            f"censoring time per coordinate (in {name_subjects(y._apart())}). Pass Independent([C_1, ..., "
+            "C_k]), or leave it out where the outcome has censoring_time."
+        )
+    if C.k > 1 and y.censoring_time is not None and y.censoring_time.ndim == 1 and not _knows_all(C):
+        raise ContradictionError(
+            f"The censoring distribution has {C.k} independent times, but the outcome has one censoring_time "
+            "shared by its coordinates. Pass the distribution of that one time, or leave it out."
+        )
+
+
+def _knows_all(C: Distribution) -> bool:
+    return all(not np.isnan(to_numpy(C.marginal(j).known_time())).any() for j in range(C.k))
+
+
+def by_censoring_time(y: RightCensored, C: Distribution) -> list[tuple[RightCensored, Univariate]]:
+    """What was seen of every censoring time, as an outcome (n,), and its distribution.
+
+    Of one C shared by several event times it is the largest time, an event only where all of them are.
+    """
+    if y.k == 1 or C.k > 1:
+        return [(y.marginal(j), C.marginal(j)) for j in range(C.k)]
+    xp = namespace(y.time)
+    together = RightCensored(xp.max(y.time, axis=1), xp.all(y.event, axis=1), y._shared_censoring_time())
+    return [(together, C.marginal(0))]
