@@ -36,3 +36,18 @@ def test_scores_are_given_survival_to_the_entry(tmp_path):
     losses = pd.read_csv(tmp_path / "losses.csv")
     np.testing.assert_allclose(losses["exact__crps"], expected, rtol=1e-9)
     assert "CRPS" in run("compare", *files, "--entry", "start", "--scores", "crps", "--horizon", "1.5")
+
+
+def test_a_regression_of_the_censoring_time_on_text_respects_the_entry(tmp_path):
+    """Text is encoded by a pipeline, at whose end the regression needs the entries."""
+    table = sample(90, 2)
+    table["site"] = np.where(np.arange(90) % 3 == 0, "north", "south")
+    table.to_csv(tmp_path / "a.csv", index=False)
+    run("score", tmp_path / "a.csv", "--time", "days", "--event", "died", "--entry", "start",
+        "--censoring", "cox", "--covariates", "site", "--horizon", "1.5", "--interpolation", "step", "--tail", "infinity",
+        "--out", tmp_path / "losses.csv")  # fmt: skip
+    south = (table[["site"]] == "south").astype(float)
+    C = cs.Censoring(cs.CoxRegression()).fit(south, outcome(table)).predict_distribution(south)
+    F = cs.Step(TIMES, sf=table.filter(like="sf@").to_numpy())
+    expected = cs.crps(outcome(table), F, C, horizon=1.5)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "losses.csv")["exact__crps"], expected, rtol=1e-8)
