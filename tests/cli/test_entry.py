@@ -43,9 +43,11 @@ def test_a_regression_of_the_censoring_time_on_text_respects_the_entry(tmp_path)
     table = sample(90, 2)
     table["site"] = np.where(np.arange(90) % 3 == 0, "north", "south")
     table.to_csv(tmp_path / "a.csv", index=False)
-    run("score", tmp_path / "a.csv", "--time", "days", "--event", "died", "--entry", "start",
-        "--censoring", "cox", "--covariates", "site", "--horizon", "1.5", "--interpolation", "step", "--tail", "infinity",
-        "--out", tmp_path / "losses.csv")  # fmt: skip
+    run(
+        "score", tmp_path / "a.csv", "--time", "days", "--event", "died", "--entry", "start",
+        "--censoring", "cox", "--covariates", "site", "--horizon", "1.5",
+        "--interpolation", "step", "--tail", "infinity", "--out", tmp_path / "losses.csv",
+    )  # fmt: skip
     south = (table[["site"]] == "south").astype(float)
     C = cs.Censoring(cs.CoxRegression()).fit(south, outcome(table)).predict_distribution(south)
     F = cs.Step(TIMES, sf=table.filter(like="sf@").to_numpy())
