@@ -182,11 +182,11 @@ def test_the_posterior_is_that_of_quadrature():
     assert weighed_mixture(a, D, np.ones(300), 300.0)[0] == pytest.approx(expected, abs=1e-3)
 
 
-def test_without_baselines_or_differences_the_network_is_alone():
+def test_without_baselines_the_network_is_alone_and_without_differences_the_prior_decides():
     np.testing.assert_array_equal(weighed_mixture(np.ones((5, 1)), np.ones((5, 1, 1)), np.ones(5), 9.0), [1])
-    np.testing.assert_array_equal(
-        weighed_mixture(np.ones((5, 2)), np.ones((5, 2, 2)), np.ones(5), 9.0), [1, 0]
-    )
+    for distance in (1.0, 0.999):  # by the noise of draws the distance of two alike may be negative
+        D = np.broadcast_to(np.array([[1.0, distance], [distance, 1.0]]), (5, 2, 2))
+        np.testing.assert_allclose(weighed_mixture(np.ones((5, 2)), D, np.ones(5), 100.0), [1 / 3, 2 / 3])
 
 
 def test_some_subjects_train_the_network_again_on_all_of_them():

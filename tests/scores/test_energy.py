@@ -461,3 +461,16 @@ def test_one_censoring_time_for_all_and_one_per_subject_with_endless_members():
     C = cs.Independent([cs.Uniform(0.0, 4.0), cs.PointMass([3.0, 2.0])])
     known = cs.Independent([cs.Uniform(0.0, [4.0, 4.0]), cs.PointMass([3.0, 2.0])])
     np.testing.assert_allclose(cs.energy_score(y, F, C), cs.energy_score(y, F, known))
+
+
+def test_subjects_with_equal_times_have_other_random_numbers():
+    """With an administrative end most are equal: a shared error of sampling would be one of the mean."""
+    n = 100
+    T = 2 * np.random.default_rng(0).exponential(size=(n, 2))
+    y = cs.RightCensored(np.minimum(T, 0.8), T <= 0.8, censoring_time=np.full(n, 0.8))
+    F = cs.Independent([cs.Weibull(np.ones(n), np.full(n, 2.0))] * 2)
+
+    def spread(ids):
+        return np.std([cs.energy_score(y, F, seed=seed, ids=ids).mean() for seed in range(20)])
+
+    assert spread(None) < 1.5 * spread(np.arange(n))

@@ -85,7 +85,8 @@ def test_causes_and_semi_competing_risks_are_the_same_in_any_split():
 def test_ids_decide_who_shares_draws():
     same = cs.RightCensored(np.ones((6, 2)), np.ones((6, 2), bool))
     one = ENSEMBLE.take(np.array([0]))
-    assert len(np.unique(cs.energy_score(same, one, G))) == 1
+    assert len(np.unique(cs.energy_score(same, one, G))) == 6
+    assert len(np.unique(cs.energy_score(same, one, G, ids=np.zeros(6)))) == 1
     ids = np.array(["a", "b", "c", "a", "d", "e"])
     losses = cs.energy_score(same, one, G, ids=ids)
     assert len(np.unique(losses)) == 5

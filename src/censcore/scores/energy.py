@@ -89,7 +89,8 @@ def energy_score(
         one is used.
     seed : int
         Seed of draws and lags. The numbers of a subject follow from the seed and from its times and events
-        (or ``ids``), so that its loss is the same in any order, company and split of the data.
+        (or ``ids``), so that its loss is the same in any order, company and split of the data. Among subjects
+        with equal times and events they also follow from the order, unless there are ``ids``.
     mask : array of bool, (n, k), optional
         False leaves a coordinate of a subject out, from distances and from what is known of C. A subject
         without any coordinate scores zero.
@@ -110,9 +111,7 @@ def energy_score(
     Notes
     -----
     Draws and lags make the score of subjects with an unknown C random; its mean over seeds is the exact
-    value. Subjects are drawn independently, so that averages over them are hardly affected. Subjects with
-    equal times and events share their draws: where times are so coarse that many are equal and one forecast
-    serves all subjects, pass ``ids`` (such as ``np.arange(n)``) or more ``draws``.
+    value. Subjects are drawn independently, so that averages over them are hardly affected.
 
     Competing risks: ``y.cause(j)`` and ``forecast.cause(j)`` give the score of cause j. Given
     :class:`CompetingRisks` and a forecast of all causes it is that of the times

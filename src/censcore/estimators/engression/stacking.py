@@ -140,13 +140,13 @@ def weighed_mixture(a: np.ndarray, D: np.ndarray, weight: np.ndarray, events: fl
     others = np.append(0.0, best_mixture(mean_a[1:], mean_D[1:, 1:]))
     step = first - others
     curvature = -float(step @ mean_D @ step)  # the energy distance between network and baselines
-    if curvature <= 0:
-        return first
+    prior = events / (events + _EVENTS)
+    if curvature <= 0:  # nothing beyond the noise of draws distinguishes them, so that no subject can tell
+        return others + prior * step
     slope = a @ step - np.einsum("j,ijk,k->i", others, D, step)
     mean = float(share @ slope)
     alike = float(share @ share)  # one over the number of subjects
     error = float(share**2 @ (slope - mean) ** 2) / (1 - alike) / curvature**2 if alike < 1 else np.inf
-    prior = events / (events + _EVENTS)
     q = prior + (-mean / curvature - prior) * _SPREAD**2 / (_SPREAD**2 + error)
     return others + min(1.0, max(0.0, q)) * step
 
