@@ -435,14 +435,14 @@ def fit(n):
 import censcore.estimators.neural.from_batches as module
 module._HELD_OUT, module._SAMPLE = 1000, 2000
 fit(4000)
-print(json.dumps([grown(lambda: fit(n)) for n in (20_000, 400_000)]))
+print(json.dumps([grown(lambda: fit(n)) for n in (20_000, 200_000)]))
 """
 
 
 @pytest.mark.skipif(not MEASURABLE, reason="memory is read from /proc, on Linux")
 def test_memory_does_not_grow_with_the_number_of_subjects():
     small, large = printed_by(_MEMORY)
-    table = 400_000 * 64 * 4  # bytes of the quantiles of C alone
+    table = 200_000 * 64 * 4  # bytes of the quantiles of C alone
     assert large - small < 0.25 * table, (small, large)
 
 

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 from censcore.estimators.neural.standardised import Standardised, moments, rows_of  # noqa: E402
 from censcore.simulation import LogNormalScenario  # noqa: E402
 
+SMALL = {"width": 8, "depth": 1, "noise_dim": 4, "samples": 2, "n_generators": 1}
 CENTER, SPREAD = np.float32([1.0, -2.0]), np.float32([2.0, 0.5])
 
 
@@ -78,7 +79,7 @@ def test_a_mapped_file_gives_the_model_of_the_array(kind, held_out, tmp_path):
     on_disk = np.load(tmp_path / "X.npy", mmap_mode="r")
     predictions = []
     for matrix in (X, on_disk):
-        model = kind(epochs=2, random_state=0)
+        model = kind(epochs=2, random_state=0, **(SMALL if kind is cs.CensoredEngression else {}))
         model.fit(matrix, data.y_known, eval_set=(matrix[:50], data.y_known[:50]) if held_out else None)
         distribution = model.predict_distribution(matrix[:20])
         predictions.append(distribution.marginal(0).cdf(1.0))

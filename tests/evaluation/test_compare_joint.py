@@ -216,7 +216,7 @@ def test_custom_scores_of_all_event_times_have_the_errors_of_known_ones(each):
 def test_intervals_cover(each):
     """Of 30 data sets at most a few miss; without the term of the censoring distribution more would."""
     expected = cs.compare(
-        ENSEMBLES, observed(10_000, 77, each), C_EACH if each else C_ONE,
+        ENSEMBLES, observed(4000, 77, each), C_EACH if each else C_ONE,
         scores=["energy_score", "crps", "brier_score"], **OPTIONS,
     )  # fmt: skip
     held: dict[str, list[bool]] = {score.name: [] for score in expected.scores}
