@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ CALLS = {"eval", "exec", "compile", "__import__"}
 METHODS = {("torch", "load"), ("joblib", "load"), ("os", "system"), ("os", "popen"), ("yaml", "load")}
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
