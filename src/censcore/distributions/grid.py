@@ -215,7 +215,8 @@ class JointGrid(Joint):
         value = self._log_p[:, None]
         for j in reversed(range(self.k)):
             log_a = self._log_weights(t[..., j], event[..., j], j, density)
-            value = logsumexp(value + xp.reshape(log_a, (*log_a.shape[:2], *(1,) * j, -1)))
+            n, q, cells = log_a.shape
+            value = logsumexp(value + xp.reshape(log_a, (n, q, *(1,) * j, cells)))
         return value
 
     def _log_weights(self, t: Array, event: Array, j: int, density: bool) -> Array:
