@@ -12,6 +12,8 @@ DEV := $(READY)-dev
 # The demo needs little; it does not wait for the whole development environment.
 DEMO := $(or $(wildcard $(DEV)),$(READY)-demo)
 WORKERS ?= 2
+# Each process starts with a half of the tests in their order, so that what a module prepares is prepared once.
+PARALLEL := -n $(WORKERS) --dist worksteal
 # One thread per process: the tests are parallel over processes already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -37,10 +39,10 @@ demo: $(DEMO) ## Score forecasts on a real data set: a table, and a plot in demo
 	$(BIN)/censcore demo --out demo
 
 test: $(DEV) ## Run the tests, the docstring examples and the code blocks of the docs
-	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) -m "not slow"
+	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) -m "not slow"
 
 test-slow: $(DEV) ## Run the tests that take minutes
-	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) -m slow tests studies/tests
+	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) -m slow tests studies/tests
 
 fuzz: $(DEV) ## Call every public name with bad input, hundreds of times, and print how the calls ended
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz
@@ -50,13 +52,13 @@ test-bayes: $(DEV) ## Run the tests that need ArviZ and NumPyro, which make setu
 	$(ONE_THREAD) $(BIN)/pytest -q tests/estimators/libraries/test_draws.py
 
 test-docs: docs ## Build the documentation and test it in a browser (Chromium, where there is one)
-	$(ONE_THREAD) $(BIN)/pytest -q -n $(WORKERS) tests/test_docs*.py
+	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) tests/test_docs*.py
 
 test-lowest: ## Run the tests with the lowest versions that the metadata promises, in .venv-lowest
 	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install -qq --constraint constraints-lowest.txt --editable '.[test]' --editable './studies[dask]'
 	@# code blocks of the docs need other libraries; old polars warns of forks, old scikit-learn asks SciPy first
-	SCIPY_ARRAY_API=1 $(ONE_THREAD) .venv-lowest/bin/pytest -q -n $(WORKERS) -m "not slow" --ignore=docs \
+	SCIPY_ARRAY_API=1 $(ONE_THREAD) .venv-lowest/bin/pytest -q $(PARALLEL) -m "not slow" --ignore=docs \
 		--ignore=tests/test_docs.py --ignore=src/censcore/estimators/competing_risks_adapters.py \
 		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning \
 		-W "ignore:Using fork:RuntimeWarning"

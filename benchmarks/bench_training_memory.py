@@ -10,35 +10,23 @@ reads everything from Parquet files, row group by row group. Linux only.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.growth import MEASURABLE, printed_by
+
 SIZES = (250_000, 1_000_000, 4_831_810)
 UNKNOWN = (5_000_000,)
 COLUMNS = 22
 
 _MEASURE = """
-import json, sys, threading, time
+import json, sys, time
 import numpy as np
 import censcore as cs
-
-def anonymous():
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) / 1024
-
-def grown(fit):
-    start = peak = anonymous()
-    thread = threading.Thread(target=fit)
-    thread.start()
-    while thread.is_alive():
-        peak = max(peak, anonymous())
-        time.sleep(0.001)
-    return peak - start
+from benchmarks.growth import grown
 
 def model():
     return cs.CensoredEngression(
@@ -60,7 +48,7 @@ model().fit(np.array(X[some]), y[some])
 def fit(copied):
     matrix = np.array(X) if copied else X
     model().fit(matrix, y, groups=groups, eval_set=(X[some], y[some]))
-print(json.dumps([grown(lambda: fit(copied)) for copied in (False, True)]))
+print(json.dumps([grown(lambda: fit(copied)) / 2**20 for copied in (False, True)]))
 """
 )
 
@@ -85,13 +73,13 @@ else:
     some = slice(0, 50_000)  # as many as fit_batches holds out
     fit = lambda: model().fit(X, y, eval_set=(X[some], y[some]))
 start = time.perf_counter()
-print(json.dumps([grown(fit), time.perf_counter() - start]))
+print(json.dumps([grown(fit) / 2**20, time.perf_counter() - start]))
 """
 )
 
 
 def main(sizes: tuple[int, ...] = SIZES, unknown: tuple[int, ...] = UNKNOWN) -> None:
-    if not Path("/proc/self/status").exists():
+    if not MEASURABLE:
         print("memory is read from /proc, on Linux only")
         return
     print("      rows  MiB of covariates  MiB, mapped  bytes per row  MiB, read first")
@@ -99,10 +87,8 @@ def main(sizes: tuple[int, ...] = SIZES, unknown: tuple[int, ...] = UNKNOWN) -> 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "X.npy"
             _write(path, n)
-            command = [sys.executable, "-c", _FIT, str(path)]
-            found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            mapped, copied = printed_by(_FIT, str(path))
             size = path.stat().st_size / 2**20
-        mapped, copied = found
         print(f"{n:10,d} {size:18.0f} {mapped:12.0f} {mapped * 2**20 / n:14.0f} {copied:16.0f}", flush=True)
     print("\nC unknown")
     print(
@@ -114,9 +100,7 @@ def main(sizes: tuple[int, ...] = SIZES, unknown: tuple[int, ...] = UNKNOWN) -> 
             _write(Path(folder) / "X.npy", n)
             _write_parquet(Path(folder), n)
             for kind, words in _KINDS.items():
-                command = [sys.executable, "-c", _UNKNOWN, folder, kind]
-                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-                grown, seconds = json.loads(done.stdout)
+                grown, seconds = printed_by(_UNKNOWN, folder, kind)
                 covariates, quantiles = (n * 4 * numbers / 2**20 for numbers in (COLUMNS, 64))
                 print(
                     f"{n:10,d} {covariates:18.0f} {quantiles:20.0f} {words:>14s} {grown:11.0f} "

@@ -61,6 +61,20 @@ def test_inversion_at_jumps_flats_and_ends(dtype):
     np.testing.assert_array_equal(found, [[0, 2, 2, 5, 5, np.inf, np.inf]])
 
 
+def test_inversion_is_the_same_for_few_numbers_and_for_many(rng):
+    def mixture(t):
+        return 0.4 * np.exp(-t) + 0.3 * np.exp(-((t / 50) ** 3)) + 0.3 * (t < 1)
+
+    p = np.concatenate([rng.random((4, 300)), 10.0 ** -rng.uniform(0, 300, (4, 100))], axis=1)
+    with np.errstate(over="ignore"):
+        whole = invert_decreasing(mixture, p)  # by halves
+        parts = [invert_decreasing(mixture, p[:, j : j + 20]) for j in range(0, 400, 20)]  # by sixteenths
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole)
+    rate = np.array([[1.0], [2.0], [4.0]])
+    shared = invert_decreasing(lambda t: np.exp(-rate * t), np.array([[0.5, 0.1]]))  # one p for all subjects
+    np.testing.assert_allclose(shared, -np.log([[0.5, 0.1]]) / rate, rtol=1e-15)
+
+
 def test_inversion_in_torch():
     torch = pytest.importorskip("torch")
     p = torch.tensor([[0.5, 1e-30]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,12 +23,15 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
-def imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+@cache
+def imported(path: Path) -> frozenset[str]:
+    found = set()
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
+            found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield (node.module or "").split(".")[0]
+            found.add((node.module or "").split(".")[0])
+    return frozenset(found)
 
 
 def called(tree: ast.Module) -> Iterator[ast.Call]:
@@ -43,7 +47,7 @@ def test_modules_that_are_never_imported(banned):
     # the contracts in censcore.testing pickle objects to see that they survive it
     checked = [path for path in SOURCES if not (banned is PICKLE and "testing" in path.parts)]
     assert len(checked) > 200
-    found = {name_of(path): sorted(banned & set(imported(tree_of(path)))) for path in checked}
+    found = {name_of(path): sorted(banned & imported(path)) for path in checked}
     assert {name: modules for name, modules in found.items() if modules} == {}
 
 

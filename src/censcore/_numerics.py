@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sys
 import threading
@@ -51,11 +52,16 @@ def bits_of(column: np.ndarray) -> np.ndarray:
     return np.frombuffer(b"".join(digests), dtype=np.uint64)[number.reshape(-1)]
 
 
-def invert_decreasing(f: Callable[[Array], Array], p: Array) -> Array:
-    r"""The smallest :math:`t\ge 0` with :math:`f(t)\le p`, to the last bit; infinity where there is none.
+# Calls of f on few numbers cost the same for one point as for several.
+_SECTIONS, _FEW_NUMBERS = 16, 512
 
-    Bisects over the bit patterns of the non-negative floats, which are ordered like the floats, so
-    that jumps, flat parts and tails of any scale need no bracket and no tolerance.
+
+def invert_decreasing(f: Callable[[Array], Array], p: Array) -> Array:
+    r"""The smallest :math:`t\ge 0` with :math:`f(t)\le p`, to the last bit; infinity if there is none.
+
+    Searches the bit patterns of the non-negative floats, which are ordered like the floats, so that jumps,
+    flat parts and tails of any scale need no bracket and no tolerance. Each step cuts the interval into
+    halves, or into more parts where the numbers are few: f gets columns of times, (n, any).
     """
     xp = namespace(p)
     single = p.dtype == xp.float32
@@ -64,15 +70,24 @@ def invert_decreasing(f: Callable[[Array], Array], p: Array) -> Array:
     high = xp.zeros_like(p, dtype=integer) + int(
         np.array(np.inf, np.float32 if single else np.float64).view(np.int32 if single else np.int64)
     )
-    for _ in range(32 if single else 64):
-        middle = low + (high - low) // 2
+    sections = 2
+    while bool(xp.any(high - low > 1)):
+        cuts = xp.arange(1, sections, dtype=integer, device=low.device)
+        at = _cut(low[..., None], high[..., None], cuts, sections)
+        t = _bits_to_float(xp.where(at < 0, xp.zeros_like(at), at), p)
         with np.errstate(over="ignore", under="ignore"):  # the search visits the largest float there is
-            below = f(_bits_to_float(xp.where(middle < 0, xp.zeros_like(middle), middle), p)) <= p
-        below = below & (middle >= 0)
-        low, high = xp.where(below, low, middle), xp.where(below, middle, high)
-        if not bool(xp.any(high - low > 1)):
-            break
+            value = f(xp.reshape(t, (t.shape[0], -1)))
+        below = (xp.reshape(value, (value.shape[0], *t.shape[1:])) <= p[..., None]) & (at >= 0)
+        first = xp.min(xp.where(below, cuts, xp.full_like(cuts, sections)), axis=-1)
+        low, high = _cut(low, high, first - 1, sections), _cut(low, high, first, sections)
+        sections = _SECTIONS if math.prod(first.shape) <= _FEW_NUMBERS else 2
     return _bits_to_float(high, p)
+
+
+def _cut(low: Array, high: Array, part: Array, sections: int) -> Array:
+    """The number low + (high - low) * part / sections, without the overflow of the product."""
+    width = high - low
+    return low + width // sections * part + width % sections * part // sections
 
 
 def _bits_to_float(bits: Array, like: Array) -> Array:

@@ -263,6 +263,8 @@ def test_cells_of_other_defaults_are_other_cells(monkeypatch):
 
 @needs_data
 def test_command(tmp_path):
+    pytest.importorskip("sksurv", reason="gradient boosting needs scikit-survival")
+
     def run(*words):
         result = CliRunner().invoke(app, ["reproduce", "neutral-benchmark", "--out", str(tmp_path), *words])
         assert result.exit_code == 0, result.output

@@ -14,8 +14,8 @@ ensemble, linear_model = (pytest.importorskip(f"sksurv.{name}") for name in ("en
 
 torch.set_num_threads(1)
 
-NETWORK = {"epochs": 10, "learning_rate": 0.02, "batch_size": 32, "device": "cpu"}
-ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 8, "n_samples": 200, "n_generators": 1}
+NETWORK = {"epochs": 10, "learning_rate": 0.02, "batch_size": 64, "device": "cpu"}
+ENGRESSION = NETWORK | {"width": 16, "depth": 2, "noise_dim": 4, "n_samples": 100, "n_generators": 1}
 
 CASES = {
     "KaplanMeier": (cs.KaplanMeier(), 1),

@@ -45,6 +45,9 @@ def test_values_are_scipys(name, word):
     distribution, frozen = PAIRS[name]
     with np.errstate(all="ignore"):
         expected = np.array([getattr(frozen, word)(t) for t in TIMES]).T
+        if word == "logsf":  # of some versions it loses its digits at small times
+            F = np.array([frozen.cdf(t) for t in TIMES]).T
+            expected = np.where(F < 0.5, np.log1p(-F), expected)
     finite = np.isfinite(expected)  # SciPy's logarithms give up where survival underflows
     assert_allclose(
         getattr(distribution, word)(TIMES[None, :])[finite], expected[finite], rtol=1e-9, atol=1e-300

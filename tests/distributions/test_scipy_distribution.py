@@ -29,6 +29,17 @@ def test_contract(frozen):
     check_distribution(ScipyDistribution(frozen))
 
 
+def test_quantiles_reach_the_end_of_the_support_and_stay_inside():
+    distribution = ScipyDistribution(scipy.stats.truncnorm(-1.0, 2.0, loc=3.0, scale=[1.0, 2.0]))
+    p, end = np.array([[0.0, 1e-30, 1e-20, 1e-16]]), np.array([[5.0], [7.0]])
+    t = distribution.isf(p)
+    assert (t <= end).all()
+    assert_allclose(t[:, :3], np.broadcast_to(end, (2, 3)), rtol=0)
+    assert (distribution.sf(t) <= p + 1e-16).all()
+    assert (distribution.icdf(1 - p) <= end).all()
+    assert distribution.isf(np.float32([[1e-30]])).dtype == np.float32
+
+
 def test_numbers_are_those_of_our_own_distribution():
     theirs = ScipyDistribution(scipy.stats.weibull_min([0.7, 1.5], scale=2.0))
     ours = Weibull([0.7, 1.5], 2.0)

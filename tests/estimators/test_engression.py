@@ -308,7 +308,7 @@ def test_componentwise_censoring():
     scenario = LogNormalScenario(k=2, mixture=False, censoring="componentwise", severity=1.5)
     train, test = scenario.sample(1500, seed=1), scenario.sample(1500, seed=2)
     assert not train.y.shares_censoring
-    settings = {"width": 32, "depth": 2, "noise_dim": 8, "epochs": 15, "random_state": 0, "n_samples": 256}
+    settings = SMALL | {"width": 32, "epochs": 15, "n_samples": 128}
     models = {
         "censored": cs.CensoredEngression(**settings).fit(
             train.X, train.y, censoring=cs.Censoring(cs.KaplanMeier())
@@ -322,7 +322,7 @@ def test_componentwise_censoring():
         for name, model in models.items()
     }
     truth = cs.energy_score(
-        test.y, cs.Ensemble(scenario.event_distribution(test.X).sample(256, 0)), C, fair=True
+        test.y, cs.Ensemble(scenario.event_distribution(test.X).sample(128, 0)), C, fair=True
     )
     gain = loss["naive"] - loss["censored"]
     assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))
@@ -520,7 +520,7 @@ def test_it_learns_what_censoring_hides():
     scenario = LogNormalScenario(k=2, mixture=False, censoring="uniform", severity=1.5)
     train, test = scenario.sample(1500, seed=1), scenario.sample(1500, seed=2)
     C_train, C_test = (scenario.censoring_distribution(d.X) for d in (train, test))
-    settings = {"width": 32, "depth": 2, "noise_dim": 8, "epochs": 15, "random_state": 0, "n_samples": 256}
+    settings = SMALL | {"width": 32, "epochs": 15, "n_samples": 128}
     losses = {}
     for objective in ("censored", "naive"):
         model = cs.CensoredEngression(objective=objective, **settings).fit(
@@ -528,7 +528,7 @@ def test_it_learns_what_censoring_hides():
         )
         losses[objective] = cs.energy_score(test.y, model.predict_distribution(test.X), C_test, fair=True)
     truth = cs.energy_score(
-        test.y, cs.Ensemble(scenario.event_distribution(test.X).sample(256, 0)), C_test, fair=True
+        test.y, cs.Ensemble(scenario.event_distribution(test.X).sample(128, 0)), C_test, fair=True
     )
     gain = losses["naive"] - losses["censored"]
     assert gain.mean() > 5 * gain.std() / np.sqrt(len(gain))

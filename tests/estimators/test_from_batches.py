@@ -1,22 +1,16 @@
 """Training on data that are read in batches: units of all subjects, each visited once, bounded memory."""
 
-import json
-import subprocess
-import sys
-import textwrap
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.growth import MEASURABLE, printed_by
 
 import censcore as cs
 from censcore.exceptions import InvalidInputError, InvalidTypeError, ModelFileError
 
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
-
-from tests.estimators.test_training import WITH_TESTS, free_port  # noqa: E402
 
 from censcore.estimators.engression import censoring_quantiles as quantiles  # noqa: E402
 from censcore.estimators.neural.sources import Block, as_source  # noqa: E402
@@ -419,79 +413,11 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(files, tmp_path):
         cs.CensoredEngression(**settings, checkpoint=state).fit_batches(in_batches(changed, data.y))
 
 
-TWO = """
-    import json, os, sys
-    import numpy as np, torch
-    import torch.distributed as dist
-    import censcore as cs
-    from tests.estimators.test_from_batches import SMALL, in_batches, sample, table, weights_of
-    from censcore.estimators.neural.streamed import StreamedRows
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    rank = os.environ["RANK"]
-    seen, epoch = [], StreamedRows.epoch
-    def watched(self, seed, number, count):
-        for batch in epoch(self, seed, number, count):
-            seen.append(batch["y"][:, 0].tolist())
-            yield batch
-    StreamedRows.epoch = watched
-    data, found = sample(), {}
-    for name, batches in {"parts": in_batches(data.X, data.y), "one": [(data.X, data.y)]}.items():
-        seen.clear()
-        model = cs.CensoredEngression(**SMALL).fit_batches(batches)
-        found[name] = {
-            "weights": weights_of(model).tolist(), "seen": seen.copy(), "unit": model._times.unit,
-            "centre": model._center.tolist(), "end": model.follow_up_.tolist(),
-        }
-    with open(os.path.join(sys.argv[1], rank), "w") as file:
-        json.dump(found, file)
-    dist.destroy_process_group()
-    """
-
-
-def test_each_of_two_processes_reads_its_share(tmp_path):
-    script, out = tmp_path / "two.py", tmp_path / "out"
-    out.mkdir()
-    script.write_text(textwrap.dedent(TWO))
-    launcher = ["-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={free_port()}"]
-    done = subprocess.run(
-        [sys.executable, *launcher, str(script), str(out)],
-        capture_output=True, text=True, check=False, env=WITH_TESTS,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    two = [json.loads((out / str(rank)).read_text()) for rank in range(2)]
-    data = sample()
-    alone = cs.CensoredEngression(**SMALL).fit_batches(in_batches(data.X, data.y))
-    for name in ("parts", "one"):
-        first, second = (process[name] for process in two)
-        assert first["weights"] == second["weights"]
-        assert first["unit"] == second["unit"] == pytest.approx(alone._times.unit)
-        np.testing.assert_allclose(first["centre"], alone._center, rtol=1e-5, atol=1e-7)
-        assert first["end"] == alone.follow_up_.tolist()
-        assert len(first["seen"]) == len(second["seen"])  # as many steps
-        shares = [{t for batch in process["seen"] for t in batch} for process in (first, second)]
-        assert not shares[0] & shares[1]
-        assert len(shares[0] | shares[1]) == 480  # all but a fifth
-        assert all(len(share) > 150 for share in shares)
-
-
 _MEMORY = """
-import json, sys, threading, time
+import json
 import numpy as np
 import censcore as cs
-
-def anonymous():
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) * 1024
-
-def grown(fit):
-    start = peak = anonymous()
-    thread = threading.Thread(target=fit)
-    thread.start()
-    while thread.is_alive():
-        peak = max(peak, anonymous())
-        time.sleep(0.002)
-    return peak - start
+from benchmarks.growth import grown
 
 def batches(n):
     rng = np.random.default_rng(0)
@@ -509,15 +435,14 @@ def fit(n):
 import censcore.estimators.neural.from_batches as module
 module._HELD_OUT, module._SAMPLE = 1000, 2000
 fit(4000)
-print(json.dumps([grown(lambda: fit(n)) for n in (20_000, 400_000)]))
+print(json.dumps([grown(lambda: fit(n)) for n in (20_000, 200_000)]))
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc, on Linux")
+@pytest.mark.skipif(not MEASURABLE, reason="memory is read from /proc, on Linux")
 def test_memory_does_not_grow_with_the_number_of_subjects():
-    command = [sys.executable, "-c", _MEMORY]
-    small, large = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    table = 400_000 * 64 * 4  # bytes of the quantiles of C alone
+    small, large = printed_by(_MEMORY)
+    table = 200_000 * 64 * 4  # bytes of the quantiles of C alone
     assert large - small < 0.25 * table, (small, large)
 
 

@@ -258,7 +258,7 @@ def test_rows_of_weight_zero_teach_nothing():
 @pytest.mark.parametrize("tail", ["hazard", "infinity", 0.5])
 def test_the_tail_beyond_the_grid_follows_its_rule(tail):
     data = LogNormalScenario(k=2).sample(300, seed=0)
-    model = cs.JointGridModel(bins=5, tail=tail, hidden=(), epochs=1, random_state=0).fit(data.X, data.y)
+    model = cs.JointGridModel(bins=5, tail=tail, epochs=1, solver="adam", random_state=0).fit(data.X, data.y)
     distribution = model.predict_distribution(data.X[:3])
     end = float(distribution.edges[0][-1])
     beyond, later = (distribution.marginal(0).sf(end + extra) for extra in (0.0, 1.0))
@@ -280,7 +280,9 @@ def test_the_tail_beyond_the_grid_follows_its_rule(tail):
 @pytest.mark.parametrize("edges", ["quantile", "uniform", [0.0, 0.5, 1.0, 4.0]], ids=str)
 def test_edges_of_the_grid(edges):
     data = LogNormalScenario(k=2).sample(300, seed=0)
-    model = cs.JointGridModel(bins=5, edges=edges, hidden=(), epochs=1, random_state=0).fit(data.X, data.y)
+    model = cs.JointGridModel(bins=5, edges=edges, epochs=1, solver="adam", random_state=0).fit(
+        data.X, data.y
+    )
     found = np.asarray(model.predict_distribution(data.X[:1]).edges[0])
     if isinstance(edges, list):
         np.testing.assert_allclose(found, edges)

@@ -1,10 +1,8 @@
 """The training loop: what it minimises, keeps, resumes and refuses."""
 
 import copy
-import json
 import math
 import os
-import socket
 import subprocess
 import sys
 import textwrap
@@ -153,106 +151,6 @@ def test_resuming_after_kill_9(tmp_path):
     resumed, whole = execute(tmp_path / "a", 99), execute(tmp_path / "b", 99)
     assert resumed.returncode == whole.returncode == 0, resumed.stderr + whole.stderr
     assert resumed.stdout == whole.stdout
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-DISTRIBUTED = """
-    import json, os, sys, torch
-    import numpy as np
-    import torch.distributed as dist
-    from censcore.estimators.neural import training
-    from censcore.estimators.neural.exchange import same_everywhere
-    from censcore.estimators.neural.training import Recipe, train
-    from tests.estimators.test_training import Regression
-    torch.set_num_threads(1)
-    if "RANK" in os.environ:
-        dist.init_process_group("gloo")
-    rank = os.environ.get("RANK", "0")
-    g = torch.Generator().manual_seed(1)
-    x = torch.randn(200, 3, generator=g)
-    y = x.sum(1) + 0.1 * torch.randn(200, generator=g)
-    rows = {"x": x, "y": y, "weight": torch.rand(200, generator=g)}
-    groups = np.arange(200) // 5
-    visited, gather = [], training.gather
-    def watched(data, index, device):
-        visited.append(index.tolist())
-        return gather(data, index, device)
-    found = {"seed": same_everywhere(5 + int(rank))}
-    for name, size, own in (("whole", 200, None), ("batches", 20, groups), ("again", 20, groups)):
-        task = Regression(seed=int(rank))  # weights of the first process count
-        if name == "whole":  # every process has other noise, so none here
-            task.draw = lambda n, generator, device: {"noise": torch.zeros(n, 3)}
-        training.gather = watched
-        recipe = Recipe(epochs=6, batch_size=size, clip=1.0, learning_rate=0.02)
-        visited.clear()
-        history = train(task, rows, None, recipe, seed=3, device=torch.device("cpu"), groups=own)
-        found[name] = {
-            "losses": [e.train_loss for e in history.epochs],
-            "weights": [p.tolist() for p in task.network.parameters()],
-            "visited": visited.copy(),
-        }
-    with open(os.path.join(sys.argv[1], rank), "w") as file:
-        json.dump(found, file)
-    if dist.is_initialized():
-        dist.destroy_process_group()
-    """
-
-
-@pytest.fixture(scope="module")
-def one_and_two_processes(tmp_path_factory):
-    """One process, and two."""
-    folder = tmp_path_factory.mktemp("distributed")
-    script = folder / "distributed.py"
-    script.write_text(textwrap.dedent(DISTRIBUTED))
-
-    def processes(name, *command):
-        out = folder / name
-        out.mkdir()
-        done = subprocess.run(
-            [sys.executable, *command, str(script), str(out)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=WITH_TESTS,
-        )
-        assert done.returncode == 0, done.stderr
-        return [json.loads(path.read_text()) for path in sorted(out.iterdir())]
-
-    launcher = ("-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={free_port()}")
-    return processes("one")[0], processes("two", *launcher)
-
-
-def test_two_processes_take_the_step_of_one(one_and_two_processes):
-    """A batch of all subjects has the same gradient, weights and clipping, however it is shared."""
-    one, two = one_and_two_processes
-    assert [process["seed"] for process in two] == [5, 5]
-    for process in two:
-        np.testing.assert_allclose(process["whole"]["losses"], one["whole"]["losses"], rtol=1e-5)
-        for found, expected in zip(process["whole"]["weights"], one["whole"]["weights"], strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_every_process_has_its_share_of_the_subjects(one_and_two_processes):
-    one, two = one_and_two_processes
-    assert all(process["batches"] == process["again"] for process in two)  # deterministic
-    shares = [{i for batch in process["batches"]["visited"] for i in batch} for process in two]
-    assert not shares[0] & shares[1]
-    assert shares[0] | shares[1] == set(range(200))
-    assert [len(share) for share in shares] == [100, 100]
-    assert not {i // 5 for i in shares[0]} & {i // 5 for i in shares[1]}  # whole groups
-    epochs = len(one["batches"]["losses"])
-    for process in two:
-        steps = process["batches"]["visited"]
-        assert len(steps) == len(one["batches"]["visited"]) == 10 * epochs
-        assert all(len({i // 5 for i in batch}) == len(batch) for batch in steps)
-        assert process["batches"]["weights"] == two[0]["batches"]["weights"]
-        # other batches, the same behaviour
-        np.testing.assert_allclose(process["batches"]["losses"], one["batches"]["losses"], rtol=0.3)
 
 
 @pytest.fixture

@@ -29,9 +29,17 @@ def compared(split, censoring=None, **options):
     return cs.compare(split.forecasts, split.y, censoring, X=split.x, **options)
 
 
+class WithoutPandas:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 @pytest.fixture
 def no_pandas(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    """As if pandas were not installed: not imported by anything, and not to be found."""
+    monkeypatch.delitem(sys.modules, "pandas")
+    monkeypatch.setattr(sys, "meta_path", [WithoutPandas(), *sys.meta_path])
 
 
 def test_a_comparison_prints_and_writes_json_without_pandas(split, no_pandas, tmp_path):

@@ -33,9 +33,11 @@ OVER_CAUSES = {name: score for name, score in OF_ONE_CAUSE.items() if name != "p
 
 def incidences(x: np.ndarray, scales=(1.5, 1.3), effect: float = 0.6) -> cs.CumulativeIncidence:
     """Weibull hazards, as cumulative incidences that are linear between a few times."""
-    hazards = [cs.Weibull(1.5, scales[0] * np.exp(-effect * x)), cs.Weibull(0.9, scales[1])]
+    value, of = np.unique(x, return_inverse=True)  # few values: their curves serve all subjects
+    hazards = [cs.Weibull(1.5, scales[0] * np.exp(-effect * value)), cs.Weibull(0.9, scales[1])]
     grid = np.array([0.03, 0.1, 0.2, 0.4, 0.6, 0.8, 1.1, 1.5, 2.0])
-    return cs.CumulativeIncidence(grid, cs.CauseSpecificHazards(hazards).cif(grid), interpolation="linear")
+    curves = cs.CauseSpecificHazards(hazards).cif(grid)
+    return cs.CumulativeIncidence(grid, curves[of], interpolation="linear")
 
 
 @cache

@@ -124,7 +124,7 @@ def definition(y, event, F, C):
 
 
 @pytest.mark.parametrize("kind", ["weibull", "lognormal", "gamma", "loglogistic"])
-@pytest.mark.parametrize("scale", [1e-5, 1.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-5, 1e6])
 def test_smooth_distributions_to_1e_8_wherever_y_lies(rng, kind, scale):
     cases = []
     for shape in (0.3, 6.0):

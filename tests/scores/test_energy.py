@@ -165,20 +165,6 @@ def test_fair_score_of_one_time_by_draws_and_in_closed_form(rng):
     assert (np.abs(np.mean(seeds, axis=0) - closed) < 4.5 * error + 1e-12).all()
 
 
-@pytest.mark.parametrize(("fair", "estimator"), [(False, "nrg"), (True, "fair")])
-def test_equals_scoringrules(rng, fair, estimator):
-    scoringrules = pytest.importorskip("scoringrules")
-    z, T, c = rng.exponential(size=(4, 30, 3)), rng.exponential(size=(4, 3)), 1.1
-    y = cs.RightCensored(T, np.ones_like(T))
-    expected = scoringrules.es_ensemble(T, z, estimator=estimator, backend="numpy")
-    np.testing.assert_allclose(cs.energy_score(y, cs.Ensemble(z), fair=fair), expected, rtol=1e-10)
-    chained = scoringrules.twes_ensemble(
-        T, z, lambda t: np.minimum(t, c), estimator=estimator, backend="numpy"
-    )
-    loss = cs.energy_score(y.censor_at(c), cs.Ensemble(z), cs.PointMass(c), fair=fair)
-    np.testing.assert_allclose(loss, chained, rtol=1e-10)
-
-
 def test_distributions_that_are_no_ensemble_are_sampled_fairly(rng):
     y, _, distribution = shared_scenario(rng, n=300, k=2)
     F = cs.Independent([cs.Exponential(1.0), cs.Exponential(np.full(300, 1.0))])

@@ -130,7 +130,7 @@ def test_gradients_are_those_of_the_score(rng, forecast, kind):
 
                 inner = [inner[0][:, :2]]
             inner = [p.requires_grad_() for p in inner]
-            assert torch.autograd.gradcheck(loss, inner, eps=1e-7, atol=2e-5, rtol=1e-4), name
+            assert torch.autograd.gradcheck(loss, inner, eps=1e-7, atol=2e-5, rtol=1e-4, fast_mode=True), name
 
 
 @pytest.mark.parametrize("name", [name for name in SCORES if name != "log"])

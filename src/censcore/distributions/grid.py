@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from censcore._arrays import (
     take_along,
     to_numpy,
 )
+from censcore._numerics import CHUNK_NUMBERS
 from censcore._validation import as_list, check_positive, check_probabilities, name_subjects
 from censcore.distributions._binned import Binned, decay, place, tail_excess
 from censcore.distributions.censored import CensoredJoint
@@ -195,24 +197,30 @@ class JointGrid(Joint):
             return super().log_likelihood(time, event)
         distribution, time = self._at(time, "time")
         event = distribution._xp.asarray(event) != 0
-        return distribution._contract(time, event, density=False)
+        return distribution._contract(time[:, None], event[:, None], density=False)[:, 0]
 
     def _log_likelihood(self, t: Array, event: Array) -> Array:
-        event = self._xp.broadcast_to(event, t.shape)
-        columns = [self._contract(t[:, q], event[:, q]) for q in range(t.shape[1])]
-        return self._xp.stack(columns, axis=1)
+        xp, q = self._xp, t.shape[1]
+        event = xp.broadcast_to(event, t.shape)
+        numbers = max(len(self), t.shape[0]) * math.prod(self._log_p.shape[1:])
+        step = max(1, CHUNK_NUMBERS // numbers)
+        columns = [
+            self._contract(t[:, i : i + step], event[:, i : i + step]) for i in range(0, max(q, 1), step)
+        ]
+        return xp.concat(columns, axis=1)
 
     def _contract(self, t: Array, event: Array, density: bool = True) -> Array:
-        """Sum the cells against one weight vector per coordinate, last axis first: (n, k) -> (n,)."""
+        """Sum the cells against one weight vector per coordinate, last axis first: (n, q, k) -> (n, q)."""
         xp = self._xp
-        value = self._log_p
+        value = self._log_p[:, None]
         for j in reversed(range(self.k)):
-            log_a = self._log_weights(t[:, j : j + 1], event[:, j : j + 1], j, density)
-            value = logsumexp(value + xp.reshape(log_a, (log_a.shape[0], *(1,) * j, -1)))
+            log_a = self._log_weights(t[..., j], event[..., j], j, density)
+            n, q, cells = log_a.shape
+            value = logsumexp(value + xp.reshape(log_a, (n, q, *(1,) * j, cells)))
         return value
 
     def _log_weights(self, t: Array, event: Array, j: int, density: bool) -> Array:
-        """Log weights of the bins of one axis, (n, B + 1): density of an event, share beyond a censoring."""
+        """Log weights of the bins of one axis, (n, q, B + 1): density at an event, share beyond C."""
         xp = self._xp
         edges = self._edges[j]
         bin_, width, rest = place(edges, t)
@@ -227,6 +235,7 @@ class JointGrid(Joint):
         at_censoring = xp.where(beyond, log_tail, log_or_never(rest / width))
         here = xp.where(event, at_event, at_censoring)
         later = xp.where(event, never, xp.zeros_like(never))
+        bin_, here, later, never = (part[..., None] for part in (bin_, here, later, never))
         return xp.where(cells == bin_, here, xp.where(cells > bin_, later, never))
 
     def _mass_at_infinity(self) -> Array:

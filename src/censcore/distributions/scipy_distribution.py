@@ -119,12 +119,22 @@ class ScipyDistribution(Univariate):
         return np.where(endless, np.asarray(-np.inf, density.dtype), density)
 
     def _isf(self, p: Array) -> Array:
-        t = self._values("isf", p)
+        t = self._quantiles("isf", p)
+        end = np.asarray(self._call("support")[1], dtype=t.dtype)
+        # Units in the last place before the end, SciPy's quantile may leave more than p above it.
+        next_to_end = np.isfinite(end) & (t * (1 + 16 * np.finfo(t.dtype).eps) >= end)
+        if next_to_end.any():
+            t = np.where(next_to_end & (self._values("sf", t) > p), end, t)
         return np.where(p < 1, t, np.zeros_like(t))
 
     def _icdf(self, p: Array) -> Array:
-        t = self._values("ppf", p)
+        t = self._quantiles("ppf", p)
         return np.where(p > 0, t, np.zeros_like(t))
+
+    def _quantiles(self, method: str, p: Array) -> Array:
+        """Quantiles in the support; SciPy's may lie beyond its ends by rounding."""
+        t = self._values(method, p)
+        return np.clip(t, *(np.asarray(end, dtype=t.dtype) for end in self._call("support")))
 
 
 def _continuous(frozen: Any) -> Any:

@@ -149,7 +149,7 @@ def test_the_same_draws_in_whatever_order_stays_come(built):
 def test_the_truth_beats_what_knows_the_outcome_less(built):
     torch = pytest.importorskip("torch")
     opened = open_build(built[1])
-    truth, rows = open_truth(opened, print), opened.rows("test")
+    truth, rows = open_truth(opened, print), opened.rows("test", 1500)
     draws = torch.cat(list(truth.sample(rows, 64, seed=0)))
     best = score_rows(rows, draws)
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(rows)))

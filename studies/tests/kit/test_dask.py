@@ -87,6 +87,7 @@ def cluster(tmp_path) -> Iterator[Cluster]:
     cluster.close()
 
 
+@pytest.mark.slow  # in seconds: the cells of the next test, of which some are run again
 def test_the_study_survives_the_loss_of_a_worker_with_the_same_numbers(cluster, tmp_path):
     small = {"n_train": 200, "n_valid": 50, "n_test": 50, "members": 32}
     cells = multivariate_cells([2], ["lognormal"], ["uniform"], ["DGP"], repetitions=5, **small)
