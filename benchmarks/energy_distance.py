@@ -32,7 +32,7 @@ def excess(F: np.ndarray, G: np.ndarray, C: np.ndarray) -> tuple[float, float]:
     return unit * float(distance.mean()), unit * float(distance.std()) / np.sqrt(len(F))
 
 
-@numba.njit  # type: ignore[untyped-decorator]
+@numba.njit
 def _distances(F: np.ndarray, G: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The energy distance of the draws of each subject, and the energy score of the truth.
 
