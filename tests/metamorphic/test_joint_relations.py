@@ -242,4 +242,7 @@ def test_a_weight_of_two_is_a_subject_twice():
     C = cs.Uniform(0.2, 3.0)
     weighted = cs.compare(models, y, C, sample_weight=twice, **options).frame()
     repeated = cs.compare({"a": models["a"][rows]}, y[rows], C, groups=rows, **options).frame()
-    np.testing.assert_allclose(weighted["mean"], repeated["mean"], rtol=1e-8)
+    exact = ~weighted["score"].str.startswith("energy")  # draws of C differ between copies
+    assert 0 < exact.sum() < len(weighted)
+    np.testing.assert_allclose(weighted["mean"][exact], repeated["mean"][exact], rtol=1e-8)
+    np.testing.assert_allclose(weighted["mean"], repeated["mean"], rtol=1e-3)
