@@ -63,9 +63,9 @@ class CensoredEngression(MixtureDraws, FitFromMemory, FitFromBatches):
     n_generators : int or "auto"
         Generators trained from different seeds, whose samples are pooled; :meth:`by_generator` shows how far
         they disagree. Each is validated on another part of the subjects. ``"auto"`` is 5 up to 1,000
-        subjects. Otherwise it is 1; up to 4,000 subjects that one is trained again on all of them, for as
-        many epochs as were kept by validation; if it then forecasts those who were held out worse than
-        before, the first is kept.
+        subjects. Otherwise it is 1; up to 4,000 subjects that one is trained again on all of them (with
+        ``patience`` for as many epochs as were kept by validation); if it then forecasts those who were held
+        out worse than before, the first is kept.
     batch_size : int or "auto"
         Subjects per step; ``"auto"`` is 256, and an eighth of the subjects (at least 32) where they are few.
     epochs, learning_rate, weight_decay, schedule, warmup, clip, averaging, patience,

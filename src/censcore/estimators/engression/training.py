@@ -103,9 +103,9 @@ class GeneratorTraining(OutcomeData):
             checkpoint = (
                 self.checkpoint if self.checkpoint is None or i == 0 else Path(f"{self.checkpoint}.{i}")
             )
-            # without held-out subjects: as many epochs as the first generator kept
+            # nothing stops a training without held-out subjects: it ends where the first was stopped
             again = fold.validation is None and histories and folds[0].validation is not None
-            epochs = histories[0].kept_epoch + 1 if again else None
+            epochs = histories[0].kept_epoch + 1 if again and self.patience is not None else None
             history = self._train(
                 task, fold.training, fold.validation, fold.groups, callbacks, seed, checkpoint, epochs
             )
@@ -115,7 +115,6 @@ class GeneratorTraining(OutcomeData):
             if history.interrupted:
                 break
         if len(tasks) > 1 and folds[0].validation is not None and folds[-1].validation is None:
-            # the first has told for how long to train
             failed = _is_worse(tasks[-1], tasks[0], folds[0].validation, self._seed)
             self._generators = self._generators[:1] if failed else self._generators[1:]
             if failed:
