@@ -191,14 +191,15 @@ def test_without_baselines_the_network_is_alone_and_without_differences_the_prio
 
 def test_some_subjects_train_the_network_again_on_all_of_them():
     x, y = clayton_weibull(1200, 0)
-    model = cs.CensoredEngression(**SMALL | {"epochs": 4}).fit(x, y)
+    model = cs.CensoredEngression(**SMALL | {"epochs": 5}).fit(x, y)
     first, second = model.histories_
     assert first.epochs[-1].validation_loss is not None
     assert second.epochs[-1].validation_loss is None
-    assert len(second.epochs) == 4
+    assert len(first.epochs) == 5
+    assert len(second.epochs) == 4  # as many steps
     stopping = {"epochs": 8, "learning_rate": 1.0, "patience": 1, "validate_every": 1, "baseline": False}
     first, second = cs.CensoredEngression(**SMALL | stopping).fit(x, y).histories_
-    assert len(second.epochs) == first.kept_epoch + 1 < 8
+    assert len(second.epochs) == max(1, round(0.8 * (first.kept_epoch + 1))) < 8
     with pytest.raises(InvalidInputError, match="two or more generators"):
         model.by_generator(x, np.mean)
 

@@ -67,7 +67,7 @@ def test_the_kernel_equals_the_formula_it_stands_for():
 def test_a_captured_step_is_the_eager_one(monkeypatch):
     captured = fitted(precision="float32")
     run = training._Run
-    monkeypatch.setattr(training, "_Run", lambda *args: run(*args, captured=False))
+    monkeypatch.setattr(training, "_Run", lambda *args, **kwargs: run(*args, **kwargs | {"captured": False}))
     eager = fitted(precision="float32")
     # noise comes in another order out of a captured generator: the same training up to chance
     np.testing.assert_allclose(losses(captured)[-1], losses(eager)[-1], rtol=0.05)

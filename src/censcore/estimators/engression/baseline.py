@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from censcore.estimators.cox import CoxRegression
-from censcore.estimators.engression.sampling import places, pool_size
+from censcore.estimators.engression.sampling import SubjectWindows
 from censcore.estimators.engression.structures import Branching, Structure
 from censcore.estimators.weibull import WeibullRegression
 from censcore.exceptions import InvalidInputError, ModelFileError
@@ -83,6 +83,17 @@ class Baseline(nn.Module):
         """Number of event times."""
         return len(self.coef)
 
+    @property
+    def words(self) -> str:
+        """Margins and dependence."""
+        theta = float(self.dependence)
+        joined = f" with Clayton's copula (theta {theta:.2g})" if theta > 0 else " with independence"
+        return f"{self.name} margins" + (joined if self.k > 1 else "")
+
+    def pool(self, structure: Structure, m: int, seed: int, subjects: int | None = None) -> BaselinePool:
+        """Draws that belong to a subject."""
+        return BaselinePool(self, structure, m, seed, subjects)
+
     def _load_from_state_dict(self, state: Any, prefix: str, *args: Any) -> None:
         """Take knots of any number, and check that they make a distribution."""
         for j in range(self.k):
@@ -132,7 +143,7 @@ class Baseline(nn.Module):
         return torch.stack(found, dim=-1) * torch.exp(x.double() @ self.coef.T)
 
 
-class BaselinePool:
+class BaselinePool(SubjectWindows):
     """Draws of a baseline that belong to a subject, as :class:`NoisePool` does for a generator.
 
     Parameters
@@ -145,24 +156,25 @@ class BaselinePool:
         Draws per subject.
     seed : int
         Of the exponential variables that subjects share.
+    subjects : int, optional
+        As of :class:`~censcore.estimators.engression.sampling.SubjectWindows`.
     """
 
-    def __init__(self, baseline: Baseline, structure: Structure, m: int, seed: int) -> None:
-        self.baseline, self.structure, self.m = baseline, structure, m
-        self.size = pool_size(m)
+    def __init__(
+        self, baseline: Baseline, structure: Structure, m: int, seed: int, subjects: int | None = None
+    ) -> None:
+        super().__init__(m, baseline.coef.device, subjects)
+        self.baseline, self.structure = baseline, structure
         rng = np.random.default_rng(seed)
         hazard, theta = rng.exponential(size=(self.size, baseline.k)), float(baseline.dependence)
         if theta > 0:  # Marshall and Olkin: exponentials that share a gamma frailty
             hazard = np.log1p(hazard / rng.gamma(1 / theta, size=(self.size, 1))) / theta
-        self._hazard = torch.from_numpy(hazard).to(baseline.coef.device)
+        self._hazard = torch.from_numpy(hazard).to(self.device)
 
     @torch.no_grad()
     def draw(self, x: Tensor) -> Tensor:
         """Event times (n, m, k) for standardised covariates (n, d)."""
-        device = self._hazard.device
-        start = torch.from_numpy(places(x.cpu().numpy(), self.size)).to(device)
-        window = (start[:, None] + torch.arange(self.m, device=device)) % self.size
-        times = self.baseline.times(x.to(device), self._hazard[window])
+        times = self.baseline.times(x.to(self.device), self._hazard[self.window(x)])
         return self.structure.from_latent(times)
 
 

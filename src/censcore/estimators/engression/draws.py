@@ -13,7 +13,6 @@ from censcore._arrays import Array
 from censcore._validation import as_seed
 from censcore.distributions import Distribution, Ensemble
 from censcore.estimators.covariates import check_weights
-from censcore.estimators.engression.baseline import BaselinePool
 from censcore.estimators.engression.loss import EngressionTask
 from censcore.estimators.engression.mixture import MixtureChoice
 from censcore.estimators.engression.predictions import SamplePredictions
@@ -61,7 +60,7 @@ class MixtureDraws(SamplePredictions, GeneratorTraining):
         for i, (baseline, size) in enumerate(zip(choice.baselines, sizes[len(tasks) :], strict=True)):
             if size:
                 part = mix_seed(seed, len(tasks) + i)
-                drawn.append(BaselinePool(baseline.to(device), self._structure, size, part).draw)
+                drawn.append(baseline.to(device).pool(self._structure, size, part).draw)
         return drawn
 
     def _draws_of(self, task: EngressionTask, pool: NoisePool) -> Callable[[Tensor], Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,22 +11,27 @@ import torch
 from torch import Tensor
 
 from censcore.estimators.engression.baseline import Baseline, BaselinePool, fit_baselines
+from censcore.estimators.engression.density_network import DensityNetwork, DensityPool, fit_density_network
 from censcore.estimators.engression.loss import EngressionTask, bounded
 from censcore.estimators.engression.sampling import NoisePool
 from censcore.estimators.engression.stacking import mixture_terms, weighed_mixture
-from censcore.estimators.engression.structures import Structure
+from censcore.estimators.engression.structures import Branching, Structure
 from censcore.estimators.engression.time_scale import TimeScale
 from censcore.estimators.neural.model_contents import check_number
 from censcore.estimators.neural.standardised import Data, Standardised, rows_of
-from censcore.estimators.neural.streamed import StreamedRows
+from censcore.estimators.neural.streamed import StreamedRows, subjects_in
 from censcore.estimators.neural.training import mix_seed
-from censcore.exceptions import ModelFileError
+from censcore.exceptions import InvalidInputError, ModelFileError
 
 __all__ = ["BaselineData", "Fold", "MixtureChoice", "choose_mixture"]
 
-_SUBJECTS, _VALUES = 20_000, 2**17  # at most, of subjects and their covariates, that a baseline is fitted to
+Component = Baseline | DensityNetwork
+
+# at most, of subjects and their covariates, that a baseline and a density network are fitted to
+_SUBJECTS, _VALUES = 20_000, 2**17
+_DENSITY_SUBJECTS, _DENSITY_VALUES = 50_000, 2**24
 _HELD_OUT = 5_000  # at most, of a fold, that the weights are fitted to
-_DRAWS = 512  # per component: what sampling adds to a comparison is small beside the spread of subjects
+_DRAWS = 256  # per component: what sampling adds to a comparison is small beside the spread of subjects
 _AT_ONCE = 8  # subjects, with all their draws in memory
 _SMALLEST = 0.01  # a weight below is none
 
@@ -57,17 +62,47 @@ class BaselineData:
         counted = self.event if self.counts is None else self.event & self.counts
         return float(counted.sum(axis=0).mean())
 
-    def fit(self, rows: np.ndarray | slice, structure: Structure, seed: int) -> list[Baseline]:
-        """Baselines of these subjects, or of a random part of them where they are very many."""
-        index = np.arange(len(self.time))[rows]
-        most = min(_SUBJECTS, max(1000, _VALUES // self.x.shape[1]))
+    def fit(
+        self, rows: np.ndarray | slice, structure: Structure, seed: int, device: torch.device
+    ) -> dict[str, Component]:
+        """Density network and baselines that these subjects allow, by name."""
+        found: list[Component] = []
+        if not isinstance(structure, Branching):  # an event that another prevents has no density
+            found += self._density_network(rows, seed, device)
+        found += fit_baselines(*self._some(rows, _SUBJECTS, _VALUES, seed), structure)
+        return {component.name: component for component in found}
+
+    def _density_network(
+        self, rows: np.ndarray | slice, seed: int, device: torch.device
+    ) -> list[DensityNetwork]:
+        some = self._some(rows, _DENSITY_SUBJECTS, _DENSITY_VALUES, seed)
+        try:  # an event at time zero has no log-normal density
+            found = fit_density_network(*some, seed, device)
+        except InvalidInputError:
+            return []
+        return [] if found is None else [found]
+
+    def density_subjects(self, rows: np.ndarray | slice) -> int:
+        """How many subjects train the density network."""
+        return min(len(self._index(rows)), self._most(_DENSITY_SUBJECTS, _DENSITY_VALUES))
+
+    def _some(
+        self, rows: np.ndarray | slice, subjects: int, values: int, seed: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Covariates, times, events, what counts and weights of subjects, a random part of very many."""
+        index, most = self._index(rows), self._most(subjects, values)
         if len(index) > most:
             index = np.sort(np.random.default_rng(seed).choice(index, most, replace=False))
         time = self.time[index].astype(np.float64, copy=False)
         counts = np.ones(time.shape, dtype=bool) if self.counts is None else self.counts[index]
         weight = None if self.weight is None else self.weight[index]
-        x = self.x[index].numpy().astype(np.float64)
-        return fit_baselines(x, time, self.event[index], counts, weight, structure)
+        return self.x[index].numpy().astype(np.float64), time, self.event[index], counts, weight
+
+    def _index(self, rows: np.ndarray | slice) -> np.ndarray:
+        return np.arange(len(self.time))[rows]
+
+    def _most(self, subjects: int, values: int) -> int:
+        return min(subjects, max(1000, values // self.x.shape[1]))
 
 
 @dataclass(frozen=True)
@@ -92,11 +127,11 @@ class Fold:
 
 @dataclass(frozen=True)
 class MixtureChoice:
-    """Baselines with positive weights; the generators share the rest.
+    """Baselines with positive weights, a density network among them; the generators share the rest.
 
     Attributes
     ----------
-    baselines : tuple of Baseline
+    baselines : tuple of DensityNetwork or Baseline
         Fitted to all training subjects.
     weights : tuple of float
         Share of the draws that each makes.
@@ -104,7 +139,7 @@ class MixtureChoice:
         Whether network and baselines were compared on held-out subjects.
     """
 
-    baselines: tuple[Baseline, ...] = ()
+    baselines: tuple[Component, ...] = ()
     weights: tuple[float, ...] = ()
     compared: bool = False
 
@@ -120,10 +155,7 @@ class MixtureChoice:
             return "none: the network was not compared with a baseline on held-out subjects"
         if not self.baselines:
             return "none: held-out subjects speak for the network alone"
-        parts = [
-            f"{100 * w:.0f} % {b.name} margins{_joined(b)}"
-            for b, w in zip(self.baselines, self.weights, strict=True)
-        ]
+        parts = [f"{100 * w:.0f} % {b.words}" for b, w in zip(self.baselines, self.weights, strict=True)]
         return f"{' and '.join(parts)}: weighed against the network on held-out subjects"
 
     @property
@@ -142,15 +174,15 @@ class MixtureChoice:
             check_number("weights", value, positive=True)
         if sum(weights.values()) > 1 + 1e-6 or not isinstance(settings["compared"], bool):
             raise ModelFileError(f"weights of the baselines: got {weights}, expected a sum of at most 1.")
-        baselines = tuple(Baseline.empty(name, k, d) for name in weights)
+        baselines = tuple(_empty(name, k, d) for name in weights)
         return cls(baselines, tuple(weights.values()), settings["compared"])
 
 
-def _joined(baseline: Baseline) -> str:
-    theta = float(baseline.dependence)
-    if baseline.k == 1:
-        return ""
-    return f" with Clayton's copula (theta {theta:.2g})" if theta > 0 else " with independence"
+def _empty(name: str, k: int, d: int) -> Component:
+    """One to be filled from a file."""
+    if name == DensityNetwork.name:
+        return DensityNetwork(d, k, np.zeros(k), np.ones(k))
+    return Baseline.empty(name, k, d)
 
 
 def choose_mixture(
@@ -161,7 +193,7 @@ def choose_mixture(
     seed: int,
     pooled: int,
 ) -> MixtureChoice:
-    """Weigh generators and baselines by the energy score of their mixture on held-out subjects.
+    """Weigh generators, density network and baselines by the energy score of mixtures on held-out subjects.
 
     Parameters
     ----------
@@ -184,20 +216,30 @@ def choose_mixture(
     held = [i for i, _ in enumerate(tasks) if folds[i].validation is not None]
     if not held:
         return MixtureChoice()
-    structure = tasks[0].structure
-    final = data.fit(slice(None), structure, seed)
-    fitted = {i: {b.name: b for b in data.fit(folds[i].rows, structure, seed)} for i in held}
-    final = [b for b in final if all(b.name in part for part in fitted.values())]
+    structure, device = tasks[0].structure, next(tasks[0].network.parameters()).device
+    final = data.fit(slice(None), structure, seed, device)
+    fitted = {
+        i: final if isinstance(folds[i].rows, slice) else data.fit(folds[i].rows, structure, seed, device)
+        for i in held
+    }
+    names = [name for name in final if all(name in part for part in fitted.values())]
     terms = []
     for i in held:
-        pair = [tasks[i], tasks[(i + 1) % pooled]]
-        part, validation = [fitted[i][b.name] for b in final], folds[i].validation
+        pair = [tasks[i], tasks[(i + 1) % pooled]] if pooled > 1 else [tasks[i]]
+        part, validation = [fitted[i][name] for name in names], folds[i].validation
         assert validation is not None
         terms.append(_held_out_terms(pair, part, validation, times, mix_seed(seed, i)))
     a, D, weight = (np.concatenate(values) for values in zip(*terms, strict=True))
-    weights = weighed_mixture(*_pooled(a, D, pooled), weight, data.events)[1:]
-    chosen = [(b, float(w)) for b, w in zip(final, weights, strict=True) if w >= _SMALLEST]
-    return MixtureChoice(tuple(b for b, _ in chosen), tuple(w for _, w in chosen), True)
+    density = _density_prior(data, folds[held[0]]) if DensityNetwork.name in names else None
+    weights = weighed_mixture(*_pooled(a, D, pooled), weight, data.events, density)[1:]
+    chosen = {name: float(w) for name, w in zip(names, weights, strict=True) if w >= _SMALLEST}
+    return MixtureChoice(tuple(final[name] for name in chosen), tuple(chosen.values()), True)
+
+
+def _density_prior(data: BaselineData, fold: Fold) -> float:
+    """The share that a density network has beforehand: networks share by the subjects they learn from."""
+    learned = data.density_subjects(fold.rows)
+    return learned / (learned + subjects_in(fold.training))
 
 
 def _pooled(a: np.ndarray, D: np.ndarray, generators: int) -> tuple[np.ndarray, np.ndarray]:
@@ -206,6 +248,8 @@ def _pooled(a: np.ndarray, D: np.ndarray, generators: int) -> tuple[np.ndarray, 
     A held-out subject can be compared with the generator alone that did not see it. But draws of two
     generators are further apart than two draws of one, and that is what pooling gains.
     """
+    if generators == 1:
+        return a, D
     D = D.copy()
     D[:, 0, 0] += (1 - 1 / generators) * (D[:, 0, 1] - D[:, 0, 0])
     rest = [0, *range(2, a.shape[1])]
@@ -215,7 +259,7 @@ def _pooled(a: np.ndarray, D: np.ndarray, generators: int) -> tuple[np.ndarray, 
 @torch.no_grad()
 def _held_out_terms(
     tasks: Sequence[EngressionTask],
-    baselines: Sequence[Baseline],
+    baselines: Sequence[Component],
     validation: Data,
     times: TimeScale,
     seed: int,
@@ -223,25 +267,45 @@ def _held_out_terms(
     """The terms of the energy score of mixtures, and the weights of the subjects, one entry for each."""
     task = tasks[0]
     device = next(task.network.parameters()).device
-    pools = [NoisePool(t.network.eval(), _DRAWS, mix_seed(seed, i), t.mixed) for i, t in enumerate(tasks)]
-    others = [
-        BaselinePool(b.to(device), task.structure, _DRAWS, mix_seed(seed, i))
-        for i, b in enumerate(baselines, start=len(pools))
-    ]
     generator = torch.Generator().manual_seed(seed)
     n = min(len(validation["x"]), _HELD_OUT)
     parts = []
     for start in range(0, n, _AT_ONCE):
+        draws = _component_draws(tasks, baselines, times, mix_seed(seed, start))
         rows = rows_of(validation, slice(start, min(n, start + _AT_ONCE)))
         part = {name: value[:].to(device) for name, value in rows.items()}
-        x = part["x"]
-        draws = [task.structure.draw(task.scaled(pool.draw(x)), pool.uniform(x)) for pool in pools]
-        draws += [times.forward_tensor(other.draw(x)) for other in others]
-        found = _terms(task, torch.stack(draws, dim=1), part, generator)
-        weight = part.get("weight", torch.ones(len(x), device=device))
+        z = torch.stack([draw(part["x"]) for draw in draws], dim=1)
+        weight = part.get("weight", torch.ones(len(z), device=device))
+        found = _terms(task, z, part, generator)
         parts.append([value.double().cpu().numpy() for value in (*found, weight)])
     a, D, weights = (np.concatenate(values) for values in zip(*parts, strict=True))
     return a, D, weights
+
+
+def _component_draws(
+    tasks: Sequence[EngressionTask], baselines: Sequence[Component], times: TimeScale, seed: int
+) -> list[Callable[[Tensor], Tensor]]:
+    """For every component, what draws event times on the scale of the loss for the next subjects.
+
+    An error of sampling that subjects share would not average out, nor be part of a standard error.
+    """
+    device = next(tasks[0].network.parameters()).device
+
+    def generated(task: EngressionTask, pool: NoisePool) -> Callable[[Tensor], Tensor]:
+        return lambda x: task.structure.draw(task.scaled(pool.draw(x)), pool.uniform(x))
+
+    def fitted(pool: BaselinePool | DensityPool) -> Callable[[Tensor], Tensor]:
+        return lambda x: times.forward_tensor(pool.draw(x))
+
+    networks = [
+        generated(task, NoisePool(task.network.eval(), _DRAWS, mix_seed(seed, i), task.mixed, _AT_ONCE))
+        for i, task in enumerate(tasks)
+    ]
+    others = [
+        fitted(b.to(device).pool(tasks[0].structure, _DRAWS, mix_seed(seed, len(tasks) + i), _AT_ONCE))
+        for i, b in enumerate(baselines)
+    ]
+    return networks + others
 
 
 def _terms(

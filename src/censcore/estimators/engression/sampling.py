@@ -11,14 +11,38 @@ from torch import Tensor
 from censcore._numerics import scramble
 from censcore.estimators.engression.generator import Generator
 
-__all__ = ["NoisePool", "chunks_of", "places", "pool_size", "shares"]
+__all__ = ["NoisePool", "SubjectWindows", "chunks_of", "places", "pool_size", "shares"]
 
 _POOL = 2**14  # noise vectors that subjects share; each subject uses a window of them
 _UNITS = {"cpu": 2**18}  # hidden units at once: what a cache holds
 _BYTES_PER_UNIT = 64  # on a GPU: a few copies of the hidden units in memory that is free
 
 
-class NoisePool:
+class SubjectWindows:
+    """Random numbers that all subjects share, of which each uses a window that its covariates tell.
+
+    Parameters
+    ----------
+    m : int
+        Draws per subject.
+    device : torch.device
+        Where they are drawn.
+    subjects : int, optional
+        So many subjects share nothing: each has the next window, whatever its covariates are.
+    """
+
+    def __init__(self, m: int, device: torch.device, subjects: int | None = None) -> None:
+        self.m, self.device, self.apart = m, device, subjects is not None
+        self.size = pool_size(m) if subjects is None else m * subjects
+
+    def window(self, x: Tensor) -> Tensor:
+        """Places (n, m) of the numbers of subjects with covariates (n, d)."""
+        start = self.m * np.arange(len(x)) if self.apart else places(x.cpu().numpy(), self.size)
+        first = torch.from_numpy(start).to(self.device)
+        return (first[:, None] + torch.arange(self.m, device=self.device)) % self.size
+
+
+class NoisePool(SubjectWindows):
     r"""Noise :math:`\varepsilon_1,\dots,\varepsilon_P` that all subjects share, behind the first layer.
 
     Subject i uses the m vectors from place :math:`h(x_i)` on, counted round, where h is a hash of its
@@ -35,6 +59,8 @@ class NoisePool:
         Of the noise.
     mixed : bool
         Let the network compute in bfloat16.
+    subjects : int, optional
+        As of :class:`SubjectWindows`.
 
     Examples
     --------
@@ -46,10 +72,11 @@ class NoisePool:
     (torch.Size([2, 5, 2]), True)
     """
 
-    def __init__(self, network: Generator, m: int, seed: int, mixed: bool = False) -> None:
-        self.network, self.m, self.mixed = network, m, mixed
-        self.size = pool_size(m)
-        self.device = network.last.weight.device
+    def __init__(
+        self, network: Generator, m: int, seed: int, mixed: bool = False, subjects: int | None = None
+    ) -> None:
+        super().__init__(m, network.last.weight.device, subjects)
+        self.network, self.mixed = network, mixed
         # the same numbers on every device, so that a model answers alike wherever it runs
         source = torch.Generator().manual_seed(seed)
         noise = torch.randn(self.size, network.noise_size, generator=source)
@@ -60,18 +87,14 @@ class NoisePool:
     def _precision(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed)
 
-    def _window(self, x: Tensor) -> Tensor:
-        start = torch.from_numpy(places(x.cpu().numpy(), self.size)).to(self.device)
-        return (start[:, None] + torch.arange(self.m, device=self.device)) % self.size
-
     def uniform(self, x: Tensor) -> Tensor | None:
         """Uniform numbers (n, m) that belong to the draws, for generators that make choices."""
-        return None if self._uniform is None else self._uniform[self._window(x)]
+        return None if self._uniform is None else self._uniform[self.window(x)]
 
     @torch.no_grad()
     def draw(self, x: Tensor) -> Tensor:
         """Outputs (n, m, outputs) for covariates (n, d), in float32."""
-        window = self._window(x)
+        window = self.window(x)
         with self._precision():
             parts = [part.index_select(0, window.ravel()).unflatten(0, window.shape) for part in self._parts]
             return self.network.from_parts(x.to(self.device), parts).float()

@@ -12,11 +12,13 @@ from torch import Tensor
 
 __all__ = ["best_mixture", "mixture_terms", "weighed_mixture"]
 
-_LAGS = (1, 2, 3, 5, 8, 13, 21, 31)  # pairs of draws that are compared: i and i + lag
+# pairs of draws that are compared: i and i + lag
+_LAGS = (1, 2, 3, 5, 8, 11, 13, 17, 19, 23, 29, 31, 37, 41, 47, 53)
 
-# Of the prior for the weight of the network: events at which its mean is one half, standard deviation. Chosen
-# on simulated data, and flat there: 100 to 250 and 0.25 to 0.5 give nearly the same forecasts.
-_EVENTS, _SPREAD = 200.0, 0.35
+# Of the priors for shares of networks: events at which they and simple models share equally, and the standard
+# deviations, for simple models and between networks, of which neither is likely to be much better. Chosen on
+# simulated data, and flat there: 100 to 250, 0.25 to 0.5 and 0.1 to 0.35 give nearly the same forecasts.
+_EVENTS, _SPREAD, _NETWORK_SPREAD = 200.0, 0.35, 0.2
 
 
 @torch.no_grad()
@@ -102,15 +104,21 @@ def best_mixture(a: np.ndarray, D: np.ndarray) -> np.ndarray:
     return best
 
 
-def weighed_mixture(a: np.ndarray, D: np.ndarray, weight: np.ndarray, events: float) -> np.ndarray:
-    r"""Weights of the network, which is the first component, and of baselines, the others.
+def weighed_mixture(
+    a: np.ndarray, D: np.ndarray, weight: np.ndarray, events: float, density: float | None = None
+) -> np.ndarray:
+    r"""Weights of the network, which is the first component, of a density network, and of baselines.
 
-    The baselines share what they get as their best mixture :math:`F_b` does. Along the mixtures
-    :math:`qF_1+(1-q)F_b` the mean score is a parabola, with its minimum at :math:`\hat q`, whose standard
-    error e follows from the spread of its slope over the subjects. A normal prior for q has the mean
-    :math:`q_0=E/(E+200)` with the number E of events per event time, since a network learns from many
-    events what a simple model knows beforehand, and the standard deviation :math:`\tau=0.35`. The weight of
-    the network is the posterior mean :math:`(\hat q/e^2+q_0/\tau^2)/(1/e^2+1/\tau^2)`, cut to [0, 1].
+    Two components share by what held-out subjects say, and by what is known beforehand: along the mixtures
+    :math:`qF_1+(1-q)F_2` the mean score is a parabola, with its minimum at :math:`\hat q`, whose standard
+    error e follows from the spread of its slope over the subjects. A normal prior for q has a mean
+    :math:`q_0` and a standard deviation :math:`\tau`. The first gets the posterior mean
+    :math:`(\hat q/e^2+q_0/\tau^2)/(1/e^2+1/\tau^2)`, cut to [0, 1].
+
+    The network shares with the density network first, if there is one, with :math:`\tau=0.2`. What results
+    shares with the best mixture of the baselines, with the prior mean :math:`E/(E+200)` for E events per
+    event time and :math:`\tau=0.35`, since networks learn from many events what a simple model knows
+    beforehand.
 
     Parameters
     ----------
@@ -120,6 +128,8 @@ def weighed_mixture(a: np.ndarray, D: np.ndarray, weight: np.ndarray, events: fl
         Weights of the subjects.
     events : float
         E.
+    density : float, optional
+        If the second component is a density network: the prior mean of its share.
 
     Returns
     -------
@@ -133,22 +143,38 @@ def weighed_mixture(a: np.ndarray, D: np.ndarray, weight: np.ndarray, events: fl
     (array([0.4, 0.6]), array([0.66, 0.34]))
     """
     share = weight / weight.sum()
-    mean_a, mean_D = share @ a, np.einsum("i,ijk->jk", share, D)
-    first = np.eye(a.shape[1])[0]
-    if a.shape[1] == 1:
-        return first
-    others = np.append(0.0, best_mixture(mean_a[1:], mean_D[1:, 1:]))
-    step = first - others
-    curvature = -float(step @ mean_D @ step)  # the energy distance between network and baselines
-    prior = events / (events + _EVENTS)
+    each = np.eye(a.shape[1])
+    networks, count = each[0], 1
+    if density is not None:
+        networks, count = _shared(each[0], each[1], (1 - density, _NETWORK_SPREAD), a, D, share), 2
+    if a.shape[1] == count:
+        return networks
+    simple = best_mixture(share @ a[:, count:], np.einsum("i,ijk->jk", share, D[:, count:, count:]))
+    prior = (events / (events + _EVENTS), _SPREAD)
+    return _shared(networks, np.append(np.zeros(count), simple), prior, a, D, share)
+
+
+def _shared(
+    first: np.ndarray,
+    second: np.ndarray,
+    prior: tuple[float, float],
+    a: np.ndarray,
+    D: np.ndarray,
+    share: np.ndarray,
+) -> np.ndarray:
+    """The posterior mean of the mixture of two mixtures, given mean and deviation of the first's share."""
+    expected, deviation = prior
+    step = first - second
+    # the energy distance between the two
+    curvature = -float(step @ np.einsum("i,ijk->jk", share, D) @ step)
     if curvature <= 0:  # nothing beyond the noise of draws distinguishes them, so that no subject can tell
-        return others + prior * step
-    slope = a @ step - np.einsum("j,ijk,k->i", others, D, step)
+        return second + expected * step
+    slope = a @ step - np.einsum("j,ijk,k->i", second, D, step)
     mean = float(share @ slope)
     alike = float(share @ share)  # one over the number of subjects
     error = float(share**2 @ (slope - mean) ** 2) / (1 - alike) / curvature**2 if alike < 1 else np.inf
-    q = prior + (-mean / curvature - prior) * _SPREAD**2 / (_SPREAD**2 + error)
-    return others + min(1.0, max(0.0, q)) * step
+    q = expected + (-mean / curvature - expected) * deviation**2 / (deviation**2 + error)
+    return second + min(1.0, max(0.0, q)) * step
 
 
 def _stationary(a: np.ndarray, D: np.ndarray, chosen: Sequence[int]) -> np.ndarray | None:

@@ -103,9 +103,8 @@ class GeneratorTraining(OutcomeData):
             checkpoint = (
                 self.checkpoint if self.checkpoint is None or i == 0 else Path(f"{self.checkpoint}.{i}")
             )
-            # nothing stops a training without held-out subjects: it ends where the first was stopped
             again = fold.validation is None and histories and folds[0].validation is not None
-            epochs = histories[0].kept_epoch + 1 if again and self.patience is not None else None
+            epochs = self._epochs_again(histories[0], folds[0], fold) if again else None
             history = self._train(
                 task, fold.training, fold.validation, fold.groups, callbacks, seed, checkpoint, epochs
             )
@@ -120,6 +119,11 @@ class GeneratorTraining(OutcomeData):
             if failed:
                 _log.info("censored engression: the generator trained on four fifths of the subjects is kept")
         return tasks, histories
+
+    def _epochs_again(self, first: History, some: Fold, everybody: Fold) -> int:
+        """Epochs of the training on all subjects, which nothing stops: as many steps as the first took."""
+        epochs = self.epochs if self.patience is None else first.kept_epoch + 1
+        return max(1, round(epochs * subjects_in(some.training) / subjects_in(everybody.training)))
 
     def _penalty(self, rows: Data | StreamedRows) -> float:
         r"""Weight of the penalty on covariates, of the order of the noise in the gradient of the loss.
