@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -203,7 +204,8 @@ class DensityPool(SubjectWindows):
         self, network: DensityNetwork, structure: Structure, m: int, seed: int, subjects: int | None = None
     ) -> None:
         super().__init__(m, network.center.device, subjects)
-        self.network, self.structure = network, structure
+        # sums of floats depend on how many subjects there are; those of doubles do not, once they are rounded
+        self.network, self.structure = copy.deepcopy(network).double(), structure
         source = torch.Generator().manual_seed(seed)
         self._uniform = torch.rand(self.size, generator=source).to(self.device)
         self._normal = torch.randn(self.size, network.k, generator=source).to(self.device)
@@ -212,11 +214,11 @@ class DensityPool(SubjectWindows):
     def draw(self, x: Tensor) -> Tensor:
         """Event times (n, m, k) for standardised covariates (n, d)."""
         window = self.window(x)
-        weight, location, scale = self.network(x.to(self.device))
-        component = torch.searchsorted(weight.cumsum(dim=1), self._uniform[window])
+        weight, location, scale = self.network(x.to(self.device).double())
+        component = torch.searchsorted(weight.cumsum(dim=1), self._uniform[window].double())
         index = component.clamp(max=weight.shape[1] - 1)[..., None].expand(-1, -1, self.network.k)
         log_time = location.gather(1, index) + scale.gather(1, index) * self._normal[window]
-        return self.structure.from_latent(log_time.clamp(-_LATEST, _LATEST).exp())
+        return self.structure.from_latent(log_time.clamp(-_LATEST, _LATEST).exp().float())
 
 
 def fit_density_network(

@@ -104,7 +104,7 @@ def _engression_defaults() -> dict[str, Any]:
     from censcore.estimators.engression import CensoredEngression
 
     settings = {name: value for name, value in CensoredEngression().get_params().items() if name != "device"}
-    return settings | {"version": 2}  # raise it when the same settings give other forecasts
+    return settings | {"version": 3}  # raise it when the same settings give other forecasts
 
 
 def _of_package(package: str) -> Callable[[], dict[str, Any]]:
