@@ -111,19 +111,20 @@ class CensoredEngression(MixtureDraws, FitFromMemory, FitFromBatches):
     Notes
     -----
     Baselines: after training, the forecasts of the generators for the subjects that they did not see are
-    compared with those of other models, fitted to the same subjects. A mixture density network [4]_ makes five
-    log-normal components of all event times, by the censored likelihood; there is none where one event
-    prevents another, nor with events at time zero. Simple models have Kaplan-Meier, Cox and Weibull margins,
-    joined by a Clayton copula (independent where one event prevents another).
+    compared with those of other models, fitted to the same subjects. A mixture density network [4]_ makes
+    five log-normal components of all event times, by the censored likelihood; there is none where one event
+    prevents another, nor with events at time zero. Simple models have Kaplan-Meier, Cox and Weibull
+    margins, joined by a Clayton copula (independent where one event prevents another).
 
-    The energy score of a mixture is a convex quadratic function of its weights. So the share of one component
-    beside another that is best for the held-out subjects is known exactly, with a standard error. A normal
-    prior stands beside that estimate. Between generators and density network it has the mean 1/2 (less for the
-    density network where it learns from fewer subjects, at most 50,000) and the standard deviation 0.2;
-    between these two and the best mixture of the simple models the mean :math:`E/(E+200)` for E events per
-    event time and the standard deviation 0.35: where held-out subjects cannot tell, few events speak for
-    simple models and many for networks. The model forecasts the mixture, with the baselines fitted again to
-    all subjects. Nothing is compared without validation, and then the generators are alone.
+    The energy score of a mixture is a convex quadratic function of its weights. So the share of one
+    component beside another that is best for the held-out subjects is known exactly, with a standard error.
+    A normal prior stands beside that estimate. Between generators and density network it has the mean 1/2
+    (less for the density network where it learns from fewer subjects, at most 50,000) and the standard
+    deviation 0.2; between these two and the best mixture of the simple models the mean :math:`E/(E+200)`
+    for E events per event time and the standard deviation 0.35: where held-out subjects cannot tell, few
+    events speak for simple models and many for networks. The model forecasts the mixture, with the
+    baselines fitted again to all subjects. Nothing is compared without validation, and then the generators
+    are alone.
 
     Sparsity: with p covariates and n subjects ``"auto"`` is :math:`0.6\,s\sqrt{\log(p/5)/n}` with the scale s
     of the loss (half the mean distance of two subjects up to the earlier of their censoring times), and zero
