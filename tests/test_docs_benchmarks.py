@@ -29,11 +29,11 @@ def engression_beside_simple_models() -> str:
     gaps = [round(values[4] - min(values[:4]), 2) for *_, values in fits]
     sparse = [values for design, n, values in fits if (design, n) == ("30 covariates", 2000)]
     return (
-        f"In {len(fits)} fits (seven designs, 300 to 10,000 subjects, other data than those of the choice) the "
-        f"defaults were ahead of the best of four simple models {sum(gap < 0 for gap in gaps)} times, and behind "
-        f"it by at most {max(gaps):.2f} % of the score. With 30 covariates and 2,000 subjects the excess over "
-        f"the truth is {sparse[0][4]:.1f} and {sparse[1][4]:.1f} %, that of the best simple model "
-        f"{min(min(values[:4]) for values in sparse):.0f} %."
+        f"In {len(fits)} fits (seven designs, 300 to 10,000 subjects, other data than those of the choice) "
+        f"the defaults were ahead of the best of four simple models {sum(gap < 0 for gap in gaps)} times, "
+        f"and behind it by at most {max(gaps):.2f} % of the score. With 30 covariates and 2,000 subjects the "
+        f"excess over the truth is {sparse[0][4]:.1f} and {sparse[1][4]:.1f} %, that of the best simple "
+        f"model {min(min(values[:4]) for values in sparse):.0f} %."
     )
 
 
