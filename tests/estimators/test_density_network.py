@@ -36,6 +36,10 @@ def regression(n, seed, end=4.0):
     return x, np.minimum(T, C), C >= T
 
 
+def as_tensor(x):
+    return torch.as_tensor(x, dtype=torch.float32)
+
+
 def random_network(d=3, k=2, seed=0):
     torch.manual_seed(seed)
     network = DensityNetwork(d, k, np.array([0.3, -1.0])[:k], np.array([1.2, 0.5])[:k])
@@ -89,7 +93,7 @@ def test_draws_are_those_of_the_mixture_and_belong_to_a_subject():
 
 def test_training_finds_a_censored_regression():
     x, time, event = regression(3000, 0)
-    network = fit_density_network(x, time, event, np.ones_like(event), None, 0, CPU)
+    network = fit_density_network(as_tensor(x), time, event, np.ones_like(event), None, 0, CPU)
     t = np.exp(np.linspace(-1.2, 1.0, 9))
     for value in (-1.0, 0.0, 1.0):
         subject = torch.tensor([[value, 0.4]])
@@ -106,7 +110,7 @@ def test_what_does_not_count_plays_no_part_and_seeds_decide():
     other[:80, 1] = 7.0
     weight = np.random.default_rng(0).random(200)
     first, second, third = (
-        fit_density_network(x, t, event, counts, weight, seed, CPU)
+        fit_density_network(as_tensor(x), t, event, counts, weight, seed, CPU)
         for t, seed in ((time, 0), (other, 0), (time, 1))
     )
     z = [n.pool(Free(2), 50, seed=0).draw(torch.zeros(1, 2)) for n in (first, second, third)]
@@ -119,7 +123,9 @@ def test_weights_move_the_forecast():
     early = rng.random(400) < 0.5
     time = np.where(early, 1.0, 10.0)[:, None] * np.exp(0.1 * rng.normal(size=(400, 1)))
     always = np.ones_like(time, dtype=bool)
-    network = fit_density_network(np.zeros((400, 1)), time, always, always, np.where(early, 9.0, 1.0), 0, CPU)
+    network = fit_density_network(
+        torch.zeros(400, 1), time, always, always, np.where(early, 9.0, 1.0), 0, CPU
+    )
     z = network.pool(Free(1), 4000, seed=0).draw(torch.zeros(1, 1))
     assert float((z < 3).double().mean()) == pytest.approx(0.9, abs=0.04)
 
@@ -127,7 +133,7 @@ def test_weights_move_the_forecast():
 @pytest.mark.parametrize("n", [1, 3, 20])
 def test_few_subjects_and_constant_times(n):
     time, event = np.full((n, 1), 2.0), np.ones((n, 1), dtype=bool)
-    network = fit_density_network(np.zeros((n, 1)), time, event, event, None, 0, CPU)
+    network = fit_density_network(torch.zeros(n, 1), time, event, event, None, 0, CPU)
     assert network.pool(Free(1), 10, seed=0).draw(torch.zeros(1, 1)).isfinite().all()
 
 
@@ -144,7 +150,7 @@ def test_censoring_at_zero_is_allowed_and_events_at_zero_leave_the_network_out()
 
 def test_extreme_covariates_and_times_stay_finite():
     x, time, event = regression(300, 2)
-    network = fit_density_network(x, 1e30 * time**8, event, np.ones_like(event), None, 0, CPU)
+    network = fit_density_network(as_tensor(x), 1e30 * time**8, event, np.ones_like(event), None, 0, CPU)
     z = network.pool(Free(2), 200, seed=0).draw(torch.tensor([[1e6, -1e6], [0.0, 0.0]]))
     assert z.isfinite().all()
     assert (z > 0).all()

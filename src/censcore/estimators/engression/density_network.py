@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from censcore.estimators.engression.sampling import SubjectWindows
 from censcore.estimators.engression.structures import Structure
 from censcore.estimators.neural.recipe import Recipe
+from censcore.estimators.neural.standardised import OnDemand
 from censcore.estimators.neural.task import Rows
 from censcore.estimators.neural.training import train
 from censcore.exceptions import InvalidInputError, ModelFileError
@@ -222,7 +223,7 @@ class DensityPool(SubjectWindows):
 
 
 def fit_density_network(
-    x: np.ndarray,
+    x: Tensor | OnDemand,
     time: np.ndarray,
     event: np.ndarray,
     counts: np.ndarray,
@@ -234,8 +235,8 @@ def fit_density_network(
 
     Parameters
     ----------
-    x : array, (n, d)
-        Standardised covariates.
+    x : tensor or OnDemand, (n, d)
+        Standardised covariates in float32, in memory or read for each batch.
     time, event, counts : arrays, (n, k)
         Observed times, whether they are events, and whether they count.
     weight : array, (n,), optional
@@ -256,8 +257,8 @@ def fit_density_network(
     u = np.log(np.maximum(time, 1e-6 * time[time > 0].min(initial=1.0)))
     used = np.where(counts, u, np.nan)
     center, spread = _moments(used)
-    rows = {
-        "x": torch.from_numpy(x.astype(np.float32)),
+    rows: dict[str, Tensor | OnDemand] = {
+        "x": x,
         "u": torch.from_numpy(np.where(counts, (u - center) / spread, 0.0).astype(np.float32)),
         "event": torch.from_numpy(event),
         "counts": torch.from_numpy(counts),

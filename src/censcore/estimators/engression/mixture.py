@@ -27,9 +27,8 @@ __all__ = ["BaselineData", "Fold", "MixtureChoice", "choose_mixture"]
 
 Component = Baseline | DensityNetwork
 
-# at most, of subjects and their covariates, that a baseline and a density network are fitted to
-_SUBJECTS, _VALUES = 20_000, 2**17
-_DENSITY_SUBJECTS, _DENSITY_VALUES = 50_000, 2**24
+_SUBJECTS, _VALUES = 20_000, 2**17  # at most, of subjects and their covariates, that a baseline is fitted to
+_DENSITY_SUBJECTS = 50_000  # at most, that a density network is trained on
 _HELD_OUT = 5_000  # at most, of a fold, that the weights are fitted to
 _DRAWS = 256  # per component: what sampling adds to a comparison is small beside the spread of subjects
 _AT_ONCE = 8  # subjects, with all their draws in memory
@@ -69,40 +68,40 @@ class BaselineData:
         found: list[Component] = []
         if not isinstance(structure, Branching):  # an event that another prevents has no density
             found += self._density_network(rows, seed, device)
-        found += fit_baselines(*self._some(rows, _SUBJECTS, _VALUES, seed), structure)
+        some = self._some(rows, min(_SUBJECTS, max(1000, _VALUES // self.x.shape[1])), seed)
+        found += fit_baselines(self.x[some].numpy().astype(np.float64), *self._outcome(some), structure)
         return {component.name: component for component in found}
 
     def _density_network(
         self, rows: np.ndarray | slice, seed: int, device: torch.device
     ) -> list[DensityNetwork]:
-        some = self._some(rows, _DENSITY_SUBJECTS, _DENSITY_VALUES, seed)
+        some = self._some(rows, _DENSITY_SUBJECTS, seed)
         try:  # an event at time zero has no log-normal density
-            found = fit_density_network(*some, seed, device)
+            found = fit_density_network(self.x.take(some), *self._outcome(some), seed, device)
         except InvalidInputError:
             return []
         return [] if found is None else [found]
 
     def density_subjects(self, rows: np.ndarray | slice) -> int:
         """How many subjects train the density network."""
-        return min(len(self._index(rows)), self._most(_DENSITY_SUBJECTS, _DENSITY_VALUES))
+        return min(len(self._index(rows)), _DENSITY_SUBJECTS)
 
-    def _some(
-        self, rows: np.ndarray | slice, subjects: int, values: int, seed: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-        """Covariates, times, events, what counts and weights of subjects, a random part of very many."""
-        index, most = self._index(rows), self._most(subjects, values)
+    def _some(self, rows: np.ndarray | slice, most: int, seed: int) -> np.ndarray:
+        """Places of subjects, a random part of very many."""
+        index = self._index(rows)
         if len(index) > most:
             index = np.sort(np.random.default_rng(seed).choice(index, most, replace=False))
+        return index
+
+    def _outcome(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Times, events, what counts, and weights."""
         time = self.time[index].astype(np.float64, copy=False)
         counts = np.ones(time.shape, dtype=bool) if self.counts is None else self.counts[index]
         weight = None if self.weight is None else self.weight[index]
-        return self.x[index].numpy().astype(np.float64), time, self.event[index], counts, weight
+        return time, self.event[index], counts, weight
 
     def _index(self, rows: np.ndarray | slice) -> np.ndarray:
         return np.arange(len(self.time))[rows]
-
-    def _most(self, subjects: int, values: int) -> int:
-        return min(subjects, max(1000, values // self.x.shape[1]))
 
 
 @dataclass(frozen=True)
