@@ -42,7 +42,7 @@ def as_tensor(x):
 
 def random_network(d=3, k=2, seed=0):
     torch.manual_seed(seed)
-    network = DensityNetwork(d, k, np.array([0.3, -1.0])[:k], np.array([1.2, 0.5])[:k])
+    network = DensityNetwork(LogNormalComponents(d, k), np.array([0.3, -1.0])[:k], np.array([1.2, 0.5])[:k])
     for parameter in network.parameters():
         parameter.data += 0.2 * torch.randn(parameter.shape)
     return network.eval()

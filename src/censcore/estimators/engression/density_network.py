@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
@@ -18,7 +17,7 @@ from censcore.estimators.neural.task import Rows
 from censcore.estimators.neural.training import train
 from censcore.exceptions import InvalidInputError, ModelFileError
 
-__all__ = ["DensityNetwork", "DensityPool", "fit_density_network"]
+__all__ = ["DensityNetwork", "DensityPool", "LogNormalComponents", "fit_density_network"]
 
 # Chosen on simulated data of 300 to 10,000 subjects, and flat there.
 _COMPONENTS, _WIDTH, _NETWORKS = 5, 64, 4
@@ -131,12 +130,13 @@ class DensityNetwork(nn.Module):
     .. math:: \log T\mid x\sim\sum_c w_c(x)\prod_j N\{\mu_{cj}(x),\sigma_{cj}(x)^2\}
 
     Within a component the times are independent; that they share it makes them dependent. The networks of
-    :class:`LogNormalComponents` are pooled.
+    :class:`LogNormalComponents` are pooled. All is in double precision: sums of floats depend on how many
+    subjects there are, those of doubles do not, once they are rounded.
 
     Parameters
     ----------
-    d, k : int
-        Covariates and event times.
+    networks : LogNormalComponents
+        For standardised log-times.
     center, spread : arrays, (k,)
         Of the log-times.
 
@@ -147,7 +147,7 @@ class DensityNetwork(nn.Module):
     Examples
     --------
     >>> from censcore.estimators.engression.structures import Free
-    >>> network = DensityNetwork(3, 2, np.zeros(2), np.ones(2))
+    >>> network = DensityNetwork(LogNormalComponents(3, 2), np.zeros(2), np.ones(2))
     >>> network.pool(Free(2), m=5, seed=0).draw(torch.zeros(4, 3)).shape
     torch.Size([4, 5, 2])
     """
@@ -156,12 +156,12 @@ class DensityNetwork(nn.Module):
     center: Tensor
     spread: Tensor
 
-    def __init__(self, d: int, k: int, center: Any, spread: Any) -> None:
+    def __init__(self, networks: LogNormalComponents, center: Any, spread: Any) -> None:
         super().__init__()
-        self.k = k
+        self.networks, self.k = networks, networks.k
         for key, value in {"center": center, "spread": spread}.items():
             self.register_buffer(key, torch.as_tensor(np.array(value, dtype=np.float32)))
-        self.networks = LogNormalComponents(d, k)
+        self.double()
 
     @property
     def words(self) -> str:
@@ -175,7 +175,9 @@ class DensityNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Weights (n, c), and locations and scales (n, c, k) of the log-times of all networks together."""
-        log_weight, location, log_scale = (part.movedim(0, 1).flatten(1, 2) for part in self.networks(x))
+        log_weight, location, log_scale = (
+            part.movedim(0, 1).flatten(1, 2) for part in self.networks(x.double())
+        )
         weight = log_weight.exp() / _NETWORKS
         return weight, self.center + self.spread * location, self.spread * log_scale.exp()
 
@@ -205,8 +207,7 @@ class DensityPool(SubjectWindows):
         self, network: DensityNetwork, structure: Structure, m: int, seed: int, subjects: int | None = None
     ) -> None:
         super().__init__(m, network.center.device, subjects)
-        # sums of floats depend on how many subjects there are; those of doubles do not, once they are rounded
-        self.network, self.structure = copy.deepcopy(network).double(), structure
+        self.network, self.structure = network, structure
         source = torch.Generator().manual_seed(seed)
         self._uniform = torch.rand(self.size, generator=source).to(self.device)
         self._normal = torch.randn(self.size, network.k, generator=source).to(self.device)
@@ -215,7 +216,7 @@ class DensityPool(SubjectWindows):
     def draw(self, x: Tensor) -> Tensor:
         """Event times (n, m, k) for standardised covariates (n, d)."""
         window = self.window(x)
-        weight, location, scale = self.network(x.to(self.device).double())
+        weight, location, scale = self.network(x.to(self.device))
         component = torch.searchsorted(weight.cumsum(dim=1), self._uniform[window].double())
         index = component.clamp(max=weight.shape[1] - 1)[..., None].expand(-1, -1, self.network.k)
         log_time = location.gather(1, index) + scale.gather(1, index) * self._normal[window]
@@ -267,14 +268,14 @@ def fit_density_network(
         rows["weight"] = torch.from_numpy(weight.astype(np.float32))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        found = DensityNetwork(d, time.shape[1], center, spread)
+        networks = LogNormalComponents(d, time.shape[1])
     batch = min(n, _BATCH, max(32, n // 8))
     epochs = max(1, round(_STEPS * math.sqrt(n) * batch / n))
     recipe = Recipe(epochs, batch, _RATE, weight_decay=0.01, compile=False)
     sparsity = _SPARSITY * math.sqrt(math.log(1 + d) / n)
-    task = DensityTask(found.networks, sparsity)
+    task = DensityTask(networks, sparsity)
     history = train(task, rows, None, recipe, seed=seed, device=device, alone=True)
-    return None if history.interrupted else found.to(device).eval()
+    return None if history.interrupted else DensityNetwork(networks, center, spread).to(device).eval()
 
 
 def _moments(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -65,8 +65,7 @@ class MixtureDraws(SamplePredictions, GeneratorTraining):
 
     def _draws_of(self, task: EngressionTask, pool: NoisePool) -> Callable[[Tensor], Tensor]:
         def draw(x: Tensor) -> Tensor:
-            z = self._structure.draw(task.scaled(pool.draw(x)), pool.uniform(x))
-            times: Tensor = self._times.inverse(z)
+            times: Tensor = self._times.inverse(task.event_times(pool.draw(x), pool.uniform(x)))
             return times
 
         return draw

@@ -115,6 +115,10 @@ class EngressionTask:
             z = network(x, noise)
         return self.scaled(z.float())
 
+    def event_times(self, out: Tensor, uniform: Tensor | None) -> Tensor:
+        """Event times (n, m, k) on the scale of the loss, from outputs and uniform numbers (n, m)."""
+        return self.structure.draw(self.scaled(out), uniform)
+
     def scaled(self, out: Tensor) -> Tensor:
         """Positive outputs in the unit of the times; logits as they are."""
         size = len(self.scale)

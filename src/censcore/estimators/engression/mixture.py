@@ -11,7 +11,12 @@ import torch
 from torch import Tensor
 
 from censcore.estimators.engression.baseline import Baseline, BaselinePool, fit_baselines
-from censcore.estimators.engression.density_network import DensityNetwork, DensityPool, fit_density_network
+from censcore.estimators.engression.density_network import (
+    DensityNetwork,
+    DensityPool,
+    LogNormalComponents,
+    fit_density_network,
+)
 from censcore.estimators.engression.loss import EngressionTask, bounded
 from censcore.estimators.engression.sampling import NoisePool
 from censcore.estimators.engression.stacking import mixture_terms, weighed_mixture
@@ -180,7 +185,7 @@ class MixtureChoice:
 def _empty(name: str, k: int, d: int) -> Component:
     """One to be filled from a file."""
     if name == DensityNetwork.name:
-        return DensityNetwork(d, k, np.zeros(k), np.ones(k))
+        return DensityNetwork(LogNormalComponents(d, k), np.zeros(k), np.ones(k))
     return Baseline.empty(name, k, d)
 
 
@@ -291,7 +296,7 @@ def _component_draws(
     device = next(tasks[0].network.parameters()).device
 
     def generated(task: EngressionTask, pool: NoisePool) -> Callable[[Tensor], Tensor]:
-        return lambda x: task.structure.draw(task.scaled(pool.draw(x)), pool.uniform(x))
+        return lambda x: task.event_times(pool.draw(x), pool.uniform(x))
 
     def fitted(pool: BaselinePool | DensityPool) -> Callable[[Tensor], Tensor]:
         return lambda x: times.forward_tensor(pool.draw(x))
