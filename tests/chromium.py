@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 #: How the browser may be called.
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -26,6 +28,9 @@ PATIENCE = 60.0
 def chromium() -> str | None:
     """The path of the browser, or None where there is none."""
     return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+in_a_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium on the path")
 
 
 class Tab:

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "src" / "censcore"
 STUDIES = ROOT / "studies" / "src" / "censcore_studies"
 MODULES = sorted([*LIBRARY.rglob("*.py"), *STUDIES.rglob("*.py")])
+TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "studies" / "tests").rglob("*.py")])
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "studies").glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 PAGES = [page for page in PAGES if "_build" not in page.parts]
 
@@ -80,6 +81,36 @@ def test_packages_import_public_names_of_each_other(path):
 )
 def test_private_imports_are_recognised(line, home, allowed):
     assert (foreign_private_names(line, home) == []) is allowed
+
+
+def of_other_tests(source: str) -> list[str]:
+    """What a test imports that is no ordinary module: a conftest, a test, the folder of the studies.
+
+    pytest names modules by their folders. A second copy under another name, or a folder that is taken for a
+    package, breaks whoever meets both: ``inspect`` remembers files by the names of modules.
+    """
+    return [
+        name
+        for name in imports(source)
+        if name.split(".")[0] == "studies" or re.search(r"(^|\.)(conftest|test_\w+)\b", name)
+    ]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=named)
+def test_tests_share_ordinary_modules(path):
+    assert of_other_tests(path.read_text(encoding="utf-8")) == []
+
+
+def test_imports_of_other_tests_are_recognised():
+    lines = (
+        "from tests.cli.conftest import run",
+        "from tests.cli import test_compare",
+        "from tests.cli.test_compare import run",
+        "import studies.tests.aki.truth",
+        "from studies import tests",
+    )
+    assert all(of_other_tests(line) for line in lines)
+    assert of_other_tests("from tests.cli.commands import run\nfrom censcore_studies.kit import cells") == []
 
 
 def word(name: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import shlex
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 
 import censcore as cs
 from censcore.scores.registry import SCORES
+from tests.chromium import in_a_browser
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -151,29 +154,44 @@ def test_every_drawn_picture_is_committed_and_shown():
     assert [name for name in sorted(drawn) if f"figures/{name}.svg" not in text] == []
 
 
-def test_the_pictures_can_be_drawn_again(monkeypatch):
+#: Imports the modules that draw, in the first folder, and draws some pictures: prints the names of all, and
+#: of the figures among those that were drawn.
+DRAWING = """
+import json, sys
+from importlib import import_module
+sys.path.insert(0, sys.argv[1])
+modules, some = map(json.loads, sys.argv[2:])
+for name in modules:
+    import_module(name)
+pictures = import_module("kit").PICTURES
+print(json.dumps([list(pictures), [name for name in some if hasattr(pictures[name](), "savefig")]]))
+"""
+
+
+def test_the_pictures_can_be_drawn_again():
+    # in a process of its own: the modules that draw have names that others may have, too
     folder = ROOT / "docs" / "_figures"
-    monkeypatch.syspath_prepend(folder)
-    names = [path.stem for path in folder.glob("*.py") if path.stem != "__main__"]
-    for name in names:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    listed = (folder / "__main__.py").read_text(encoding="utf-8")
-    for name in names:
-        import_module(name)
-        if "PICTURES" in (text := (folder / f"{name}.py").read_text(encoding="utf-8")) or "@picture" in text:
+    sources = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    listed = sources.pop("__main__")
+    for name, source in sources.items():
+        if "PICTURES" in source or "@picture" in source:
             assert name == "kit" or f"import {name} " in listed
-    pictures = import_module("kit").PICTURES
-    for name in names:
-        monkeypatch.delitem(sys.modules, name)
+    some = ["delayed_entry", "results/multivariate/dimension", "results/forecast_evaluation/oracle_ranks"]
+    command = [sys.executable, "-c", DRAWING, str(folder), json.dumps(list(sources)), json.dumps(some)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    pictures, drawn = json.loads(done.stdout.splitlines()[-1])
+    assert drawn == some
     assert {f"gallery/{page.stem}" for page in GALLERY} <= set(pictures)
     for name in pictures:
         assert (ROOT / "docs" / ("" if "/" in name else "_static/figures") / f"{name}.svg").exists(), name
-    for name in (
-        "delayed_entry",
-        "results/multivariate/dimension",
-        "results/forecast_evaluation/oracle_ranks",
-    ):
-        assert hasattr(pictures[name](), "savefig")
+
+
+@in_a_browser
+def test_the_pictures_of_the_report_can_be_drawn_again(tmp_path):
+    command = [sys.executable, str(ROOT / "docs" / "_figures" / "report_page.py"), str(tmp_path)]
+    subprocess.run(command, check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"report.png", "report_dark.png"}
 
 
 #: Pictures that are no drawings: screenshots, densities, and curves of which the table has the summary only.

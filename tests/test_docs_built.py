@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chromium import Tab, browser, chromium
+from tests.chromium import Tab, browser, in_a_browser
 
 ROOT = Path(__file__).resolve().parent.parent
 HTML = Path(os.environ.get("CENSCORE_DOCS_HTML", ROOT / "docs" / "_build" / "html"))
@@ -30,7 +30,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not PAGES, reason=f"no built documentation in {HTML}; run make docs"),
 ]
-in_a_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium on the path")
 
 OVERFLOW = """(() => {
     const page = document.scrollingElement;

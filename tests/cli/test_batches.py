@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tests.evaluation.streaming.conftest import make_table
+from tests.evaluation.streaming.tables import make_table
 from typer.testing import CliRunner
 
 from censcore.cli.app import app

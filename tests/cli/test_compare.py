@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tests.cli.commands import run
 from typer.testing import CliRunner
 
 import censcore as cs
@@ -41,14 +42,6 @@ def files(tmp_path_factory) -> Path:
     test.to_parquet(folder / "test.parquet")
     train.to_csv(folder / "train.csv", index=False)
     return folder
-
-
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 def test_compare_reads_all_kinds_of_columns(files):

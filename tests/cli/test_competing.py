@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tests.cli.test_compare import run
+from tests.cli.commands import run
 
 import censcore as cs
 from censcore.exceptions import CenscoreError

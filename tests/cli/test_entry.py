@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from tests.cli.test_compare import TIMES, run
+from tests.cli.commands import run
 
 import censcore as cs
+
+TIMES = np.array([0.25, 0.5, 1.0, 1.5, 2.0])
 
 
 def sample(n, seed):

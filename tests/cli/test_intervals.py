@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from tests.cli.test_compare import run
+from tests.cli.commands import run
 from typer.testing import CliRunner
 
 import censcore as cs

@@ -12,28 +12,12 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, ModelFileEr
 
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
+from tests.estimators.small_trainings import SMALL, in_batches, sample, weights_of  # noqa: E402
+
 from censcore.estimators.engression import censoring_quantiles as quantiles  # noqa: E402
 from censcore.estimators.neural.sources import Block, as_source  # noqa: E402
 from censcore.estimators.neural.streamed import StreamedRows  # noqa: E402
 from censcore.estimators.neural.summaries import CountedTimes, Moments, Reservoir  # noqa: E402
-from censcore.simulation import LogNormalScenario  # noqa: E402
-
-SMALL = {
-    "width": 8, "depth": 1, "noise_dim": 4, "samples": 2, "epochs": 2, "n_generators": 1, "random_state": 0,
-    "baseline": False, "batch_size": 64, "validate_every": 1,
-}  # fmt: skip
-
-
-def sample(n=600, k=2, seed=0, censoring="uniform"):
-    return LogNormalScenario(k=k, censoring=censoring).sample(n, seed=seed)
-
-
-def in_batches(X, y, size=100):
-    return [(X[i : i + size], y[i : i + size]) for i in range(0, len(y), size)]
-
-
-def weights_of(model):
-    return torch.cat([p.detach().reshape(-1) for p in model._generators[0].parameters()]).numpy()
 
 
 @pytest.fixture

@@ -2,16 +2,14 @@
 
 import copy
 import math
-import os
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from tests.estimators.small_trainings import WITH_TESTS, Regression
 
 from censcore.estimators.neural.batches import Batches
 from censcore.estimators.neural.cuda_graphs import GraphedEpochs, fits_on_device
@@ -19,20 +17,6 @@ from censcore.estimators.neural.exchange import SharedGradient, share_of
 from censcore.estimators.neural.standardised import rows_of
 from censcore.estimators.neural.training import Recipe, mix_seed, train
 from censcore.exceptions import InvalidInputError, MissingDependencyError, ModelFileError
-
-
-class Regression:
-    """Least squares with a little noise on the inputs: a task small enough to follow."""
-
-    def __init__(self, seed=0):
-        torch.manual_seed(seed)
-        self.network = nn.Linear(3, 1)
-
-    def draw(self, n, generator, device, validating=False):
-        return {"noise": 0.1 * torch.randn(n, 3, generator=generator, device=device)}
-
-    def loss(self, network, rows, random):
-        return (network(rows["x"] + random["noise"])[:, 0] - rows["y"]) ** 2
 
 
 @pytest.fixture
@@ -44,9 +28,6 @@ def data():
 
 
 CPU = torch.device("cpu")
-WITH_TESTS = os.environ | {
-    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-}
 RECIPE = Recipe(epochs=12, batch_size=32, learning_rate=0.2, patience=None)
 
 
@@ -130,7 +111,7 @@ def test_resuming_after_kill_9(tmp_path):
         import os, signal, sys, torch
         from torch import nn
         from censcore.estimators.neural.training import Recipe, train
-        from tests.estimators.test_training import Regression
+        from tests.estimators.small_trainings import Regression
         torch.set_num_threads(1)
         g = torch.Generator().manual_seed(1)
         x = torch.randn(200, 3, generator=g)

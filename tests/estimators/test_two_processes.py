@@ -15,8 +15,14 @@ import censcore as cs
 torch = pytest.importorskip("torch", reason="networks need the extra 'torch'")
 
 import torch.distributed as dist  # noqa: E402
-from tests.estimators.test_from_batches import SMALL, in_batches, sample, weights_of  # noqa: E402
-from tests.estimators.test_training import WITH_TESTS, Regression  # noqa: E402
+from tests.estimators.small_trainings import (  # noqa: E402
+    SMALL,
+    WITH_TESTS,
+    Regression,
+    in_batches,
+    sample,
+    weights_of,
+)
 
 from censcore.estimators.neural import training  # noqa: E402
 from censcore.estimators.neural.exchange import same_everywhere  # noqa: E402

@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.evaluation.censoring_distributions import N, Thinned, distributions
 
 import censcore as cs
-from censcore.distributions import Distribution, Grouped
+from censcore.distributions import Grouped
 from censcore.evaluation import concordance, dynamic_auc
 from censcore.evaluation.auc import cases_and_controls
 from censcore.evaluation.concordance import comparable_pairs
 from censcore.evaluation.pair_statistics import pair_statistic
 from censcore.exceptions import InvalidInputError, PositivityError
-
-N = 80
 
 
 def by_pairs(y, risk, censoring, weight, horizon=np.inf) -> float:
@@ -46,19 +45,6 @@ def sample(seed: int, tied: bool) -> tuple[cs.RightCensored, np.ndarray]:
     if tied:
         T, C, risk = np.ceil(4 * T) / 4, np.ceil(4 * C) / 4, np.round(risk)
     return cs.RightCensored(np.minimum(T, C), T <= C), risk
-
-
-def distributions(seed: int) -> dict[str, cs.Distribution]:
-    rng = np.random.default_rng(seed)
-    steps = [cs.Step([0.5, 1.0, 9.0], sf=[0.9, p, 0.1]) for p in (0.8, 0.5, 0.3)]
-    return {
-        "none": cs.PointMass(np.inf),
-        "shared": cs.Exponential(0.4),
-        "shared with atoms": steps[0],
-        "groups with atoms": Grouped(steps, rng.integers(0, 3, N)),
-        "per subject": cs.Exponential(rng.uniform(0.1, 0.8, N)),
-        "per subject with atoms": cs.Step([0.5, 1.0], sf=rng.uniform(0.2, 0.8, (N, 1)) * [[1.0, 0.5]]),
-    }
 
 
 @pytest.mark.parametrize("kind", distributions(0))
@@ -210,34 +196,6 @@ def test_derivatives_are_difference_quotients(kind, measure):
         moved = Thinned(C, np.where(some, 1 + step, 1.0), time)
         quotient = (pair_statistic(pairs_under(moved), weight).value - found.value) / np.log1p(step)
         assert quotient == pytest.approx(expected, abs=2e-6)
-
-
-@Distribution.register
-class Thinned:
-    """G with 1 - dLambda(u) multiplied by a factor for each subject."""
-
-    def __init__(self, C, factor, u):
-        self.C, self.factor, self.u = C, factor, u
-
-    def marginal(self, j):
-        return self
-
-    def __len__(self):
-        return len(self.factor)
-
-    def take(self, subjects):
-        C = self.C if len(self.C) == 1 else self.C.take(subjects)
-        return Thinned(C, self.factor[subjects], self.u)
-
-    def _times(self, t, passed, values):
-        factor = self.factor if np.ndim(t) < 2 else self.factor[:, None]
-        return values * np.where(passed, factor, 1.0)
-
-    def sf(self, t):
-        return self._times(t, np.asarray(t) >= self.u, self.C.sf(t))
-
-    def sf_left(self, t):
-        return self._times(t, np.asarray(t) > self.u, self.C.sf_left(t))
 
 
 def test_one_risk_for_all_is_a_half():

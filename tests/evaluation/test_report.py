@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 from html import escape, unescape
@@ -13,13 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.chromium import chromium, in_a_browser
 
 import censcore as cs
 from censcore.evaluation.style import FAINT, PALETTE
 from censcore.evaluation.text import grids_of
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next((found for name in BROWSERS if (found := shutil.which(name))), None)
 VOID = {"meta", "img", "br", "link", "input"}
 
 
@@ -231,7 +229,7 @@ def measured(html: str, folder: Path, width: int, *options: str) -> dict[str, ob
     )
     options += ("--no-first-run", "--disable-background-networking", "--disable-sync")
     options += ("--window-size=1400,1000", "--virtual-time-budget=10000", "--dump-dom")
-    command = [str(CHROMIUM), *options, (folder / "frame.html").as_uri()]
+    command = [str(chromium()), *options, (folder / "frame.html").as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     title = re.search(r"<title>(\{.*?\})</title>", done.stdout)
     assert title is not None
@@ -258,7 +256,7 @@ LIGHT, DARK = ("rgb(255, 255, 255)", "1"), ("rgb(17, 24, 39)", "0")
 VIEWS = [("many", 1280, LIGHT), ("many", 390, DARK), ("html", 390, LIGHT)]
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@in_a_browser
 @pytest.mark.parametrize(("which", "width", "scheme"), VIEWS)
 def test_the_page_in_a_real_browser(which, width, scheme, request, tmp_path: Path):
     """Nothing is cut, text is not tiny, columns sort, folded parts print, dark where one wants it."""

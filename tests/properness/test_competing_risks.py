@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.properness.test_properness import margins
+from tests.properness.margins import margins
 
 import censcore as cs
 

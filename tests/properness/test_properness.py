@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.properness.margins import margins
 
 import censcore as cs
 from censcore.exceptions import PositivityError
@@ -62,16 +63,6 @@ def scenario(kind, n=N):
         "another family": cs.LogNormal(np.log(0.85 * scale), 0.6),
     }
     return y, C, cs.Weibull(1.5, scale), alternatives
-
-
-def margins(score, y, C, truth, alternatives):
-    """By how many standard errors the truth beats each alternative in paired comparison."""
-    at_truth = score(y, truth, C)
-    won = {}
-    for name, wrong in alternatives.items():
-        mean, error = cs.mean_loss(score(y, wrong, C) - at_truth)
-        won[name] = float(mean / error)
-    return won
 
 
 KINDS = ["administrative", "known times", "uniform", "covariate-dependent", "Kaplan-Meier"]

@@ -29,11 +29,6 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def at(hours: float) -> str:
-    """The time ``hours`` after the admission that all tests share."""
-    return (ADMISSION + timedelta(hours=hours)).strftime("%Y-%m-%d %H:%M:%S")
-
-
 class TinyDatabase:
     """Rows are dictionaries that a test may change before :meth:`write`; times are hours since admission."""
 
@@ -41,6 +36,11 @@ class TinyDatabase:
         self.folder = folder
         self.columns = dict(COLUMNS)
         self.tables: dict[str, list[dict]] = {name: [] for name in COLUMNS}
+
+    @staticmethod
+    def at(hours: float) -> str:
+        """The time ``hours`` after the admission that all tests share."""
+        return (ADMISSION + timedelta(hours=hours)).strftime("%Y-%m-%d %H:%M:%S")
 
     def add(self, table: str, **values) -> dict:
         self.tables[table].append(values)
@@ -61,19 +61,19 @@ class TinyDatabase:
             self.patient(subject)
         if all(row["hadm_id"] != hadm for row in self.tables["hosp/admissions"]):
             self.add(
-                "hosp/admissions", subject_id=subject, hadm_id=hadm, admittime=at(start - 24),
-                dischtime=at(start + hours + 48), deathtime="" if death is None else at(death),
+                "hosp/admissions", subject_id=subject, hadm_id=hadm, admittime=self.at(start - 24),
+                dischtime=self.at(start + hours + 48), deathtime="" if death is None else self.at(death),
             )  # fmt: skip
         self.add(
-            "icu/icustays", subject_id=subject, hadm_id=hadm, stay_id=stay_id, intime=at(start),
-            outtime=at(start + hours),
+            "icu/icustays", subject_id=subject, hadm_id=hadm, stay_id=stay_id, intime=self.at(start),
+            outtime=self.at(start + hours),
         )  # fmt: skip
         if weight is not None:
             self.weight(start, weight, stay_id)
 
     def weight(self, hour: float, kilograms: float, stay_id: int = 1, item: int = 226512) -> None:
         self.add(
-            "icu/chartevents", stay_id=stay_id, subject_id=stay_id, charttime=at(hour), itemid=item,
+            "icu/chartevents", stay_id=stay_id, subject_id=stay_id, charttime=self.at(hour), itemid=item,
             value=kilograms, valuenum=kilograms,
         )  # fmt: skip
 
@@ -82,7 +82,7 @@ class TinyDatabase:
             "hosp/labevents",
             **{
                 "labevent_id": len(self.tables["hosp/labevents"]) + 1, "subject_id": subject_id,
-                "itemid": 50912, "charttime": at(hour), "value": value, "valuenum": value,
+                "itemid": 50912, "charttime": self.at(hour), "value": value, "valuenum": value,
                 "valueuom": "mg/dL", **other,
             },
         )  # fmt: skip
@@ -91,7 +91,7 @@ class TinyDatabase:
         return self.add(
             "icu/outputevents",
             **{
-                "stay_id": stay_id, "subject_id": stay_id, "charttime": at(hour), "itemid": item,
+                "stay_id": stay_id, "subject_id": stay_id, "charttime": self.at(hour), "itemid": item,
                 "value": volume, "valueuom": "ml", **other,
             },
         )  # fmt: skip

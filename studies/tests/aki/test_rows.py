@@ -3,7 +3,6 @@
 import math
 
 import pytest
-from studies.tests.aki.conftest import at
 
 from censcore_studies.aki import (
     FEATURES,
@@ -144,8 +143,8 @@ def test_a_weight_is_a_feature_only_once_charted(tiny, rows):
 
 def test_values_wait_for_their_storage_time_when_asked(tiny, rows):
     tiny.stay(hours=30)
-    tiny.creatinine(2, 1.0, storetime=at(3.5))
-    tiny.urine(3, 100, storetime=at(2.9))
+    tiny.creatinine(2, 1.0, storetime=tiny.at(3.5))
+    tiny.urine(3, 100, storetime=tiny.at(2.9))
     assert [row["creatinine_count"] for row in rows()] == [1, 1]
     stored = rows(AkiSettings(rows=RowSettings(known_at="storetime")))
     assert [(row["elapsed_hours"], row["creatinine_count"]) for row in stored] == [(3, 0), (3.5, 1)]
@@ -164,10 +163,6 @@ def test_chronic_renal_failure_comes_from_admissions_that_are_over(tiny, rows):
 
 
 CUT = 24.0
-
-
-def _charted(hour: float, record: dict) -> bool:
-    return record["charttime"] > at(hour)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +185,7 @@ def test_features_do_not_look_ahead(tiny, rows, how, baseline):
     before = rows(settings)
 
     for table in ("hosp/labevents", "icu/outputevents", "icu/chartevents"):
-        future = [row for row in tiny.tables[table] if _charted(CUT, row)]
+        future = [row for row in tiny.tables[table] if row["charttime"] > tiny.at(CUT)]
         assert future, f"{table} has no record to perturb"
         for row in future[::2]:
             tiny.tables[table].remove(row)
@@ -202,9 +197,9 @@ def test_features_do_not_look_ahead(tiny, rows, how, baseline):
     tiny.weight(CUT + 0.01, 120.0, item=224639)
     tiny.add("hosp/diagnoses_icd", subject_id=1, hadm_id=1, seq_num=1, icd_code="5859", icd_version=9)
     stay = next(row for row in tiny.tables["icu/icustays"] if row["stay_id"] == 1)
-    stay["outtime"] = at(100)
+    stay["outtime"] = tiny.at(100)
     admission = next(row for row in tiny.tables["hosp/admissions"] if row["hadm_id"] == 1)
-    admission["deathtime"] = at(99)
+    admission["deathtime"] = tiny.at(99)
     after = rows(settings)
 
     def features(found: list[dict], late: bool) -> list[tuple]:

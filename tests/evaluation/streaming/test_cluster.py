@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.evaluation.streaming.conftest import assert_same, make_table
+from tests.evaluation.streaming.tables import assert_same, make_table
 
 import censcore as cs
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from tests.evaluation.streaming.conftest import assert_same, make_table
+from tests.evaluation.streaming.tables import assert_same, make_table
 
 import censcore as cs
 from censcore.evaluation.forecast_columns import forecasts_of
