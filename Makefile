@@ -1,7 +1,7 @@
-# Every target builds the environment it needs, so each one works on a fresh clone.
+# Every target builds the environment it needs, so each one works on a fresh clone. A recipe needs Python, a shell and
+# the coreutils, and no other program.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,6 +14,8 @@ DEMO := $(or $(wildcard $(DEV)),$(READY)-demo)
 WORKERS ?= 2
 # Each process starts with a half of the tests in their order, so that what a module prepares is prepared once.
 PARALLEL := -n $(WORKERS) --dist worksteal
+# make test SEED=N runs the tests in the random order number N; without it they run in the order of the files.
+ORDER := $(if $(SEED),--order $(SEED))
 # One thread per process: the tests are parallel over processes already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
@@ -22,7 +24,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 .PHONY: help setup demo test test-slow test-bayes test-docs test-lowest fuzz lint format bench conformance docs studies clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@while IFS= read -r line; do case $$line in [a-z]*:*'## '*) \
+		printf '  make %-11s %s\n' "$${line%%:*}" "$${line##*'## '}";; esac; done < $(firstword $(MAKEFILE_LIST))
 
 setup: $(DEV) ## Build .venv with the library, the studies and the pinned versions of constraints.txt
 
@@ -30,7 +33,7 @@ $(READY)-%:
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; set PYTHON=/path/to/python"; exit 1; }
 	@echo "installing censcore[$*] into $(VENV); the first time takes a minute or two"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@find $(VENV) -maxdepth 1 -name 'installed-*' ! -name '$(notdir $(READY))-*' -delete
+	@rm -f $(filter-out $(READY)-%,$(wildcard $(VENV)/installed-*))
 	@$(BIN)/pip install -qq --constraint constraints.txt --editable '.[$*]' \
 		$(if $(filter dev,$*),--editable './studies[dask]')
 	@touch $@
@@ -39,7 +42,7 @@ demo: $(DEMO) ## Score forecasts on a real data set: a table, and a plot in demo
 	$(BIN)/censcore demo --out demo
 
 test: $(DEV) ## Run the tests, the docstring examples and the code blocks of the docs
-	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) -m "not slow"
+	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) $(ORDER) -m "not slow"
 
 test-slow: $(DEV) ## Run the tests that take minutes
 	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) -m slow tests studies/tests
@@ -99,4 +102,5 @@ studies: $(DEV) ## Run the studies of the paper into results/; hours, and it goe
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) .venv-lowest build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis
-	find src tests benchmarks studies -name __pycache__ -type d -prune -exec rm -rf {} +
+	$(PYTHON) -c 'from pathlib import Path; from shutil import rmtree; \
+		[rmtree(path) for path in list(Path().rglob("__pycache__"))]'

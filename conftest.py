@@ -1,10 +1,12 @@
-"""What all tests share: seeded randomness, real data where present, and what may be searched for examples."""
+"""What all tests share: their order, seeded randomness, real data where present, what is searched for."""
 
 from __future__ import annotations
 
 import os
+import random
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,37 @@ settings.load_profile("censcore")
 
 # Real data may lie beside the checkout; nothing that is installed looks there by itself.
 DATA = Path(os.environ.setdefault("CENSCORE_DATA", str(ROOT.parent / "shared" / "data")))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The number of a random order."""
+    parser.addoption("--order", type=int, metavar="SEED", help="run the tests in a random order")
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest then joins the tests that share a parameter of a fixture
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``--order``, shuffle the modules and the tests of each, so that a module is prepared once.
+
+    Examples of docstrings keep their order within a module.
+    """
+    if (seed := config.getoption("order")) is None:
+        return
+    modules: dict[Any, list[pytest.Item]] = {}
+    for item in items:
+        modules.setdefault((item.path, isinstance(item, pytest.DoctestItem)), []).append(item)
+    shuffle = random.Random(seed).shuffle
+    for (_, of_docstrings), tests in modules.items():
+        if not of_docstrings:
+            shuffle(tests)
+    groups = list(modules.values())
+    shuffle(groups)
+    items[:] = [item for tests in groups for item in tests]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """How to repeat the order."""
+    if (seed := config.getoption("order")) is not None:
+        terminalreporter.write_line(f"order of the tests: make test SEED={seed}")
 
 
 @pytest.fixture
