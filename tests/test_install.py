@@ -6,9 +6,11 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -58,6 +60,15 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
     del tested["torch"], promised["torch"]
     assert tested == promised
+
+
+def test_pinned_versions_run_on_the_lowest_python():
+    """Distributions of Linux have early releases of a Python, such as 3.11.2."""
+    lowest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    pins = {line for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    found = {f"{d.name}=={d.version}": d.metadata["Requires-Python"] for d in distributions()}
+    assert len(pins & set(found)) > 100
+    assert {pin for pin in pins & set(found) if lowest not in SpecifierSet(found[pin] or "")} == set()
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
