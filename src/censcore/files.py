@@ -9,7 +9,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -113,20 +113,8 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ...     Path(folder, "table.csv").read_text()
     'a,b'
     """
-    with storing(path):
-        target = _target(path)
-        if target == STANDARD_OUTPUT:
-            opened = _standard_output()
-        elif isinstance(target, int):
-            opened = open(target, "wb", closefd=False)
-        elif target.is_socket():
-            raise OSError(errno.ENXIO, "it is a socket")
-        elif _is_special(target):
-            opened = target.open("wb")
-        else:
-            opened = _replacing(target)
-        with opened as file:
-            yield file
+    with storing(path), _opened(_target(path)) as file:
+        yield file
 
 
 def is_standard_output(path: str | os.PathLike[str]) -> bool:
@@ -174,6 +162,16 @@ def _target(path: str | os.PathLike[str]) -> Path | int:
 
 def _is_special(target: Path) -> bool:
     return target.exists() and not stat.S_ISREG(target.stat().st_mode)
+
+
+def _opened(target: Path | int) -> AbstractContextManager[BinaryIO]:
+    if target == STANDARD_OUTPUT:
+        return _standard_output()
+    if isinstance(target, int):
+        return open(target, "wb", closefd=False)
+    if target.is_socket():
+        raise OSError(errno.ENXIO, "it is a socket")
+    return target.open("wb") if _is_special(target) else _replacing(target)
 
 
 @contextmanager

@@ -141,7 +141,9 @@ def test_standard_input_that_is_no_table(files, monkeypatch, words, stdin, messa
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with a name are those of Unix")
 def test_tables_come_out_of_pipes(files, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[(files / "test.csv").read_bytes()])
+    writer = threading.Thread(
+        target=(tmp_path / "pipe").write_bytes, args=[(files / "test.csv").read_bytes()]
+    )
     writer.start()
     found = run("score", tmp_path / "pipe", *ASKED).stdout
     writer.join()
@@ -156,7 +158,8 @@ SCORE = ("score", "test.csv", *ASKED)
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
 @pytest.mark.parametrize(
-    ("words", "env"), [(("--version",), {}), (("--version",), UNBUFFERED), (("--help",), {}), (SCORE, UNBUFFERED)]
+    ("words", "env"),
+    [(("--version",), {}), (("--version",), UNBUFFERED), (("--help",), {}), (SCORE, UNBUFFERED)],
 )
 def test_full_standard_output_is_told_in_one_line(files, words, env):
     with open("/dev/full", "wb") as full:

@@ -97,8 +97,8 @@ def _inputs(
 def _check_files(path: Path) -> None:
     if is_standard_input(path) or path.is_fifo():
         raise InvalidInputError(
-            f"{path}: standard input is read whole, and so are pipes; leave out --batch and --dask, or pass a "
-            "file."
+            f"{path}: standard input is read whole, and so are pipes. Leave out --batch and --dask, or pass "
+            "a file."
         )
 
 
