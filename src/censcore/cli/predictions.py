@@ -81,9 +81,9 @@ def read_table(path: Path) -> pd.DataFrame:
         if stream or path.is_fifo():
             content = io.BytesIO(sys.stdin.buffer.read() if stream else path.read_bytes())
             parquet = content.getvalue().startswith(b"PAR1")
-            frame = pd.read_parquet(content) if parquet else pd.read_csv(content)
+            frame = _read_parquet(content) if parquet else pd.read_csv(content)
         elif ending in (".parquet", ".pq"):
-            frame = pd.read_parquet(path)
+            frame = _read_parquet(path)
         elif ending in (".csv", ".tsv", ".txt") or path.name.lower().endswith(".csv.gz"):
             frame = pd.read_csv(path, sep="\t" if ending == ".tsv" else ",")
         else:
@@ -95,6 +95,14 @@ def read_table(path: Path) -> pd.DataFrame:
     if not len(frame):
         raise InvalidInputError(f"{shown} has no rows.")
     return frame
+
+
+def _read_parquet(file: Path | io.BytesIO) -> pd.DataFrame:
+    """A table in which an index with a name is a column, as in tables that are read in batches."""
+    import pandas as pd
+
+    frame = pd.read_parquet(file)
+    return frame.reset_index() if any(name is not None for name in frame.index.names) else frame
 
 
 def column(frame: pd.DataFrame, name: str, option: str) -> np.ndarray:
