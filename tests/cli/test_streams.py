@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -16,6 +17,7 @@ from tests.cli.test_compare import sample
 from typer.testing import CliRunner
 
 from censcore.cli.app import app
+from censcore.cli.predictions import read_table
 from censcore.exceptions import InvalidInputError, StorageError
 
 OUTCOME = ("--time", "days", "--event", "died")
@@ -136,6 +138,12 @@ def test_standard_input_that_is_no_table(files, monkeypatch, words, stdin, messa
     monkeypatch.chdir(files)
     with pytest.raises(InvalidInputError, match=message):
         run("score", *words, *ASKED, stdin=stdin)
+
+
+def test_standard_input_that_is_closed(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InvalidInputError, match="standard input: got a closed stream"):
+        read_table(Path("-"))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with a name are those of Unix")

@@ -73,6 +73,8 @@ def read_table(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     stream = is_standard_input(path)
+    if stream and sys.stdin is None:
+        raise InvalidInputError("standard input: got a closed stream, expected a table in csv or parquet.")
     if not stream and not path.exists():
         raise InvalidInputError(f"There is no file {path}.")
     ending = path.suffix.lower()

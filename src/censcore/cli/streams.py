@@ -19,6 +19,7 @@ def prepare_streams() -> None:
     """Let standard output and standard error take any text; what is no stream of the process stays."""
     codecs.register_error("censcore", _in_plain_signs)
     if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.flush()
         told = io.BufferedWriter(_Told(getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)))
         sys.stdout = io.TextIOWrapper(
             told, sys.stdout.encoding, "censcore", line_buffering=sys.stdout.line_buffering
