@@ -21,7 +21,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help setup demo test test-slow test-bayes test-docs test-lowest fuzz lint format bench conformance docs studies clean
+.PHONY: help setup demo test test-slow test-bayes test-docs test-lowest test-newest fuzz lint format bench conformance docs studies clean
 
 help: ## Show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*'## '*) \
@@ -66,6 +66,16 @@ test-lowest: ## Run the tests with the lowest versions that the metadata promise
 		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning \
 		-W "ignore:Using fork:RuntimeWarning"
 
+test-newest: ## Run the tests with the newest versions, pandas 3 among them, in .venv-newest
+	@test -x .venv-newest/bin/python || $(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/pip install -qq --upgrade --upgrade-strategy eager "$$(grep ^torch== constraints.txt)" \
+		--editable '.[test]' --editable './studies[dask]'
+	@# lifelines asks for pandas 2; with pandas 3 it warns of pandas 4
+	.venv-newest/bin/pip install -qq --upgrade --no-deps pandas
+	$(ONE_THREAD) .venv-newest/bin/pytest -q $(PARALLEL) -m "not slow" --ignore=docs --ignore=tests/test_docs.py \
+		--ignore=src/censcore/estimators/competing_risks_adapters.py \
+		-W "ignore:Starting with pandas version 4:DeprecationWarning"
+
 lint: $(DEV) ## Check style, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -100,7 +110,7 @@ studies: $(DEV) ## Run the studies of the paper into results/; hours, and it goe
 	$(ONE_THREAD) $(BIN)/censcore reproduce neutral-benchmark --jobs $(WORKERS)
 
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) .venv-lowest build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) .venv-lowest .venv-newest build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis
 	$(PYTHON) -c 'from pathlib import Path; from shutil import rmtree; \
 		[rmtree(path) for path in list(Path().rglob("__pycache__"))]'

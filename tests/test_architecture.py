@@ -157,6 +157,7 @@ ONCE = {
     "page": r"(?i)<!doctype html",
     "LaTeX table": r"\\begin\{tabular\}",
     "command group": r"entry_points\(",
+    "compiler of kernels": r"\bnumba\.njit\(",
 }
 
 
@@ -164,3 +165,15 @@ ONCE = {
 def test_each_mechanism_exists_once(mechanism):
     found = [named(path) for path in MODULES if re.search(ONCE[mechanism], path.read_text(encoding="utf-8"))]
     assert len(found) == 1, f"{mechanism}: {found}"
+
+
+#: Ways to write to a path that know nothing of links, devices, full disks and readers at the same time.
+WRITES = r"\.write_(?:text|bytes)\(|open\([^()]*[\"'][wxa]b?[\"']|\bexport\.save\((?!\w+, content\b)"
+
+#: Within a folder that appears when all of it is written; a lock, which has no content.
+IN_STAGES = {"aki/arrays.py", "kit/store.py"}
+
+
+def test_files_are_written_by_the_atomic_writer():
+    found = {path for path in MODULES if re.search(WRITES, path.read_text(encoding="utf-8"))}
+    assert found == {LIBRARY / "files.py", *(STUDIES / name for name in IN_STAGES)}

@@ -1,7 +1,10 @@
 """A compiler is loaded for much work only, and then kept."""
 
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,3 +87,50 @@ print("numba" in sys.modules)
 """
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "False"
+
+
+NOWHERE_TO_KEEP = """
+import sys
+import numpy as np
+import censcore as cs
+from importlib import import_module
+rng = np.random.default_rng(0)
+X = rng.exponential(size=(100, 400, 2))
+y = cs.RightCensored(X[:, 0], np.ones((100, 2)))
+loss = cs.energy_score(y, cs.Ensemble(X), cs.Uniform(0, 50))
+modules = {modules!r}
+names = [found for name in modules for found in vars(import_module(name)).values()]
+kernels = [found for found in names if hasattr(found, "py_func")]
+print(loss.mean(), len(sys.modules["censcore.scores._energy_pairs_numba"]._energy_rows.signatures))
+print(len(kernels), all(type(kernel._cache).__name__ == "NullCache" for kernel in kernels), cs.__file__)
+"""
+
+
+def test_kernels_need_no_folder_that_can_be_written(tmp_path):
+    """As in a container: the packages may only be read, and the user has no home."""
+    pytest.importorskip("numba")
+    source = Path(cs.__file__).parent
+    shutil.copytree(source, tmp_path / "censcore", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [path for path in tmp_path.rglob("*") if path.is_dir()]:
+        (folder / "__pycache__").touch()  # a file in its place: no folder can be made, not even by root
+    (tmp_path / "home").touch()
+    modules = [
+        ".".join(["censcore", *path.relative_to(source).with_suffix("").parts])
+        for path in sorted(source.rglob("_*_numba.py"))
+    ]
+    removed = ("XDG_CACHE_HOME", "LOCALAPPDATA", "NUMBA_CACHE_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in removed}
+    environment |= {
+        "HOME": str(tmp_path / "home"), "USERPROFILE": str(tmp_path / "home"), "PYTHONPATH": str(tmp_path),
+        "CENSCORE_KERNELS": "always",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", NOWHERE_TO_KEEP.format(modules=modules)],
+        capture_output=True, text=True, check=False, env=environment, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    loss, compiled, kernels, uncached, imported = done.stdout.split()
+    assert float(loss) == pytest.approx(0.6, abs=0.5)
+    assert (int(compiled), uncached) == (1, "True")
+    assert int(kernels) > 10
+    assert Path(imported).parent == tmp_path / "censcore"

@@ -22,7 +22,7 @@ from typing import Any
 from censcore._arrays import Array, is_torch, requires_grad
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["WORTH_COMPILING", "on_cpu", "on_gpu"]
+__all__ = ["WORTH_COMPILING", "compiled", "on_cpu", "on_gpu"]
 
 WORTH_COMPILING = 500_000  # below this many numbers the formulas are as fast
 CALLS_UNTIL_LOADED = 100  # so many times as much work has to be asked for before a kernel is loaded
@@ -60,6 +60,23 @@ def on_gpu(module: str, name: str, *arrays: Array) -> Any:
     if not is_torch(arrays[0]) or not arrays[0].is_cuda or any(requires_grad(array) for array in arrays):
         return None
     return _loaded(module, name)
+
+
+def compiled(**options: Any) -> Any:
+    """A decorator that compiles a function by numba, with these options beside those that all kernels have.
+
+    The machine code is kept on disk, so that a process compiles once what many run. Where no folder can be
+    written, as in a container with packages that may only be read and without a home, each process compiles.
+    """
+    import numba
+
+    def decorate(function: Any) -> Any:
+        try:
+            return numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
+        except RuntimeError:  # no folder for the cache
+            return numba.njit(nogil=True, error_model="numpy", **options)(function)
+
+    return decorate
 
 
 def _loaded(module: str, name: str) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
+
+from censcore._kernels import compiled
 
 __all__ = ["weighted_gains"]
 
-_compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 
 def weighted_gains(

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import secrets
+import stat
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from censcore.exceptions import StorageError
 
-__all__ = ["partial_file", "storing", "write_atomically"]
+__all__ = ["is_standard_output", "is_stream", "partial_file", "storing", "write_atomically"]
+
+STANDARD_OUTPUT = 1  # its number among the open files of a process
+MOST_LINKS = 40  # in a row, as Linux has it
 
 
 @contextmanager
@@ -54,14 +62,15 @@ def storing(path: str | os.PathLike[str]) -> Iterator[None]:
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path:
     """Write a file in one piece: a reader sees the old content or the new, never a part.
 
-    The content goes to a temporary file in the same folder, is flushed to the disk and replaces ``path`` in
-    one step. Several processes may write the same path; the last of them wins. A process that is killed
-    leaves ``path`` as it was.
+    The content goes to a temporary file in the same folder, is flushed to the disk and replaces the old file
+    in one step. Several processes may write the same path; the last of them wins. A process that is killed
+    leaves the file as it was. Symbolic links stay, and the file that they lead to is replaced. What is not a
+    regular file (a device, a pipe) is never replaced but written to.
 
     Parameters
     ----------
     path : path
-        Where to write; missing folders are made.
+        Where to write; missing folders are made. ``"-"`` is standard output.
     content : str or bytes
         Text is encoded as UTF-8.
 
@@ -83,34 +92,118 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
     ...     write_atomically(f"{folder}/notes/result.txt", "0.25").read_text()
     '0.25'
     """
-    with partial_file(path) as partial, partial.open("xb") as file:
+    with partial_file(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
     return Path(path)
 
 
 @contextmanager
-def partial_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path in the folder of ``path``, which it replaces when all is written; gone after an error.
+def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write to, which replaces ``path`` when all is written and is gone after an error.
+
+    The rules for paths are those of :func:`write_atomically`.
 
     Examples
     --------
     >>> import tempfile
     >>> from censcore.files import partial_file
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with partial_file(f"{folder}/table.csv") as partial:
-    ...         _ = partial.write_text("a,b")
+    ...     with partial_file(f"{folder}/table.csv") as file:
+    ...         _ = file.write(b"a,b")
     ...     Path(folder, "table.csv").read_text()
     'a,b'
     """
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    with storing(path), _opened(_target(path)) as file:
+        yield file
+
+
+def is_standard_output(path: str | os.PathLike[str]) -> bool:
+    """Whether a path means standard output: ``-``, ``/dev/stdout``, or a link to it.
+
+    Examples
+    --------
+    >>> from censcore.files import is_standard_output
+    >>> is_standard_output("-"), is_standard_output("table.csv")
+    (True, False)
+    """
     with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        return _target(path) == STANDARD_OUTPUT
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether a path means something that is written to and not replaced: standard output, a device, a pipe.
+
+    Examples
+    --------
+    >>> from censcore.files import is_stream
+    >>> is_stream("-"), is_stream("table.csv")
+    (True, False)
+    """
+    with storing(path):
+        target = _target(path)
+        return isinstance(target, int) or _is_special(target)
+
+
+def _target(path: str | os.PathLike[str]) -> Path | int:
+    """Where links lead: to a file, which may be there or not, or to one that is open, by its number."""
+    path = Path(path)
+    if path == Path("-"):
+        return STANDARD_OUTPUT
+    open_files = (Path("/dev/fd"), Path(f"/proc/{os.getpid()}/fd"))
+    for _ in range(MOST_LINKS):
+        path = Path(os.path.realpath(path.parent), path.name)
+        if path.parent in open_files and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            return path
+        path = path.parent / path.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _is_special(target: Path) -> bool:
+    return target.exists() and not stat.S_ISREG(target.stat().st_mode)
+
+
+def _opened(target: Path | int) -> AbstractContextManager[BinaryIO]:
+    if target == STANDARD_OUTPUT:
+        return _standard_output()
+    if isinstance(target, int):
+        return open(target, "wb", closefd=False)
+    if target.is_socket():
+        raise OSError(errno.ENXIO, "it is a socket")
+    return target.open("wb") if _is_special(target) else _replacing(target)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with partial.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _standard_output() -> Iterator[BinaryIO]:
+    """The stream below ``sys.stdout``, so that bytes arrive as they are whatever encoding it has."""
+    with storing("standard output"):
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "it is closed")
+        sys.stdout.flush()
+        binary = getattr(sys.stdout, "buffer", None)
+        if binary is not None:
+            yield binary
+            binary.flush()
+            return
+        content = io.BytesIO()  # of a notebook, which takes text alone
+        yield content
         try:
-            yield partial
-            os.replace(partial, path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+            sys.stdout.write(content.getvalue().decode())
+        except UnicodeDecodeError:
+            raise OSError(errno.EINVAL, "it takes text, and this is not") from None

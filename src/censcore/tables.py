@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import glob
 import io
+import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from censcore._validation import check_kind
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingDependencyError
@@ -51,17 +54,25 @@ class ParquetBatch:
     version: str
 
     def names(self) -> list[str]:
-        """Names of the columns."""
-        return list(_parquet().ParquetFile(self.path).schema_arrow.names)
+        """Names of the columns; an index that pandas told in two numbers is one."""
+        with _parquet().ParquetFile(self.path) as file:
+            return [*file.schema_arrow.names, *_range_index(file)]
 
     def frames(self, columns: Sequence[str] | None, rows: int, text: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Frames of at most ``rows`` rows."""
         with _parquet().ParquetFile(self.path) as file:
-            kept = list(file.schema_arrow.names) if columns is None else list(columns)
-            check_columns(kept, file.schema_arrow.names, str(self))
-            for part in file.iter_batches(batch_size=rows, row_groups=list(self.groups), columns=kept):
-                # a name is read as the beginning of names, too; what pandas wrote of an index does not count
-                yield part.select(kept).replace_schema_metadata(None).to_pandas()
+            stored, index = list(file.schema_arrow.names), _range_index(file)
+            kept = [*stored, *index] if columns is None else list(columns)
+            check_columns(kept, [*stored, *index], str(self))
+            read = [name for name in kept if name in stored]
+            first = sum(file.metadata.row_group(i).num_rows for i in range(self.groups[0]))
+            for part in file.iter_batches(batch_size=rows, row_groups=list(self.groups), columns=read):
+                # a name is read as the beginning of names, too; pandas is to make no index of a column
+                frame = part.select(read).replace_schema_metadata(None).to_pandas()
+                for name in set(kept) - set(read):
+                    frame[name] = np.array(index[name][first : first + len(part)], dtype=np.int64)
+                first += len(part)
+                yield frame if len(read) == len(kept) else frame[kept]
 
     @property
     def identity(self) -> str:
@@ -316,6 +327,19 @@ def _line_ranges(path: str, rows: int, version: str) -> Iterator[CsvBatch]:
                 block = block[:end]
             yield CsvBatch(path, start, start + len(block), header, version)
             start += len(block)
+
+
+def _range_index(file: Any) -> dict[str, range]:
+    """An index by its name that pandas wrote as first, last and step, beside the columns; none is usual."""
+    stored = file.schema_arrow
+    try:
+        (index,) = json.loads(stored.metadata[b"pandas"])["index_columns"]
+        name, values = index["name"], range(index["start"], index["stop"], index["step"])
+        np.array([index["start"], index["stop"]], dtype=np.int64)
+        fits = index["kind"] == "range" and len(values) == file.metadata.num_rows
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # whatever metadata may hold
+        return {}
+    return {name: values} if fits and isinstance(name, str) and name not in stored.names else {}
 
 
 def _parquet() -> Any:

@@ -12,7 +12,8 @@ from censcore_studies import multivariate as study
 from censcore_studies.kit.store import write_record
 from censcore_studies.multivariate import tables
 from censcore_studies.multivariate.calibration import JOINT_EVENTS
-from censcore_studies.multivariate.extensions import report_extension
+from censcore_studies.multivariate.extensions import draw_extension, report_extension
+from censcore_studies.multivariate.looks import COLOURS
 from censcore_studies.multivariate.printed import PRINTED
 from censcore_studies.multivariate.reliability import report_calibration
 from censcore_studies.multivariate.study import DEFAULTS, EARLIER_NAMES, STUDY, as_frame, tag_of
@@ -294,6 +295,16 @@ def test_names_of_another_version_do_not_hide_the_rest(tmp_path):
 def test_report_without_cells_says_so(tmp_path):
     with pytest.raises(InvalidInputError, match="no finished cells"):
         report_tables(tmp_path)
+
+
+def test_settings_that_are_names_are_drawn_as_bars():
+    names = ["true", "cox", "kaplan-meier"]
+    summary = pd.DataFrame({"censoring_distribution": names, "censored excess %": [1.0, 2.0, 3.0]})
+    summary = summary.assign(method=next(iter(COLOURS)), **{"censored excess se": 0.1})
+    figure = draw_extension.__wrapped__(summary, "censoring_distribution", "distribution")
+    (axes,) = figure.axes
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert shown == ["true distribution", "Cox, given x", "Kaplan-Meier, pooled"]
 
 
 def test_extension_tables_take_one_setting_at_a_time(tmp_path):

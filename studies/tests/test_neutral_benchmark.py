@@ -194,6 +194,8 @@ def test_scores_are_added_and_stale_ones_dropped(tmp_path):
     _add_scores(tmp_path, rows("Censored engression", "old", (1, 2, 3), 0.2))
     _add_scores(tmp_path, rows("Cox", "a", (2, 3), 0.11))
     found = _add_scores(tmp_path, rows("Censored engression", "new", (1,), 0.3))
+    order = list(dict.fromkeys(found["learner"]))
+    assert order == [name for name in LEARNERS if name in order] != sorted(order)
     by_learner = found.groupby("learner")["isbs"].apply(list).to_dict()
     assert by_learner == {"Cox": [0.1, 0.11, 0.11], "Censored engression": [0.3]}
     with pytest.raises(InvalidInputError, match="run the study"):

@@ -75,6 +75,25 @@ def test_csv_and_parquet_give_the_same(files):
     assert one == two
 
 
+def test_an_index_of_a_parquet_file_is_a_column(tmp_path):
+    """Stored as numbers or as a range; read whole or in batches."""
+    table, pairs = sample(120, 0), np.arange(120) % 60
+    table.assign(id=pairs).to_parquet(tmp_path / "column.parquet")
+    table.set_index(pd.Index(pairs, name="id")).to_parquet(tmp_path / "index.parquet")
+    table.set_index(pd.RangeIndex(240, 0, -2, name="id")).to_parquet(tmp_path / "range.parquet")
+    options = ("--time", "days", "--event", "died", "--scores", "crps", "--quiet", "--json", "-")
+
+    def errors(name, *more):
+        document = json.loads(run("compare", tmp_path / f"{name}.parquet", *options, *more))
+        return [row["standard_error"] for row in document["means"]]
+
+    for more in ((), ("--batch", 50)):
+        alone, by_pairs = errors("column", *more), errors("column", "--groups", "id", *more)
+        assert by_pairs != pytest.approx(alone)
+        assert errors("index", "--groups", "id", *more) == pytest.approx(by_pairs)
+        assert errors("range", "--groups", "id", *more) == pytest.approx(alone)
+
+
 def test_html_subgroups_groups_and_distributions(files):
     pytest.importorskip("matplotlib")
     page = files / "page.html"

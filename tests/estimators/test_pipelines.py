@@ -27,16 +27,14 @@ def data():
     frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["age", "dose"])
     frame["site"] = rng.choice(["north", "south", "west"], 200)
     frame.loc[::9, "age"] = np.nan
-    frame.loc[::11, "site"] = None
+    frame.loc[::11, "site"] = np.nan
     t, c = rng.exponential(np.exp(-0.7 * frame["dose"])), rng.uniform(0.1, 3.0, 200)
     weight = rng.integers(1, 4, 200).astype(float)
     return frame, cs.RightCensored(np.minimum(t, c), t <= c), weight
 
 
 def preparation():
-    text = make_pipeline(
-        SimpleImputer(strategy="constant", fill_value="?", missing_values=None), OneHotEncoder(drop="first")
-    )
+    text = make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), OneHotEncoder(drop="first"))
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     return make_column_transformer((numbers, ["age", "dose"]), (text, ["site"]), sparse_threshold=0)
 

@@ -296,9 +296,9 @@ def test_a_mask_leaves_subjects_out_of_the_scores_of_an_event_time():
     both = mask.all(axis=1)
     either = cs.brier_score(y[both].first(), TRUTH.first(), C_ONE, 1.5, horizon=2.0)
     np.testing.assert_allclose(found["brier_score", "either", 1.5], cs.mean_loss(either))
-    frame = comparison.frame().set_index(["score", "outcome"]).sort_index()
-    assert frame.n["crps", "death"].tolist() == [rows.sum()]
-    assert frame.n["energy_score", "joint"].tolist() == [some.sum()]
+    counts = comparison.frame().groupby(["score", "outcome"]).n.agg(list)
+    assert counts["crps", "death"] == [rows.sum()]
+    assert counts["energy_score", "joint"] == [some.sum()]
     assert comparison.settings["subjects followed for each"] == mask.sum(axis=0).tolist()
 
 

@@ -63,9 +63,7 @@ def test_tables_have_errors_intervals_and_paired_differences(data):
     higher = pairs[pairs.better == "higher"]
     assert set(higher.score) == set(MEASURES)
     assert not higher.proper.any()
-    value = frame.set_index(frame[["group", "score", "at", "model"]].astype(str).agg("/".join, axis=1))[
-        "mean"
-    ]
+    value = {f"{row.group}/{row.score}/{row.at}/{row.model}": row.mean for row in frame.itertuples()}
     for row in higher.itertuples():
         a, b = (value[f"{row.group}/{row.score}/{row.at}/{model}"] for model in (row.model, row.versus))
         assert row.difference == pytest.approx(a - b, abs=1e-14)

@@ -105,6 +105,45 @@ def test_an_index_that_pandas_wrote_into_a_parquet_file_is_a_column(tmp_path):
     assert (list(X.columns), len(y), groups.tolist()) == (["x"], 2, [7, 8])
 
 
+def ranged(n=7, **index):
+    """A frame whose index is no more than its first number and its step, which is all that a file holds."""
+    frame = pd.DataFrame({"t": np.arange(1.0, n + 1), "d": 1, "x": 0.5})
+    return frame.set_index(pd.RangeIndex(30, 30 - 3 * n, -3, name="id", **index))
+
+
+def test_an_index_that_a_parquet_file_tells_in_two_numbers_is_a_column(tmp_path):
+    ranged().to_parquet(tmp_path / "a.parquet", row_group_size=2)
+    table = cs.TrainingTable(str(tmp_path), "t", "d", covariates=["x"], groups="id", rows=3)
+    batches = list(table)
+    assert len(table) > 1
+    assert np.concatenate([groups for *_, groups in batches]).tolist() == list(range(30, 9, -3))
+    table = cs.TrainingTable(str(tmp_path), "t", "d", rows=3)
+    assert all(list(X.columns) == ["x", "id"] for X, *_ in table)
+    assert [X["id"].tolist() for X, *_ in cs.TrainingTable(str(tmp_path), "t", "d", ["id"])] == [
+        list(range(30, 9, -3))
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stop": 12}, {"step": 0}, {"start": "30"}, {"kind": "?"}, {"name": None}, {"name": 3}, {"name": "t"},
+        {"start": 30 + 2**70, "stop": 9 + 2**70}, {"start": True}, {"step": None},
+    ],
+)  # fmt: skip
+def test_an_index_that_does_not_fit_its_file_is_no_column(tmp_path, change):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    index = {"kind": "range", "name": "id", "start": 30, "stop": 9, "step": -3}
+    table = pyarrow.table({"t": np.arange(1.0, 8.0), "d": [1] * 7, "x": [0.5] * 7})
+    for told in ([index | change], index | change, [[index]], None):
+        text = json.dumps({"index_columns": told})
+        parquet.write_table(table.replace_schema_metadata({"pandas": text}), tmp_path / "a.parquet")
+        ((X, *_),) = cs.TrainingTable(str(tmp_path / "a.parquet"), "t", "d")
+        assert list(X.columns) == ["x"]
+
+
 def test_metadata_of_parquet_files_are_not_read(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 import censcore
+from censcore.cli.streams import prepare_streams
 from censcore.exceptions import CenscoreError
 from censcore.plain_text import visible
 
@@ -15,7 +17,21 @@ NEEDED = ("typer", "click", "rich")
 
 
 def main() -> None:
-    """Run the command line; errors of the library end it with their message alone."""
+    """Run the command line; errors of the library, or of standard output, end it with their message alone."""
+    prepare_streams()
+    try:
+        try:
+            _run()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except CenscoreError as error:
+        if getattr(error, "errno", None) == errno.EPIPE:  # the reader has seen enough
+            sys.exit(1)
+        sys.exit(f"censcore: {visible(str(error))}")
+
+
+def _run() -> None:
     if sys.argv[1:] == ["--version"]:  # needs no other package
         print(f"censcore {censcore.__version__}")
         return
@@ -26,7 +42,4 @@ def main() -> None:
         if package not in NEEDED:  # the installation is broken, and the traceback says where
             raise
         sys.exit(f"The command line needs {package}: pip install 'censcore[cli]'.")
-    try:
-        app()
-    except CenscoreError as error:
-        sys.exit(f"censcore: {visible(str(error))}")
+    app()

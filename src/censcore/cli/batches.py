@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 import typer
 
 import censcore as cs
+from censcore.cli.losses import losses_writer, tell_written
 from censcore.cli.options import (
     NEED_COVARIATES,
     ROWS,
@@ -24,15 +23,16 @@ from censcore.cli.options import (
     training_subjects,
     words,
 )
-from censcore.cli.predictions import OutcomeColumns
+from censcore.cli.predictions import OutcomeColumns, is_standard_input
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.forecast_columns import column_forecasts
 from censcore.evaluation.streaming.decisions import prepare
 from censcore.evaluation.streaming.passes import losses_of
 from censcore.evaluation.streaming.plan import Plan
 from censcore.evaluation.streaming.runners import Runner, cluster
-from censcore.exceptions import InvalidInputError, MissingDependencyError
-from censcore.files import partial_file
+from censcore.exceptions import InvalidInputError
+from censcore.files import is_standard_output
+from censcore.plain_text import one_line
 from censcore.tables import batches_of, column_names
 
 __all__ = ["compare_batches", "score_batches"]
@@ -73,6 +73,7 @@ def _inputs(
     reading: dict[str, Any],
 ) -> tuple[dict[str, Any], cs.OutcomeTable, Any, Any]:
     """Forecasts, table, censoring distribution and training subjects."""
+    _check_files(predictions)
     table = _table(predictions, columns, batch, dask, censoring_time)
     censoring = named_censoring(censoring, columns, stratify)
     estimator = censoring_of(censoring, stratify, censoring_time is not None)
@@ -88,8 +89,17 @@ def _inputs(
             "all subjects in memory. For a table read in batches pass --censoring cox, or leave them out."
         )
     elif train is not None:
+        _check_files(train)
         fitted_to = replace(table, data=str(train), censoring_time=None, dask=None)
     return dict(forecasts), table, estimator, fitted_to
+
+
+def _check_files(path: Path) -> None:
+    if is_standard_input(path) or path.is_fifo():
+        raise InvalidInputError(
+            f"{path}: standard input is read whole, and so are pipes. Leave out --batch and --dask, or pass "
+            "a file."
+        )
 
 
 def _training(
@@ -173,86 +183,15 @@ def score_batches(
 ) -> None:
     """Write the losses of a table that is read in batches, batch by batch."""
     forecasts, table, C, train = _inputs(predictions, columns, **inputs)
-    with cluster(table.dask) as client, _writer(out) as write:
-        runner = Runner(jobs, client, progress=sys.stderr.isatty() and out is not None)
+    with cluster(table.dask) as client, losses_writer(out) as write:
+        printed = out is None or is_standard_output(out)
+        runner = Runner(jobs, client, progress=sys.stderr.isatty() and not printed)
         ready = prepare(
             runner, forecasts, table, C, train=train, scores=words(scores), horizon=horizon_of(horizon),
             times=numbers(times, "--times"), levels=numbers(levels, "--levels"),
         )  # fmt: skip
         for note in ready.notes:
-            typer.echo(f"note: {note}", err=True)
+            typer.echo(f"note: {one_line(note)}", err=True)
         for losses in runner.each(_Losses(ready.plan), ready.batches, "scoring"):
             write(losses)
-    if out is not None:
-        typer.echo(f"written: {out} ({ready.counts.n} subjects, horizon {ready.plan.horizon:.6g})", err=True)
-
-
-@contextmanager
-def _writer(out: Path | None) -> Iterator[Any]:
-    """What appends losses to a table; a file is complete, or not there."""
-    if out is None:
-        yield _CsvWriter(sys.stdout)
-        return
-    ending = out.suffix.lower()
-    if ending not in (".parquet", ".pq", ".csv"):
-        raise InvalidInputError(f"--out must end in .csv or .parquet; got {out}.")
-    with partial_file(out) as partial:
-        if ending == ".csv":
-            with partial.open("w", encoding="utf-8", newline="") as file:
-                yield _CsvWriter(file)
-        else:
-            writer = _ParquetWriter(partial)
-            yield writer
-            writer.close()
-
-
-class _CsvWriter:
-    """Appends lines; the names come first."""
-
-    def __init__(self, file: Any) -> None:
-        self.file, self.names = file, list[str]()
-
-    def __call__(self, losses: dict[str, np.ndarray]) -> None:
-        import pandas as pd
-
-        first = not self.names
-        self.names = self.names or list(losses)
-        if losses:
-            _check_names(self.names, losses)
-            pd.DataFrame(losses).to_csv(self.file, index=False, header=first)
-
-
-class _ParquetWriter:
-    """Appends row groups."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file: Any = None
-
-    def __call__(self, losses: dict[str, np.ndarray]) -> None:
-        try:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-        except ModuleNotFoundError as error:
-            raise MissingDependencyError("Parquet needs pyarrow: pip install 'censcore[cli]'.") from error
-        if not losses:
-            return
-        table: Any = pa.table(losses)
-        if self.file is None:
-            self.file = pq.ParquetWriter(self.path, table.schema)
-        _check_names(self.file.schema.names, losses)
-        self.file.write_table(table)
-
-    def close(self) -> None:
-        """Write what the file ends with."""
-        if self.file is not None:
-            self.file.close()
-
-
-def _check_names(names: list[str], losses: dict[str, np.ndarray]) -> None:
-    missing = [name for name in names if name not in losses]
-    if missing:
-        raise InvalidInputError(
-            f"{', '.join(missing)}: not available for all subjects. Leave out the score, or pass a shorter "
-            "--horizon."
-        )
+    tell_written(out, ready.counts.n, ready.plan.horizon)

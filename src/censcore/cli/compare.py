@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -39,8 +40,9 @@ from censcore.cli.options import (
     reads_batches,
     words,
 )
-from censcore.cli.predictions import COLUMNS_HELP, column
+from censcore.cli.predictions import COLUMNS_HELP, column, name_of
 from censcore.exceptions import InvalidInputError
+from censcore.files import is_standard_output
 from censcore.plain_text import visible
 
 __all__ = ["compare"]
@@ -106,8 +108,8 @@ def compare(
     tail: Tail = "auto",
     repair: Repair = False,
     time_unit: TimeUnit = "",
-    html: Annotated[Path | None, typer.Option(help="Write a self-contained page.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the numbers as JSON.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a self-contained page; - prints it.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the numbers as JSON; - prints them.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
     batch: Batch = None,
     jobs: Jobs = None,
@@ -116,6 +118,8 @@ def compare(
 ) -> None:
     """Compare forecasts by proper scores: means, intervals and paired differences."""
     columns = outcome_columns(time, event, cause, causes, entry, lower, upper, visits)
+    if _printed(html) and _printed(json):
+        raise InvalidInputError("--html and --json: got standard output for both, expected a file for one.")
     if reads_batches(predictions, batch, dask):
         from censcore.cli.batches import compare_batches
 
@@ -159,16 +163,22 @@ def compare(
 
 
 def _show(found: cs.Comparison, predictions: Path, html: Path | None, json: Path | None, quiet: bool) -> None:
-    """Write the page and the numbers, and print the table."""
+    """Write the page and the numbers, and print the table; as messages are where they take the output."""
     if html is not None:
-        found.to_html(html, title=f"Comparison of forecasts in {predictions.name}")
+        found.to_html(html, title=f"Comparison of forecasts in {name_of(predictions)}")
     if json is not None:
         found.to_json(json)
     if not quiet:
-        typer.echo(repr(found))
+        # unlike typer, print asks the stream what to do about signs that its encoding does not have
+        aside = sys.stderr if _printed(html) or _printed(json) else sys.stdout
+        print(repr(found), file=aside)
         for path in (html, json):
-            if path is not None:
-                typer.echo(visible(f"written: {path}"))
+            if path is not None and not _printed(path):
+                print(visible(f"written: {path}"), file=aside)
+
+
+def _printed(path: Path | None) -> bool:
+    return path is not None and is_standard_output(path)
 
 
 compare.__doc__ = f"{compare.__doc__}\n\n\b{COLUMNS_HELP}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 import typer
 
 import censcore as cs
-from censcore.cli.predictions import OutcomeColumns, outcome_of, read_table
+from censcore.cli.predictions import OutcomeColumns, is_standard_input, outcome_of, read_table
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import visible
 
@@ -72,8 +72,8 @@ EXIT_CODES = (
 Predictions = Annotated[
     Path,
     typer.Argument(
-        help="Table of outcomes and forecasts, csv or parquet; or a folder or a quoted pattern of such "
-        "files, which are read in batches."
+        help="Table of outcomes and forecasts, csv or parquet; - for standard input; or a folder or a quoted "
+        "pattern of such files, which are read in batches."
     ),
 ]
 Batch = Annotated[
@@ -173,6 +173,8 @@ def reads_batches(predictions: Path, batch: int | None, dask: str | None) -> boo
     """Whether a table is read in batches rather than whole."""
     if batch is not None or dask is not None or any(sign in str(predictions) for sign in "*?["):
         return True
+    if is_standard_input(predictions):
+        return False
     return predictions.is_dir() or (predictions.exists() and predictions.stat().st_size > LARGE)
 
 
@@ -292,6 +294,10 @@ def read_inputs(
     """Read the files that the options name."""
     from censcore.evaluation.forecast_columns import forecasts_of  # --help needs none of what it imports
 
+    if train is not None and is_standard_input(train) and is_standard_input(predictions):
+        raise InvalidInputError(
+            "got standard input for the table and for --train, expected a file for one of them."
+        )
     censoring = named_censoring(censoring, columns, stratify)
     frame = read_table(predictions)
     X = covariates_of(frame, words(covariates), stratify)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +14,9 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-__all__ = ["COLUMNS_HELP", "OutcomeColumns", "column", "outcome_of", "read_table"]
+__all__ = [
+    "COLUMNS_HELP", "OutcomeColumns", "column", "is_standard_input", "name_of", "outcome_of", "read_table",
+]  # fmt: skip
 
 COLUMNS_HELP = """
 Each row is a subject. Columns of forecasts are named MODEL__KIND@NUMBER:
@@ -54,16 +58,34 @@ class OutcomeColumns(NamedTuple):
         return tuple(name for name in given if name is not None)
 
 
+def is_standard_input(path: Path) -> bool:
+    """Whether a path means standard input."""
+    return path in (Path("-"), Path("/dev/stdin"))
+
+
+def name_of(path: Path) -> str:
+    """The name of a table in words."""
+    return "standard input" if is_standard_input(path) else path.name
+
+
 def read_table(path: Path) -> pd.DataFrame:
-    """A csv or parquet file as a frame."""
+    """A csv or parquet file as a frame; standard input and pipes are known by how they begin."""
     import pandas as pd
 
-    if not path.exists():
+    stream = is_standard_input(path)
+    if stream and sys.stdin is None:
+        raise InvalidInputError("standard input: got a closed stream, expected a table in csv or parquet.")
+    if not stream and not path.exists():
         raise InvalidInputError(f"There is no file {path}.")
     ending = path.suffix.lower()
+    shown = name_of(path) if stream else path
     try:
-        if ending in (".parquet", ".pq"):
-            frame = pd.read_parquet(path)
+        if stream or path.is_fifo():
+            content = io.BytesIO(sys.stdin.buffer.read() if stream else path.read_bytes())
+            parquet = content.getvalue().startswith(b"PAR1")
+            frame = _read_parquet(content) if parquet else pd.read_csv(content)
+        elif ending in (".parquet", ".pq"):
+            frame = _read_parquet(path)
         elif ending in (".csv", ".tsv", ".txt") or path.name.lower().endswith(".csv.gz"):
             frame = pd.read_csv(path, sep="\t" if ending == ".tsv" else ",")
         else:
@@ -71,10 +93,18 @@ def read_table(path: Path) -> pd.DataFrame:
     except InvalidInputError:
         raise
     except Exception as error:
-        raise InvalidInputError(f"{path} could not be read as a table: {error}") from error
+        raise InvalidInputError(f"{shown} could not be read as a table: {error}") from error
     if not len(frame):
-        raise InvalidInputError(f"{path} has no rows.")
+        raise InvalidInputError(f"{shown} has no rows.")
     return frame
+
+
+def _read_parquet(file: Path | io.BytesIO) -> pd.DataFrame:
+    """A table in which an index with a name is a column, as in tables that are read in batches."""
+    import pandas as pd
+
+    frame = pd.read_parquet(file)
+    return frame.reset_index() if any(name is not None for name in frame.index.names) else frame
 
 
 def column(frame: pd.DataFrame, name: str, option: str) -> np.ndarray:

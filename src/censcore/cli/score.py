@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import censcore as cs
+from censcore.cli.losses import losses_writer, tell_written
 from censcore.cli.options import (
     EXIT_CODES,
     Batch,
@@ -41,8 +41,7 @@ from censcore.cli.options import (
 )
 from censcore.cli.predictions import COLUMNS_HELP
 from censcore.exceptions import InvalidInputError
-from censcore.files import write_atomically
-from censcore.plain_text import one_line, visible
+from censcore.plain_text import one_line
 
 __all__ = ["score"]
 
@@ -64,7 +63,7 @@ def score(
     upper: Upper = None,
     visits: Visits = None,
     out: Annotated[
-        Path | None, typer.Option(help="Table of losses to write; printed as csv without it.")
+        Path | None, typer.Option(help="Table of losses to write; without it, or with -, printed as csv.")
     ] = None,
     train: Annotated[
         Path | None, typer.Option(help="Subjects to fit the censoring distribution to; same column names.")
@@ -88,8 +87,6 @@ def score(
     dask: Dask = None,
 ) -> None:
     """Write one loss per subject, model and score: columns MODEL__SCORE, or MODEL__SCORE@NUMBER."""
-    import pandas as pd
-
     columns = outcome_columns(time, event, cause, causes, entry, lower, upper, visits)
     if reads_batches(predictions, batch, dask):
         from censcore.cli.batches import score_batches
@@ -122,16 +119,11 @@ def score(
         discrimination=False,
         refits=2,
     )
-    losses = pd.DataFrame(_columns(found))
     for note in found.notes:
         typer.echo(f"note: {one_line(note)}", err=True)
-    if out is None:
-        table = losses.to_csv(index=False)  # as it is into files and pipes
-        typer.echo(visible(table) if sys.stdout.isatty() else table, nl=False)
-        return
-    _write(losses, out)
-    subjects = f"{len(losses)} subjects, horizon {found.horizon:.6g}"
-    typer.echo(visible(f"written: {out} ({subjects})"), err=True)
+    with losses_writer(out) as write:
+        write(_columns(found))
+    tell_written(out, len(inputs.frame), found.horizon)
 
 
 def _columns(found: cs.Comparison) -> dict[str, Any]:
@@ -142,15 +134,6 @@ def _columns(found: cs.Comparison) -> dict[str, Any]:
             place = "" if math.isnan(at) else f"@{at:.10g}"
             columns[f"{model}__{name}{place}"] = values[:, j]
     return columns
-
-
-def _write(losses: Any, out: Path) -> None:
-    if out.suffix.lower() in (".parquet", ".pq"):
-        write_atomically(out, losses.to_parquet(index=False))
-    elif out.suffix.lower() == ".csv":
-        write_atomically(out, losses.to_csv(index=False))
-    else:
-        raise InvalidInputError(f"--out must end in .csv or .parquet; got {out}.")
 
 
 score.__doc__ = f"{score.__doc__}\n\n\b{COLUMNS_HELP}"

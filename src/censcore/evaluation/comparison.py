@@ -210,7 +210,7 @@ class Comparison(ScoredForecasts):
         Parameters
         ----------
         path : path, optional
-            Where to write it.
+            Where to write it; ``"-"`` is standard output.
         title : str
             Of the page.
 
@@ -229,7 +229,7 @@ class Comparison(ScoredForecasts):
         Parameters
         ----------
         path : path, optional
-            Where to write it.
+            Where to write it; ``"-"`` is standard output.
 
         Returns
         -------
@@ -248,7 +248,7 @@ class Comparison(ScoredForecasts):
         Parameters
         ----------
         path : path, optional
-            Where to write it.
+            Where to write it; ``"-"`` is standard output.
 
         Returns
         -------
@@ -265,7 +265,7 @@ class Comparison(ScoredForecasts):
         Parameters
         ----------
         path : path, optional
-            Where to write it.
+            Where to write it; ``"-"`` is standard output.
 
         Returns
         -------

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
+from censcore._kernels import compiled
 
 __all__ = ["chances", "weighted_squares"]
 
-_compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
+_compile = compiled()
 
 
 @_compile

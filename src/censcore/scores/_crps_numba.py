@@ -5,15 +5,14 @@ Equal to the formulas of ``_squares`` up to rounding.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
+
+from censcore._kernels import compiled
 
 __all__ = ["step_crps", "step_crps_on_panels", "step_in_weighted_time", "step_under_risks"]
 
 # Sums may be reordered (so that they vectorize); NaN, infinities and signed zeros keep their meaning.
-_compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 
 def step_crps(

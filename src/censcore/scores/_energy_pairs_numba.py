@@ -8,13 +8,14 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-import numba
 import numpy as np
+
+from censcore._kernels import compiled
 
 __all__ = ["energy_terms"]
 
 # Sums may be reordered (so that they vectorize); NaN, infinities and signed zeros keep their meaning.
-_compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 
 def energy_terms(

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from censcore._kernels import compiled
 
 __all__ = ["line_losses"]
 
-_compile: Any = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+_compile = compiled(fastmath={"reassoc", "contract"})
 
 
 def line_losses(sf: np.ndarray, y: np.ndarray, reach: np.ndarray, below: Any, beyond: Any) -> np.ndarray:

@@ -127,6 +127,27 @@ def test_filler_and_flaws_do_not_change_the_patients(tmp_path):
     assert sizes[1] > 20 * sizes[0]
 
 
+def test_a_database_that_could_not_be_finished_is_not_there(tmp_path, monkeypatch):
+    import censcore_studies.aki.synthetic as module
+
+    drawn = module.draw_patient
+    patients = iter(range(200))
+
+    def fail(*given):
+        if next(patients) == 150:
+            raise ZeroDivisionError
+        return drawn(*given)
+
+    write = write_synthetic_database
+    whole = {path: path.read_bytes() for path in write(tmp_path, 20, seed=1).rglob("*.*")}
+    monkeypatch.setattr(module, "draw_patient", fail)
+    for folder in (tmp_path, tmp_path / "new"):
+        with pytest.raises(ZeroDivisionError):
+            write(folder, 10_000, seed=2)
+        patients = iter(range(200))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == whole
+
+
 def test_nonsense_raises(tmp_path):
     with pytest.raises(InvalidInputError, match="got stays=0"):
         write_synthetic_database(tmp_path, stays=0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
+import io
 import os
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.structures import Structure
 from censcore.estimators.engression.time_scale import TimeScale
+from censcore.files import write_atomically
 
 __all__ = ["Sampler", "export_sampler"]
 
@@ -84,4 +85,6 @@ def export_sampler(
     shapes = ({0: n}, {0: n, 1: m}, {0: n, 1: m})
     with torch.no_grad():
         program = torch.export.export(sampler, example, dynamic_shapes=shapes)
-    torch.export.save(program, Path(path))
+    content = io.BytesIO()
+    torch.export.save(program, content)
+    write_atomically(path, content.getvalue())

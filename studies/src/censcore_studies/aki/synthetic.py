@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censcore.exceptions import InvalidInputError
-from censcore.files import storing
+from censcore.files import partial_file, storing
 from censcore_studies.aki.source import ANCHOR_YEAR_GROUPS
 from censcore_studies.aki.synthetic_stays import Patient, Stay, draw_patient
 from censcore_studies.kit.store import write_json
@@ -273,30 +273,29 @@ def _seconds(hours: float) -> np.timedelta64:
 
 
 class _Writer:
-    """Open files of one database; rows wait in memory until :meth:`flush`."""
+    """Files of one database, which appear together at its end; rows wait in memory until :meth:`flush`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._stack = ExitStack()
         self._lines: dict[str, list[str]] = {name: [] for name in (*_HEADERS, "truth")}
         self._counters: Counter[str] = Counter()
 
     def __enter__(self) -> _Writer:
         self._files: dict[str, Any] = {}
-        for name, header in _HEADERS.items():
-            path = self._folder / f"{name}.csv.gz"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            raw = self._stack.enter_context(path.open("wb"))
-            # No name and no time in the gzip header: the same database is the same bytes.
-            zipped = gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=raw, mtime=0)
-            self._files[name] = self._stack.enter_context(zipped)
-            self._files[name].write(f"{header}\n".encode())
-        self._files["truth"] = self._stack.enter_context((self._folder / "truth.csv").open("wb"))
-        self._files["truth"].write(f"{','.join(TRUTH_COLUMNS)}\n".encode())
+        with ExitStack() as stack:
+            for name, header in _HEADERS.items():
+                raw = stack.enter_context(partial_file(self._folder / f"{name}.csv.gz"))
+                # No name and no time in the gzip header: the same database is the same bytes.
+                zipped = gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=raw, mtime=0)
+                self._files[name] = stack.enter_context(zipped)
+                self._files[name].write(f"{header}\n".encode())
+            self._files["truth"] = stack.enter_context(partial_file(self._folder / "truth.csv"))
+            self._files["truth"].write(f"{','.join(TRUTH_COLUMNS)}\n".encode())
+            self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
     def add(self, name: str, columns: Sequence[Iterable[Any]]) -> None:
         """Rows given by column."""

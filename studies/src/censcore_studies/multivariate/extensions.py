@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from censcore.exceptions import InvalidInputError
 from censcore_studies.kit.cells import Cell
@@ -167,7 +168,7 @@ def draw_extension(summary: pd.DataFrame, setting: str, label: str) -> Figure:
     summary = summary[summary["method"] != "DGP"]
     figure = new_figure(6.4, 4.2)
     axes = figure.subplots()
-    if summary[setting].dtype == object:
+    if not is_numeric_dtype(summary[setting]):
         y = np.arange(len(summary))
         colours = [COLOURS[m] for m in summary["method"]]
         error = summary["censored excess se"].fillna(0.0)

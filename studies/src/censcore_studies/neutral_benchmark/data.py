@@ -30,6 +30,7 @@ __all__ = [
     "data_folder",
     "load_task",
     "published_scores",
+    "read_exactly",
 ]
 
 #: Folds of one repetition: they partition the subjects, and repetitions follow each other.
@@ -180,10 +181,16 @@ def load_task(name: str, folder: str | os.PathLike[str] | None = None) -> Task:
     return _load(name, Path(folder) if folder is not None else data_folder())
 
 
+def read_exactly(path: Path) -> pd.DataFrame:
+    """A table with numbers to the last digit; pandas has read them so from version 3.1 on, without asking."""
+    major, minor = map(int, pd.__version__.split(".")[:2])
+    options = {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
+    return pd.read_csv(path, **options)
+
+
 @lru_cache(maxsize=4)
 def _load(name: str, folder: Path) -> Task:
-    # round_trip: the last digit decides whether two times are tied
-    table = pd.read_csv(folder / f"{name}.csv.gz", float_precision="round_trip")
+    table = read_exactly(folder / f"{name}.csv.gz")  # the last digit decides whether two times are tied
     y = RightCensored(table["time"].to_numpy(dtype=float), table["status"].to_numpy(dtype=bool))
     folds = pd.read_csv(folder / "folds.csv.gz").query("task == @name").sort_values("iteration")
     tests = tuple(np.sort(np.array(rows.split(), dtype=int) - 1) for rows in folds["test_rows"])
@@ -196,6 +203,6 @@ def published_scores(folder: str | os.PathLike[str] | None = None) -> pd.DataFra
     ``errors`` counts failures of a learner, for which the benchmark puts Kaplan-Meier in its place.
     """
     place = Path(folder) if folder is not None else data_folder()
-    table = pd.read_csv(place / "scores.csv.gz", float_precision="round_trip")
+    table = read_exactly(place / "scores.csv.gz")
     chosen = table["isbs"].notna() & table["tuned_on"].str.contains("isbs")
     return table.loc[chosen, ["task", "learner", "iteration", "isbs", "errors"]].reset_index(drop=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
@@ -19,7 +20,7 @@ from censcore_studies.neutral_benchmark.convention import (
     censoring_curve,
     integrated_survival_brier_score,
 )
-from censcore_studies.neutral_benchmark.data import FOLDS, TASKS, load_task
+from censcore_studies.neutral_benchmark.data import FOLDS, TASKS, load_task, read_exactly
 from censcore_studies.neutral_benchmark.learners import LEARNERS
 
 __all__ = ["PROPER", "benchmark_cells", "check_names", "read_scores", "run_benchmark", "score_fold"]
@@ -114,7 +115,7 @@ def _add_scores(out: Path, new: pd.DataFrame) -> pd.DataFrame:
         stale = old["learner"].map(current).fillna(old["made_by"]) != old["made_by"]
         new = pd.concat([old[~stale], new]).drop_duplicates(KEY, keep="last")
     order = {name: place for place, name in enumerate([*TASKS, *LEARNERS])}
-    new = new.sort_values(KEY, key=lambda column: column.map(order) if column.dtype == object else column)
+    new = new.sort_values(KEY, key=lambda column: column if is_numeric_dtype(column) else column.map(order))
     write_atomically(path, new.to_csv(index=False, float_format="%.13g"))
     return read_scores(out)
 
@@ -124,4 +125,4 @@ def read_scores(out: str | os.PathLike[str]) -> pd.DataFrame:
     path = Path(out) / "cells.csv"
     if not path.exists():
         raise InvalidInputError(f"There is no {path}; run the study without --no-run first.")
-    return pd.read_csv(path, float_precision="round_trip")
+    return read_exactly(path)

@@ -1,0 +1,99 @@
+"""Where losses go: a table that is complete or not there, a pipe, or standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+import typer
+
+from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.files import is_standard_output, is_stream, partial_file
+from censcore.plain_text import visible
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["losses_writer", "tell_written"]
+
+Losses: TypeAlias = "Mapping[str, np.ndarray]"
+
+
+@contextmanager
+def losses_writer(out: Path | None) -> Iterator[Callable[[Losses], None]]:
+    """What appends losses to the table ``out``, or to standard output."""
+    place = Path("-") if out is None else out
+    ending = place.suffix.lower()
+    if ending not in (".parquet", ".pq", ".csv") and not is_stream(place):
+        raise InvalidInputError(f"--out must end in .csv or .parquet; got {place}.")
+    with partial_file(place) as file:
+        writer = (_ParquetWriter if ending in (".parquet", ".pq") else _CsvWriter)(file)
+        try:
+            yield writer
+        finally:
+            writer.close()
+
+
+def tell_written(out: Path | None, n: int, horizon: float) -> None:
+    """Say where the losses are, unless they were printed."""
+    if out is not None and not is_standard_output(out):
+        typer.echo(visible(f"written: {out} ({n} subjects, horizon {horizon:.6g})"), err=True)
+
+
+class _CsvWriter:
+    """Appends lines; the names come first."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.names = file, list[str]()
+
+    def __call__(self, losses: Losses) -> None:
+        import pandas as pd
+
+        first = not self.names
+        self.names = self.names or list(losses)
+        if losses:
+            _check_names(self.names, losses)
+            text = pd.DataFrame(losses).to_csv(index=False, header=first)
+            # into files and pipes as it is
+            self.file.write((visible(text) if self.file.isatty() else text).encode())
+
+    def close(self) -> None:
+        """Nothing comes after the lines."""
+
+
+class _ParquetWriter:
+    """Appends row groups."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.table: Any = None
+
+    def __call__(self, losses: Losses) -> None:
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ModuleNotFoundError as error:
+            raise MissingDependencyError("Parquet needs pyarrow: pip install 'censcore[cli]'.") from error
+        if not losses:
+            return
+        rows: Any = pa.table(dict(losses))
+        if self.table is None:
+            self.table = pq.ParquetWriter(self.file, rows.schema)
+        _check_names(self.table.schema.names, losses)
+        self.table.write_table(rows)
+
+    def close(self) -> None:
+        """Write what the file ends with."""
+        if self.table is not None:
+            self.table.close()
+
+
+def _check_names(names: list[str], losses: Losses) -> None:
+    missing = [name for name in names if name not in losses]
+    if missing:
+        raise InvalidInputError(
+            f"{', '.join(missing)}: not available for all subjects. Leave out the score, or pass a shorter "
+            "--horizon."
+        )
