@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,7 @@ def covariates_predict(
     *,
     sample_weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
+    labels: Mapping[str, np.ndarray] | None = None,
     seed: int = 0,
 ) -> CensoringTest | str:
     r"""Score test with random signs; where it cannot be computed, the reason in words.
@@ -85,11 +86,11 @@ def covariates_predict(
     .. math:: \int\varphi(t)^2\sum_g\Bigl[\sum_{i\in g}Y_i(t)\{z_i-\bar z(t)\}\Bigr]^2d\hat\Lambda(t),
 
     over groups g, or single subjects. The former is far too small for a level in which nobody is censored,
-    the latter for one in which many are, so that each alone rejects too often. Every kind of departure is measured by its largest
-    score and by its sum of squares, and the most extreme of these measures, each on the scale of its p-value,
-    is the statistic. Its distribution comes from changing the signs of all L of a group at random, which
-    keeps the dependence within groups and between features; no covariance matrix is needed, so that p may
-    exceed n.
+    the latter for one in which many are, so that each alone rejects too often. Every kind of departure is
+    measured by its largest score and by its sum of squares, and the most extreme of these measures, each on
+    the scale of its p-value, is the statistic. Its distribution comes from changing the signs of all L of a
+    group at random, which keeps the dependence within groups and between features; no covariance matrix is
+    needed, so that p may exceed n.
 
     References
     ----------
@@ -105,7 +106,8 @@ def covariates_predict(
     if not len(rows):
         return "every subject has an event at time zero"
     weight = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
-    columns = read_columns(take_rows(X, rows), weight)
+    further = {name: values[rows] for name, values in (labels or {}).items()}
+    columns = read_columns(take_rows(X, rows), weight, further)
     if not columns.parts:
         return "no column of X has two values" + "".join(f" ({note})" for note in columns.notes)
     flipped = y.take(rows).flip()
@@ -278,9 +280,7 @@ def _together(code: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return code if g <= BLOCKS else rng.permutation(g)[code] % BLOCKS
 
 
-def _scores(
-    features: _Features, residuals: _Residuals, groups: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _scores(features: _Features, residuals: _Residuals, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sums of L over each group, (groups, 2 q), and predictable variances, (2 q,): constant weights first."""
     from scipy.sparse import csr_array
 

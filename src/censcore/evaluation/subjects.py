@@ -127,12 +127,11 @@ class Clusters:
         ``used`` are the scored subjects with a weight. These are the entries of
         :func:`~censcore.evaluation.losses.mean_with_influence`, in its order.
         """
-        counted = used if not self.overlap else np.ones(self.n, dtype=bool)
         if self.scored is None:
-            scored = np.nonzero(counted)[0]
+            scored = np.nonzero(used)[0]
         else:
             number, first = np.unique(self.scored, return_index=True)
-            scored = first[np.isin(number, self.scored[counted])]
+            scored = first[np.isin(number, self.scored[used])]
         alone = np.nonzero(self.apart >= 0)[0]
         return scored, alone[np.unique(self.apart[alone], return_index=True)[1]]
 
