@@ -93,8 +93,8 @@ def _check_one_time(columns: list[Any]) -> None:
     """A frame with a second time is no right-censored outcome, whatever its column "time" holds."""
     if "time2" in columns:
         raise UnsupportedOutcomeError(
-            "got a frame with the columns time and time2, the ends of an interval, where one time per subject "
-            "is expected. Interval-censored data are IntervalCensored(lower=frame['time'], "
+            "got a frame with the columns time and time2, the ends of an interval, where one time per "
+            "subject is expected. Interval-censored data are IntervalCensored(lower=frame['time'], "
             "upper=frame['time2']); intervals (start, stop] of follow-up are "
             "RightCensored.from_start_stop(frame, start='time', stop='time2')."
         )
