@@ -425,3 +425,10 @@ def test_torch_checks_values_too(value):
         RightCensored(torch.tensor([1.0, value]), [1, 0])
     with pytest.raises(UnsupportedOutcomeError, match="competing risks"):
         RightCensored(torch.ones(2), torch.tensor([1, 2]))
+
+
+def test_a_frame_with_two_times_is_no_right_censored_outcome():
+    frame = pd.DataFrame({"time": [1.0, 2.0], "time2": [2.0, 4.0], "event": [1, 0]})
+    with pytest.raises(UnsupportedOutcomeError, match="IntervalCensored"):
+        as_outcome(frame)
+    assert as_outcome(frame.drop(columns="time2")).time.tolist() == [1.0, 2.0]

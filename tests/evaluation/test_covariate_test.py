@@ -30,7 +30,7 @@ def test_scores_are_those_of_the_definition(rng):
     w = rng.integers(1, 4, 60).astype(float)
     t, seen = y.flip().time, y.flip().event
     features = covariate_test._Features(read_columns(x, w), rng)
-    ours = covariate_test._scores(features, covariate_test._Residuals(t, seen, w), np.arange(60))
+    ours, predictable = covariate_test._scores(features, covariate_test._Residuals(t, seen, w), np.arange(60))
 
     Z = np.column_stack([part for _, part in features.chunks()])
     jumps = np.unique(t[seen])
@@ -38,15 +38,38 @@ def test_scores_are_those_of_the_definition(rng):
     d = np.array([w @ ((t == s) & seen) for s in jumps])
     information = d * (Y - d) / Y
     V = (np.cumsum(information) - information / 2) / information.sum()
-    by_hand = []
+    by_hand, variance = [], []
     for phi in (np.ones_like(V), 2 * V - 1):
-        L = np.zeros_like(Z)
+        L, v = np.zeros_like(Z), np.zeros(Z.shape[1])
         for s, weight, at_risk, count in zip(jumps, phi, Y, d, strict=True):
             mean = (w * (t >= s)) @ Z / at_risk
             dM = ((t == s) & seen) - (t >= s) * count / at_risk
             L += weight * (Z - mean) * dM[:, None]
+            spread = (w**2 * (t >= s)) @ (Z - mean) ** 2
+            v += weight**2 * spread * count / at_risk * (1 - count / at_risk)
         by_hand.append(w[:, None] * L)
+        variance.append(v)
     np.testing.assert_allclose(ours, np.hstack(by_hand), atol=1e-12)
+    np.testing.assert_allclose(predictable, np.hstack(variance), atol=1e-12)
+
+
+@pytest.mark.parametrize("what", ["twenty levels", "a rare group"])
+def test_levels_with_few_censorings_are_not_called_dependent(what):
+    """Event times differ between levels, so that some have hardly a censoring; C does not depend on them."""
+    p = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        if what == "twenty levels":
+            level = rng.integers(0, 20, 500)
+            X = pd.DataFrame({"level": [f"l{i}" for i in level]})
+            T = rng.exponential(np.exp(np.linspace(-4, 1, 20))[level])
+        else:
+            rare = rng.random(500) < 0.05
+            X, T = rare[:, None].astype(float), rng.exponential(np.where(rare, 0.15, 2.0))
+        found = covariates_predict(X, outcome(T, rng.exponential(1.5, 500)), seed=seed)
+        p.append(found.p_value)
+    assert np.mean(np.array(p) <= 0.01) <= 0.05
+    assert np.mean(np.array(p) <= 0.05) <= 0.15
 
 
 def test_a_single_trend_is_near_the_score_test_of_lifelines(rng):

@@ -137,3 +137,19 @@ def test_folds_of_a_pooled_curve_do_not_silence_the_warning():
     for estimator in (cs.KaplanMeier(stratify="old"), cs.CoxRegression()):
         given = cs.Censoring(estimator, cv=5).fit_predict_distribution(frame, y)
         assert cs.censoring_diagnostic(y, given, frame, horizon=1.0).conditional
+
+
+def test_labels_of_subgroups_are_tested_without_covariates():
+    """Follow-up differs between two sites, which only the labels of the subgroups know."""
+    rng = np.random.default_rng(3)
+    site = rng.integers(0, 2, 300)
+    T, C = rng.exponential(1.0, 300), rng.exponential(np.where(site, 0.6, 2.0))
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    forecasts = {"one": cs.Exponential(1.0), "other": cs.Exponential(1.3)}
+    by = {"site": np.where(site, "x", "y")}
+    found = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), by=by, scores="crps")
+    assert found.censoring.covariates.p_value < 0.01
+    assert "difference by site" in found.censoring.warnings[0]
+    assert "difference by site" in repr(found)
+    without = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), scores="crps")
+    assert without.censoring.covariates is None

@@ -66,7 +66,7 @@ def test_no_page_names_a_winner(nobody):
     text, html = repr(nobody), nobody.to_html()
     assert nobody.verdict.best == ""
     assert text.splitlines()[2].startswith(
-        "Cannot tell which forecast is best: the comparison rests on 0 events"
+        "Cannot tell which forecast is best: the comparison is based on 0 events"
     )
     assert "clearly the best" not in text
     assert "0.0001 (cannot tell)" in text

@@ -84,3 +84,22 @@ def test_a_modest_horizon_needs_no_words():
 def test_no_time_is_supported():
     with pytest.raises(cs.exceptions.InvalidInputError, match="Pass horizon="):
         compare(sample(60, 9), cs.Mixture([cs.PointMass(0.0), cs.Exponential(1.0)], weights=[0.95, 0.05]))
+
+
+def test_subjects_who_enter_later_are_not_at_risk():
+    """Nearly everybody enters after the horizon, and is not among those at risk there."""
+    rng = np.random.default_rng(8)
+    entry = np.where(np.arange(400) < 60, 0.0, 2.0)
+    y = cs.RightCensored(entry + rng.exponential(2.0, 400), rng.random(400) < 0.6, entry=entry)
+    found = compare(y, cs.Exponential(2.0))
+    at_risk = ((y.time >= found.horizon) & (y.entry < found.horizon)).sum()
+    assert found.horizon < 2.0
+    assert at_risk < 60
+    [note] = [note for note in found.notes if note.startswith("horizon")]
+    assert f"and {at_risk} are at risk there" in note
+
+
+def test_a_fifth_of_few_is_said():
+    found = compare(sample(20, 9), cs.Exponential(0.2))
+    [note] = [note for note in found.notes if note.startswith("horizon")]
+    assert "4 are at risk there (4 at least, a fifth of 20)" in note

@@ -238,3 +238,62 @@ def test_rows_of_intervals_that_end_with_a_cause():
     assert y.names == tuple(NAMES)
     with pytest.raises(InvalidInputError, match="without cause="):
         cs.at_landmark(table.rename(columns={"cause": "event"}), 2.0, names=NAMES)
+
+
+# ---- means over landmarks ------------------------------------------------------------------------------
+
+
+def averaged(y=Y, models=MODELS, censoring=G, **options):
+    options = {"landmarks": [0.3, 0.8, 1.3], "window": 1.0, "scores": ["brier_score:ipcw"]} | options
+    return cs.compare_landmarks(models, y, censoring, horizon=4.0, **options)
+
+
+def test_the_average_is_that_of_the_landmarks():
+    found = averaged(scores=["brier_score:ipcw", "crps"])
+    table, average = found.frame(), found.average()
+    assert set(average.score) == {"brier_score:ipcw", "crps"}
+    for line in average.itertuples():
+        parts = table[(table.score == line.score) & (table.model == line.model)]
+        assert line.mean == pytest.approx(parts["mean"].mean(), rel=1e-12)
+        assert line.low < line.mean < line.high
+    difference = found.average_differences().iloc[0]
+    means = average[average.score == "brier_score:ipcw"].set_index("model")["mean"]
+    assert difference.difference == pytest.approx(means["scale"] - means["flat"], rel=1e-12)
+
+
+def test_two_landmarks_with_the_same_subjects_are_one():
+    """Where all subjects are the same, two landmarks know no more than one of them."""
+    between = np.sort(Y.time)[:2].min() / 2
+    for censoring in (G, cs.Censoring(cs.KaplanMeier())):
+        one = averaged(censoring=censoring, landmarks=[between]).differences()
+        two = averaged(censoring=censoring, landmarks=[between, between * (1 + 1e-9)]).average_differences()
+        assert two.standard_error[0] == pytest.approx(one.standard_error[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("how", ["known", "estimated", "groups", "train"])
+def test_the_error_of_the_average_is_that_of_the_jackknife(how):
+    rows = np.arange(120)
+    groups = rows // 2 if how == "groups" else rows
+    estimated = cs.Censoring(cs.KaplanMeier())
+    train = {"train": (None, Y), "reference": None} if how == "train" else {}
+
+    def difference(kept):
+        some = Y.take(kept)
+        models = {name: F if len(F) == 1 else F.take(kept) for name, F in MODELS.items()}
+        options = train if not train else {"train": (None, some), "reference": None}
+        labels = {"groups": groups[kept]} if how == "groups" else {}
+        censoring = G if how in ("known", "groups") else estimated
+        return averaged(some, models, censoring, **options, **labels).average_differences().iloc[0]
+
+    out = [difference(rows[groups != g]).difference for g in np.unique(groups)]
+    g = len(out)
+    jackknife = np.sqrt((g - 1) / g * np.sum((out - np.mean(out)) ** 2))
+    assert difference(rows).standard_error == pytest.approx(jackknife, rel=0.05)
+
+
+def test_what_has_no_average_is_left_out_or_an_error():
+    several = averaged(window=None, times=[2.0, 3.0], scores=["brier_score:ipcw", "crps"])
+    assert set(several.average().score) == {"crps"}
+    refitted = averaged(censoring=cs.Censoring(cs.WeibullRegression()), refits=2, X=X)
+    with pytest.raises(InvalidInputError, match="influence function"):
+        refitted.average()

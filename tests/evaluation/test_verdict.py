@@ -81,10 +81,35 @@ def test_noise_is_called_noise():
     shifts = {name: cs.Exponential(np.exp(rng.normal(0, 0.05, 100))) for name in "abc"}
     found = compared(100, shifts, scores="crps")
     assert found.verdict.worse == []
-    assert "The data do not tell the 3 forecasts apart" in str(found.verdict)
-    assert "noise can explain" in str(found.verdict)
+    assert "No clear difference between the 3 forecasts" in str(found.verdict)
+    assert "chance can explain" in str(found.verdict)
     assert marks(found) == {}
     assert "clearly" not in repr(found)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_first_sentence_holds_for_all_pairs(seed):
+    """The smallest mean may be tied with all others although one of these clearly beats the reference."""
+    x, _ = outcomes(110, seed)
+    forecasts = {
+        "shy": cs.Exponential(np.exp(-0.6 * x)),
+        "bold": cs.Exponential(np.exp(-1.9 * x)),
+        "bold again": cs.Exponential(np.exp(-1.9 * x + 0.03)),
+        "pooled": cs.Exponential(0.8),
+    }
+    found = compared(110, forecasts, seed, scores="crps", reference="pooled")
+    verdict, pairs = found.verdict, found.differences()
+    clear = pairs[pairs.p_adjusted < 0.05]
+    assert ("No clear difference" in str(verdict)) == clear.empty
+    beaten = clear[(clear.model == "pooled") | (clear.versus == "pooled")]
+    beaten = beaten[(beaten.difference > 0) == (beaten.model == "pooled")]
+    winners = set(beaten.model) | set(beaten.versus) - {"pooled"}
+    assert set(verdict.beats_reference) == winners - {"pooled"}
+    for name in verdict.beats_reference:
+        assert name in str(verdict).partition("Clearly better than the reference, pooled: ")[2]
+    for line in clear.itertuples():
+        assert line.model in str(verdict)
+        assert line.versus in str(verdict)
 
 
 def test_no_marks_where_one_model_has_the_score():

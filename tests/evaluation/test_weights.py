@@ -237,3 +237,32 @@ def test_a_rare_dummy_gives_sane_errors_with_cox():
     pooled = cs.compare(forecasts(x), y, cs.Censoring(cs.KaplanMeier()), **options)
     ratio = comparison.frame().standard_error / pooled.frame().standard_error
     assert ((ratio > 0.5) & (ratio < 2)).all()
+
+
+def test_subjects_of_weight_zero_are_as_if_left_out():
+    """Also where the censoring distribution is estimated from the scored subjects, to the last digit."""
+    rng = np.random.default_rng(5)
+    T, C = rng.exponential(1.0, 60), rng.uniform(0, 3, 60)
+    y = cs.RightCensored(np.minimum(T, C), T <= C)
+    weight = np.where(np.arange(60) < 40, 1.0, 0.0)
+    forecasts = {"one": cs.Exponential(1.0), "other": cs.Exponential(1.3)}
+    options = {"scores": "brier_score:ipcw", "times": [0.5, 1.0], "horizon": 2.0}
+    zero = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), sample_weight=weight, **options)
+    left_out = cs.compare(
+        forecasts, y[:40], cs.Censoring(cs.KaplanMeier()), sample_weight=weight[:40], **options
+    )
+    for column in ("mean", "standard_error", "low", "high"):
+        np.testing.assert_allclose(zero.frame()[column], left_out.frame()[column], rtol=1e-12)
+
+
+def test_the_verdict_says_what_weights_are_worth():
+    rng = np.random.default_rng(6)
+    T, C = rng.exponential(1.0, 200), rng.uniform(0, 3, 200)
+    y, weight = cs.RightCensored(np.minimum(T, C), T <= C), np.where(np.arange(200) < 20, 30.0, 1.0)
+    forecasts = {"one": cs.Exponential(1.0), "other": cs.Exponential(1.3)}
+    weighted = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), sample_weight=weight, scores="crps")
+    worth = weight.sum() ** 2 / (weight**2).sum()
+    assert weighted.verdict.effective_subjects == pytest.approx(worth)
+    assert f"among 200 subjects, whose weights are worth {worth:.0f} equal ones" in str(weighted.verdict)
+    plain = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), scores="crps")
+    assert str(plain.verdict).endswith("among 200 subjects.")

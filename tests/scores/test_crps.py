@@ -16,7 +16,7 @@ from tests.scores.scenarios import censoring_distributions, outcome_under, step_
 import censcore as cs
 from censcore import _kernels
 from censcore._quadrature import integrate_steps
-from censcore.exceptions import PositivityError
+from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.scores import _squares
 
 CRPS_MODULE = sys.modules["censcore.scores.crps"]
@@ -370,3 +370,37 @@ def test_event_so_early_that_a_panel_begins_many_decades_below_its_end():
     C = cs.LogLogistic([1.0], [1.0])
     expected = 0.25 * float(C.integrated_sf(0.0, 1.0)[0])
     np.testing.assert_allclose(cs.crps(y, F, C, horizon=1.0), expected, rtol=1e-8)
+
+
+def test_fair_members_are_scored_by_the_definition():
+    """Weighted members, one that never has the event, and a horizon: the pairs of a member with itself go."""
+    rng = np.random.default_rng(0)
+    x, w = rng.exponential(size=(4, 7)), rng.random((4, 7))
+    x[0, 2] = np.inf
+    y = cs.RightCensored([0.4, 1.0, 0.7, 2.0], [1, 0, 1, 1])
+    found = cs.crps(y, cs.Ensemble(x, weights=w), cs.Uniform(0.0, 3.0), horizon=2.5, fair=True)
+    for i in range(4):
+        levels = (np.arange(20_000) + 0.5) / 20_000
+        c = y.time[i] + levels * (3.0 - y.time[i]) if y.event[i] else y.time[i : i + 1]
+        c, p = np.minimum(c, 2.5), w[i] / w[i].sum()
+        members, seen = np.minimum(x[i][:, None], c), np.minimum(y.time[i], c)
+        pairs = np.abs(members[:, None] - members[None, :])
+        fair = np.einsum("j,k,jkc->c", p, p, pairs) / (1 - (p**2).sum())
+        assert found[i] == pytest.approx((p @ np.abs(members - seen) - fair / 2).mean(), rel=1e-4)
+
+
+def test_the_fair_score_of_a_small_sample_is_that_of_its_distribution():
+    rng = np.random.default_rng(1)
+    n = 20_000
+    T, censored = rng.exponential(size=n), rng.uniform(0, 3, n)
+    y, C = cs.RightCensored(np.minimum(T, censored), censored >= T), cs.Uniform(0.0, 3.0)
+    sample, truth = cs.Ensemble(rng.exponential(size=(n, 5))), cs.Exponential(1.0)
+    mean, error = cs.mean_loss(cs.crps(y, sample, C, fair=True) - cs.crps(y, truth, C))
+    assert abs(mean) < 3 * error
+    assert cs.mean_loss(cs.crps(y, sample, C) - cs.crps(y, truth, C)).mean > 20 * error
+    np.testing.assert_array_equal(cs.crps(y, truth, C, fair=True), cs.crps(y, truth, C))
+
+
+def test_one_member_has_no_fair_score():
+    with pytest.raises(InvalidInputError, match="at least two members"):
+        cs.crps(cs.RightCensored([1.0], [1]), cs.Ensemble([[2.0]]), fair=True)

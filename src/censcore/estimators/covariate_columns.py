@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,16 +50,17 @@ class Columns:
         self.graded.append(len(distinct) > 2)
 
 
-def read_columns(X: Any, weight: np.ndarray) -> Columns:
+def read_columns(X: Any, weight: np.ndarray, labels: Mapping[str, np.ndarray] | None = None) -> Columns:
     """Numbers as their ranks, text as indicators of its levels; subjects have positive weights.
 
+    ``labels`` are further columns of text, by name; those with the name of a column of X are this column.
     Ranks make the test indifferent to outliers and to monotone transformations of a column. A missing number
     gets the middle rank, and one more column marks it as missing.
     """
     n = len(weight)
     columns = Columns(weight)
     constant, missing_in, missing = [], [], np.zeros(n, dtype=bool)
-    for source, (name, values, gone) in enumerate(_raw_columns(X)):
+    for source, (name, values, gone) in enumerate(_all_columns(X, labels or {})):
         if len(values) != n:
             raise InvalidInputError(f"got X with {len(values)} rows, expected {n}, one per subject.")
         if gone.any():
@@ -88,6 +89,16 @@ def read_columns(X: Any, weight: np.ndarray) -> Columns:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _all_columns(X: Any, labels: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    there = set()
+    for name, values, gone in () if X is None else _raw_columns(X):
+        there.add(name)
+        yield name, values, gone
+    for name, values in labels.items():
+        if name not in there:
+            yield name, values.astype(str).astype(object), np.zeros(len(values), dtype=bool)
 
 
 def _raw_columns(X: Any) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,7 @@ def covariates_predict(
     *,
     sample_weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
+    labels: Mapping[str, np.ndarray] | None = None,
     seed: int = 0,
 ) -> CensoringTest | str:
     r"""Score test with random signs; where it cannot be computed, the reason in words.
@@ -79,11 +80,17 @@ def covariates_predict(
 
     which has mean zero if the hazard of C does not depend on x. Features are the columns (trends), their
     squares (curves) and products (interactions); :math:`\varphi` is constant, or rises linearly from -1 to 1
-    as censoring goes on (effects that change over time). Each is divided by the root of the sum over groups
-    of the squared L. Every kind of departure is measured by its largest score and by its sum of squares, and
-    the most extreme of these measures, each on the scale of its p-value, is the statistic. Its distribution
-    comes from changing the signs of all L of a group at random, which keeps the dependence within groups and
-    between features; no covariance matrix is needed, so that p may exceed n.
+    as censoring goes on (effects that change over time). Each is divided by the root of its variance, the
+    mean of two estimates: the sum of the squared L, and the predictable variance
+
+    .. math:: \int\varphi(t)^2\sum_g\Bigl[\sum_{i\in g}Y_i(t)\{z_i-\bar z(t)\}\Bigr]^2d\hat\Lambda(t),
+
+    over groups g, or single subjects. The former is far too small for a level in which nobody is censored,
+    the latter for one in which many are, so that each alone rejects too often. Every kind of departure is
+    measured by its largest score and by its sum of squares, and the most extreme of these measures, each on
+    the scale of its p-value, is the statistic. Its distribution comes from changing the signs of all L of a
+    group at random, which keeps the dependence within groups and between features; no covariance matrix is
+    needed, so that p may exceed n.
 
     References
     ----------
@@ -99,7 +106,8 @@ def covariates_predict(
     if not len(rows):
         return "every subject has an event at time zero"
     weight = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
-    columns = read_columns(take_rows(X, rows), weight)
+    further = {name: values[rows] for name, values in (labels or {}).items()}
+    columns = read_columns(take_rows(X, rows), weight, further)
     if not columns.parts:
         return "no column of X has two values" + "".join(f" ({note})" for note in columns.notes)
     flipped = y.take(rows).flip()
@@ -116,13 +124,15 @@ def covariates_predict(
     rng = np.random.default_rng(seed)
     features = _Features(columns, rng)
     together = _together(code, rng)
-    scores = _scores(features, residuals, together)
+    scores, predictable = _scores(features, residuals, together)
     kept = (scores**2).sum(axis=0) > 1e-10 * residuals.scale
     if not kept.any():
         return "no column of X differs between subjects at risk at the same time"
     inflation = 1 / max(1 - residuals.leverage(together), 1e-3)
     found = features.select(kept)
-    return _decide(scores[:, kept], found, inflation, rng, clusters, residuals.censored, columns.notes)
+    variance = ((scores**2).sum(axis=0) + predictable) / 2
+    evidence = _Evidence(scores[:, kept], variance[kept], inflation)
+    return _decide(evidence, found, rng, clusters, residuals.censored, columns.notes)
 
 
 class _Residuals:
@@ -149,6 +159,8 @@ class _Residuals:
         starts = jumps[np.arange(count) * len(jumps) // max(count, 1)]  # the first jump of each interval
         self._starts = starts
         self._at_risk = Y[starts]
+        by_time = self._phi**2 * information
+        self._jumps = np.add.reduceat(by_time, starts, axis=1) / Y[starts] if len(starts) else by_time[:, :0]
         self._information = np.add.reduceat(information, starts) if len(starts) else information[:0]
         self._of = np.searchsorted(starts, np.arange(len(distinct)), side="right") - 1
 
@@ -163,6 +175,26 @@ class _Residuals:
     def means_at_risk(self, left: np.ndarray) -> np.ndarray:
         """From sums (intervals + 1, q) over subjects who are at risk at the first 0, 1, ... starts."""
         return np.cumsum(left[::-1], axis=0)[::-1][1:] / self._at_risk[:, None]
+
+    def predictable_variance(self, groups: np.ndarray, Z: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        """Of features Z (n, q) with these means of those at risk, for both weights of time, (2, q)."""
+        from scipy.sparse import csr_array
+
+        g, J = int(groups.max()) + 1, self.intervals + 1
+        place = groups * J + self.first_interval_after()
+        belongs = csr_array((self.weight, (place, np.arange(len(Z)))), shape=(g * J, len(Z)))
+
+        def at_risk(values: np.ndarray) -> np.ndarray:
+            sums = (belongs @ values).reshape(g, J, -1)
+            return np.cumsum(sums[:, ::-1], axis=1)[:, ::-1][:, 1:]
+
+        count, width = at_risk(np.ones((len(Z), 1))), max(1, CHUNK // (g * J))
+        parts = []
+        for start in range(0, Z.shape[1], width):
+            some = slice(start, start + width)
+            deviation = at_risk(Z[:, some]) - count * mean[:, some]
+            parts.append(self._jumps @ np.einsum("gjq,gjq->jq", deviation, deviation))
+        return np.concatenate(parts, axis=1)
 
     def leverage(self, groups: np.ndarray) -> float:
         """Mean over time of the sum of squared shares of the groups at risk: 1 / Y without groups.
@@ -248,8 +280,8 @@ def _together(code: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return code if g <= BLOCKS else rng.permutation(g)[code] % BLOCKS
 
 
-def _scores(features: _Features, residuals: _Residuals, groups: np.ndarray) -> np.ndarray:
-    """Sums of L over each group, (groups, 2 q): constant weight of time first."""
+def _scores(features: _Features, residuals: _Residuals, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of L over each group, (groups, 2 q), and predictable variances, (2 q,): constant weights first."""
     from scipy.sparse import csr_array
 
     n, g, q = len(groups), int(groups.max()) + 1, len(features.a)
@@ -267,28 +299,42 @@ def _scores(features: _Features, residuals: _Residuals, groups: np.ndarray) -> n
     sums = csr_array(
         (np.concatenate(values), (np.concatenate(rows), np.tile(subjects, 3))), shape=(height, n)
     )
-    L = np.empty((g, 2 * q))
+    L, V = np.empty((g, 2 * q)), np.empty((2, q))
     for part, Z in features.chunks():
         totals = sums @ Z
         mean = residuals.means_at_risk(totals[2 * g :])
+        V[:, part] = residuals.predictable_variance(groups, Z, mean)
         for phi in (0, 1):
             columns = slice(phi * q + part.start, phi * q + part.stop)
             L[:, columns] = totals[phi * g : (phi + 1) * g] - split[phi] @ mean
-    return L
+    return L, V.reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """Contributions L (groups, q) to scores of features, variances of these, and inflation by leverage."""
+
+    L: np.ndarray
+    variance: np.ndarray
+    inflation: float
+
+    def under_signs(self, rng: np.random.Generator) -> np.ndarray:
+        """Standardised scores under changes of signs, (FLIPS + 1, q); the first line is as observed."""
+        error = np.sqrt((self.L**2).sum(axis=0))
+        z = _signs(len(self.L), rng) @ (self.L / error)
+        z[0] = _shrunk(z[0] * error / np.sqrt(self.variance), self.inflation, len(self.L))
+        return z
 
 
 def _decide(
-    L: np.ndarray,
+    scores: _Evidence,
     features: _Features,
-    inflation: float,
     rng: np.random.Generator,
     clusters: int,
     censored: int,
     notes: list[str],
 ) -> CensoringTest:
-    unit = L / np.sqrt((L**2).sum(axis=0))
-    z = _signs(len(L), rng) @ unit  # (FLIPS + 1, q), the first as observed
-    z[0] = _shrunk(z[0], inflation, len(L))
+    z = scores.under_signs(rng)
     kind = features.shape + 3 * features.time
     evidence = {}
     for which in np.unique(kind):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import as_float, to_numpy
-from censcore.distributions import Distribution
+from censcore.distributions import Distribution, Ensemble
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.subjects import SubjectKeys, shared_subjects
@@ -29,6 +29,7 @@ __all__ = [
 DIFFERENT, IMPOSSIBLE = 4.0, 20.0  # ratio of typical times of two samples: a note, an error
 ENOUGH = 10  # subjects of both samples, at least, for the error
 EXPECTED = 10.0  # ratio of expected and observed events beyond which a note asks for the unit of time
+MEMBERS = 50  # of an ensemble, below which its scores are larger by more than 2 %
 LARGEST_HAZARD = 20.0  # of one subject, so that one impossible event is not an infinite expectation
 
 
@@ -77,6 +78,25 @@ def _ratio(a: float, b: float) -> float:
 
 
 def notes_on_forecasts(forecasts: Mapping[str, Distribution], y: RightCensored) -> list[str]:
+    """What may be wrong with a forecast: its unit of time, or few members of an ensemble."""
+    return _notes_on_units(forecasts, y) + _notes_on_members(forecasts)
+
+
+def _notes_on_members(forecasts: Mapping[str, Distribution]) -> list[str]:
+    """Ensembles so small that their scores are clearly larger than those of what they were drawn from."""
+    small = {
+        name: F.m for name, F in forecasts.items() if isinstance(F, Ensemble) and F.k == 1 and F.m < MEMBERS
+    }
+    return [
+        f"Forecast {name!r} is an ensemble of {m} members. It is scored as it is: drawn from the true "
+        f"distribution it would have a CRPS that is about {100 / m:.2g} % larger than that of the "
+        "distribution. The score without this part is scores={'fair CRPS': functools.partial(crps, "
+        "fair=True)}."
+        for name, m in small.items()
+    ]
+
+
+def _notes_on_units(forecasts: Mapping[str, Distribution], y: RightCensored) -> list[str]:
     r"""Forecasts whose expected number of events :math:`-\sum_i\log S_i(Y_i)` is far from the observed one.
 
     They are equal on average for a calibrated forecast. A factor of ten is rarely a bad model, and often

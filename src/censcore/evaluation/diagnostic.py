@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -152,6 +153,7 @@ def censoring_diagnostic(
     horizon: float | None = None,
     sample_weight: Array | None = None,
     groups: Array | None = None,
+    by: Mapping[str, Array] | None = None,
     seed: int = 0,
 ) -> CensoringDiagnostic:
     """How much weight the censoring distribution puts where, how far it reaches, and whether X predicts C.
@@ -172,6 +174,8 @@ def censoring_diagnostic(
         Weights of the subjects, for the test.
     groups : array, (n,), optional
         Labels of subjects that belong together, for the test; different groups are independent.
+    by : mapping of str to arrays, (n,), optional
+        Labels of subgroups, which are tested like columns of X.
     seed : int
         Of the test, whose p-value comes from random signs.
 
@@ -214,6 +218,7 @@ def censoring_diagnostic(
     if groups is not None:
         groups = as_labels(groups, len(y))
     check_rows(X, len(y))
+    labels = {str(name): np.asarray(as_labels(values, len(y))) for name, values in (by or {}).items()}
     time, event = to_numpy(y.time), to_numpy(y.event)
     G = C.marginal(0)
     ends = to_numpy(G.isf(0.0))
@@ -224,13 +229,16 @@ def censoring_diagnostic(
     at_entry = np.ones(time.shape) if y.entry is None else to_numpy(G.sf(known_to_exceed(y.entry)))
     weight = (at_entry / np.where(counted, followed, 1.0))[counted]
     test: CensoringTest | str
-    test = "no covariates were given" if X is None else "nobody is censored"
-    if y.has_delayed_entry and X is not None:
+    nothing = X is None and not labels
+    test = "no covariates were given" if nothing else "nobody is censored"
+    if y.has_delayed_entry and not nothing:
         test = "subjects enter late, which the test does not take into account"
-    elif X is not None and not event.all():
+    elif not nothing and not event.all():
         weights = None if sample_weight is None else check_weights(sample_weight, len(y))
         codes = group_codes(groups, len(y))
-        test = covariates_predict(X, y.censor_at(end), sample_weight=weights, groups=codes, seed=seed)
+        test = covariates_predict(
+            X, y.censor_at(end), sample_weight=weights, groups=codes, labels=labels, seed=seed
+        )
     return CensoringDiagnostic(
         subjects=len(y),
         events=int(event.sum()),

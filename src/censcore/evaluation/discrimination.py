@@ -108,13 +108,13 @@ def discriminate(
     clusters = Clusters.of(len(first.y), censoring.n_train, groups, train_groups, censoring.shared.pairs)
     at_times = (DynamicAUC(float(t)) for t in first.times)
     measures = [HarrellConcordance(), UnoConcordance(), *at_times]
-    found = Discrimination(measures)
+    found, counted = Discrimination(measures), subsets[0].weight > 0
     for model, case in cases.items():
         pieces = [part.cases(case) for part in censoring.parts]
         for s, subset in enumerate(subsets):
             for k, measure in enumerate(measures):
                 try:
-                    estimate = _estimate(measure, case, pieces, subset.weight, censoring, clusters)
+                    estimate = _estimate(measure, case, pieces, subset.weight, censoring, clusters, counted)
                 except PositivityError as error:
                     found.unavailable[s, model, k] = str(error)
                     continue
@@ -136,6 +136,7 @@ def _estimate(
     weight: np.ndarray,
     censoring: ResolvedCensoring,
     clusters: Clusters,
+    counted: np.ndarray,
 ) -> Estimate:
     """A measure and its influence, with what the estimation of the censoring distribution adds."""
     subjects = np.nonzero(weight > 0)[0]
@@ -149,7 +150,7 @@ def _estimate(
         everyone, equally = np.arange(n)[:, None], np.ones((n, 1))
         for part, of_part in zip(censoring.parts, pieces, strict=True):
             xi[part.training] += part.influence(moved, of_part, everyone, equally)[:, 0]
-    influence = mean_with_influence(deviations, weight, clusters, xi).influence
+    influence = mean_with_influence(deviations, weight, clusters, xi, counted).influence
     return Estimate(np.array([statistic.value]), influence)
 
 

@@ -108,9 +108,10 @@ class Estimate(KeepsValues):
         weight: np.ndarray,
         groups: np.ndarray | None = None,
         added: np.ndarray | None = None,
+        counted: np.ndarray | None = None,
     ) -> Estimate:
         """The weighted mean of losses (n, q); see :func:`censcore.scores.clustered_mean`."""
-        return cls(*clustered_mean(losses, weight, groups, added))
+        return cls(*clustered_mean(losses, weight, groups, added, counted))
 
     @cached_property
     def standard_error(self) -> np.ndarray:

@@ -22,6 +22,7 @@ from censcore.evaluation.losses import shares_of
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring
 from censcore.evaluation.several_outcomes import MeasureOf, SeveralOutcomes
 from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subsets import labels_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.plain_text import one_line
@@ -219,6 +220,7 @@ class JointComparison(SeveralOutcomes):
             horizon=self.horizon,
             sample_weight=self.subsets[0].weight,
             groups=self.groups,
+            by=labels_of(self.subsets),
             seed=self.seed,
         )
 

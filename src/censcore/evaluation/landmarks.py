@@ -24,7 +24,9 @@ from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validation import Comparing
 from censcore.evaluation.forecast_distributions import as_distributions
+from censcore.evaluation.landmark_average import Averages, Sample
 from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.tables import data_frame
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import (
     CompetingRisks,
@@ -56,6 +58,8 @@ class LandmarkComparison:
         The landmarks, ascending.
     comparisons : list of Comparison
         The comparison of the subjects at risk at each of them.
+    sample : Sample
+        Numbers of the subjects at risk at each of them, and groups.
 
     See Also
     --------
@@ -73,6 +77,7 @@ class LandmarkComparison:
 
     landmarks: np.ndarray
     comparisons: list[Comparison]
+    sample: Sample
 
     def __getitem__(self, i: int) -> Comparison:
         return self.comparisons[i]
@@ -87,6 +92,18 @@ class LandmarkComparison:
     def differences(self, adjustment: str = "max-t") -> pd.DataFrame:
         """Paired differences at every landmark; p-values are adjusted within a landmark, not across them."""
         return self._stacked(lambda found: found.differences(adjustment, discrimination=False))
+
+    def average(self) -> pd.DataFrame:
+        """Means over the landmarks, each with the same weight, of scores with one number at every landmark.
+
+        Scores of times have one number with ``window=``. Subjects at risk at several landmarks make the means
+        depend on each other; the standard errors account for it.
+        """
+        return data_frame(Averages(self.comparisons, self.sample).lines())
+
+    def average_differences(self, adjustment: str = "max-t") -> pd.DataFrame:
+        """Paired differences of :meth:`average`; p-values and intervals hold for all pairs of a score."""
+        return data_frame(Averages(self.comparisons, self.sample).difference_lines(adjustment))
 
     def _stacked(self, table: Callable[[Comparison], pd.DataFrame]) -> pd.DataFrame:
         import pandas as pd
@@ -236,7 +253,7 @@ def compare_landmarks(
     places = _places(landmarks)
     _check_window(window, options.get("times"))
     at = _predictions(forecasts, y, X, options.get("train"))
-    comparisons = []
+    comparisons, at_risk = [], []
     for s in places:
         subjects = np.nonzero(to_numpy(y.at_risk(float(s))))[0]
         outcome = y.after(float(s))
@@ -248,7 +265,9 @@ def compare_landmarks(
         here |= {"discrimination": False, "X": take_rows(X, subjects)}
         chosen = {name: predict(float(s), subjects) for name, predict in at.items()}
         comparisons.append(compare(chosen, outcome, _of_subjects(censoring, subjects), **here))
-    return LandmarkComparison(places, comparisons)
+        at_risk.append(subjects)
+    sample = Sample.of(at_risk, options.get("groups"), options.get("train_groups"))
+    return LandmarkComparison(places, comparisons, sample)
 
 
 def _places(landmarks: Any) -> np.ndarray:

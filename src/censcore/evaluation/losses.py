@@ -10,7 +10,7 @@ import numpy as np
 
 from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import CaseScore
-from censcore.evaluation.inference import Estimate
+from censcore.evaluation.inference import Estimate, effective_number
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Clusters
 from censcore.exceptions import NoDensityError, PositivityError
@@ -30,6 +30,11 @@ class Subset:
     def count(self) -> int:
         """How many subjects there are."""
         return int((self.weight > 0).sum())
+
+    @property
+    def effective(self) -> float:
+        """Kish's effective number of subjects by their weights."""
+        return effective_number(self.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +101,7 @@ def estimate_means(
 
         return means_by_refitting(losses, cases, subsets, censoring, clusters, refits, seed, progress)
     weight = np.column_stack([subset.weight for subset in subsets])
-    values = {}
+    values, counted = {}, subsets[0].weight > 0
     for model, case in cases.items():
         pieces = [part.cases(case) for part in censoring.parts]
         for together in _together(losses, model, case):
@@ -107,7 +112,7 @@ def estimate_means(
             for score, columns in zip(together.scores, together.columns, strict=True):
                 for s in range(len(subsets)):
                     of_score = losses.values[model, score.name]
-                    mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s, columns])
+                    mean = mean_with_influence(of_score, w[:, s], clusters, xi[:, s, columns], counted)
                     values[s, model, score.name] = mean
     return Means(values, _method(censoring))
 
@@ -170,13 +175,16 @@ def _method(censoring: ResolvedCensoring) -> str:
 
 
 def mean_with_influence(
-    losses: np.ndarray, weight: np.ndarray, clusters: Clusters, xi: np.ndarray
+    losses: np.ndarray, weight: np.ndarray, clusters: Clusters, xi: np.ndarray, counted: np.ndarray
 ) -> Estimate:
-    """A weighted mean of losses with influences per independent cluster, xi (n_train, q) being those of C."""
+    """A weighted mean of losses with influences per independent cluster, xi (n_train, q) being those of C.
+
+    ``counted`` are the subjects with a weight in the whole sample.
+    """
     if not weight.any():  # nobody counts
         return Estimate(np.full(losses.shape[1], np.nan), np.zeros((1, losses.shape[1])))
     if not len(xi):
         return Estimate.of_mean(losses, weight, clusters.scored)
     added, apart = clusters.split(xi)
-    mean = Estimate.of_mean(losses, weight, clusters.scored, added)
+    mean = Estimate.of_mean(losses, weight, clusters.scored, added, counted)
     return Estimate(mean.value, np.concatenate([mean.influence, apart]))

@@ -35,7 +35,8 @@ __all__ = ["notebook", "page"]
 
 CAPTIONS = {
     "brier": "How far each forecast of “the event happens by t” is off, over time. Lower is better.",
-    "differences": "Differences from the reference on the same subjects. Noise explains intervals with zero.",
+    "differences": "Differences from the reference on the same subjects. Where an interval holds zero, "
+    "chance can explain the difference.",
     "calibration": "Of the subjects with a forecast risk of p, a share p should have the event (dashed). "
     "Curve: smoothed; points: bins of equal size.",
     "d-calibration": "Bars of equal height mean that forecast probabilities hold on average over all times.",
@@ -47,8 +48,8 @@ CAPTIONS = {
 }
 SHOWN = {"*": "★", "~": "☆"}
 MARKED = (
-    "★ clearly the best: better than each of the others by more than noise explains. ☆ not told apart from "
-    "the best, while others are clearly worse."
+    "★ clearly the best: better than each of the others by more than chance explains. ☆ tied with the best, "
+    "while others are clearly worse."
 )
 
 

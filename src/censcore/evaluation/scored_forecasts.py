@@ -21,6 +21,7 @@ from censcore.evaluation.inference import Estimate
 from censcore.evaluation.losses import Losses, Means, Subset, estimate_means, score_all
 from censcore.evaluation.readings import readings_of
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.subsets import labels_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored, as_followed
 
@@ -144,6 +145,7 @@ class ScoredForecasts(KeepsValues):
             horizon=self.horizon,
             sample_weight=self.subsets[0].weight,
             groups=self.groups,
+            by=labels_of(self.subsets),
             seed=self.seed,
         )
 

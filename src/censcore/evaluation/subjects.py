@@ -121,6 +121,20 @@ class Clusters:
         """Whether any cluster has scored and training subjects."""
         return bool((self.carrier >= 0).any())
 
+    def representatives(self, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A scored subject for each entry of an influence, and a training subject for each of the others.
+
+        ``used`` are the scored subjects with a weight. These are the entries of
+        :func:`~censcore.evaluation.losses.mean_with_influence`, in its order.
+        """
+        if self.scored is None:
+            scored = np.nonzero(used)[0]
+        else:
+            number, first = np.unique(self.scored, return_index=True)
+            scored = first[np.isin(number, self.scored[used])]
+        alone = np.nonzero(self.apart >= 0)[0]
+        return scored, alone[np.unique(self.apart[alone], return_index=True)[1]]
+
     def split(self, xi: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
         """Sums of xi (n_train, q) within clusters: at one scored subject of each, and for all others."""
         if self._all_apart:

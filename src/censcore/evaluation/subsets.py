@@ -13,7 +13,9 @@ from censcore.evaluation.losses import Subset
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["make_subsets"]
+__all__ = ["as_subgroups", "labels_of", "make_subsets"]
+
+MISSING = "missing"
 
 
 def make_subsets(by: Any, X: Any, y: RightCensored, weight: np.ndarray) -> list[Subset]:
@@ -25,6 +27,16 @@ def make_subsets(by: Any, X: Any, y: RightCensored, weight: np.ndarray) -> list[
             if inside.any():
                 subsets.append(Subset(name, str(value), inside / inside.sum()))
     return subsets
+
+
+def labels_of(subsets: list[Subset]) -> dict[str, np.ndarray]:
+    """The labels that subgroups were made from, (n,) each; empty for subjects without a weight."""
+    found: dict[str, np.ndarray] = {}
+    for subset in subsets:
+        if subset.by:
+            labels = found.setdefault(subset.by, np.full(len(subset.weight), "", dtype=object))
+            labels[subset.weight > 0] = subset.label
+    return found
 
 
 def _labels(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
@@ -42,6 +54,16 @@ def _labels(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
             raise InvalidInputError(
                 f"by: {name!r} must have one label per subject, ({n},); got {values.shape}."
             )
-        if values.dtype.kind == "O":
-            labels[name] = values.astype(str)
+        labels[name] = as_subgroups(values)
     return labels
+
+
+def as_subgroups(values: np.ndarray) -> np.ndarray:
+    """Labels as numbers or as text, in which subjects without one are the subgroup "missing"."""
+    import pandas as pd
+
+    gone = np.asarray(pd.isna(values))
+    if not gone.any():
+        return values.astype(str) if values.dtype.kind == "O" else values
+    text = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
+    return np.where(gone, MISSING, np.array(text))

@@ -278,11 +278,11 @@ def blocks(lines: Iterable[Line]) -> dict[Key, list[Line]]:
 
 
 def marks(comparison: Comparison) -> dict[Key, dict[str, str]]:
-    """Per block, which models are clearly the best, or not told apart from it while others are clearly worse.
+    """Per block, which models are clearly the best, or tied with it while others are clearly worse.
 
-    "*" for a model that is better than each of the others by more than noise explains (adjusted p-values);
-    "~" for all models that are not told apart from the best, where at least one other is. A block with one
-    model, and one where nothing is told apart, has no marks.
+    "*" for a model that is better than each of the others by more than chance explains (adjusted p-values);
+    "~" for all models that are tied with the best, where another is clearly worse. A block with one
+    model, and one without a clear difference from the best, has no marks.
     """
     pairs = blocks(difference_lines(comparison))
     found: dict[Key, dict[str, str]] = {}

@@ -41,10 +41,7 @@ __all__ = [
 ]
 
 WIDTH = 110  # letters of a line of text; wider tables are cut into several below each other
-MARKED = (
-    f"{CLEARLY_BEST} clearly the best; {AMONG_BEST} not told apart from the best, while others are clearly "
-    "worse"
-)
+MARKED = f"{CLEARLY_BEST} clearly the best; {AMONG_BEST} tied with the best, while others are clearly worse"
 
 
 def label(score: str, at: float, axis: str, unit: str = "") -> str:

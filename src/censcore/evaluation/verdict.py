@@ -1,4 +1,4 @@
-"""A comparison in words: the best forecast, what is tied with it, what is clearly worse, and by how much."""
+"""A comparison in words: the best forecast, what is tied with it or worse, and what beats the reference."""
 
 from __future__ import annotations
 
@@ -46,12 +46,16 @@ class Verdict:
     best : str
         The forecast with the smallest mean loss; empty where the data cannot tell.
     tied : list of str
-        Forecasts that the data do not tell apart from the best.
+        Forecasts without a clear difference from the best.
     worse : list of dict
         Forecasts that are clearly worse, the nearest first: ``model``, ``difference`` of the mean losses with
         ``low`` and ``high``, ``percent`` of its loss (NaN without a natural zero), ``p_adjusted``.
+    beats_reference : list of str
+        Forecasts that are clearly better than the reference, also where the best is tied with all of them.
     subjects, events : int
         Subjects, and events up to the horizon.
+    effective_subjects : float
+        Kish's effective number of the subjects by their sampling weights.
     effective_events : float
         Kish's effective number of these events, by their sampling and inverse-probability weights; of
         clusters where there are ``groups``.
@@ -65,7 +69,7 @@ class Verdict:
     >>> forecasts = {"fast": cs.Exponential(1.0), "slow": cs.Exponential(0.3)}
     >>> comparison = cs.compare(forecasts, y, cs.Uniform(0.0, 5.0), scores="crps", time_unit="years")
     >>> print(comparison.verdict)
-    Cannot tell which forecast is best: the comparison rests on 3 events, at least 5 are needed.
+    Cannot tell which forecast is best: the comparison is based on 3 events, at least 5 are needed.
     """
 
     score: str
@@ -74,9 +78,11 @@ class Verdict:
     best: str = ""
     tied: list[str] = field(default_factory=list)
     worse: list[dict[str, Any]] = field(default_factory=list)
+    beats_reference: list[str] = field(default_factory=list)
     subjects: int = 0
     events: int = 0
     effective_events: float = 0.0
+    effective_subjects: float = 0.0
     sentences: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -99,7 +105,8 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     block = _leading(means)
     score = next(s for s in comparison.scores if s.name == block[0]["score"])
     events, effective = comparison.weighted_events(score)
-    counted = {"subjects": block[0]["n"], "events": events, "effective_events": effective}
+    counted = {"subjects": block[0]["n"], "events": events, "effective_events": effective,
+               "effective_subjects": comparison.subsets[0].effective}  # fmt: skip
     found = Verdict(score.name, block[0]["at"], outcome, **counted)
     about = f"{one_line(outcome)}: " if outcome else ""
 
@@ -115,13 +122,13 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     )
     if block[0]["note"].startswith(CANNOT_TELL):
         return told(
-            f"Cannot tell which forecast is best: the comparison rests on {block[0]['events']:.3g} "
+            f"Cannot tell which forecast is best: the comparison is based on {block[0]['events']:.3g} "
             f"events, at least {MINIMUM_EVENTS} are needed."
         )
     if len(block) == 1:
         return told(
             f"{one_line(block[0]['model'])} has {_plus_minus(block[0])} by {named}; there is no other "
-            "forecast to compare it with.", _rests(found), best="",
+            "forecast to compare it with.", _based_on(found), best="",
         )  # fmt: skip
     finite = sorted((x for x in block if np.isfinite(x["mean"])), key=lambda line: line["mean"])
     if not finite:
@@ -132,13 +139,18 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     tied = [x["model"] for x in finite[1:] if not clear.get(x["model"], False)]
     worse = [_gap(x, best, pairs, score) for x in finite[1:] if clear.get(x["model"], False)]
     endless = [x["model"] for x in block if not np.isfinite(x["mean"])]
-    facts = {"best": best["model"], "tied": tied, "worse": worse}
+    wins = _clear_wins(pairs, comparison.confidence)
+    beats = [x["model"] for x in finite if (x["model"], comparison.reference) in wins]
+    facts = {"best": best["model"], "tied": tied, "worse": worse, "beats_reference": beats}
+    among_three = len(finite) > 2
     return told(
-        _first_sentence(best, tied, worse, named, len(block)),
+        _first_sentence(best, tied, wins, named, len(block)),
         _worse_sentence(best["model"], worse, comparison.confidence),
+        _reference_sentence(comparison.reference, beats, finite) if wins and among_three else "",
+        _others_sentence(wins, comparison.reference) if not worse else "",
         f"Infinite mean: {_listed(endless)}." if endless else "",
         _largest_gap(best["model"], pairs, comparison.confidence) if tied and not worse else "",
-        _rests(found),
+        _based_on(found),
         _other_scores(comparison, outcome, means, score, best["model"]),
         **facts,
     )
@@ -168,17 +180,44 @@ def _gap(line: Line, best: Line, pairs: list[Line], score: CaseScore) -> dict[st
             "p_adjusted": pair["p_adjusted"]}  # fmt: skip
 
 
-def _first_sentence(best: Line, tied: list[str], worse: list[dict[str, Any]], named: str, count: int) -> str:
-    if tied and not worse:
+def _clear_wins(pairs: list[Line], confidence: float) -> list[tuple[str, str]]:
+    """Pairs (better, worse) of all forecasts with a clear difference."""
+    clear = [line for line in pairs if line["p_adjusted"] < 1 - confidence]
+    return [
+        (line["model"], line["versus"]) if line["difference"] < 0 else (line["versus"], line["model"])
+        for line in clear
+    ]
+
+
+def _first_sentence(best: Line, tied: list[str], wins: list[tuple[str, str]], named: str, count: int) -> str:
+    name, mean = one_line(best["model"]), _plus_minus(best)
+    if not wins:
         return (
-            f"The data do not tell the {count} forecasts apart: by {named}, {one_line(best['model'])} has "
-            f"the smallest mean ({_plus_minus(best)}), but noise can explain its lead over {_listed(tied)}."
+            f"No clear difference between the {count} forecasts: by {named}, {name} has the smallest mean "
+            f"({mean}), but chance can explain its lead over {_listed(tied)}."
         )
-    if tied:
-        return (
-            f"{one_line(best['model'])} is best by {named} ({_plus_minus(best)}), tied with {_listed(tied)}."
-        )
-    return f"{one_line(best['model'])} is best by {named} ({_plus_minus(best)})."
+    if best["model"] not in {better for better, _ in wins}:
+        return f"{name} has the smallest mean by {named} ({mean}), without a clear lead over {_listed(tied)}."
+    return f"{name} is best by {named} ({mean}){f', tied with {_listed(tied)}' if tied else ''}."
+
+
+def _reference_sentence(reference: str | None, beats: list[str], finite: list[Line]) -> str:
+    """Which forecasts are clearly better than the reference, whatever holds between them."""
+    if reference not in [line["model"] for line in finite]:
+        return ""
+    name = one_line(str(reference))
+    if not beats:
+        return f"No forecast is clearly better than the reference, {name}."
+    return f"Clearly better than the reference, {name}: {_listed(beats)}."
+
+
+def _others_sentence(wins: list[tuple[str, str]], reference: str | None) -> str:
+    """Clear differences in which neither the best nor the reference takes part."""
+    told = [
+        f"{one_line(worse)} is worse than {one_line(better)}" for better, worse in wins if worse != reference
+    ]
+    more = [f"{len(told) - MOST_GAPS} more"] if len(told) > MOST_GAPS else []
+    return f"Other clear differences: {'; '.join(told[:MOST_GAPS] + more)}." if told else ""
 
 
 def _worse_sentence(best: str, worse: list[dict[str, Any]], confidence: float) -> str:
@@ -196,7 +235,7 @@ def _worse_sentence(best: str, worse: list[dict[str, Any]], confidence: float) -
 
 
 def _largest_gap(best: str, pairs: list[Line], confidence: float) -> str:
-    """How much the data still allow, where nothing is told apart."""
+    """How much the data still allow, where there is no clear difference from the best."""
     ends = []
     for line in pairs:
         if best in (line["model"], line["versus"]) and not np.isnan(line["low"]):
@@ -204,11 +243,13 @@ def _largest_gap(best: str, pairs: list[Line], confidence: float) -> str:
     return f"{100 * confidence:g} % intervals allow it a lead of up to {max(ends):.2g}." if ends else ""
 
 
-def _rests(found: Verdict) -> str:
+def _based_on(found: Verdict) -> str:
     effective = (
         "" if found.effective_events > 0.995 * found.events else f" ({found.effective_events:.0f} effective)"
     )
-    return f"It rests on {found.events} events{effective} among {found.subjects} subjects."
+    weighted = found.effective_subjects < 0.995 * found.subjects
+    worth = f", whose weights are worth {found.effective_subjects:.0f} equal ones" if weighted else ""
+    return f"It is based on {found.events} events{effective} among {found.subjects} subjects{worth}."
 
 
 def _other_scores(

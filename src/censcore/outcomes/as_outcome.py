@@ -74,6 +74,7 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     if isinstance(y, np.ndarray) and y.dtype.fields is not None:
         return RightCensored.from_structured(y)
     if hasattr(y, "columns"):
+        _check_one_time(list(y.columns))
         return RightCensored.from_frame(y, entry="entry" if "entry" in list(y.columns) else None)
     hint = "libraries disagree on which part of a pair is the time" if isinstance(given, tuple) else ""
     if hasattr(y, "terminal_event"):
@@ -86,6 +87,17 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
         f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
         f"{' (' + hint + ')' if hint else ''}. Build one with censcore.RightCensored(time=..., event=...)."
     )
+
+
+def _check_one_time(columns: list[Any]) -> None:
+    """A frame with a second time is no right-censored outcome, whatever its column "time" holds."""
+    if "time2" in columns:
+        raise UnsupportedOutcomeError(
+            "got a frame with the columns time and time2, the ends of an interval, where one time per "
+            "subject is expected. Interval-censored data are IntervalCensored(lower=frame['time'], "
+            "upper=frame['time2']); intervals (start, stop] of follow-up are "
+            "RightCensored.from_start_stop(frame, start='time', stop='time2')."
+        )
 
 
 def as_followed(y: Any) -> RightCensored:

@@ -10,8 +10,10 @@ import numpy as np
 from censcore._arrays import Array, as_loss
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows
-from censcore.distributions import Distribution, Grouped
-from censcore.outcomes import CompetingRisks, OutcomeLike
+from censcore._validation import check_flag
+from censcore.distributions import Distribution, Ensemble, Grouped
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import CompetingRisks, IntervalCensored, OutcomeLike
 from censcore.scores._knots import are_knots, knot_losses
 from censcore.scores._lines import line_losses
 from censcore.scores._proportional import has_risks, risk_losses
@@ -42,7 +44,12 @@ Kernel = Callable[..., np.ndarray]
 
 @as_loss
 def crps(
-    y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, horizon: Array = None
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    *,
+    horizon: Array = None,
+    fair: bool = False,
 ) -> Array:
     r"""Continuous ranked probability score of a right-censored event time.
 
@@ -68,6 +75,10 @@ def crps(
     horizon : number or (n,) array, optional
         End of follow-up for the score: C becomes min(C, horizon). What happens at the horizon itself does not
         count; of discrete times take the first one after those that count (13 to judge month 12).
+    fair : bool
+        True scores an :class:`~censcore.Ensemble` as a sample from a distribution, unbiased for the score of
+        that distribution: of m members the CRPS itself is larger by a share of about 1/m. Other forecasts
+        are what they are, and have the same score.
 
     Returns
     -------
@@ -105,15 +116,44 @@ def crps(
     >>> cs.crps(y, cs.Exponential(0.5), cs.Uniform(0.0, 5.0)).round(4)
     array([0.3358, 0.871 , 0.3362])
     """
+    check_flag(fair, "fair")
+    if fair and isinstance(y, CompetingRisks | IntervalCensored):
+        raise InvalidInputError(
+            f"fair=True: got {type(y).__name__}, expected one right-censored event time. Of competing risks "
+            "score y.cause(j) and forecast.cause(j)."
+        )
     if isinstance(y, CompetingRisks):
         return over_causes(crps, y, forecast, censoring, horizon=horizon)
     y, forecast, censoring = through_visits(y, forecast, censoring, horizon)
-    return crps_of(scoring_inputs(y, forecast, censoring, horizon, one_cause=True))
+    inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
+    loss = crps_of(inputs)
+    return loss - _bias_of_members(inputs) if fair and isinstance(inputs.F, Ensemble) else loss
 
 
 def crps_of(inputs: ScoringInputs) -> Array:
     """The score of checked inputs, (n,)."""
     return check_infinite(_finite_or_not(inputs), inputs)
+
+
+def _bias_of_members(inputs: ScoringInputs) -> Array:
+    r"""By how much the CRPS of a sample exceeds that of its distribution, on average, (n,).
+
+    .. math:: \frac{\sum_iw_i^2}{1-\sum_iw_i^2}\int_0^\infty F(s)\{1-F(s)\}\,P(C>s\mid y,\delta)\,ds
+
+    with the weights w of the members, of which 1/m gives the factor 1/(m - 1).
+    """
+    xp, y = inputs.xp, inputs.time
+    t, S = inputs.F._steps()
+    concentration = xp.sum(xp.diff(S, axis=1, prepend=xp.ones_like(S[:, :1])) ** 2, axis=1)
+    if bool(xp.any(concentration >= 1 - 1e-12)):
+        raise InvalidInputError("fair=True needs at least two members in every ensemble; got one.")
+    later = xp.concat([t[:, 1:], xp.full_like(t[:, :1], np.inf)], axis=1)
+    spread = S * (1 - S)
+    a, b = (xp.where((spread > 0) & (t < np.inf), edge, xp.zeros_like(t)) for edge in (t, later))
+    below = xp.clip(xp.minimum(b, y) - a, min=0.0)
+    beyond = inputs.C.marginal(0)._integrated_sf(xp.maximum(a, y), xp.maximum(b, y))
+    area = below + inverse_probability_weights(inputs) * beyond
+    return concentration / (1 - concentration) * xp.sum(spread * area, axis=1)
 
 
 def _finite_or_not(inputs: ScoringInputs) -> Array:

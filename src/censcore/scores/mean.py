@@ -95,7 +95,11 @@ def mean_loss(losses: Array, sample_weight: Any = None, groups: Any = None) -> M
 
 
 def clustered_mean(
-    losses: Array, weight: Array, groups: Any = None, added: Array | None = None
+    losses: Array,
+    weight: Array,
+    groups: Any = None,
+    added: Array | None = None,
+    counted: Array | None = None,
 ) -> tuple[Array, Array]:
     r"""A weighted mean, and the influence of each group of subjects on it.
 
@@ -117,6 +121,8 @@ def clustered_mean(
     added : array, of the shape of losses, optional
         :math:`\xi`, what else the subject moves in the mean, for instance by being one of those that the
         censoring distribution was estimated from. Subjects of weight zero then count too.
+    counted : array of bool, (n,), optional
+        With ``added``: who counts among the g, those with a weight in the whole sample. All by default.
 
     Returns
     -------
@@ -159,7 +165,8 @@ def clustered_mean(
                 f"added must have the shape of losses, {tuple(losses.shape)}; got {tuple(added.shape)}."
             )
         influence = influence + added
-        used, everyone = xp.ones_like(used), True
+        used = xp.ones_like(used) if counted is None else counted
+        everyone = bool(xp.all(used))
     if groups is not None:
         influence = _sum_by_group(influence, groups, to_numpy(used))
     elif not everyone:

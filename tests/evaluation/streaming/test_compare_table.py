@@ -344,3 +344,25 @@ def test_training_subjects_who_enter_late(table, train):
     late = cs.RightCensored(y.time, y.event, entry=np.where(y.time > 40, 20.0, 0.0))
     options = {"train": (X, late), "scores": "crps"}
     assert_same(in_memory(table, **options), in_batches(table, **options))
+
+
+def test_subjects_without_a_label_are_a_subgroup_as_in_memory(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 200
+    T, C = rng.exponential(1.0, n), rng.uniform(0, 3, n)
+    frame = pd.DataFrame({"time": np.minimum(T, C), "event": (T <= C).astype(int)})
+    frame["site"] = np.where(np.arange(n) % 7 == 0, None, np.where(np.arange(n) % 2, "a", "b"))
+    frame["ward"] = np.where(np.arange(n) % 9 == 0, np.nan, np.arange(n) % 3)
+    frame.to_parquet(tmp_path / "table.parquet")
+    forecasts = {"one": cs.Exponential(1.0), "other": cs.Exponential(1.3)}
+    options = {"scores": "crps", "horizon": 2.0, "discrimination": False}
+    y = cs.RightCensored.from_frame(frame)
+    memory = cs.compare(forecasts, y, cs.Uniform(0.0, 3.0), X=frame, by=["site", "ward"], **options).frame()
+    table = cs.OutcomeTable(tmp_path / "table.parquet", time="time", event="event", rows=64)
+    stream = cs.compare(forecasts, table, cs.Uniform(0.0, 3.0), by=["site", "ward"], **options).frame()
+    assert {"missing"} == set(memory[memory.by == "site"].group) - {"a", "b"}
+    keys = ["by", "group", "model"]
+    both = memory.merge(stream, on=keys, suffixes=("", "_stream"))
+    assert len(both) == len(memory) == len(stream)
+    np.testing.assert_allclose(both["mean"], both["mean_stream"], rtol=1e-9)
+    np.testing.assert_allclose(both["standard_error"], both["standard_error_stream"], rtol=1e-9)

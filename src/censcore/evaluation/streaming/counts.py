@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Distribution, PointMass
-from censcore.evaluation.horizon import AT_RISK, FOLLOWED, given_horizon
+from censcore.evaluation.horizon import FollowUp
 from censcore.evaluation.streaming.partial_sums import Keyed
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["Counts", "Followed", "horizon_of", "reach_of"]
+__all__ = ["Counts"]
 
 DISTINCT = 5_000_000  # outcomes up to which memory stays bounded
 
@@ -103,10 +102,11 @@ class Counts:
         time, number = np.unique(self.time[self.event], return_inverse=True)
         return time, np.bincount(number.reshape(-1), self.rows[self.event], minlength=len(time))
 
-    def followed(self) -> Followed:
+    def followed(self) -> FollowUp:
         """How long subjects were followed."""
         used = self.positive > 0
-        return Followed.of(self.time[used], self.positive[used])
+        entry = self.entry[used] if self.late and self.entry is not None else None
+        return FollowUp.of(self.time[used], self.positive[used], entry)
 
     def typical(self) -> RightCensored:
         """A thousand outcomes with the quantiles of all times, and the last one, to judge units by."""
@@ -118,68 +118,3 @@ class Counts:
 
 def _or_zero(entry: np.ndarray | None, like: np.ndarray) -> np.ndarray:
     return np.zeros(len(like)) if entry is None else entry
-
-
-@dataclass(frozen=True, eq=False)
-class Followed:
-    """Distinct times of follow-up, ascending, and how many subjects or groups had each."""
-
-    time: np.ndarray
-    count: np.ndarray
-
-    @classmethod
-    def of(cls, time: np.ndarray, count: np.ndarray) -> Followed:
-        """From times that repeat."""
-        distinct, number = np.unique(time, return_inverse=True)
-        return cls(distinct, np.bincount(number.reshape(-1), count, minlength=len(distinct)))
-
-    def at_risk(self, t: float) -> int:
-        """How many were followed up to t or longer."""
-        return int(self.count[self.time >= t].sum())
-
-    def end(self) -> float:
-        """The largest time with ten at risk, or a fifth of all where these are few."""
-        least = min(AT_RISK, -(-int(self.count.sum()) // 5))
-        reached = np.cumsum(self.count[::-1])[::-1] >= least
-        return float(self.time[np.flatnonzero(reached)[-1]])
-
-
-def reach_of(curves: list[Distribution]) -> float | None:
-    """The last time with P(C >= t) of at least ``FOLLOWED`` for all; None where censoring times are known.
-
-    ``curves`` are the censoring distributions that occur.
-    """
-    if all(isinstance(C, PointMass) for C in curves):
-        return None
-    return min(float(np.min(C.marginal(0).isf(FOLLOWED))) for C in curves)
-
-
-def horizon_of(horizon: float | str, reach: float | None, samples: list[Followed], notes: list[str]) -> float:
-    """The end of a comparison; see :func:`censcore.evaluation.horizon.find_horizon`.
-
-    ``reach`` is the last time that the censoring distributions support; None where these are known.
-    """
-    last = min(float(sample.time[-1]) for sample in samples)
-    known = reach is None
-    supported = last if reach is None else min(reach, *(sample.end() for sample in samples))
-    end = given_horizon(horizon)
-    at_risk = min(sample.at_risk(supported if end is None else end) for sample in samples)
-    if end is None:
-        if not supported > 0:
-            raise InvalidInputError(
-                f"horizon='auto' found no time that follow-up supports: got P(C >= t) < {FOLLOWED:g} for "
-                "some subject at every t > 0. Pass horizon=, or another censoring distribution."
-            )
-        if not known:
-            notes.append(
-                f"horizon {supported:.6g}, chosen by follow-up (last time {last:.6g}): P(C >= horizon) is at "
-                f"least {FOLLOWED:g} for every subject, and {at_risk} are at risk there."
-            )
-        return supported
-    if end > supported:
-        notes.append(
-            f"horizon {end:.6g} is long for this follow-up, whose last time is {last:.6g}: {at_risk} "
-            "subjects are at risk there, so that standard errors may be too small. "
-            f"horizon='auto' is {supported:.6g}."
-        )
-    return end

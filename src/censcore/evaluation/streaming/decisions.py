@@ -16,9 +16,10 @@ from censcore.evaluation.case_scores import DEFAULT_SCORES, named_scores
 from censcore.evaluation.checks import check_units
 from censcore.evaluation.delayed_entry import note_on_entry
 from censcore.evaluation.forecast_columns import column_forecasts
+from censcore.evaluation.horizon import FollowUp, reach_of, settle_horizon
 from censcore.evaluation.reference import KAPLAN_MEIER, check_reference_name
 from censcore.evaluation.resolved_censoring import describe
-from censcore.evaluation.streaming.counts import Counts, Followed, horizon_of, reach_of
+from censcore.evaluation.streaming.counts import Counts
 from censcore.evaluation.streaming.fitted_censoring import estimator_of, regression_of
 from censcore.evaluation.streaming.outcome_table import OutcomeTable
 from censcore.evaluation.streaming.partial_sums import PartialSums
@@ -124,7 +125,7 @@ def prepare(
     notes += check_reference_name(models, reference, KAPLAN_MEIER, trained)
     reference = _with_reference(models, reference, trained, notes)
     estimated = fitted is not None or regression is not None
-    end = horizon_of(horizon, reach, _samples(counts, counted, trained if estimated else None), notes)
+    end = settle_horizon(horizon, reach, _samples(counts, counted, trained if estimated else None), notes)
     if counts.late and counts.entry is not None:
         notes.append(note_on_entry(counts.entry, counts.rows, end))
     sample = counts if trained is None else trained
@@ -265,12 +266,12 @@ def _with_reference(
     return KAPLAN_MEIER
 
 
-def _samples(counts: Counts, counted: PartialSums, trained: Counts | None) -> list[Followed]:
+def _samples(counts: Counts, counted: PartialSums, trained: Counts | None) -> list[FollowUp]:
     """How long the scored subjects, their groups, and those that C was estimated from were followed."""
     samples = [counts.followed()]
     if "last" in counted.keyed:
         last = counted.keyed["last"].values[:, 0]
-        samples.append(Followed.of(last, np.ones(len(last))))
+        samples.append(FollowUp.of(last))
     return samples if trained is None else [*samples, trained.followed()]
 
 

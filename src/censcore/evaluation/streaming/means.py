@@ -100,7 +100,7 @@ def _scale(kind: str, factor: float) -> Any:
 
 def _subjects(ready: Prepared, s: int) -> int:
     """How many subjects contribute to means of a subset: all of them where they move the estimate of C."""
-    return ready.counts.n if ready.in_sample else count_of(ready, s)
+    return int(ready.counts.positive.sum()) if ready.in_sample else count_of(ready, s)
 
 
 def _grouped_means(

@@ -17,6 +17,7 @@ from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.delayed_entry import given_entry
 from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
+from censcore.evaluation.subsets import as_subgroups
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring, known_to_exceed
@@ -88,17 +89,19 @@ def _rows(frame: Any, columns: Columns) -> Rows:
     weight = np.ones(len(frame)) if columns.weight is None else numbers(columns.weight)
     if not (np.isfinite(weight) & (weight >= 0)).all():
         raise InvalidInputError(f"column {columns.weight}: got negative or missing weights.")
-    return Rows(frame, y, weight, {name: labels_of(frame[name].to_numpy(), name) for name in columns.labels})
+    grouping = (columns.groups, columns.stratify)
+    labels = {name: labels_of(frame[name].to_numpy(), name, name not in grouping) for name in columns.labels}
+    return Rows(frame, y, weight, labels)
 
 
-def labels_of(values: np.ndarray, name: str) -> np.ndarray:
-    """Labels as numbers or as text, without gaps."""
+def labels_of(values: np.ndarray, name: str, gaps: bool) -> np.ndarray:
+    """Labels as numbers or as text; missing ones are a subgroup, and an error where there may be no gaps."""
     import pandas as pd
 
     missing = pd.isna(values)
-    if missing.any():
+    if missing.any() and not gaps:
         raise InvalidInputError(f"column {name}: got {int(missing.sum())} missing labels, expected none.")
-    return values.astype(str) if values.dtype.kind == "O" else values
+    return as_subgroups(values)
 
 
 @dataclass(frozen=True, eq=False)

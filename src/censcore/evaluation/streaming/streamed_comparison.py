@@ -39,6 +39,11 @@ class CountedSubset(Subset):
         """How many subjects there are."""
         return self.subjects
 
+    @property
+    def effective(self) -> float:
+        """The same: single weights are not kept."""
+        return float(self.subjects)
+
 
 class Weights(NamedTuple):
     """Distinct weights 1/P(C >= y) of events, to three digits, and how many events have them.
