@@ -90,7 +90,7 @@ bench: $(DEV) ## Time against the peers, as ratios measured in one run
 	$(BIN)/python -m benchmarks
 
 conformance: $(DEV) ## Run the conformance cases on every installed library, for docs/conformance.md
-	$(ONE_THREAD) $(BIN)/python -m censcore.testing.conformance --out docs/results/conformance
+	$(ONE_THREAD) $(BIN)/python -m conformance --out docs/results/conformance
 
 docs: $(DEV) ## Build the documentation in docs/_build/html
 	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html

@@ -20,7 +20,7 @@ FINE = 4000  # midpoints that stand for a continuous distribution of C
 
 def files(parse=Fraction) -> list[dict]:
     """The files of cases, with fractions for numbers."""
-    folder = resources.files("censcore.testing.conformance") / "cases"
+    folder = resources.files("conformance") / "cases"
     names = sorted(path.name for path in folder.iterdir())
     return [
         json.loads((folder / name).read_text(encoding="utf-8"), parse_float=parse, parse_int=parse)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from conformance.case import numbers
 
 from censcore.exceptions import InvalidInputError
-from censcore.testing.conformance import cases, conventions, library, run, schema
-from censcore.testing.conformance.case import numbers
+from conformance import cases, conventions, library, run, schema
 from tests.conformance import reference
 
 ENTRIES = reference.entries()

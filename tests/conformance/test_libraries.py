@@ -6,9 +6,9 @@ import warnings
 from pathlib import Path
 
 import pytest
+from conformance.page import QUANTITIES, Row, collect, read_rows, tables, write
 
-from censcore.testing.conformance import LIBRARIES, STATUSES, cases, conventions, installed, library, run
-from censcore.testing.conformance.page import QUANTITIES, Row, collect, read_rows, tables, write
+from conformance import LIBRARIES, STATUSES, cases, conventions, installed, library, run
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "results" / "conformance"
 COMMITTED = read_rows(FOLDER / "results.csv")
@@ -56,7 +56,7 @@ def test_every_convention_of_the_table_is_explained():
 
 
 def test_lines_of_absent_libraries_stay(tmp_path, monkeypatch):
-    monkeypatch.setattr("censcore.testing.conformance.page.installed", lambda: {"censcore": "9"})
+    monkeypatch.setattr("conformance.page.installed", lambda: {"censcore": "9"})
     first, gone = cases()[0].id, "a-case-that-was-removed"
     old = [Row("pycox", "0.3.0", first, "right", ""), Row("pycox", "0.3.0", gone, "right", "")]
     (tmp_path / "results.csv").write_text(

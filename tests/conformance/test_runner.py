@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from censcore.exceptions import InvalidInputError
-from censcore.testing.conformance import NotOffered, Result, cases, library, run
+from conformance import NotOffered, Result, cases, library, run
 
 TIE, ZERO = cases("brier-ipcw-tie")[0], cases("brier-ipcw-zero-G")[0]
 

@@ -1,4 +1,4 @@
-"""Run every library that is installed: ``python -m censcore.testing.conformance [--out FOLDER]``."""
+"""Run every library that is installed: ``python -m conformance [--out FOLDER]``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 import warnings
 from pathlib import Path
 
-from censcore.testing.conformance.libraries import installed, library
-from censcore.testing.conformance.page import write
-from censcore.testing.conformance.runner import run
+from conformance.libraries import installed, library
+from conformance.page import write
+from conformance.runner import run
 
 
 def main() -> None:
     """Print what came out, or write the results and the tables of the documentation."""
-    parser = argparse.ArgumentParser(prog="python -m censcore.testing.conformance", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
     parser.add_argument("--out", type=Path, help="folder for results.csv and tables.md")
     out = parser.parse_args().out
     with warnings.catch_warnings():

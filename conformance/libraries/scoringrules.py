@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from censcore.testing.conformance.case import Case, numbers
-from censcore.testing.conformance.libraries.needs import need_uncensored
-from censcore.testing.conformance.runner import NotOffered
+from conformance.case import Case, numbers
+from conformance.libraries.needs import need_uncensored
+from conformance.runner import NotOffered
 
 __all__ = ["ADAPTER"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from censcore.testing.conformance.case import Case
-from censcore.testing.conformance.libraries.needs import need_plain, risk_of
+from conformance.case import Case
+from conformance.libraries.needs import need_plain, risk_of
 
 __all__ = ["ADAPTER"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from censcore.exceptions import InvalidInputError
-from censcore.testing.conformance.case import Case, cases
+from conformance.case import Case, cases
 
 __all__ = ["STATUSES", "Adapter", "NotOffered", "Result", "Results", "run"]
 
@@ -50,7 +50,7 @@ class Result:
 
     Examples
     --------
-    >>> from censcore.testing.conformance import run
+    >>> from conformance import run
     >>> run({"concordance": lambda case: 0.75}, "harrell-simple")[0]
     Result(harrell-simple: wrong, off by -0.05 (0.75 instead of 0.8))
     """
@@ -76,7 +76,7 @@ class Results:
 
     Examples
     --------
-    >>> from censcore.testing.conformance import run
+    >>> from conformance import run
     >>> run({"concordance": lambda case: 0.8}, "harrell-simple").counts()
     {'right': 1}
     """
@@ -129,7 +129,7 @@ def run(adapter: Adapter, *chosen: str, suite: Iterable[Case] | None = None) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from censcore.testing.conformance import run
+    >>> from conformance import run
     >>> def harrell(case):
     ...     t, d, r = case.outcome.time, case.outcome.event, np.asarray(case.forecast["values"])
     ...     pair = d[:, None] & (t[:, None] < t)          # overlooks ties with censorings

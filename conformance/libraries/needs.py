@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore.testing.conformance.case import Case, numbers
-from censcore.testing.conformance.runner import NotOffered
+from conformance.case import Case, numbers
+from conformance.runner import NotOffered
 
 __all__ = ["grid", "need_estimated_censoring", "need_plain", "need_uncensored", "risk_of"]
 

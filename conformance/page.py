@@ -9,9 +9,9 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from censcore.files import write_atomically
-from censcore.testing.conformance.case import Case, cases, conventions
-from censcore.testing.conformance.libraries import LIBRARIES, installed, library
-from censcore.testing.conformance.runner import STATUSES, run
+from conformance.case import Case, cases, conventions
+from conformance.libraries import LIBRARIES, installed, library
+from conformance.runner import STATUSES, run
 
 __all__ = ["Row", "collect", "read_rows", "tables", "write"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from censcore.testing.conformance.case import Case, Observed
-from censcore.testing.conformance.libraries.needs import grid, need_estimated_censoring, need_plain, risk_of
-from censcore.testing.conformance.runner import NotOffered
+from conformance.case import Case, Observed
+from conformance.libraries.needs import grid, need_estimated_censoring, need_plain, risk_of
+from conformance.runner import NotOffered
 
 __all__ = ["ADAPTER"]
 

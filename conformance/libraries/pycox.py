@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from censcore.testing.conformance.case import Case
-from censcore.testing.conformance.libraries.needs import grid, need_estimated_censoring, need_plain, risk_of
+from conformance.case import Case
+from conformance.libraries.needs import grid, need_estimated_censoring, need_plain, risk_of
 
 __all__ = ["ADAPTER"]
 

@@ -28,8 +28,8 @@ from censcore.scores import (
     log_score,
     pinball_score,
 )
-from censcore.testing.conformance.case import Case, Observed, numbers
-from censcore.testing.conformance.libraries.needs import risk_of
+from conformance.case import Case, Observed, numbers
+from conformance.libraries.needs import risk_of
 
 __all__ = ["ADAPTER"]
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 from censcore.exceptions import InvalidInputError
-from censcore.testing.conformance.runner import Adapter
+from conformance.runner import Adapter
 
 __all__ = ["LIBRARIES", "installed", "library"]
 
@@ -32,7 +32,7 @@ def installed() -> dict[str, str]:
 
     Examples
     --------
-    >>> from censcore.testing.conformance import installed
+    >>> from conformance import installed
     >>> "censcore" in installed()
     True
     """
@@ -64,12 +64,12 @@ def library(name: str) -> Adapter:
 
     Examples
     --------
-    >>> from censcore.testing.conformance import library, run
+    >>> from conformance import library, run
     >>> run(library("censcore")).counts()
     {'right': 98}
     """
     if name not in LIBRARIES:
         raise InvalidInputError(f"got {name!r}, expected one of {sorted(LIBRARIES)}.")
-    module = import_module(f"censcore.testing.conformance.libraries.{LIBRARIES[name]}")
+    module = import_module(f"conformance.libraries.{LIBRARIES[name]}")
     adapter: Adapter = module.ADAPTER
     return adapter

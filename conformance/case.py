@@ -43,7 +43,7 @@ class Observed:
 
     Examples
     --------
-    >>> from censcore.testing.conformance import cases
+    >>> from conformance import cases
     >>> cases("harrell-simple")[0].outcome.time
     array([1., 2., 3., 4.])
     """
@@ -79,7 +79,7 @@ class Variant:
 
     Examples
     --------
-    >>> from censcore.testing.conformance import cases
+    >>> from conformance import cases
     >>> [variant.names for variant in cases("brier-ipcw-tie")[0].variants][0]
     ('events over G(y)',)
     """
@@ -129,7 +129,7 @@ class Case:
 
     Examples
     --------
-    >>> from censcore.testing.conformance import cases
+    >>> from conformance import cases
     >>> case = cases("brier-ipcw-tie")[0]
     >>> case.quantity, case.survival().shape
     ('brier_score_ipcw', (4, 1))
@@ -234,7 +234,7 @@ def cases(*chosen: str) -> tuple[Case, ...]:
 
     Examples
     --------
-    >>> from censcore.testing.conformance import cases
+    >>> from conformance import cases
     >>> case = cases("harrell-simple")[0]
     >>> print(case.derivation)
     Events at 1, 2 and 4; the censoring at 3 is later than two of them. ...
@@ -258,7 +258,7 @@ def conventions() -> dict[str, str]:
 
     Examples
     --------
-    >>> from censcore.testing.conformance import conventions
+    >>> from conformance import conventions
     >>> conventions()["events over G(y)"]
     'An event at y is divided by P(C > y) instead of P(C >= y).'
     """
@@ -274,7 +274,7 @@ def schema() -> dict[str, Any]:
 
     Examples
     --------
-    >>> from censcore.testing.conformance import schema
+    >>> from conformance import schema
     >>> schema()["title"]
     'Conformance cases for scores of censored event times'
     """
@@ -282,7 +282,7 @@ def schema() -> dict[str, Any]:
 
 
 def _read(name: str) -> Any:
-    folder = resources.files("censcore.testing.conformance") / "cases"
+    folder = resources.files("conformance") / "cases"
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
