@@ -11,7 +11,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from censcore._validation import check_kind
+from censcore._validation import as_frame, check_kind
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -238,9 +238,7 @@ def check_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> No
 
 
 def _as_pandas(data: Any) -> Any:
-    import narwhals as nw
-
-    return nw.from_native(data, eager_only=True).to_pandas()
+    return as_frame(data, name="data").to_pandas()
 
 
 def _files(text: str) -> list[str]:

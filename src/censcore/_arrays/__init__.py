@@ -12,7 +12,14 @@ operations that the standard lacks, or spells row by row, live here.
 =================  ======================================================================================
 """
 
-from censcore._arrays.conversion import as_float, convert, like_moved, to_numpy
+from censcore._arrays.conversion import (
+    as_float,
+    check_has_entries,
+    check_no_mask,
+    convert,
+    like_moved,
+    to_numpy,
+)
 from censcore._arrays.libraries import Array, is_neutral, is_torch, namespace, one_namespace
 from censcore._arrays.sorted_search import searchsorted, take_along
 from censcore._arrays.subjects import as_rows, broadcast_to, common_rows, take_rows
@@ -34,6 +41,8 @@ __all__ = [
     "as_loss",
     "as_rows",
     "broadcast_to",
+    "check_has_entries",
+    "check_no_mask",
     "common_rows",
     "convert",
     "detach",

@@ -11,7 +11,7 @@ from censcore._arrays.libraries import Array, is_neutral, is_torch
 from censcore._arrays.torch_modes import check_not_batched, in_transform
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["as_float", "convert", "like_moved", "shown", "to_numpy"]
+__all__ = ["as_float", "check_has_entries", "check_no_mask", "convert", "like_moved", "shown", "to_numpy"]
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -52,11 +52,7 @@ def _real(value: Any, name: str, kind: Any) -> np.ndarray:
 def _as_array(value: Any, name: str) -> np.ndarray:
     if value is None:
         raise InvalidTypeError(f"{name} must hold numbers; got None.")
-    if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
-        raise InvalidInputError(
-            f"{name}: got a masked array with masked entries, expected numbers. Leave out the subjects that "
-            "they belong to, or fill them in."
-        )
+    check_no_mask(value, name)
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
@@ -68,12 +64,36 @@ def _as_array(value: Any, name: str) -> np.ndarray:
         ) from error
 
 
+def check_no_mask(value: Any, name: str) -> None:
+    """Check that no entry of an array is masked: what is behind a mask is no number."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidInputError(
+            f"{name}: got a masked array with masked entries, expected a value in every entry. Leave out the "
+            "subjects that they belong to, or fill them in."
+        )
+
+
+def check_has_entries(tensor: Array, name: str) -> None:
+    """Check that a tensor is dense and has data."""
+    torch = sys.modules["torch"]
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        raise InvalidTypeError(f"{name}: got a sparse tensor, expected a dense one. Pass tensor.to_dense().")
+    if tensor.is_meta:
+        raise InvalidTypeError(f"{name}: got a tensor without data, on the device 'meta'.")
+
+
 def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
-    """Objects or text that hold numbers; an error names the first entry that does not."""
+    """Objects that are numbers; an error names the first entry that is none, such as a text."""
+    values = array.ravel().tolist()
+    words = next((place for place, value in enumerate(values) if isinstance(value, str | bytes)), None)
+    if words is not None:
+        raise InvalidTypeError(
+            f"{name} must hold numbers; got the text {shown(values[words])} in entry {words}. Convert it "
+            "first, for instance by numpy.asarray(values, dtype=float)."
+        )
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        values = array.ravel().tolist()
         bad = next((place for place, value in enumerate(values) if not _is_number(value)), 0)
         got = "an integer too large for a float" if isinstance(error, OverflowError) else shown(values[bad])
         raise InvalidTypeError(f"{name} must hold numbers; got {got} in entry {bad}.") from error
@@ -96,6 +116,7 @@ def _is_number(value: object) -> bool:
 def _torch_float(value: Array, name: str) -> Array:
     torch = sys.modules["torch"]
     check_not_batched(value, name)
+    check_has_entries(value, name)
     if value.dtype in (torch.float32, torch.float64):
         return value
     if value.is_complex():
@@ -129,7 +150,13 @@ def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
 
     here = array.device if is_torch(array) else None
     dtype = array.dtype if is_torch(array) else getattr(torch, str(array.dtype))
-    moved = torch.empty(0, dtype=dtype, device=here).to(*args, **kwargs)
+    try:
+        moved = torch.empty(0, dtype=dtype, device=here).to(*args, **kwargs)
+    except (RuntimeError, TypeError, AssertionError) as error:  # also of devices that are not there
+        given = ", ".join([*map(shown, args), *(f"{name}={shown(value)}" for name, value in kwargs.items())])
+        raise InvalidInputError(
+            f"to: got {given}, expected a device that is there, a dtype, or a tensor ({_first_line(error)})."
+        ) from error
     if moved.dtype not in (torch.float32, torch.float64):
         raise InvalidTypeError(
             f"Outcomes and distributions hold float32 or float64; got {moved.dtype}. Inside torch.autocast "
@@ -138,14 +165,20 @@ def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
     return moved
 
 
-def to_numpy(array: Array) -> np.ndarray:
-    """``array`` as NumPy, cut from any graph and brought to the CPU."""
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
+
+
+def to_numpy(array: Array, name: str = "An array") -> np.ndarray:
+    """``array`` as NumPy, cut from any graph and brought to the CPU; ``name`` is for errors."""
     if type(array) is np.ndarray:
         return array
     if not is_torch(array):
+        check_no_mask(array, name)
         return np.asarray(array)
     if in_transform():
         return _unwrapped(array, sys.modules["torch"]._C)
+    check_has_entries(array, name)
     return array.detach().cpu().numpy()
 
 

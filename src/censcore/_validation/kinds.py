@@ -8,7 +8,6 @@ from typing import Any
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = [
-    "as_frame",
     "as_list",
     "as_names",
     "check_flag",
@@ -114,31 +113,6 @@ def check_flag(value: Any, name: str) -> None:
         return
     if type(value).__name__ not in ("bool", "bool_"):
         raise InvalidTypeError(f"{name} must be True or False; got {_shown(value)}.")
-
-
-def as_frame(frame: Any, *columns: Any) -> Any:
-    """A data frame of any library, behind the interface of narwhals; ``columns`` must be names.
-
-    Examples
-    --------
-    >>> from censcore._validation import as_frame
-    >>> as_frame(3.0)
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidTypeError: frame: got float, expected a data frame of pandas, polars or
-    pyarrow.
-    """
-    import narwhals as nw
-
-    bad = [column for column in columns if not isinstance(column, str)]
-    if bad:
-        raise InvalidTypeError(f"A column: got {_shown(bad[0])}, expected its name, a text.")
-    try:
-        return nw.from_native(frame, eager_only=True)
-    except TypeError as error:
-        raise InvalidTypeError(
-            f"frame: got {type(frame).__name__}, expected a data frame of pandas, polars or pyarrow."
-        ) from error
 
 
 def as_list(values: Any, name: str, expected: str) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from censcore._arrays import Array, as_float, convert, is_torch, namespace, to_numpy
-from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
 __all__ = ["as_censoring_time", "as_entry", "as_event"]
 
@@ -17,7 +17,9 @@ def as_event(event: Array, time: Array) -> Array:
     if is_torch(time):
         return _check_codes(convert(event, time), time) != 0
     try:
-        array = np.asarray(event)
+        array = to_numpy(event, "event")
+    except CenscoreError:
+        raise
     except (TypeError, ValueError, RecursionError):  # ragged, or no array at all
         array = as_float(event, "event")
     if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
@@ -32,7 +34,7 @@ def as_event(event: Array, time: Array) -> Array:
 
 
 def _check_codes(event: Array, time: Array) -> Array:
-    codes = np.unique(to_numpy(event))
+    codes = np.unique(to_numpy(event, "event"))
     if set(codes.tolist()) <= {0, 1}:
         return event
     whole = np.isfinite(codes).all() and (codes == np.round(codes)).all() and codes.min() >= 0

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from censcore._arrays import as_float, is_torch, to_numpy
-from censcore._validation import as_seed
+from censcore._validation import as_labels, as_seed
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.covariates import count_rows, scikit_learn_errors
 from censcore.estimators.neural.covariate_checks import check_no_categories, check_single_precision
@@ -78,9 +78,9 @@ class NeuralEstimator(SurvivalEstimator):
             X = np.empty((1 if n is None else n, 0))
         elif isinstance(X, list | tuple):
             X = as_float(X, "X")
-        elif hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0:
-            X = np.empty((len(X), 0))
         count_rows(X)
+        if len(X.shape) == 2 and X.shape[1] == 0:
+            X = np.empty((len(X), 0))
         if X.shape[1:] == (0,):
             if reset:
                 self.n_features_in_ = 0
@@ -142,12 +142,7 @@ class NeuralEstimator(SurvivalEstimator):
         """Groups as an array with one value per subject."""
         if groups is None:
             return None
-        groups = np.asarray(groups)
-        if groups.shape != (n,):
-            raise InvalidInputError(
-                f"groups: got shape {groups.shape}, expected ({n},), one value per subject."
-            )
-        return groups
+        return as_labels(groups, n)
 
     def _split(
         self, n: int, groups: np.ndarray | None, others_validate: bool, part: int = 0
