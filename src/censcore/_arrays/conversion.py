@@ -35,8 +35,8 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
 def _real(value: Any, name: str, kind: Any) -> np.ndarray:
     """``value`` as an array of NumPy that holds real numbers, in the dtype ``kind`` where there is one."""
     array = _as_array(value, name)
-    if array.dtype.kind in "OUST":
-        array = _from_objects(array, name)
+    if array.dtype.kind in "OUST":  # a list with a text becomes one of texts
+        array = _from_objects(np.asarray(value, dtype=object) if isinstance(value, list) else array, name)
     if array.dtype.kind not in "fiub":
         raise InvalidTypeError(f"{name} must hold numbers; got an array of dtype {array.dtype}.")
     if kind is None and array.dtype == np.float16:

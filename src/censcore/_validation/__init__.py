@@ -33,6 +33,7 @@ from censcore._validation.kinds import (
     check_method,
     check_option,
     no_array,
+    shown,
 )
 from censcore._validation.numbers import as_confidence, as_count, as_generator, as_index, as_number, as_seed
 from censcore._validation.subjects import as_labels, as_weights, name_subjects
@@ -67,4 +68,5 @@ __all__ = [
     "columns_of",
     "name_subjects",
     "no_array",
+    "shown",
 ]

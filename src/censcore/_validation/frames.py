@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from censcore._validation.kinds import _shown
+from censcore._validation.kinds import shown
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["as_frame", "columns_of"]
@@ -33,7 +33,7 @@ def as_frame(frame: Any, *columns: Any, name: str = "frame") -> Any:
 
     bad = [column for column in columns if not isinstance(column, str)]
     if bad:
-        raise InvalidTypeError(f"A column: got {_shown(bad[0])}, expected its name, a text.")
+        raise InvalidTypeError(f"A column: got {shown(bad[0])}, expected its name, a text.")
     _check_names(frame, name)
     try:
         return nw.from_native(frame, eager_only=True)
@@ -53,7 +53,7 @@ def _check_names(frame: Any, name: str) -> None:
     label, count = Counter(map(str, columns)).most_common(1)[0] if len(columns) else ("", 1)
     if count > 1:
         raise InvalidInputError(
-            f"{name}: got the name {_shown(label)} of {count} columns, expected one column of each name. "
+            f"{name}: got the name {shown(label)} of {count} columns, expected one column of each name. "
             "Rename them, or leave out all but one."
         )
 

@@ -16,6 +16,7 @@ __all__ = [
     "check_method",
     "check_option",
     "no_array",
+    "shown",
 ]
 
 
@@ -93,9 +94,9 @@ def check_option(value: Any, name: str, options: Collection[Any]) -> None:
     """
     if isinstance(value, str) and value in options:
         return
-    shown = [repr(option) for option in options]
-    expected = " or ".join(shown) if len(shown) == 2 else f"one of {', '.join(shown)}"
-    raise InvalidInputError(f"{name} must be {expected}; got {_shown(value)}.")
+    listed = [repr(option) for option in options]
+    expected = " or ".join(listed) if len(listed) == 2 else f"one of {', '.join(listed)}"
+    raise InvalidInputError(f"{name} must be {expected}; got {shown(value)}.")
 
 
 def check_flag(value: Any, name: str) -> None:
@@ -112,7 +113,7 @@ def check_flag(value: Any, name: str) -> None:
     if value is True or value is False:
         return
     if type(value).__name__ not in ("bool", "bool_"):
-        raise InvalidTypeError(f"{name} must be True or False; got {_shown(value)}.")
+        raise InvalidTypeError(f"{name} must be True or False; got {shown(value)}.")
 
 
 def as_list(values: Any, name: str, expected: str) -> list[Any]:
@@ -129,7 +130,7 @@ def as_list(values: Any, name: str, expected: str) -> list[Any]:
     listed = isinstance(values, Iterable) and not isinstance(values, str | bytes | dict | set | type)
     if listed and getattr(values, "ndim", 1) != 0:
         return list(values)
-    raise InvalidTypeError(f"{name}: got {_shown(values)}, expected a list of {expected}.")
+    raise InvalidTypeError(f"{name}: got {shown(values)}, expected a list of {expected}.")
 
 
 def as_names(names: Any, count: int | None, name: str = "names", of: str = "cause") -> tuple[str, ...]:
@@ -148,7 +149,7 @@ def as_names(names: Any, count: int | None, name: str = "names", of: str = "caus
     return given
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """What was got: itself if it is short, else its type."""
     if value is None or isinstance(value, bool | int | float | str):
         text = (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import as_float, to_numpy
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 
 __all__ = ["as_labels", "as_weights", "name_subjects"]
 
@@ -67,16 +67,18 @@ def as_labels(labels: Any, n: int, name: str = "groups", of: str = "subject") ->
     array(['a', 'b', 'a'], dtype='<U1')
     """
     try:
-        values = to_numpy(labels)
+        values = to_numpy(labels, name)
+    except CenscoreError:
+        raise
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidTypeError(
             f"{name} must have one label per {of}, ({n},); got {type(labels).__name__}, which is no array."
         ) from error
     if values.shape != (n,):
         raise InvalidInputError(f"{name} must have one label per {of}, ({n},); got {values.shape}.")
-    if values.dtype.kind in "fc" and np.isnan(values).any():
-        bad = np.nonzero(np.isnan(values))[0]
-        raise InvalidInputError(f"{name}: got NaN, expected a label, in {name_subjects(bad)}.")
+    bad = np.nonzero(_is_missing(values))[0]
+    if bad.size:
+        raise InvalidInputError(f"{name}: got {values[bad[0]]}, expected a label, in {name_subjects(bad)}.")
     if values.dtype.kind == "O":
         try:
             np.unique(values)
@@ -85,3 +87,14 @@ def as_labels(labels: Any, n: int, name: str = "groups", of: str = "subject") ->
                 f"{name}: got labels that cannot be compared with each other ({error}). Pass numbers or text."
             ) from error
     return values
+
+
+def _is_missing(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind != "O":
+        return labels != labels  # NaN, and dates that are none
+    return np.array([label is None or _is_nothing(label) for label in labels.tolist()])
+
+
+def _is_nothing(label: Any) -> bool:
+    """NaN, and what pandas has in the place of it."""
+    return type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)

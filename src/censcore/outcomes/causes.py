@@ -23,8 +23,7 @@ def cause_number(cause: int | str, names: Sequence[str]) -> int:
         return list(names).index(cause) + 1
     if isinstance(cause, bool) or not isinstance(cause, int | np.integer) or not 1 <= cause <= len(names):
         raise InvalidInputError(
-            f"A cause is a number from 1 to {len(names)} or one of the names {some_of(names)}; got "
-            f"{cause!r}."
+            f"A cause is a number from 1 to {len(names)} or one of the names {some_of(names)}; got {cause!r}."
         )
     return int(cause)
 

@@ -113,6 +113,22 @@ class RightCensored(Outcome):
             )
         return self
 
+    def require_one_time(self, name: str) -> RightCensored:
+        """The outcome with times (n,), or an error which says that ``name`` is of one event time.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.RightCensored([[2.0], [3.0]], [[1], [0]]).require_one_time("A median").shape
+        (2,)
+        """
+        if self.k > 1:
+            raise InvalidInputError(
+                f"{name} is for one event time per subject; got an outcome of shape {self.shape}. Use "
+                "y.marginal(j) for each j."
+            )
+        return self.marginal(0)
+
     def _aligned(self, c: Array) -> Array:
         """One C per subject as a column beside several times."""
         return c[:, None] if c.ndim < self.time.ndim else c
