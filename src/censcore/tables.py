@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from censcore._validation import as_frame, check_kind
-from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingDependencyError
+from censcore.exceptions import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    MissingPackageError,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -320,5 +325,5 @@ def _parquet() -> Any:
     try:
         import pyarrow.parquet
     except ModuleNotFoundError as error:
-        raise MissingDependencyError("Parquet files need pyarrow: pip install 'censcore[cli]'.") from error
+        raise MissingPackageError("Parquet files need pyarrow: pip install 'censcore[cli]'.") from error
     return pyarrow.parquet

@@ -25,13 +25,17 @@ from censcore import evaluation, outcomes, published, scores, simulation
 
 @dataclass(frozen=True)
 class Target:
-    """A function or method with valid arguments; ``infinite``: an answer may be infinite, ``nan``: or NaN."""
+    """A function or method with valid arguments; ``infinite``: an answer may be infinite, ``nan``: or NaN.
+
+    ``unread`` are arguments that it leaves alone, whatever they are.
+    """
 
     label: str
     function: Callable[..., Any]
     arguments: dict[str, Any]
     infinite: bool = True
     nan: bool = False
+    unread: tuple[str, ...] = ()
 
     def all_arguments(self) -> dict[str, Any]:
         """The valid arguments, with the defaults of the others."""

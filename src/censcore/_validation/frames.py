@@ -44,7 +44,7 @@ def as_frame(frame: Any, *columns: Any, name: str = "frame") -> Any:
 
 
 def _check_names(frame: Any, name: str) -> None:
-    columns = getattr(frame, "column_names", getattr(frame, "columns", ()))
+    columns: Any = getattr(frame, "column_names", getattr(frame, "columns", ()))
     if getattr(columns, "nlevels", 1) > 1:
         raise InvalidInputError(
             f"{name}: got columns with names of {columns.nlevels} levels, expected one name for each. Join "

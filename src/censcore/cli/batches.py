@@ -31,7 +31,7 @@ from censcore.evaluation.streaming.decisions import prepare
 from censcore.evaluation.streaming.passes import losses_of
 from censcore.evaluation.streaming.plan import Plan
 from censcore.evaluation.streaming.runners import Runner, cluster
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.files import partial_file
 from censcore.tables import batches_of, column_names
 
@@ -234,7 +234,7 @@ class _ParquetWriter:
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ModuleNotFoundError as error:
-            raise MissingDependencyError("Parquet needs pyarrow: pip install 'censcore[cli]'.") from error
+            raise MissingPackageError("Parquet needs pyarrow: pip install 'censcore[cli]'.") from error
         if not losses:
             return
         table: Any = pa.table(losses)

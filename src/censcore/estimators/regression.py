@@ -12,7 +12,7 @@ from censcore._arrays import Array
 from censcore._validation import as_labels, as_number, name_subjects
 from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import as_matrix, check_rows, check_weights
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.plain_text import one_line
 
@@ -235,7 +235,7 @@ class CoefficientTable:
         try:
             import pandas as pd
         except ModuleNotFoundError as error:
-            raise MissingDependencyError(
+            raise MissingPackageError(
                 "to_frame() needs pandas: pip install pandas. Its columns are attributes here."
             ) from error
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from censcore._validation import check_kind
-from censcore.exceptions import MissingDependencyError, ModelFileError
+from censcore.exceptions import MissingPackageError, ModelFileError
 from censcore.files import write_atomically
 from censcore.plain_text import one_line
 
@@ -170,7 +170,5 @@ def _safetensors(name: str) -> Any:
     try:
         import safetensors.torch as module
     except ImportError as error:
-        raise MissingDependencyError(
-            "Model files need safetensors: pip install 'censcore[torch]'."
-        ) from error
+        raise MissingPackageError("Model files need safetensors: pip install 'censcore[torch]'.") from error
     return getattr(module, name)
