@@ -234,7 +234,6 @@ WITHOUT_ENTRIES = {
     "a parameter": lambda make: cs.Weibull(make(WEIGHT), 1.0),
     "weights": lambda make: cs.mean_loss(TIME, sample_weight=make(WEIGHT)),
     "groups": lambda make: cs.mean_loss(TIME, groups=make(GROUPS)),
-    "like": lambda make: Y.like(make(X)),
     "rows": lambda make: Y.take(make([1, 1])),
 }
 

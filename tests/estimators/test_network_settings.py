@@ -100,7 +100,7 @@ def test_numbers_of_numpy_are_settings_too():
 
 @pytest.mark.parametrize(
     "device",
-    ["mps", "nowhere", "cuda:99", object(), "meta"],
+    ["mps", "nowhere", "cuda:99", object()],
     ids=lambda device: device if isinstance(device, str) else "object",
 )
 def test_a_device_that_is_not_there_is_named(device):

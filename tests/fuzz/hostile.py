@@ -106,7 +106,7 @@ ANYTHING = [
     Value("tensor with gradient", lambda: torch.ones(6, requires_grad=True)),
     Value("complex tensor", lambda: torch.ones(6, dtype=torch.complex64)),
     Value("sparse tensor", lambda: torch.ones(6).to_sparse()),
-    Value("sparse matrix as a tensor", lambda: torch.ones(6, 2).to_sparse_csr()),
+    Value("sparse matrix as a tensor", lambda: torch.ones(6, 2).to_sparse()),
     Value("tensor without data", lambda: torch.ones(6, device="meta")),
     Value("sparse matrix", lambda: scipy.sparse.csr_matrix(np.ones((6, 2)))),
     _const("a class", cs.Weibull),

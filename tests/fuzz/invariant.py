@@ -182,6 +182,8 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
     if isinstance(value, torch.Tensor):
         dense = value.detach() if value.layout is torch.strided else value.detach().to_dense()
         return ("tensor", tuple(value.shape), None if value.is_meta else dense.numpy().tobytes())
+    if isinstance(value, np.ma.MaskedArray):
+        return fingerprint([np.ma.getdata(value), np.ma.getmaskarray(value)], depth + 1)
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "O":
             return ("objects", value.shape)

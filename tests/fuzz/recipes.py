@@ -145,12 +145,16 @@ CAUSE_METHODS: dict[str, dict[str, Any]] = {
 }
 
 
+#: Arguments of methods of which only library, device and dtype matter.
+UNREAD = {"like": ("array",)}
+
+
 def distribution(name: str, make: type, methods: dict[str, dict[str, Any]], **arguments: Any) -> Recipe:
     def targets() -> list[Target]:
         made = make(**arguments)
         found = [Target(name, make, arguments)] * 8
         found += [
-            Target(f"{name}.{m}", getattr(made, m), a)
+            Target(f"{name}.{m}", getattr(made, m), a, unread=UNREAD.get(m, ()))
             for m, a in methods.items()
             if (name, m) != ("Ensemble", "log_likelihood")
         ]
@@ -250,7 +254,9 @@ def outcome(name: str, make: type, methods: dict[str, dict[str, Any]], **argumen
     def targets() -> list[Target]:
         made = make(**arguments)
         found = [Target(name, make, arguments)] * 6
-        return found + [Target(f"{name}.{m}", getattr(made, m), a) for m, a in methods.items()]
+        return found + [
+            Target(f"{name}.{m}", getattr(made, m), a, unread=UNREAD.get(m, ())) for m, a in methods.items()
+        ]
 
     return Recipe(targets)
 

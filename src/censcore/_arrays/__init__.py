@@ -14,6 +14,7 @@ operations that the standard lacks, or spells row by row, live here.
 
 from censcore._arrays.conversion import (
     as_float,
+    as_prototype,
     check_has_entries,
     check_no_mask,
     convert,
@@ -39,6 +40,7 @@ __all__ = [
     "Array",
     "as_float",
     "as_loss",
+    "as_prototype",
     "as_rows",
     "broadcast_to",
     "check_has_entries",

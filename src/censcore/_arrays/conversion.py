@@ -11,7 +11,16 @@ from censcore._arrays.libraries import Array, is_neutral, is_torch
 from censcore._arrays.torch_modes import check_not_batched, in_transform
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["as_float", "check_has_entries", "check_no_mask", "convert", "like_moved", "shown", "to_numpy"]
+__all__ = [
+    "as_float",
+    "as_prototype",
+    "check_has_entries",
+    "check_no_mask",
+    "convert",
+    "like_moved",
+    "shown",
+    "to_numpy",
+]
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -24,6 +33,7 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     if type(value) is np.ndarray and value.dtype in _FLOATS:
         return value
     if is_torch(value):
+        check_has_entries(value, name)
         return _torch_float(value, name)
     kind = like.dtype if like is not None and is_neutral(value) else None
     if like is not None and kind is not None and is_torch(like):
@@ -113,10 +123,14 @@ def _is_number(value: object) -> bool:
     return True
 
 
+def as_prototype(array: Array) -> Array:
+    """A floating array of which only library, device and dtype matter, so that it may be without data."""
+    return _torch_float(array, "array") if is_torch(array) else as_float(array, "array")
+
+
 def _torch_float(value: Array, name: str) -> Array:
     torch = sys.modules["torch"]
     check_not_batched(value, name)
-    check_has_entries(value, name)
     if value.dtype in (torch.float32, torch.float64):
         return value
     if value.is_complex():

@@ -13,7 +13,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, Unsupported
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.columns import Columns
 from censcore.outcomes.consistency import check_censoring_time, check_entry, check_times
-from censcore.outcomes.parts import as_censoring_time, as_entry, as_event
+from censcore.outcomes.parts import as_censoring_time, as_event, one_each
 
 __all__ = ["RightCensored"]
 
@@ -75,14 +75,14 @@ class RightCensored(Outcome):
         one_namespace(time=time, event=event, censoring_time=censoring_time, entry=entry)
         self.time: Array = as_float(time, "time")
         self.event: Array = as_event(event, self.time)
+        check_times(self.time, self.event)
         self.censoring_time: Array = as_censoring_time(censoring_time, self.time)
         self.entry: Array = None
         self.names: list[str] | None = None
-        check_times(self.time, self.event)
         if self.censoring_time is not None:
             check_censoring_time(self.censoring_time, self.time, self.event)
         if entry is not None:
-            self.entry = as_entry(entry, self.time)
+            self.entry = one_each(entry, self.time, "entry")
             check_entry(self.entry, self.time)
 
     def _with_entry(self, entry: Array) -> RightCensored:
