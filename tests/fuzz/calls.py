@@ -62,7 +62,7 @@ def calls(draw: Any, name: str) -> Call:
         near = arguments[word] if arguments[word] is not None else TYPICAL.get(word)
         known = replacements(near)
         if word == "X" and isinstance(near, np.ndarray):
-            known = [*of_covariates(near), *known]
+            known = [*of_covariates(near, fitting="y" in arguments), *known]
         value = draw(st.one_of(st.sampled_from(known), st.sampled_from(known), numbers_like(near)))
         arguments[word] = value.make()
         if word in WORK and isinstance(arguments[word], int | float) and MUCH < arguments[word] < TOO_MUCH:

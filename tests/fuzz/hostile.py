@@ -264,14 +264,20 @@ def of_array(value: Any) -> list[Value]:
     ]
 
 
-def of_covariates(array: np.ndarray) -> list[Value]:
-    """Covariates as frames: with a name for each column, with names that are no text, and with neither."""
+def of_covariates(array: np.ndarray, fitting: bool) -> list[Value]:
+    """Covariates as frames: with a name for each column, with names that are no text, and with neither.
+
+    A model that was fitted to an array warns of names.
+    """
     names = [f"x{j}" for j in range(array.shape[1])]
     numbers, twice = list(range(3, 3 + len(names))), ["x"] * len(names)
     levels = [("x", name) for name in names]
-    return [
+    with_names = [
         Value("frame of it", lambda: _named(array, names), same=True),
         Value("frame of it in polars", lambda: pl.DataFrame(array, schema=names), same=True),
+    ]
+    return [
+        *(with_names if fitting else []),
         Value("frame of it, columns called by numbers", lambda: _named(array, numbers), same=True),
         Value("frame, columns called alike", lambda: _named(array, twice), refused=True),
         Value("frame, columns of two levels", lambda: _named(array, levels), refused=True),
@@ -294,7 +300,7 @@ def of_frame(frame: pd.DataFrame) -> list[Value]:
         Value("no rows", lambda: frame[:0]),
         Value("rows twice", lambda: pd.concat([frame, frame])),
         Value("text", lambda: frame.astype(str)),
-        Value("with missing values", lambda: frame.where(np.arange(len(frame))[:, None] > 0)),
+        Value("with missing values", lambda: frame.shift(1)),
     ]
 
 

@@ -401,8 +401,10 @@ SCORES = {
 # ---- estimators ------------------------------------------------------------------------------------
 
 
-def estimator(make: type, y: Any = Y12, X: Any = X, share: float = 0.5, **settings: Any) -> Recipe:
-    """Settings are judged where scikit-learn judges them: in ``fit``."""
+def estimator(
+    make: type, y: Any = Y12, X: Any = X, share: float = 0.5, unread: tuple[str, ...] = (), **settings: Any
+) -> Recipe:
+    """Settings are judged where scikit-learn judges them: in ``fit``; predictions may leave X ``unread``."""
 
     def fit(X: Any, y: Any, sample_weight: Any = None, **settings: Any) -> Any:
         model = make(**settings)
@@ -418,7 +420,10 @@ def estimator(make: type, y: Any = Y12, X: Any = X, share: float = 0.5, **settin
         arguments = {"X": X, "y": y, **settings}
         model = make(**settings).fit(X, y)
         found = [Target(f"{make.__name__}.fit", fit, arguments)] * 2
-        return [*found, Target(f"{make.__name__}.predict_distribution", model.predict_distribution, {"X": X})]
+        predict = Target(
+            f"{make.__name__}.predict_distribution", model.predict_distribution, {"X": X}, unread=unread
+        )
+        return [*found, predict]
 
     return Recipe(targets, share)
 
@@ -432,16 +437,16 @@ def neural(name: str, y: Any, **settings: Any) -> Recipe:
 
 RISK = np.linspace(-1.0, 1.0, 12)
 ESTIMATORS = {
-    "KaplanMeier": estimator(cs.KaplanMeier, X=X),
+    "KaplanMeier": estimator(cs.KaplanMeier, unread=("X",)),
     "WeibullRegression": estimator(cs.WeibullRegression),
     "LogNormalRegression": estimator(cs.LogNormalRegression),
     "LogLogisticRegression": estimator(cs.LogLogisticRegression),
     "CoxRegression": estimator(cs.CoxRegression, alpha=0.1),
     "PiecewiseExponentialRegression": estimator(cs.PiecewiseExponentialRegression, breaks=2, alpha=0.1),
-    "Turnbull": estimator(cs.Turnbull, INTERVALS12, None),
+    "Turnbull": estimator(cs.Turnbull, INTERVALS12, None, unread=("X",)),
     "Adapted": estimator(cs.Adapted, model=cs.WeibullRegression()),
-    "Censoring": estimator(cs.Censoring, estimator=cs.KaplanMeier()),
-    "AalenJohansen": estimator(cs.AalenJohansen, CAUSES12),
+    "Censoring": estimator(cs.Censoring, unread=("X",), estimator=cs.KaplanMeier()),
+    "AalenJohansen": estimator(cs.AalenJohansen, CAUSES12, unread=("X",)),
     "CauseSpecific": estimator(cs.CauseSpecific, CAUSES12, estimator=cs.WeibullRegression(alpha=0.1)),
     "as_forecast": function(cs.as_forecast, forecast=CURVES, times=KNOTS, interpolation="step"),
     "from_draws": function(cs.from_draws, draws=np.linspace(0.1, 3.0, 60).reshape(2, 10, 3)),

@@ -14,8 +14,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError
 __all__ = [
     "as_float",
     "as_prototype",
-    "check_has_entries",
-    "check_no_mask",
+    "check_entries",
     "convert",
     "like_moved",
     "shown",
@@ -33,7 +32,7 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     if type(value) is np.ndarray and value.dtype in _FLOATS:
         return value
     if is_torch(value):
-        check_has_entries(value, name)
+        check_entries(value, name)
         return _torch_float(value, name)
     kind = like.dtype if like is not None and is_neutral(value) else None
     if like is not None and kind is not None and is_torch(like):
@@ -62,33 +61,34 @@ def _real(value: Any, name: str, kind: Any) -> np.ndarray:
 def _as_array(value: Any, name: str) -> np.ndarray:
     if value is None:
         raise InvalidTypeError(f"{name} must hold numbers; got None.")
-    check_no_mask(value, name)
+    return _listed(value, name, "a number or an array of numbers")
+
+
+def _listed(value: Any, name: str, expected: str) -> np.ndarray:
+    """``value`` as NumPy understands it, where that is an array without masked entries."""
+    check_entries(value, name)
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         if isinstance(error, InvalidTypeError):
             raise InvalidTypeError(f"{name}: {error}") from error
         raise InvalidTypeError(
-            f"{name} must be a number or an array of numbers; got {type(value).__name__} that is none "
-            f"({error})."
+            f"{name} must be {expected}; got {type(value).__name__} that is none ({error})."
         ) from error
 
 
-def check_no_mask(value: Any, name: str) -> None:
-    """Check that no entry of an array is masked: what is behind a mask is no number."""
+def check_entries(value: Any, name: str) -> None:
+    """Check that every entry of an array can be read: none is masked, and a tensor is dense and has data."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InvalidInputError(
             f"{name}: got a masked array with masked entries, expected a value in every entry. Leave out the "
             "subjects that they belong to, or fill them in."
         )
-
-
-def check_has_entries(tensor: Array, name: str) -> None:
-    """Check that a tensor is dense and has data."""
-    torch = sys.modules["torch"]
-    if tensor.layout is not torch.strided or tensor.is_nested:
+    if not is_torch(value):
+        return
+    if value.layout is not sys.modules["torch"].strided or value.is_nested:
         raise InvalidTypeError(f"{name}: got a sparse tensor, expected a dense one. Pass tensor.to_dense().")
-    if tensor.is_meta:
+    if value.is_meta:
         raise InvalidTypeError(f"{name}: got a tensor without data, on the device 'meta'.")
 
 
@@ -187,12 +187,11 @@ def to_numpy(array: Array, name: str = "An array") -> np.ndarray:
     """``array`` as NumPy, cut from any graph and brought to the CPU; ``name`` is for errors."""
     if type(array) is np.ndarray:
         return array
-    if not is_torch(array):
-        check_no_mask(array, name)
-        return np.asarray(array)
-    if in_transform():
+    if is_torch(array) and in_transform():
         return _unwrapped(array, sys.modules["torch"]._C)
-    check_has_entries(array, name)
+    if not is_torch(array):
+        return _listed(array, name, "an array")
+    check_entries(array, name)
     return array.detach().cpu().numpy()
 
 

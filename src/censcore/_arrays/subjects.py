@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays.conversion import check_has_entries, check_no_mask, shown, to_numpy
+from censcore._arrays.conversion import check_entries, shown, to_numpy
 from censcore._arrays.libraries import Array, is_torch, namespace
 from censcore.exceptions import InvalidIndexError, InvalidInputError
 
@@ -21,10 +21,9 @@ def as_rows(rows: Any) -> Any:
         rows = rows[0]  # scikit-learn indexes by [rows, ...]
     if isinstance(rows, slice):
         return rows
+    check_entries(rows, "rows")
     if is_torch(rows) and rows.ndim == 1 and not rows.is_floating_point() and not rows.is_complex():
-        check_has_entries(rows, "rows")
         return rows
-    check_no_mask(rows, "rows")
     try:
         chosen = np.ascontiguousarray(rows)  # torch takes no index with negative strides, such as order[::-1]
     except (TypeError, ValueError, RuntimeError) as error:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import as_float, to_numpy
-from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["as_labels", "as_weights", "name_subjects"]
 
@@ -66,14 +66,7 @@ def as_labels(labels: Any, n: int, name: str = "groups", of: str = "subject") ->
     >>> as_labels(["a", "b", "a"], 3)
     array(['a', 'b', 'a'], dtype='<U1')
     """
-    try:
-        values = to_numpy(labels, name)
-    except CenscoreError:
-        raise
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidTypeError(
-            f"{name} must have one label per {of}, ({n},); got {type(labels).__name__}, which is no array."
-        ) from error
+    values = to_numpy(labels, name)
     if values.shape != (n,):
         raise InvalidInputError(f"{name} must have one label per {of}, ({n},); got {values.shape}.")
     bad = np.nonzero(_is_missing(values))[0]

@@ -264,7 +264,7 @@ def _from_matrix(table: Any, times: Array, reader: MatrixReader) -> Distribution
     sf = _values(table, "survival probabilities")
     if hasattr(table, "columns"):
         _check_labels(table.columns, times)
-    times = times if is_neutral(times) or hasattr(times, "shape") else np.asarray(times)
+    times = times if is_neutral(times) or hasattr(times, "shape") else to_numpy(times, "times")
     _check_other_curves(to_numpy(sf))
     return reader.curves(times, sf)
 

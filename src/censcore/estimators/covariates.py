@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import check_no_mask, to_numpy
+from censcore._arrays import check_entries, to_numpy
 from censcore._validation import as_frame, as_index, as_weights, columns_of
 from censcore.distributions import Distribution
 from censcore.estimators.pipelines import last_estimator, weight_argument
@@ -56,7 +56,7 @@ def count_rows(X: Any) -> int:
     >>> count_rows([[0.1], [0.2]])
     2
     """
-    check_no_mask(X, "X")
+    check_entries(X, "X")
     if hasattr(X, "columns"):
         return len(as_frame(X, name="X"))
     shape = getattr(X, "shape", None)
@@ -247,7 +247,7 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
         return None
     _check_categories(X)
     _check_no_missing(estimator, X)
-    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else _table(X)  # sparse: scikit-learn raises
+    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X, "X")  # sparse: scikit-learn raises
     with scikit_learn_errors():
         return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
 
@@ -274,17 +274,6 @@ def scikit_learn_errors() -> Iterator[None]:
         raise InvalidInputError(str(error)) from error
 
 
-def _table(X: Any) -> np.ndarray:
-    try:
-        return to_numpy(X, "X")
-    except CenscoreError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise InvalidTypeError(
-            f"X: got {type(X).__name__} that is no table of numbers ({error}), expected an array (n, p)."
-        ) from error
-
-
 def _check_categories(X: Any) -> None:
     kinds = _kinds_without_numbers(X)
     if kinds:
@@ -301,7 +290,7 @@ def _kinds_without_numbers(X: Any) -> list[str]:
 
         kinds = [(name, column.dtype) for name, column in columns_of(X)]
         return [f"{name!r} ({kind})" for name, kind in kinds if not (kind.is_numeric() or kind == nw.Boolean)]
-    values = np.zeros((0, 0)) if hasattr(X, "tocsr") else _table(X)
+    values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X, "X")
     if values.ndim != 2 or values.dtype.kind not in "OUST":
         return []
     words = [next((v for v in column if isinstance(v, str | bytes)), None) for column in values.T.tolist()]
@@ -328,7 +317,7 @@ def _missing(X: Any) -> np.ndarray:
         missing = [column.is_null() | (column != column).fill_null(False) for _, column in columns_of(X)]
         found = [column.to_numpy().astype(bool) for column in missing]
         return np.column_stack(found) if found else np.zeros((0, 0), dtype=bool)
-    values = np.zeros((0, 0)) if hasattr(X, "tocsr") else _table(X)
+    values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X, "X")
     if values.dtype.kind == "O":
         try:
             values = values.astype(np.float64)

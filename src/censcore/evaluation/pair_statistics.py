@@ -145,7 +145,7 @@ def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
     # where all pairs have one subject in common, or all are won or lost, nothing is known of the error
     known = (others > ROUNDING * total) & (ROUNDING < theta < 1 - ROUNDING)
     others = np.where(known, others, np.nan)
-    deviations = (excess + won_later - theta * met_later) / np.sqrt(total * others)
+    deviations = (excess + won_later - theta * met_later) / (np.sqrt(total) * np.sqrt(others))
     return PairStatistic(theta, deviations, pairs, weight, excess, total)
 
 

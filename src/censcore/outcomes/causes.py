@@ -9,7 +9,7 @@ import numpy as np
 
 from censcore._arrays import Array, as_float, convert, to_numpy
 from censcore._validation import MOST_CAUSES, as_cause_codes, as_count, as_names
-from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
+from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.plain_text import some_of
 
 __all__ = ["as_cause_names", "as_causes", "cause_number"]
@@ -40,12 +40,7 @@ def as_causes(cause: Array, time: Array) -> Array:
 
 
 def _numbers(cause: Any) -> np.ndarray:
-    try:
-        given = to_numpy(cause, "cause")
-    except CenscoreError:
-        raise
-    except (TypeError, ValueError, RecursionError):  # ragged, or no array at all
-        given = as_float(cause, "cause")
+    given = to_numpy(cause, "cause")
     if given.dtype.kind == "O" and not any(isinstance(value, str) for value in given.ravel()):
         given = as_float(given, "cause")
     if given.dtype.kind not in "biuf":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from censcore._arrays import Array, as_float, convert, is_torch, namespace, to_numpy
-from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
 __all__ = ["as_censoring_time", "as_event", "one_each"]
 
@@ -16,12 +16,7 @@ def as_event(event: Array, time: Array) -> Array:
     """Delta as booleans, from 0/1 or booleans; other codes are an error that says what they may be."""
     if is_torch(time):
         return _check_codes(convert(event, time), time) != 0
-    try:
-        array = to_numpy(event, "event")
-    except CenscoreError:
-        raise
-    except (TypeError, ValueError, RecursionError):  # ragged, or no array at all
-        array = as_float(event, "event")
+    array = to_numpy(event, "event")
     if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
         array = as_float(array, "event")
     if array.dtype.kind not in "biuf":
