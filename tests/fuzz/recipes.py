@@ -333,8 +333,8 @@ OUTCOMES = {
 
 
 def function(call: Callable[..., Any], share: float = 1.0, **arguments: Any) -> Recipe:
-    infinite, nan = arguments.pop("infinite", True), arguments.pop("nan", False)
-    return Recipe(lambda: [Target(call.__name__, call, arguments, infinite=infinite, nan=nan)], share)
+    how = {word: arguments.pop(word) for word in ("infinite", "nan", "unread") if word in arguments}
+    return Recipe(lambda: [Target(call.__name__, call, arguments, **how)], share)
 
 
 OUTCOMES |= {
@@ -448,11 +448,13 @@ ESTIMATORS = {
     "Censoring": estimator(cs.Censoring, unread=("X",), estimator=cs.KaplanMeier()),
     "AalenJohansen": estimator(cs.AalenJohansen, CAUSES12, unread=("X",)),
     "CauseSpecific": estimator(cs.CauseSpecific, CAUSES12, estimator=cs.WeibullRegression(alpha=0.1)),
-    "as_forecast": function(cs.as_forecast, forecast=CURVES, times=KNOTS, interpolation="step"),
+    "as_forecast": function(
+        cs.as_forecast, forecast=CURVES, times=KNOTS, interpolation="step", unread=("X",)
+    ),
     "from_draws": function(cs.from_draws, draws=np.linspace(0.1, 3.0, 60).reshape(2, 10, 3)),
     "from_risk": function(cs.from_risk, train_risk=RISK, y_train=Y12, test_risk=RISK[:3]),
     "as_competing_forecast": function(
-        cs.as_competing_forecast, forecast=CIF, times=np.array([1.0, 2.0, 4.0])
+        cs.as_competing_forecast, forecast=CIF, times=np.array([1.0, 2.0, 4.0]), unread=("X",)
     ),
     "one_event_time": function(cs.estimators.one_event_time, y=Y, estimator="KaplanMeier"),
     "load": function(cs.load, path="nothing.censcore"),

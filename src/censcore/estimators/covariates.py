@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import check_entries, to_numpy
-from censcore._validation import as_frame, as_index, as_weights, columns_of
+from censcore._validation import as_frame, as_index, as_weights, check_instance, columns_of
 from censcore.distributions import Distribution
 from censcore.estimators.pipelines import last_estimator, weight_argument
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
@@ -56,6 +56,7 @@ def count_rows(X: Any) -> int:
     >>> count_rows([[0.1], [0.2]])
     2
     """
+    check_instance(X, "X")
     check_entries(X, "X")
     if hasattr(X, "columns"):
         return len(as_frame(X, name="X"))
