@@ -153,19 +153,61 @@ def test_scoring_numpy_arrays_loads_no_optional_package():
     assert _loaded_after(code) <= {"scipy.stats"}
 
 
-def test_a_name_that_needs_torch_says_so_where_it_is_missing():
-    code = """
+WITHOUT_TORCH = """
 import sys
 class WithoutTorch:
     def find_spec(self, name, path=None, target=None):
         if name == "torch":
             raise ModuleNotFoundError("No module named 'torch'", name="torch")
 sys.meta_path.insert(0, WithoutTorch())
+"""
+
+
+def _without_torch(code: str) -> list[str]:
+    """What a fresh interpreter prints that has no torch."""
+    found = [sys.executable, "-c", WITHOUT_TORCH + code]
+    done = subprocess.run(found, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_name_that_needs_torch_says_so_where_it_is_missing():
+    code = """
 import censcore as cs
 try:
     cs.CensoredEngression
 except cs.exceptions.MissingDependencyError as error:
     print(error)
+try:
+    from censcore import CensoredEngression
+except ImportError as error:
+    print(error, isinstance(error, cs.exceptions.MissingDependencyError))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "CensoredEngression needs torch: pip install 'censcore[torch]'."
+    words = "CensoredEngression needs torch: pip install 'censcore[torch]'."
+    assert _without_torch(code) == [words, f"{words} True"]
+
+
+def test_names_that_need_torch_are_not_there_without_it():
+    code = """
+import inspect
+import censcore as cs
+print(*(name for name in cs._HOME if not hasattr(cs, name)))
+print(*sorted(set(cs._HOME) - set(cs.__all__)))
+print(*sorted(set(cs._HOME) - {name for name, _ in inspect.getmembers(cs)}))
+print(set(cs.__all__) == set(dir(cs)))
+from censcore import *
+print(crps is cs.crps, evaluation is cs.evaluation)
+for name in cs._SUBMODULES:
+    exec(f"from censcore.{name} import *")
+"""
+    absent, not_listed, no_members, *facts = _without_torch(code)
+    names = {name for module in cs._IN_TORCH for name in cs._EXPORTS[module]}
+    assert names == {"CensoredEngression", "CopulaWeibull", "JointGridModel", "TrainingTable", "load"}
+    assert set(absent.split()) == set(not_listed.split()) == set(no_members.split()) == names
+    assert facts == ["True", "True True"]
+
+
+def test_every_name_is_there_with_torch():
+    assert set(cs._HOME) <= set(cs.__all__)
+    assert all(hasattr(cs, name) for name in cs._HOME)
+    assert set(cs._HOME) <= {name for name, _ in inspect.getmembers(cs)}

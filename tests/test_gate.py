@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 
 import censcore as cs
-from censcore import evaluation, published
+from censcore import evaluation, published, scores
 from censcore._validation import as_count, as_generator, as_labels, as_number, as_weights, check_option
 from censcore.exceptions import CenscoreError, InvalidIndexError, InvalidInputError, InvalidTypeError
 
@@ -24,6 +25,7 @@ QUICK = {"scores": "crps", "reference": None, "refits": 0, "horizon": 2.0}
 DAY = datetime.timedelta(days=1)
 ITSELF: list = [1.0]
 ITSELF.append(ITSELF)
+TIME_40 = cs.RightCensored(np.linspace(0.1, 4.0, 40), np.arange(40) % 3 > 0)
 
 REFUSED = {
     "an integer too large for a float": (lambda: cs.Weibull(10**400, 1.0), "shape.*integer too large"),
@@ -137,7 +139,7 @@ REFUSED = {
     ),
     "events that are no array": (
         lambda: cs.RightCensored([1.0, 2.0], ITSELF),
-        "event must be a number or an",
+        "event must be an array; got list that is none",
     ),
     "gaps of other subjects": (
         lambda: INTERVALS.continue_visits(cs.Exponential([1.0, 2.0, 3.0]), until=5.0),
@@ -179,6 +181,65 @@ REFUSED = {
     "a benefit where nobody can be followed": (
         lambda: evaluation.net_benefit(Y, F, cs.Gompertz(1e100, 1e-100), 1.0, [0.2]),
         "gives no chance to be followed as long as",
+    ),
+    "names of event times that are a number": (
+        lambda: cs.compare({"a": JOINT}, TWO, C, names=0.0),
+        "names: got 0.0, expected a list of names",
+    ),
+    "joint events that are a number": (
+        lambda: cs.compare({"a": JOINT}, TWO, C, events=3),
+        "events: got 3, expected a list of names of joint events",
+    ),
+    "a joint event that is a number": (
+        lambda: cs.compare({"a": JOINT}, TWO, C, events={"late": 3.0}),
+        "events: got float for 'late', expected a function",
+    ),
+    "a model that is none of event times": (
+        lambda: cs.Adapted(LinearRegression()).fit(np.ones((6, 1)), Y),
+        "LinearRegression: expected a model of event times.*got TypeError",
+    ),
+    "a horizon without digits": (
+        lambda: cs.crps(Y, F, C, horizon=5e-324),
+        "horizon must be positive.*digits",
+    ),
+    "limits in another library": (
+        lambda: cs.distributions.CensoredJoint(JOINT, torch.ones(6)),
+        "different libraries.*tau in torch",
+    ),
+    "upper bounds in another library": (
+        lambda: published.survival_crps(Y, F, upper=torch.ones(6)),
+        "different libraries.*upper in torch",
+    ),
+    "weights of a mean in another library": (
+        lambda: scores.clustered_mean(TIME, torch.full((6,), 1 / 6)),
+        "different libraries.*weight in torch",
+    ),
+    "weights of a mean that do not sum to one": (
+        lambda: scores.clustered_mean(TIME, np.full(6, 1e231)),
+        "weight must be between 0 and 1",
+    ),
+    "one time of nobody": (
+        lambda: cs.RightCensored(1.0, 1, censoring_time=[2.0, 3.0]),
+        r"time must have shape \(n,\)",
+    ),
+    "one cause of nobody": (lambda: cs.CompetingRisks(TIME, 1), r"both have shape \(n,\); got"),
+    "ends of follow-up of others": (
+        lambda: INTERVALS.detection(until=[]),
+        "until must be a number or one per subject",
+    ),
+    "curves of nobody": (
+        lambda: cs.as_forecast(np.ones((0, 3)), times=[1.0, 2.0, 3.0], interpolation="step"),
+        "got an array of shape|at least one|no subject|empty",
+    ),
+    "no draws": (lambda: cs.from_draws(pd.DataFrame()), r"Draws: got an array of shape \(0, 0\)"),
+    "draws that are complex": (lambda: cs.from_draws(np.ones((2, 3), complex)), "Draws must hold numbers"),
+    "a class as X": (
+        lambda: cs.WeibullRegression().fit(None, Y).predict_distribution(cs.Weibull),
+        "X: got the class Weibull, expected an instance",
+    ),
+    "a flag that is an array": (
+        lambda: cs.Censoring(cs.KaplanMeier(), shared=np.ones(3)).fit(None, Y),
+        "shared must be True or False; got ndarray",
     ),
     "a column that is a number": (
         lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0], "d": [1]}), 1618, "d"),
@@ -261,6 +322,34 @@ def test_a_distribution_among_numbers_ends_at_once():
             np.asarray(value)
         with pytest.raises(InvalidTypeError, match=f"got {type(value).__name__}, expected numbers"):
             np.asarray([value])
+
+
+def test_numbers_of_any_precision_are_settings():
+    X, half = np.linspace(-1.0, 1.0, 6)[:, None], np.longdouble(0.5)
+    found = cs.CoxRegression(alpha=half).fit(X, Y).coef_
+    np.testing.assert_array_equal(found, cs.CoxRegression(alpha=0.5).fit(X, Y).coef_)
+    intervals = cs.IntervalCensored.from_right_censored(Y)
+    assert cs.Turnbull(max_iter=50.0).fit(None, intervals).n_iter_ <= 50
+
+
+def test_models_of_a_cross_validation_may_be_called_forecasts():
+    found = cs.compare(forecasts={"a": cs.KaplanMeier()}, y=TIME_40, X=None, cv=2, **QUICK)
+    assert found.models == ["a"]
+
+
+def test_weights_of_any_size_have_an_error():
+    """The square of a weight may be beyond all floats, and the product of two below."""
+    weight = np.array([0.5, 1.0, 1e249, 2.0, 0.7, 1.5])
+    estimate = evaluation.concordance_estimate(Y, RISK, C, sample_weight=weight)
+    assert 0 <= estimate.value[0] <= 1
+    small = published.d_calibration(Y, F, sample_weight=weight / 1e249)
+    assert published.d_calibration(Y, F, sample_weight=weight).note == small.note
+
+
+def test_a_small_hazard_reaches_no_jump():
+    forecast = cs.distributions.ProportionalHazards([1.0, 2.0], [0.1, 0.5], risk=[1e-310, 1.0])
+    np.testing.assert_array_equal(forecast.icdf(0.3), [np.inf, 2.0])
+    np.testing.assert_array_equal(forecast.icdf_beyond(0.5, 0.3), [np.inf, 2.0])
 
 
 def test_checks_return_what_they_checked():

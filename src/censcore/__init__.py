@@ -9,7 +9,9 @@ Names load on first use, so ``import censcore`` itself costs next to nothing.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
@@ -140,7 +142,6 @@ _EXPORTS = {
         "CauseSpecific",
         "as_competing_forecast",
     ],
-    # these need torch, which the estimators above do not
     "estimators.engression": ["CensoredEngression"],
     "estimators.loading": ["load"],
     "estimators.copula": ["CopulaWeibull"],
@@ -170,9 +171,30 @@ _SUBMODULES = [
     "testing",
     "exceptions",
 ]
+#: These need torch, which the other estimators do not.
+_IN_TORCH = {
+    "estimators.engression",
+    "estimators.loading",
+    "estimators.copula",
+    "estimators.grid",
+    "estimators.neural.sources",
+}
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
-__all__ = [*_HOME, *_SUBMODULES, "__version__"]
+
+def _has_torch() -> bool:
+    try:
+        return find_spec("torch") is not None
+    except (ImportError, ValueError):  # one that may not be imported
+        return False
+
+
+# import * asks for all of these
+__all__ = [
+    *(name for name, module in _HOME.items() if module not in _IN_TORCH or _has_torch()),
+    *_SUBMODULES,
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -182,9 +204,7 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != "torch":
                 raise
-            from censcore.exceptions import MissingDependencyError
-
-            raise MissingDependencyError(f"{name} needs torch: pip install 'censcore[torch]'.") from error
+            raise _missing(f"{name} needs torch: pip install 'censcore[torch]'.") from error
     elif name in _SUBMODULES:
         value = import_module(f"censcore.{name}")
     elif name == "__version__":
@@ -195,6 +215,17 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'censcore' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _missing(words: str) -> Exception:
+    """An error that hasattr understands, and of which an import statement leaves the words."""
+    from censcore.exceptions import MissingNameError, MissingPackageError
+
+    asking = sys._getframe(2).f_globals.get("__name__")
+    return (MissingPackageError if asking in _IMPORTING else MissingNameError)(words)
+
+
+_IMPORTING = ("importlib._bootstrap", "_frozen_importlib")  # of which ``from censcore import name`` asks
 
 
 def __dir__() -> list[str]:

@@ -22,6 +22,8 @@ __all__ = [
     "InvalidTypeError",
     "MissingCensoringError",
     "MissingDependencyError",
+    "MissingNameError",
+    "MissingPackageError",
     "MissingVisitsError",
     "ModelFileError",
     "NoDensityError",
@@ -132,8 +134,16 @@ class NotFittedError(CenscoreError, ValueError, AttributeError):
     """An estimator was asked to predict before it was fitted."""
 
 
-class MissingDependencyError(CenscoreError, ImportError):
+class MissingDependencyError(CenscoreError):
     """An optional package is needed; the message names the extra that brings it."""
+
+
+class MissingPackageError(MissingDependencyError, ImportError):
+    """What was called needs an optional package."""
+
+
+class MissingNameError(MissingDependencyError, AttributeError):
+    """A name of ``censcore`` needs an optional package; to ``hasattr`` it is not there."""
 
 
 class FoldError(CenscoreError, RuntimeError):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import unicodedata
+from collections.abc import Sequence
 
-__all__ = ["html_text", "one_line", "visible"]
+__all__ = ["html_text", "one_line", "some_of", "visible"]
 
 # control characters, formatting (which turns the direction of writing), halves of pairs, breaks of lines
 _OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -54,6 +55,19 @@ def one_line(name: str) -> str:
     'cox, stratified'
     """
     return visible(" ".join(name.split()))
+
+
+def some_of(names: Sequence[str], limit: int = 10) -> str:
+    """Names in a message, without listing thousands of them.
+
+    Examples
+    --------
+    >>> from censcore.plain_text import some_of
+    >>> some_of(["a", "b", "c", "d"], limit=2)
+    'a, b and 2 more'
+    """
+    shown = ", ".join(one_line(name) for name in names[:limit])
+    return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
 
 
 def html_text(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Self, TypeVar
 
-from censcore.exceptions import MissingDependencyError
+from censcore.exceptions import MissingPackageError
 from censcore.plain_text import one_line
 
 __all__ = ["ProgressBar", "track"]
@@ -41,7 +41,7 @@ class ProgressBar:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
         except ImportError as error:
-            raise MissingDependencyError(
+            raise MissingPackageError(
                 "A progress bar was asked for, which needs rich: pip install 'censcore[cli]', or pass "
                 "progress=False."
             ) from error

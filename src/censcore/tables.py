@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from censcore._validation import check_kind
-from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingDependencyError
+from censcore._validation import as_frame, check_kind
+from censcore.exceptions import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    MissingPackageError,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,9 +254,7 @@ def check_columns(wanted: Sequence[str], there: Sequence[str], where: str) -> No
 
 
 def _as_pandas(data: Any) -> Any:
-    import narwhals as nw
-
-    return nw.from_native(data, eager_only=True).to_pandas()
+    return as_frame(data, name="data").to_pandas()
 
 
 def _files(text: str) -> list[str]:
@@ -346,5 +349,5 @@ def _parquet() -> Any:
     try:
         import pyarrow.parquet
     except ModuleNotFoundError as error:
-        raise MissingDependencyError("Parquet files need pyarrow: pip install 'censcore[cli]'.") from error
+        raise MissingPackageError("Parquet files need pyarrow: pip install 'censcore[cli]'.") from error
     return pyarrow.parquet

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
-from tests.fuzz.hostile import numbers_like, replacements
+from tests.fuzz.hostile import numbers_like, of_covariates, replacements
 from tests.fuzz.invariant import Call, numbers
 from tests.fuzz.recipes import RECIPES, TYPICAL, Target
 
@@ -56,15 +57,18 @@ def calls(draw: Any, name: str) -> Call:
     replaced = draw(st.lists(st.sampled_from(open_to), min_size=1, max_size=2, unique=True))
     if draw(st.integers(0, 3)):
         replaced = replaced[:1]
-    words, same = [], True
+    words, same, refused = [], True, False
     for word in replaced:
         near = arguments[word] if arguments[word] is not None else TYPICAL.get(word)
         known = replacements(near)
+        if word == "X" and isinstance(near, np.ndarray):
+            known = [*of_covariates(near, fitting="y" in arguments), *known]
         value = draw(st.one_of(st.sampled_from(known), st.sampled_from(known), numbers_like(near)))
         arguments[word] = value.make()
         if word in WORK and isinstance(arguments[word], int | float) and MUCH < arguments[word] < TOO_MUCH:
             arguments[word] = TOO_MUCH
         words.append(f"{word}={value.label}")
+        refused = refused or (value.refused and word not in target.unread)
         same = (
             same and value.same and arguments.get(word) is not None and target.arguments.get(word) is not None
         )
@@ -73,6 +77,7 @@ def calls(draw: Any, name: str) -> Call:
         target.function,
         arguments,
         same_as=_expected(target) if same else None,
+        refused=refused,
         infinite=target.infinite,
         nan=target.nan,
     )

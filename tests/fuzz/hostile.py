@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import scipy.sparse
 import torch
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
@@ -23,11 +25,16 @@ NUMBERS = (NAN, INF, -INF, -1.0, 0.0, -0.0, 0.5, 1.0, 2.5, 1e300, -1e300, 1e-300
 
 @dataclass(frozen=True)
 class Value:
-    """What is passed in place of a valid value; ``same`` if it means the same and so has the same answer."""
+    """What is passed in place of a valid value.
+
+    ``same`` if it means the same and so has the same answer, ``refused`` if nobody can know what it means, so
+    that an answer is wrong.
+    """
 
     label: str
     make: Callable[[], Any]
     same: bool = False
+    refused: bool = False
 
 
 def _const(label: str, value: Any) -> Value:
@@ -40,11 +47,19 @@ def _recursive() -> list[Any]:
     return itself
 
 
+def _named(table: np.ndarray, names: list[Any]) -> pd.DataFrame:
+    """A frame whose columns have these names; tuples are names of several levels."""
+    frame = pd.DataFrame(table)
+    frame.columns = pd.MultiIndex.from_tuples(names) if isinstance(names[0], tuple) else names
+    return frame
+
+
 ANYTHING = [
     _const("None", None),
     *(_const(repr(number), number) for number in NUMBERS),
     _const("huge integer", 10**400),
     _const("integer beyond int64", 2**70),
+    _const("10**7", 10**7),
     _const("0", 0),
     _const("3", 3),
     _const("-7", -7),
@@ -79,10 +94,21 @@ ANYTHING = [
     Value("array of objects", lambda: np.array([object()] * 6)),
     Value("structured array", lambda: np.zeros(6, dtype=[("a", float), ("b", bool)])),
     Value("masked array", lambda: np.ma.masked_array(np.ones(6), mask=[1, 0, 0, 0, 0, 0])),
+    _const("masked", np.ma.masked),
+    _const("number as text", "5"),
+    Value("numbers as text", lambda: ["1", "0", "1", "2.5", "0", "1"]),
+    Value("huge codes", lambda: np.array([1, 0, 10**7, 1, 0, 2])),
     Value("frame", lambda: pd.DataFrame({"a": [1.0, 2.0]})),
     Value("empty frame", pd.DataFrame),
+    Value("columns called alike", lambda: pd.DataFrame(np.ones((6, 2)), columns=["time", "time"])),
+    Value("columns of two levels", lambda: _named(np.ones((6, 2)), [("time", 1), ("event", 2)])),
+    Value("columns called by numbers", lambda: pd.DataFrame(np.ones((6, 2)))),
     Value("tensor with gradient", lambda: torch.ones(6, requires_grad=True)),
     Value("complex tensor", lambda: torch.ones(6, dtype=torch.complex64)),
+    Value("sparse tensor", lambda: torch.ones(6).to_sparse()),
+    Value("sparse matrix as a tensor", lambda: torch.ones(6, 2).to_sparse()),
+    Value("tensor without data", lambda: torch.ones(6, device="meta")),
+    Value("sparse matrix", lambda: scipy.sparse.csr_matrix(np.ones((6, 2)))),
     _const("a class", cs.Weibull),
     _const("a function", len),
     Value("distribution", lambda: cs.Exponential(0.5)),
@@ -197,6 +223,10 @@ def of_array(value: Any) -> list[Value]:
         }
     if array.ndim == 1:
         same["series"] = lambda: pd.Series(array)
+    refused = {
+        "masked": lambda: np.ma.masked_array(array, mask=np.arange(array.size).reshape(array.shape) == 0),
+        "sparse": lambda: torch.as_tensor(array.copy()).to_sparse(),
+    }
     other = {
         "emptied": lambda: array[:0],
         "one less": lambda: array[:-1],
@@ -216,8 +246,9 @@ def of_array(value: Any) -> list[Value]:
         "reversed": lambda: array[::-1],
         "constant": lambda: np.full(array.shape, array.reshape(-1)[0]),
         "tensor": lambda: torch.as_tensor(array.copy()),
-        "masked": lambda: np.ma.masked_array(array, mask=np.arange(array.size).reshape(array.shape) == 0),
     }
+    if array.dtype.kind in "iu":
+        other["huge codes"] = lambda: np.where(array == array.max(), 10**7, array)
     if array.dtype.kind == "f":
         other |= {
             "float32": lambda: array.astype(np.float32),
@@ -226,8 +257,50 @@ def of_array(value: Any) -> list[Value]:
             "negated": lambda: -array,
             **{f"with {number!r}": (lambda number=number: _with(array, number)) for number in NUMBERS},
         }
-    return [Value(f"{k} of it", f, same=True) for k, f in same.items()] + [
-        Value(k, f) for k, f in other.items()
+    return [
+        *(Value(f"{k} of it", f, same=True) for k, f in same.items()),
+        *(Value(k, f, refused=True) for k, f in refused.items()),
+        *(Value(k, f) for k, f in other.items()),
+    ]
+
+
+def of_covariates(array: np.ndarray, fitting: bool) -> list[Value]:
+    """Covariates as frames: with a name for each column, with names that are no text, and with neither.
+
+    A model that was fitted to an array warns of names.
+    """
+    names = [f"x{j}" for j in range(array.shape[1])]
+    numbers, twice = list(range(3, 3 + len(names))), ["x"] * len(names)
+    levels = [("x", name) for name in names]
+    with_names = [
+        Value("frame of it", lambda: _named(array, names), same=True),
+        Value("frame of it in polars", lambda: pl.DataFrame(array, schema=names), same=True),
+    ]
+    return [
+        *(with_names if fitting else []),
+        Value("frame of it, columns called by numbers", lambda: _named(array, numbers), same=True),
+        Value("frame, columns called alike", lambda: _named(array, twice), refused=True),
+        Value("frame, columns of two levels", lambda: _named(array, levels), refused=True),
+        Value("frame, names of two kinds", lambda: _named(array, [7, *names[1:]])),
+        Value("frame of text", lambda: _named(array.astype(str), names)),
+    ]
+
+
+def of_frame(frame: pd.DataFrame) -> list[Value]:
+    """The same table in another library, and tables that differ from it in one respect."""
+    names = list(frame.columns)
+    return [
+        Value("in polars", lambda: pl.from_pandas(frame), same=True),
+        Value("with another index", lambda: frame.set_axis(range(7, 7 + len(frame))), same=True),
+        Value("columns called alike", lambda: frame.set_axis([names[0]] * len(names), axis=1), refused=True),
+        Value("columns of two levels", lambda: pd.concat({"a": frame}, axis=1), refused=True),
+        Value("columns called by numbers", lambda: frame.set_axis(range(len(names)), axis=1), refused=True),
+        Value("one column twice", lambda: pd.concat([frame, frame[names[:1]]], axis=1), refused=True),
+        Value("a column less", lambda: frame[names[1:]]),
+        Value("no rows", lambda: frame[:0]),
+        Value("rows twice", lambda: pd.concat([frame, frame])),
+        Value("text", lambda: frame.astype(str)),
+        Value("with missing values", lambda: frame.shift(1)),
     ]
 
 
@@ -256,6 +329,8 @@ def replacements(value: Any) -> list[Value]:
             Value(f"with {v.label}", lambda v=v: [value[0], v.make()]) for v in [*DISTRIBUTIONS, *ANYTHING]
         ]
         return [*parts, *ANYTHING]
+    if isinstance(value, pd.DataFrame):
+        return [*of_frame(value), *ANYTHING]
     if _numeric(value) is not None:
         return [*of_array(value), *ANYTHING]
     return ANYTHING

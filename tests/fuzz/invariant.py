@@ -37,6 +37,8 @@ class Call:
     arguments: dict[str, Any]
     #: The answer expected where the arguments are valid ones written in another way.
     same_as: Any = None
+    #: Whether nobody can know what an argument means, so that there is no right answer.
+    refused: bool = False
     infinite: bool = True
     nan: bool = False
 
@@ -91,6 +93,8 @@ def _outcome(call: Call) -> tuple[str, str]:
         return ("error", words) if len(words.split()) >= 4 else ("no words", words)
     except Exception as error:
         return "foreign error", f"{type(error).__name__}: {error}"
+    if call.refused:
+        return "accepted", "an answer where nobody can know what was meant"
     for word, values in found:
         if np.isnan(values).any() and not call.nan:
             return "NaN", word
@@ -176,7 +180,10 @@ def fingerprint(value: Any, depth: int = 0) -> Any:
     if depth > 5:
         return None
     if isinstance(value, torch.Tensor):
-        return ("tensor", tuple(value.shape), value.detach().numpy().tobytes())
+        dense = value.detach() if value.layout is torch.strided else value.detach().to_dense()
+        return ("tensor", tuple(value.shape), None if value.is_meta else dense.numpy().tobytes())
+    if isinstance(value, np.ma.MaskedArray):
+        return fingerprint([np.ma.getdata(value), np.ma.getmaskarray(value)], depth + 1)
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "O":
             return ("objects", value.shape)

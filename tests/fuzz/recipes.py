@@ -25,13 +25,17 @@ from censcore import evaluation, outcomes, published, scores, simulation
 
 @dataclass(frozen=True)
 class Target:
-    """A function or method with valid arguments; ``infinite``: an answer may be infinite, ``nan``: or NaN."""
+    """A function or method with valid arguments; ``infinite``: an answer may be infinite, ``nan``: or NaN.
+
+    ``unread`` are arguments that it leaves alone, whatever they are.
+    """
 
     label: str
     function: Callable[..., Any]
     arguments: dict[str, Any]
     infinite: bool = True
     nan: bool = False
+    unread: tuple[str, ...] = ()
 
     def all_arguments(self) -> dict[str, Any]:
         """The valid arguments, with the defaults of the others."""
@@ -141,12 +145,16 @@ CAUSE_METHODS: dict[str, dict[str, Any]] = {
 }
 
 
+#: Arguments of methods of which only library, device and dtype matter.
+UNREAD = {"like": ("array",)}
+
+
 def distribution(name: str, make: type, methods: dict[str, dict[str, Any]], **arguments: Any) -> Recipe:
     def targets() -> list[Target]:
         made = make(**arguments)
         found = [Target(name, make, arguments)] * 8
         found += [
-            Target(f"{name}.{m}", getattr(made, m), a)
+            Target(f"{name}.{m}", getattr(made, m), a, unread=UNREAD.get(m, ()))
             for m, a in methods.items()
             if (name, m) != ("Ensemble", "log_likelihood")
         ]
@@ -246,7 +254,9 @@ def outcome(name: str, make: type, methods: dict[str, dict[str, Any]], **argumen
     def targets() -> list[Target]:
         made = make(**arguments)
         found = [Target(name, make, arguments)] * 6
-        return found + [Target(f"{name}.{m}", getattr(made, m), a) for m, a in methods.items()]
+        return found + [
+            Target(f"{name}.{m}", getattr(made, m), a, unread=UNREAD.get(m, ())) for m, a in methods.items()
+        ]
 
     return Recipe(targets)
 
@@ -323,8 +333,8 @@ OUTCOMES = {
 
 
 def function(call: Callable[..., Any], share: float = 1.0, **arguments: Any) -> Recipe:
-    infinite, nan = arguments.pop("infinite", True), arguments.pop("nan", False)
-    return Recipe(lambda: [Target(call.__name__, call, arguments, infinite=infinite, nan=nan)], share)
+    how = {word: arguments.pop(word) for word in ("infinite", "nan", "unread") if word in arguments}
+    return Recipe(lambda: [Target(call.__name__, call, arguments, **how)], share)
 
 
 OUTCOMES |= {
@@ -391,8 +401,10 @@ SCORES = {
 # ---- estimators ------------------------------------------------------------------------------------
 
 
-def estimator(make: type, y: Any = Y12, X: Any = X, share: float = 0.5, **settings: Any) -> Recipe:
-    """Settings are judged where scikit-learn judges them: in ``fit``."""
+def estimator(
+    make: type, y: Any = Y12, X: Any = X, share: float = 0.5, unread: tuple[str, ...] = (), **settings: Any
+) -> Recipe:
+    """Settings are judged where scikit-learn judges them: in ``fit``; predictions may leave X ``unread``."""
 
     def fit(X: Any, y: Any, sample_weight: Any = None, **settings: Any) -> Any:
         model = make(**settings)
@@ -408,7 +420,10 @@ def estimator(make: type, y: Any = Y12, X: Any = X, share: float = 0.5, **settin
         arguments = {"X": X, "y": y, **settings}
         model = make(**settings).fit(X, y)
         found = [Target(f"{make.__name__}.fit", fit, arguments)] * 2
-        return [*found, Target(f"{make.__name__}.predict_distribution", model.predict_distribution, {"X": X})]
+        predict = Target(
+            f"{make.__name__}.predict_distribution", model.predict_distribution, {"X": X}, unread=unread
+        )
+        return [*found, predict]
 
     return Recipe(targets, share)
 
@@ -422,22 +437,24 @@ def neural(name: str, y: Any, **settings: Any) -> Recipe:
 
 RISK = np.linspace(-1.0, 1.0, 12)
 ESTIMATORS = {
-    "KaplanMeier": estimator(cs.KaplanMeier, X=X),
+    "KaplanMeier": estimator(cs.KaplanMeier, unread=("X",)),
     "WeibullRegression": estimator(cs.WeibullRegression),
     "LogNormalRegression": estimator(cs.LogNormalRegression),
     "LogLogisticRegression": estimator(cs.LogLogisticRegression),
     "CoxRegression": estimator(cs.CoxRegression, alpha=0.1),
     "PiecewiseExponentialRegression": estimator(cs.PiecewiseExponentialRegression, breaks=2, alpha=0.1),
-    "Turnbull": estimator(cs.Turnbull, INTERVALS12, None),
+    "Turnbull": estimator(cs.Turnbull, INTERVALS12, None, unread=("X",)),
     "Adapted": estimator(cs.Adapted, model=cs.WeibullRegression()),
-    "Censoring": estimator(cs.Censoring, estimator=cs.KaplanMeier()),
-    "AalenJohansen": estimator(cs.AalenJohansen, CAUSES12),
+    "Censoring": estimator(cs.Censoring, unread=("X",), estimator=cs.KaplanMeier()),
+    "AalenJohansen": estimator(cs.AalenJohansen, CAUSES12, unread=("X",)),
     "CauseSpecific": estimator(cs.CauseSpecific, CAUSES12, estimator=cs.WeibullRegression(alpha=0.1)),
-    "as_forecast": function(cs.as_forecast, forecast=CURVES, times=KNOTS, interpolation="step"),
+    "as_forecast": function(
+        cs.as_forecast, forecast=CURVES, times=KNOTS, interpolation="step", unread=("X",)
+    ),
     "from_draws": function(cs.from_draws, draws=np.linspace(0.1, 3.0, 60).reshape(2, 10, 3)),
     "from_risk": function(cs.from_risk, train_risk=RISK, y_train=Y12, test_risk=RISK[:3]),
     "as_competing_forecast": function(
-        cs.as_competing_forecast, forecast=CIF, times=np.array([1.0, 2.0, 4.0])
+        cs.as_competing_forecast, forecast=CIF, times=np.array([1.0, 2.0, 4.0]), unread=("X",)
     ),
     "one_event_time": function(cs.estimators.one_event_time, y=Y, estimator="KaplanMeier"),
     "load": function(cs.load, path="nothing.censcore"),

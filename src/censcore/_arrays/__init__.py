@@ -12,7 +12,14 @@ operations that the standard lacks, or spells row by row, live here.
 =================  ======================================================================================
 """
 
-from censcore._arrays.conversion import as_float, convert, like_moved, to_numpy
+from censcore._arrays.conversion import (
+    as_float,
+    as_prototype,
+    check_entries,
+    convert,
+    like_moved,
+    to_numpy,
+)
 from censcore._arrays.libraries import Array, is_neutral, is_torch, namespace, one_namespace
 from censcore._arrays.sorted_search import searchsorted, take_along
 from censcore._arrays.subjects import as_rows, broadcast_to, common_rows, take_rows
@@ -32,8 +39,10 @@ __all__ = [
     "Array",
     "as_float",
     "as_loss",
+    "as_prototype",
     "as_rows",
     "broadcast_to",
+    "check_entries",
     "common_rows",
     "convert",
     "detach",

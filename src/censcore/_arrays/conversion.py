@@ -11,7 +11,15 @@ from censcore._arrays.libraries import Array, is_neutral, is_torch
 from censcore._arrays.torch_modes import check_not_batched, in_transform
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
-__all__ = ["as_float", "convert", "like_moved", "shown", "to_numpy"]
+__all__ = [
+    "as_float",
+    "as_prototype",
+    "check_entries",
+    "convert",
+    "like_moved",
+    "shown",
+    "to_numpy",
+]
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -24,6 +32,7 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
     if type(value) is np.ndarray and value.dtype in _FLOATS:
         return value
     if is_torch(value):
+        check_entries(value, name)
         return _torch_float(value, name)
     kind = like.dtype if like is not None and is_neutral(value) else None
     if like is not None and kind is not None and is_torch(like):
@@ -35,8 +44,8 @@ def as_float(value: Array, name: str, like: Array | None = None) -> Array:
 def _real(value: Any, name: str, kind: Any) -> np.ndarray:
     """``value`` as an array of NumPy that holds real numbers, in the dtype ``kind`` where there is one."""
     array = _as_array(value, name)
-    if array.dtype.kind in "OUST":
-        array = _from_objects(array, name)
+    if array.dtype.kind in "OUST":  # a list with a text becomes one of texts
+        array = _from_objects(np.asarray(value, dtype=object) if isinstance(value, list) else array, name)
     if array.dtype.kind not in "fiub":
         raise InvalidTypeError(f"{name} must hold numbers; got an array of dtype {array.dtype}.")
     if kind is None and array.dtype == np.float16:
@@ -52,28 +61,49 @@ def _real(value: Any, name: str, kind: Any) -> np.ndarray:
 def _as_array(value: Any, name: str) -> np.ndarray:
     if value is None:
         raise InvalidTypeError(f"{name} must hold numbers; got None.")
-    if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
-        raise InvalidInputError(
-            f"{name}: got a masked array with masked entries, expected numbers. Leave out the subjects that "
-            "they belong to, or fill them in."
-        )
+    return _listed(value, name, "a number or an array of numbers")
+
+
+def _listed(value: Any, name: str, expected: str) -> np.ndarray:
+    """``value`` as NumPy understands it, where that is an array without masked entries."""
+    check_entries(value, name)
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         if isinstance(error, InvalidTypeError):
             raise InvalidTypeError(f"{name}: {error}") from error
         raise InvalidTypeError(
-            f"{name} must be a number or an array of numbers; got {type(value).__name__} that is none "
-            f"({error})."
+            f"{name} must be {expected}; got {type(value).__name__} that is none ({error})."
         ) from error
 
 
+def check_entries(value: Any, name: str) -> None:
+    """Check that every entry of an array can be read: none is masked, and a tensor is dense and has data."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidInputError(
+            f"{name}: got a masked array with masked entries, expected a value in every entry. Leave out the "
+            "subjects that they belong to, or fill them in."
+        )
+    if not is_torch(value):
+        return
+    if value.layout is not sys.modules["torch"].strided or value.is_nested:
+        raise InvalidTypeError(f"{name}: got a sparse tensor, expected a dense one. Pass tensor.to_dense().")
+    if value.is_meta:
+        raise InvalidTypeError(f"{name}: got a tensor without data, on the device 'meta'.")
+
+
 def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
-    """Objects or text that hold numbers; an error names the first entry that does not."""
+    """Objects that are numbers; an error names the first entry that is none, such as a text."""
+    values = array.ravel().tolist()
+    words = next((place for place, value in enumerate(values) if isinstance(value, str | bytes)), None)
+    if words is not None:
+        raise InvalidTypeError(
+            f"{name} must hold numbers; got the text {shown(values[words])} in entry {words}. Convert it "
+            "first, for instance by numpy.asarray(values, dtype=float)."
+        )
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        values = array.ravel().tolist()
         bad = next((place for place, value in enumerate(values) if not _is_number(value)), 0)
         got = "an integer too large for a float" if isinstance(error, OverflowError) else shown(values[bad])
         raise InvalidTypeError(f"{name} must hold numbers; got {got} in entry {bad}.") from error
@@ -91,6 +121,11 @@ def _is_number(value: object) -> bool:
     except (TypeError, ValueError, OverflowError):
         return False
     return True
+
+
+def as_prototype(array: Array) -> Array:
+    """A floating array of which only library, device and dtype matter, so that it may be without data."""
+    return _torch_float(array, "array") if is_torch(array) else as_float(array, "array")
 
 
 def _torch_float(value: Array, name: str) -> Array:
@@ -129,7 +164,13 @@ def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
 
     here = array.device if is_torch(array) else None
     dtype = array.dtype if is_torch(array) else getattr(torch, str(array.dtype))
-    moved = torch.empty(0, dtype=dtype, device=here).to(*args, **kwargs)
+    try:
+        moved = torch.empty(0, dtype=dtype, device=here).to(*args, **kwargs)
+    except (RuntimeError, TypeError, AssertionError) as error:  # also of devices that are not there
+        given = ", ".join([*map(shown, args), *(f"{name}={shown(value)}" for name, value in kwargs.items())])
+        raise InvalidInputError(
+            f"to: got {given}, expected a device that is there, a dtype, or a tensor ({_first_line(error)})."
+        ) from error
     if moved.dtype not in (torch.float32, torch.float64):
         raise InvalidTypeError(
             f"Outcomes and distributions hold float32 or float64; got {moved.dtype}. Inside torch.autocast "
@@ -138,14 +179,19 @@ def like_moved(array: Array, *args: Any, **kwargs: Any) -> Array:
     return moved
 
 
-def to_numpy(array: Array) -> np.ndarray:
-    """``array`` as NumPy, cut from any graph and brought to the CPU."""
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
+
+
+def to_numpy(array: Array, name: str = "An array") -> np.ndarray:
+    """``array`` as NumPy, cut from any graph and brought to the CPU; ``name`` is for errors."""
     if type(array) is np.ndarray:
         return array
-    if not is_torch(array):
-        return np.asarray(array)
-    if in_transform():
+    if is_torch(array) and in_transform():
         return _unwrapped(array, sys.modules["torch"]._C)
+    if not is_torch(array):
+        return _listed(array, name, "an array")
+    check_entries(array, name)
     return array.detach().cpu().numpy()
 
 

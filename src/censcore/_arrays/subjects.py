@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays.conversion import shown
+from censcore._arrays.conversion import check_entries, shown, to_numpy
 from censcore._arrays.libraries import Array, is_torch, namespace
 from censcore.exceptions import InvalidIndexError, InvalidInputError
 
@@ -19,7 +19,10 @@ def as_rows(rows: Any) -> Any:
         return [int(rows)]
     if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
         rows = rows[0]  # scikit-learn indexes by [rows, ...]
-    if isinstance(rows, slice) or (is_torch(rows) and not rows.is_floating_point() and not rows.is_complex()):
+    if isinstance(rows, slice):
+        return rows
+    check_entries(rows, "rows")
+    if is_torch(rows) and rows.ndim == 1 and not rows.is_floating_point() and not rows.is_complex():
         return rows
     try:
         chosen = np.ascontiguousarray(rows)  # torch takes no index with negative strides, such as order[::-1]
@@ -35,6 +38,8 @@ _EXPECTED_ROWS = "expected places of subjects from 0, an array of booleans or a 
 
 def take_rows(array: Array, rows: Any) -> Array:
     """The entries of ``array`` that belong to some subjects, chosen by what :func:`as_rows` returns."""
+    if is_torch(rows) and not is_torch(array):
+        rows = to_numpy(rows)  # NumPy takes a tensor of one place for a number, and drops the axis
     try:
         return array[rows]
     except (IndexError, OverflowError) as error:

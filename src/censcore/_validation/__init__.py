@@ -4,6 +4,7 @@
 ``arrays``      numbers in an array: finite, positive, probabilities, levels
 ``numbers``     one number, a count, a confidence level, a seed
 ``kinds``       objects and not classes, distributions, estimators; options, flags, lists and names
+``frames``      data frames whose columns have one name each
 ``subjects``    weights and groups of subjects, and how subjects are named in a message
 ==============  =========================================================================================
 
@@ -11,6 +12,8 @@ Values become floating arrays by :func:`censcore._arrays.as_float`, which checks
 """
 
 from censcore._validation.arrays import (
+    MOST_CAUSES,
+    as_cause_codes,
     as_codes,
     as_events,
     check_between,
@@ -20,8 +23,8 @@ from censcore._validation.arrays import (
     check_positive,
     check_probabilities,
 )
+from censcore._validation.frames import as_frame, columns_of
 from censcore._validation.kinds import (
-    as_frame,
     as_list,
     as_names,
     check_flag,
@@ -30,11 +33,14 @@ from censcore._validation.kinds import (
     check_method,
     check_option,
     no_array,
+    shown,
 )
 from censcore._validation.numbers import as_confidence, as_count, as_generator, as_index, as_number, as_seed
 from censcore._validation.subjects import as_labels, as_weights, name_subjects
 
 __all__ = [
+    "MOST_CAUSES",
+    "as_cause_codes",
     "as_codes",
     "as_confidence",
     "as_count",
@@ -59,6 +65,8 @@ __all__ = [
     "check_option",
     "check_positive",
     "check_probabilities",
+    "columns_of",
     "name_subjects",
     "no_array",
+    "shown",
 ]

@@ -11,6 +11,8 @@ from censcore._validation.subjects import name_subjects
 from censcore.exceptions import InvalidInputError
 
 __all__ = [
+    "MOST_CAUSES",
+    "as_cause_codes",
     "as_codes",
     "as_events",
     "check_between",
@@ -83,6 +85,31 @@ def as_codes(values: Any, name: str) -> np.ndarray:
     codes = to_numpy(as_float(values, name))
     _check((codes == np.round(codes)) & (np.abs(codes) < 2**53), codes, name, "whole numbers")
     return codes.astype(np.intp)
+
+
+#: Kinds of event: many more than anybody distinguishes, few enough to be named.
+MOST_CAUSES = 10**4
+
+
+def as_cause_codes(codes: np.ndarray, name: str, zero: str) -> np.ndarray:
+    """Causes as integers, 0 for ``zero`` and 1 to m; every one of these has a place in a forecast.
+
+    Examples
+    --------
+    >>> from censcore._validation import as_cause_codes
+    >>> as_cause_codes(np.array([0.0, 2.0]), "cause", "censored")
+    array([0, 2])
+    """
+    whole = (codes >= 0) & (codes < np.inf) & (codes == np.round(codes))
+    expected = f"whole numbers, 0 for {zero} and 1 to m for the causes"
+    _check(whole, codes, name, expected, " Were times and causes swapped?")
+    if codes.size and codes.max() > MOST_CAUSES:
+        raise InvalidInputError(
+            f"{name}: got the code {codes.max():.17g}, expected numbers from 1 to at most {MOST_CAUSES}. A "
+            "forecast has a place for every cause from 1 to m. Number those that occur: found, cause = "
+            f"numpy.unique(codes, return_inverse=True), where 0 stays the code for {zero}."
+        )
+    return codes.astype(np.int64)
 
 
 def as_events(event: Any, time: Array) -> Array:

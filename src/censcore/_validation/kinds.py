@@ -8,7 +8,6 @@ from typing import Any
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = [
-    "as_frame",
     "as_list",
     "as_names",
     "check_flag",
@@ -17,6 +16,7 @@ __all__ = [
     "check_method",
     "check_option",
     "no_array",
+    "shown",
 ]
 
 
@@ -94,9 +94,9 @@ def check_option(value: Any, name: str, options: Collection[Any]) -> None:
     """
     if isinstance(value, str) and value in options:
         return
-    shown = [repr(option) for option in options]
-    expected = " or ".join(shown) if len(shown) == 2 else f"one of {', '.join(shown)}"
-    raise InvalidInputError(f"{name} must be {expected}; got {_shown(value)}.")
+    listed = [repr(option) for option in options]
+    expected = " or ".join(listed) if len(listed) == 2 else f"one of {', '.join(listed)}"
+    raise InvalidInputError(f"{name} must be {expected}; got {shown(value)}.")
 
 
 def check_flag(value: Any, name: str) -> None:
@@ -113,32 +113,7 @@ def check_flag(value: Any, name: str) -> None:
     if value is True or value is False:
         return
     if type(value).__name__ not in ("bool", "bool_"):
-        raise InvalidTypeError(f"{name} must be True or False; got {_shown(value)}.")
-
-
-def as_frame(frame: Any, *columns: Any) -> Any:
-    """A data frame of any library, behind the interface of narwhals; ``columns`` must be names.
-
-    Examples
-    --------
-    >>> from censcore._validation import as_frame
-    >>> as_frame(3.0)
-    Traceback (most recent call last):
-    ...
-    censcore.exceptions.InvalidTypeError: frame: got float, expected a data frame of pandas, polars or
-    pyarrow.
-    """
-    import narwhals as nw
-
-    bad = [column for column in columns if not isinstance(column, str)]
-    if bad:
-        raise InvalidTypeError(f"A column: got {_shown(bad[0])}, expected its name, a text.")
-    try:
-        return nw.from_native(frame, eager_only=True)
-    except TypeError as error:
-        raise InvalidTypeError(
-            f"frame: got {type(frame).__name__}, expected a data frame of pandas, polars or pyarrow."
-        ) from error
+        raise InvalidTypeError(f"{name} must be True or False; got {shown(value)}.")
 
 
 def as_list(values: Any, name: str, expected: str) -> list[Any]:
@@ -155,7 +130,7 @@ def as_list(values: Any, name: str, expected: str) -> list[Any]:
     listed = isinstance(values, Iterable) and not isinstance(values, str | bytes | dict | set | type)
     if listed and getattr(values, "ndim", 1) != 0:
         return list(values)
-    raise InvalidTypeError(f"{name}: got {_shown(values)}, expected a list of {expected}.")
+    raise InvalidTypeError(f"{name}: got {shown(values)}, expected a list of {expected}.")
 
 
 def as_names(names: Any, count: int | None, name: str = "names", of: str = "cause") -> tuple[str, ...]:
@@ -174,7 +149,7 @@ def as_names(names: Any, count: int | None, name: str = "names", of: str = "caus
     return given
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """What was got: itself if it is short, else its type."""
     if value is None or isinstance(value, bool | int | float | str):
         text = (

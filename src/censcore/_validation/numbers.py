@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation.kinds import _shown
+from censcore._validation.kinds import shown
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["as_confidence", "as_count", "as_generator", "as_index", "as_number", "as_seed"]
@@ -64,7 +64,7 @@ def as_number(
     )
     if not good:
         raise InvalidInputError(
-            f"{name} must be {_described(above, least, below, most, infinite)}; got {_shown(value)}."
+            f"{name} must be {_described(above, least, below, most, infinite)}; got {shown(value)}."
         )
     return number
 
@@ -81,7 +81,7 @@ def _as_float(value: Any, name: str) -> float:
         array = to_numpy(value).reshape(-1)
         if array.dtype.kind in "fiu":
             return float(array[0])
-    raise InvalidTypeError(f"{name} must be a number; got {_shown(value)}.")
+    raise InvalidTypeError(f"{name} must be a number; got {shown(value)}.")
 
 
 def _described(above: Any, least: Any, below: Any, most: Any, infinite: bool) -> str:
@@ -110,10 +110,10 @@ def as_count(value: Any, name: str, *, least: int = 1, most: int | None = None) 
     elif isinstance(value, float | np.floating):
         count = int(value) if float(value).is_integer() else None
     else:
-        raise InvalidTypeError(f"{name} must be a whole number; got {_shown(value)}.")
+        raise InvalidTypeError(f"{name} must be a whole number; got {shown(value)}.")
     if count is None or count < least or (most is not None and count > most):
         limits = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InvalidInputError(f"{name} must be a whole number {limits}; got {_shown(value)}.")
+        raise InvalidInputError(f"{name} must be a whole number {limits}; got {shown(value)}.")
     return count
 
 
@@ -145,7 +145,7 @@ def as_confidence(value: Any, name: str = "confidence") -> float:
         return as_number(value, name, above=0, below=1)
     except (InvalidInputError, InvalidTypeError) as error:
         raise InvalidInputError(
-            f"{name}: got {_shown(value)}, expected a number between 0 and 1, such as 0.95."
+            f"{name}: got {shown(value)}, expected a number between 0 and 1, such as 0.95."
         ) from error
 
 
@@ -166,7 +166,7 @@ def as_generator(seed: Any, name: str = "seed") -> np.random.Generator:
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise InvalidInputError(
             f"{name} must be a whole number of at least 0, a list of them, a numpy.random.Generator or None; "
-            f"got {_shown(seed)}."
+            f"got {shown(seed)}."
         ) from error
 
 

@@ -66,17 +66,12 @@ def as_labels(labels: Any, n: int, name: str = "groups", of: str = "subject") ->
     >>> as_labels(["a", "b", "a"], 3)
     array(['a', 'b', 'a'], dtype='<U1')
     """
-    try:
-        values = to_numpy(labels)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidTypeError(
-            f"{name} must have one label per {of}, ({n},); got {type(labels).__name__}, which is no array."
-        ) from error
+    values = to_numpy(labels, name)
     if values.shape != (n,):
         raise InvalidInputError(f"{name} must have one label per {of}, ({n},); got {values.shape}.")
-    if values.dtype.kind in "fc" and np.isnan(values).any():
-        bad = np.nonzero(np.isnan(values))[0]
-        raise InvalidInputError(f"{name}: got NaN, expected a label, in {name_subjects(bad)}.")
+    bad = np.nonzero(_is_missing(values))[0]
+    if bad.size:
+        raise InvalidInputError(f"{name}: got {values[bad[0]]}, expected a label, in {name_subjects(bad)}.")
     if values.dtype.kind == "O":
         try:
             np.unique(values)
@@ -85,3 +80,14 @@ def as_labels(labels: Any, n: int, name: str = "groups", of: str = "subject") ->
                 f"{name}: got labels that cannot be compared with each other ({error}). Pass numbers or text."
             ) from error
     return values
+
+
+def _is_missing(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind != "O":
+        return labels != labels  # NaN, and dates that are none
+    return np.array([label is None or _is_nothing(label) for label in labels.tolist()])
+
+
+def _is_nothing(label: Any) -> bool:
+    """NaN, and what pandas has in the place of it."""
+    return type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label)

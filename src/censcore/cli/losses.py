@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import typer
 
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.files import is_standard_output, is_stream, partial_file
 from censcore.plain_text import visible
 
@@ -75,7 +75,7 @@ class _ParquetWriter:
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ModuleNotFoundError as error:
-            raise MissingDependencyError("Parquet needs pyarrow: pip install 'censcore[cli]'.") from error
+            raise MissingPackageError("Parquet needs pyarrow: pip install 'censcore[cli]'.") from error
         if not losses:
             return
         rows: Any = pa.table(dict(losses))

@@ -12,6 +12,7 @@ import numpy as np
 from censcore._arrays import (
     Array,
     as_float,
+    as_prototype,
     as_rows,
     common_rows,
     convert,
@@ -249,7 +250,7 @@ class Distribution(KeepsValues, ABC):
         >>> cs.Exponential([1.0, 2.0]).like(np.ones(1, np.float32)).mean().dtype
         dtype('float32')
         """
-        array = as_float(array, "array")
+        array = as_prototype(array)
 
         def make() -> Any:
             return self._rebuilt(lambda own: convert(own, array), lambda part: part.like(array))._bound()

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, as_float, convert, to_numpy
-from censcore._validation import as_count, as_names, name_subjects
+from censcore._validation import MOST_CAUSES, as_cause_codes, as_count, as_names, name_subjects
 from censcore.distributions.competing_risks import TimeAndCause, TimesAndCauses
 from censcore.distributions.ensemble import Ensemble
 from censcore.exceptions import InvalidInputError
@@ -64,17 +64,18 @@ class CauseEnsemble(TimeAndCause):
             raise InvalidInputError(
                 f"times and causes must both have shape (n, M); got {tuple(samples.shape)} and {codes.shape}."
             )
-        _check_codes(codes, to_numpy(samples))
+        codes = as_cause_codes(codes, "causes", "never")
+        _check_never(codes, to_numpy(samples))
         if names is not None:
             names = as_names(names, n_causes)
         if n_causes is not None:
-            n_causes = as_count(n_causes, "n_causes", most=10**4)
+            n_causes = as_count(n_causes, "n_causes", most=MOST_CAUSES)
         self._m = n_causes or (len(names) if names is not None else max(1, int(codes.max())))
         if codes.max() > self._m:
             raise InvalidInputError(
                 f"causes go up to {int(codes.max())}; expected numbers from 0 to {self._m}."
             )
-        self._causes = convert(codes.astype(np.int64), samples)
+        self._causes = convert(codes, samples)
         self._name(names)
 
     @property
@@ -116,14 +117,7 @@ class CauseEnsemble(TimeAndCause):
         return self._members[0]
 
 
-def _check_codes(codes: np.ndarray, times: np.ndarray) -> None:
-    whole = np.isin(codes.dtype.kind, list("iub")) | (codes == np.round(codes))
-    bad = ~whole | (codes < 0)
-    if np.any(bad):
-        raise InvalidInputError(
-            "causes must be whole numbers, 0 for never and 1 to m; they are not in "
-            f"{name_subjects(np.unique(np.nonzero(np.broadcast_to(bad, codes.shape))[0]))}."
-        )
+def _check_never(codes: np.ndarray, times: np.ndarray) -> None:
     odd = (codes == 0) != np.isinf(times)
     if odd.any():
         raise InvalidInputError(

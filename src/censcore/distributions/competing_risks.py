@@ -17,7 +17,7 @@ from censcore.distributions.random_draws import Draws
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes.causes import cause_number
-from censcore.plain_text import one_line
+from censcore.plain_text import some_of
 
 __all__ = ["TimeAndCause", "TimesAndCauses"]
 
@@ -275,4 +275,4 @@ class TimeAndCause(Distribution):
         return TimesAndCauses(time, cause)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(shape={self.shape}, causes: {', '.join(map(one_line, self.names))})"
+        return f"{type(self).__name__}(shape={self.shape}, causes: {some_of(self.names)})"

@@ -15,7 +15,7 @@ from censcore.distributions.piecewise_linear import PiecewiseLinear
 from censcore.distributions.step import Step
 from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
-from censcore.plain_text import one_line
+from censcore.plain_text import some_of
 
 __all__ = ["CumulativeIncidence"]
 
@@ -148,7 +148,7 @@ class CumulativeIncidence(TimeAndCause):
     def __repr__(self) -> str:
         n, m, q = self._cif.shape
         kind = "linear" if self._linear else "step"
-        causes = ", ".join(map(one_line, self.names))
+        causes = some_of(self.names)
         return f"CumulativeIncidence(shape=({n}, {m}), times={q}, {kind}, causes: {causes})"
 
 

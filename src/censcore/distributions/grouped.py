@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, as_rows, is_torch, take_rows, to_numpy
+from censcore._arrays import Array, as_float, as_rows, take_rows
 from censcore._validation import as_codes
 from censcore.distributions.joint import in_one_library
 from censcore.distributions.step import Step
@@ -84,7 +84,7 @@ class Grouped(Univariate):
         """The distributions of some subjects (indices, a slice or a mask)."""
         if len(self) == 1:
             return self
-        rows = to_numpy(rows) if is_torch(rows) else as_rows(rows)
+        rows = as_rows(rows)
         other = self._map(lambda array: array)
         other._group, other._position = take_rows(self._group, rows), take_rows(self._position, rows)
         return other._of_someone()._estimated_like(self, rows)

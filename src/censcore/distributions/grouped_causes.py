@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from censcore._arrays import Array, as_rows, is_torch, to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._validation import as_list
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.grouped import Grouped
@@ -82,7 +82,7 @@ class GroupedCauses(TimeAndCause):
         if len(self) == 1:
             return self
         other = self._map(lambda array: array)
-        other._rows = self._rows.take(to_numpy(rows) if is_torch(rows) else as_rows(rows))
+        other._rows = self._rows.take(rows)
         return other
 
     def _grouped(self, parts: list[Univariate]) -> Grouped:

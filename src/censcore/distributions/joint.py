@@ -149,6 +149,7 @@ class Joint(Distribution):
 
     def _columns_of(self, tau: Array) -> list[Array]:
         """``tau`` (a number, (n,) or (n, k)) as one number or (n,) array per coordinate."""
+        one_namespace(tau=tau, distribution=self._reference)
         tau = as_float(tau, "tau", like=self._reference)
         check_positive(tau, "tau", zero=True, infinite=True)
         if tau.ndim < 2:

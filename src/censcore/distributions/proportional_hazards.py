@@ -161,7 +161,9 @@ class ProportionalHazards(Univariate):
         """
         xp = self._xp
         n_jumps = self._times.shape[1]
-        count = searchsorted(self._hazard, level / self._risk, "left")
+        with np.errstate(over="ignore"):  # beyond all jumps
+            baseline = level / self._risk
+        count = searchsorted(self._hazard, baseline, "left")
         count = xp.where((count > 0) & reached(detach(self._after(count))), count - 1, count)
         in_time = xp.clip(count, 0, n_jumps - 1)
         count = xp.where(reached(detach(self._after(in_time + 1))) | (count == n_jumps), count, count + 1)
@@ -175,7 +177,9 @@ class ProportionalHazards(Univariate):
         before = self._after(self._passed(y, "left"))
         level = before - log1p(-p)
         slack = 4 * float(xp.finfo(level.dtype).eps)  # of both logarithms, which must not skip a jump
-        count = searchsorted(self._hazard, (level * (1 - slack) - slack) / self._risk, "left")
+        with np.errstate(over="ignore"):  # beyond all jumps
+            baseline = (level * (1 - slack) - slack) / self._risk
+        count = searchsorted(self._hazard, baseline, "left")
         ends = xp.concat([self._times, xp.full_like(self._times[:, :1], np.inf)], axis=1)
         t = xp.maximum(take_along(ends, count), y + xp.zeros_like(level))
         return xp.where((p > 0) & xp.isfinite(before), t, y + xp.zeros_like(level))

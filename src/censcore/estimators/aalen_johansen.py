@@ -15,6 +15,7 @@ from censcore.estimators.risk_sets import entries_of
 from censcore.estimators.strata import fitted_strata, strata_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, as_competing_risks
+from censcore.plain_text import some_of
 
 __all__ = ["AalenJohansen", "check_every_cause"]
 
@@ -131,11 +132,11 @@ class AalenJohansen(SurvivalEstimator):
 
 def check_every_cause(y: CompetingRisks, estimator: str) -> None:
     """Every cause must occur in the training data."""
-    cause = to_numpy(y.causes)
-    missing = [name for j, name in enumerate(y.names, start=1) if not (cause == j).any()]
+    seen = np.bincount(to_numpy(y.causes), minlength=y.n_causes + 1)[1:]
+    missing = [name for name, count in zip(y.names, seen, strict=True) if not count]
     if missing:
         raise InvalidInputError(
-            f"{estimator} learns from the events of every cause; got none of {', '.join(missing)} among "
+            f"{estimator} learns from the events of every cause; got none of {some_of(missing)} among "
             f"{len(y)} subjects. Leave the cause out, or fit to data that have it."
         )
 

@@ -17,7 +17,7 @@ from censcore.estimators.covariates import count_rows
 from censcore.estimators.libraries import Curves, read_model
 from censcore.estimators.libraries.draws import from_draws
 from censcore.estimators.pipelines import last_step
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
 from censcore.outcomes import OutcomeLike, as_outcome
 
 __all__ = ["as_forecast"]
@@ -264,7 +264,7 @@ def _from_matrix(table: Any, times: Array, reader: MatrixReader) -> Distribution
     sf = _values(table, "survival probabilities")
     if hasattr(table, "columns"):
         _check_labels(table.columns, times)
-    times = times if is_neutral(times) or hasattr(times, "shape") else np.asarray(times)
+    times = times if is_neutral(times) or hasattr(times, "shape") else to_numpy(times, "times")
     _check_other_curves(to_numpy(sf))
     return reader.curves(times, sf)
 
@@ -288,14 +288,14 @@ def _check_labels(columns: Any, times: Array) -> None:
 def _from_frame(frame: Any, reader: MatrixReader) -> Distribution:
     """From a frame with times as rows, named by the index, and subjects as columns."""
     try:
-        times = np.asarray(frame.index, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        times = as_float(frame.index.to_numpy(), "The index")
+    except CenscoreError as error:
         raise InvalidTypeError(
             "The index of a frame of survival probabilities must be the times (columns are subjects, as in "
             f"lifelines and pycox); got {frame.index[:3].tolist()}. If rows are subjects, pass times= "
             "for the columns."
         ) from error
-    sf = frame.to_numpy(dtype=np.float64).T
+    sf = _values(frame, "survival probabilities").T
     if (np.diff(sf, axis=0) <= 0).all() and (np.diff(sf, axis=1) > 1e-6).any() and len(sf) > 1:
         raise InvalidInputError(
             f"The frame of shape {frame.shape} falls along its rows and not down its columns, so rows seem "
@@ -316,7 +316,7 @@ def _distinct(times: np.ndarray, sf: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def _check_other_curves(sf: np.ndarray) -> None:
     """Check that curves are no distribution functions or cumulative hazards."""
-    if sf.ndim != 2 or sf.shape[1] < 2:
+    if sf.ndim != 2 or sf.shape[1] < 2 or not len(sf):
         return
     rising = np.nonzero((np.diff(sf, axis=1) >= 0).all(axis=1) & (sf[:, -1] > sf[:, 0]))[0]
     if rising.size == len(sf):

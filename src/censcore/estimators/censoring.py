@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import check_instance, name_subjects
+from censcore._validation import check_flag, check_instance, name_subjects
 from censcore.distributions import Distribution, Grouped, Independent
 from censcore.estimators.adapted import Adapted, as_estimator
 from censcore.estimators.base import SurvivalEstimator
@@ -160,6 +160,8 @@ class Censoring(SurvivalEstimator):
         y = as_followed(y)
         check_rows(X, len(y))
         sample_weight = None if sample_weight is None else check_weights(sample_weight, len(y))
+        if self.shared is not None:
+            check_flag(self.shared, "shared")
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
         parts = [y] if self.shared_ else [y.marginal(j) for j in range(y.k)]
         self._reference = y.time[:0]

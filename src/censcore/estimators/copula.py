@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
-from censcore._validation import check_option
+from censcore._validation import check_flag, check_option
 from censcore.distributions import Copula, Distribution, Independent, Weibull
 from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.estimators.neural.standardised import Data, blocks
@@ -147,6 +147,7 @@ class CopulaWeibull(LikelihoodEstimator):
         check_option(self.copula, "copula", ("independent", "clayton", "gumbel"))
         if self.copula == "gumbel" and self.k_ != 2:
             raise InvalidInputError(f"The Gumbel copula joins two event times; got {self.k_}.")
+        check_flag(self.margins_first, "margins_first")
         check_option(self.dependence, "dependence", ("auto", "constant", "conditional"))
         if self.margins_first and self.dependence == "conditional":
             raise InvalidInputError(

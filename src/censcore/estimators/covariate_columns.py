@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import columns_of
 from censcore.exceptions import InvalidInputError
+from censcore.plain_text import some_of
 
 __all__ = ["Columns", "read_columns"]
 
@@ -77,18 +79,14 @@ def read_columns(X: Any, weight: np.ndarray, labels: Mapping[str, np.ndarray] | 
             columns.add(gone.astype(np.float64), f"{name} is missing", source)
     if missing_in:
         columns.notes.append(
-            f"{int(missing.sum())} subjects have missing values ({_some(missing_in)}): they get the "
-            "middle rank, and whether a value is missing is tested too"
+            f"{int(missing.sum())} subjects have missing values ({some_of(missing_in, limit=5)}): they get "
+            "the middle rank, and whether a value is missing is tested too"
         )
     if constant:
         columns.notes.append(
-            f"nothing to test in {_some(constant)}: one value, or no level with {LEAST} subjects"
+            f"nothing to test in {some_of(constant, limit=5)}: one value, or no level with {LEAST} subjects"
         )
     return columns
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _all_columns(X: Any, labels: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -104,14 +102,10 @@ def _all_columns(X: Any, labels: Mapping[str, np.ndarray]) -> Iterator[tuple[str
 def _raw_columns(X: Any) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, values (floats, or objects for text) and where they are missing."""
     if hasattr(X, "columns"):
-        import narwhals as nw
-
-        frame = nw.from_native(X, eager_only=True)
-        for name in frame.columns:
-            column = frame[name]
+        for name, column in columns_of(X):
             yield (str(name), *_numbers_or_text(column.to_numpy(), column.is_null().to_numpy()))
         return
-    table = X.toarray() if hasattr(X, "toarray") else to_numpy(X) if hasattr(X, "shape") else X
+    table = X.toarray() if hasattr(X, "toarray") else to_numpy(X, "X") if hasattr(X, "shape") else X
     array = np.asarray(table)
     if array.dtype.kind not in "biuf":
         array = np.asarray(table, dtype=object)

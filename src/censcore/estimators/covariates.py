@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
-from censcore._validation import as_index, as_weights
+from censcore._arrays import check_entries, to_numpy
+from censcore._validation import as_frame, as_index, as_weights, check_instance, columns_of
 from censcore.distributions import Distribution
 from censcore.estimators.pipelines import last_estimator, weight_argument
 from censcore.exceptions import CenscoreError, InvalidInputError, InvalidTypeError
@@ -56,6 +56,10 @@ def count_rows(X: Any) -> int:
     >>> count_rows([[0.1], [0.2]])
     2
     """
+    check_instance(X, "X")
+    check_entries(X, "X")
+    if hasattr(X, "columns"):
+        return len(as_frame(X, name="X"))
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple) and len(shape) and not isinstance(X, Distribution):
         return int(shape[0])
@@ -90,9 +94,7 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     if X is None:
         return None
     if hasattr(X, "columns"):
-        import narwhals as nw
-
-        return nw.to_native(nw.from_native(X, eager_only=True)[rows])
+        return as_frame(X, name="X")[rows].to_native()
     return (X if hasattr(X, "shape") else np.asarray(X))[rows]
 
 
@@ -119,19 +121,14 @@ def column_of(X: Any, column: str | int) -> np.ndarray:
     if X is None:
         raise InvalidInputError(f"X is needed for its column {column!r}; got None.")
     if hasattr(X, "columns"):
-        import narwhals as nw
-
-        frame = nw.from_native(X, eager_only=True)
-        if not isinstance(column, str):
-            column = as_index(column, "The number of a column")
-            if not -len(frame.columns) <= column < len(frame.columns):
-                raise InvalidInputError(f"X of shape {frame.shape} has no column number {column}.")
-        name = frame.columns[column] if isinstance(column, int) else column
-        if name not in frame.columns:
-            raise InvalidInputError(
-                f"X has no column {column!r}; got the columns {list(frame.columns)[:20]}."
-            )
-        return frame[name].to_numpy()
+        columns = columns_of(X)
+        names = [name for name, _ in columns]
+        if isinstance(column, str) and column not in names:
+            raise InvalidInputError(f"X has no column {column!r}; got the columns {names[:20]}.")
+        place = names.index(column) if isinstance(column, str) else as_index(column, "The number of a column")
+        if not -len(names) <= place < len(names):
+            raise InvalidInputError(f"X of shape {(count_rows(X), len(names))} has no column number {place}.")
+        return columns[place][1].to_numpy()
     if not isinstance(column, str):
         column = as_index(column, "The number of a column")
     else:
@@ -139,7 +136,7 @@ def column_of(X: Any, column: str | int) -> np.ndarray:
             f"Column {column!r}: got X as {type(X).__name__}, which has no names. Pass a data frame, or "
             "the number of the column."
         )
-    array = to_numpy(X)
+    array = to_numpy(X, "X")
     if array.ndim != 2 or not -array.shape[1] <= column < array.shape[1]:
         raise InvalidInputError(f"X of shape {array.shape} has no column number {column}.")
     return array[:, column]
@@ -235,6 +232,8 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
     """
     from sklearn.utils.validation import validate_data
 
+    if X is not None:
+        count_rows(X)
     if X is None or (hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0):
         if not reset and estimator.n_features_in_:
             raise InvalidInputError(
@@ -249,8 +248,7 @@ def as_matrix(estimator: Any, X: Any, *, reset: bool) -> np.ndarray | None:
         return None
     _check_categories(X)
     _check_no_missing(estimator, X)
-    count_rows(X)
-    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else _table(X)  # sparse: scikit-learn raises
+    X = X if hasattr(X, "columns") or hasattr(X, "tocsr") else to_numpy(X, "X")  # sparse: scikit-learn raises
     with scikit_learn_errors():
         return np.asarray(validate_data(estimator, X, reset=reset, dtype=np.float64), dtype=np.float64)
 
@@ -277,28 +275,27 @@ def scikit_learn_errors() -> Iterator[None]:
         raise InvalidInputError(str(error)) from error
 
 
-def _table(X: Any) -> np.ndarray:
-    try:
-        return to_numpy(X)
-    except (TypeError, ValueError) as error:
-        raise InvalidTypeError(
-            f"X: got {type(X).__name__} that is no table of numbers ({error}), expected an array (n, p)."
-        ) from error
-
-
 def _check_categories(X: Any) -> None:
-    if not hasattr(X, "columns"):
-        return
-    import narwhals as nw
-
-    schema = nw.from_native(X, eager_only=True).schema
-    bad = [name for name, kind in schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]
-    if bad:
-        kinds = ", ".join(f"{name!r} ({schema[name]})" for name in bad[:10])
+    kinds = _kinds_without_numbers(X)
+    if kinds:
         raise InvalidTypeError(
-            f"X must hold numbers; got {kinds}. Encode categories first, for instance by "
+            f"X must hold numbers; got {', '.join(kinds[:10])}. Encode categories first, for instance by "
             "sklearn.preprocessing.OneHotEncoder(drop='first') in a pipeline."
         )
+
+
+def _kinds_without_numbers(X: Any) -> list[str]:
+    """Columns that hold text or something else, and what kind of thing."""
+    if hasattr(X, "columns"):
+        import narwhals as nw
+
+        kinds = [(name, column.dtype) for name, column in columns_of(X)]
+        return [f"{name!r} ({kind})" for name, kind in kinds if not (kind.is_numeric() or kind == nw.Boolean)]
+    values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X, "X")
+    if values.ndim != 2 or values.dtype.kind not in "OUST":
+        return []
+    words = [next((v for v in column if isinstance(v, str | bytes)), None) for column in values.T.tolist()]
+    return [f"the text {word!r:.60} in column {j}" for j, word in enumerate(words) if word is not None]
 
 
 def _check_no_missing(estimator: Any, X: Any) -> None:
@@ -318,15 +315,10 @@ def _check_no_missing(estimator: Any, X: Any) -> None:
 def _missing(X: Any) -> np.ndarray:
     """Which numbers are missing, (n, p); where X is no matrix of numbers scikit-learn says so, not this."""
     if hasattr(X, "columns"):
-        import narwhals as nw
-
-        frame = nw.from_native(X, eager_only=True)
-        columns = [frame[name].is_null().to_numpy() for name in frame.columns]
-        columns += [(frame[name] != frame[name]).fill_null(False).to_numpy() for name in frame.columns]
-        found = np.column_stack(columns).astype(bool) if columns else np.zeros((0, 0), dtype=bool)
-        half = found.shape[1] // 2
-        return found[:, :half] | found[:, half:]
-    values = np.zeros((0, 0)) if hasattr(X, "tocsr") else _table(X)
+        missing = [column.is_null() | (column != column).fill_null(False) for _, column in columns_of(X)]
+        found = [column.to_numpy().astype(bool) for column in missing]
+        return np.column_stack(found) if found else np.zeros((0, 0), dtype=bool)
+    values = np.zeros((0, 0)) if hasattr(X, "tocsr") else to_numpy(X, "X")
     if values.dtype.kind == "O":
         try:
             values = values.astype(np.float64)

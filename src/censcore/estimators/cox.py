@@ -167,7 +167,7 @@ class CoxRegression(CoefficientInference):
     def _solve(self, columns: StandardisedColumns, weight: np.ndarray, sets: RiskSets) -> PartialScore:
         """The estimating equations at their solution; at zero where there is nothing to solve."""
         Z, kind = columns.Z[sets.order], score_of(self.ties)
-        self._penalty = self.alpha / columns.scale**2
+        self._penalty = float(self.alpha) / columns.scale**2
         start = kind(sets, Z, np.zeros(Z.shape[1]))
         self._determined = bool(Z.shape[1] and start.open.any())
         if not self._determined:

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from censcore._arrays import to_numpy
+from censcore._arrays import as_float, to_numpy
+from censcore._validation import as_count, as_number
 from censcore.distributions import JointGrid
 from censcore.estimators.neural.likelihood import LikelihoodEstimator, ParameterNetwork
 from censcore.estimators.neural.model_contents import check_numbers
@@ -140,33 +141,32 @@ class JointGridModel(LikelihoodEstimator):
 
     def _choose_edges(self, time: np.ndarray, event: np.ndarray) -> np.ndarray:
         if not isinstance(self.edges, str):
-            edges = np.asarray(self.edges, dtype=float)
+            edges = to_numpy(as_float(self.edges, "edges"))
             if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0 or not (np.diff(edges) > 0).all():
                 raise InvalidInputError(f"edges must start at 0 and increase; got {edges.tolist()}.")
             return edges / self._unit
-        if self.bins < 2:
-            raise InvalidInputError(f"bins must be at least 2; got {self.bins}.")
+        bins = as_count(self.bins, "bins", least=2)
         if self.edges == "uniform":
-            return np.linspace(0.0, time.max(), self.bins + 1)
+            return np.linspace(0.0, time.max(), bins + 1)
         if self.edges != "quantile":
             raise InvalidInputError(f"edges must be 'quantile', 'uniform' or an array; got {self.edges!r}.")
         if not event.any():
             raise InvalidInputError(
                 "No subject has an event, so edges cannot be quantiles of event times; pass edges=..."
             )
-        inner = np.quantile(time[event], np.linspace(0, 1, self.bins)[1:])
+        inner = np.quantile(time[event], np.linspace(0, 1, bins)[1:])
         return np.unique(np.concatenate([[0.0], inner, [max(time.max(), inner[-1] * 1.001)]]))
 
     def _choose_rate(self, time: np.ndarray, event: np.ndarray) -> np.ndarray:
         """Per coordinate: events per time at risk in the last quarter of the grid."""
+        if not isinstance(self.tail, str):
+            return np.full(2, as_number(self.tail, "tail", least=0) * self._unit)
         if self.tail == "infinity":
             return np.zeros(2)
         if self.tail != "hazard":
-            if isinstance(self.tail, str) or not 0 <= self.tail < np.inf:
-                raise InvalidInputError(
-                    f"tail must be 'hazard', 'infinity' or a rate of at least 0; got {self.tail!r}."
-                )
-            return np.full(2, float(self.tail) * self._unit)
+            raise InvalidInputError(
+                f"tail must be 'hazard', 'infinity' or a rate of at least 0; got {self.tail!r}."
+            )
         start = self._edges[-1] * 0.75
         at_risk = np.clip(time - start, 0.0, None).sum(axis=0)
         events = (event & (time > start)).sum(axis=0)

@@ -173,7 +173,7 @@ class LogLocationScale(CoefficientInference):
             times.standardised(mean, spread),
             Z,
             weight,
-            np.append(0.0, self.alpha / columns.scale**2),
+            np.append(0.0, float(self.alpha) / columns.scale**2),
             self._baseline,
         )
         start = np.zeros(2 + X.shape[1])

@@ -101,7 +101,7 @@ class PiecewiseExponentialRegression(CoefficientInference):
         p = covariates.shape[1]
         if not self.alpha and p:
             columns.check_collinear(weight, "PiecewiseExponentialRegression")
-        likelihood = _Likelihood(*ends, self.breaks_, columns.Z, weight, self.alpha / columns.scale**2)
+        likelihood = _Likelihood(*ends, self.breaks_, columns.Z, weight, float(self.alpha) / columns.scale**2)
         self._check_pieces(likelihood.time_at_risk() > 0, "Nobody is followed")
         theta, information = maximise(likelihood, likelihood.start())
         seen = np.diag(information)[: len(self.breaks_) + 1] > 1e-6

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, to_numpy
-from censcore._validation import as_number, name_subjects
+from censcore._arrays import Array
+from censcore._validation import as_labels, as_number, name_subjects
 from censcore.estimators.base import SurvivalEstimator, one_event_time
 from censcore.estimators.covariates import as_matrix, check_rows, check_weights
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.plain_text import one_line
 
@@ -133,12 +133,7 @@ class CoefficientInference(SurvivalEstimator):
         if not np.isfinite(parts).all():
             return np.full((parts.shape[1], parts.shape[1]), np.inf)
         if groups is not None:
-            groups = to_numpy(groups)
-            if groups.shape != (len(parts),):
-                raise InvalidInputError(
-                    f"groups: got shape {groups.shape}, expected ({len(parts)},), one per subject of fit."
-                )
-            _, number = np.unique(groups, return_inverse=True)
+            _, number = np.unique(as_labels(groups, len(parts), of="subject of fit"), return_inverse=True)
             sums = np.zeros((number.max() + 1, parts.shape[1]))
             np.add.at(sums, number, parts)
             parts = sums
@@ -240,7 +235,7 @@ class CoefficientTable:
         try:
             import pandas as pd
         except ModuleNotFoundError as error:
-            raise MissingDependencyError(
+            raise MissingPackageError(
                 "to_frame() needs pandas: pip install pandas. Its columns are attributes here."
             ) from error
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._numerics import bits_of, scramble
+from censcore._validation import columns_of
 
 __all__ = ["Shared", "SubjectKeys", "shared_subjects"]
 
@@ -157,11 +158,8 @@ def _columns(X: Any) -> list[np.ndarray]:
     if X is None:
         return []
     if hasattr(X, "columns"):
-        import narwhals as nw
-
-        frame = nw.from_native(X, eager_only=True)
-        return [frame[name].to_numpy() for name in frame.columns]
-    array = X.toarray() if hasattr(X, "toarray") else to_numpy(X)
+        return [column.to_numpy() for _, column in columns_of(X)]
+    array = X.toarray() if hasattr(X, "toarray") else to_numpy(X, "X")
     return list(np.asarray(array).reshape(len(array), -1).T)
 
 

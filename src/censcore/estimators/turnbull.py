@@ -112,7 +112,7 @@ class Turnbull(SurvivalEstimator):
         """
         check_option(self.mass, "mass", ("right", "uniform"))
         as_number(self.tol, "tol", above=0)
-        as_count(self.max_iter, "max_iter", most=10**7)
+        max_iter = as_count(self.max_iter, "max_iter", most=10**7)
         outcome = as_intervals(y, "Turnbull")
         if outcome.has_delayed_entry:
             late = np.nonzero(to_numpy(outcome.entry) > 0)[0]
@@ -126,7 +126,7 @@ class Turnbull(SurvivalEstimator):
         lower, upper, _ = ends_of(outcome)
         used = weight > 0
         problem = _Likelihood.of(lower[used], upper[used], weight[used])
-        p, self.n_iter_ = problem.maximise(self.tol, self.max_iter)
+        p, self.n_iter_ = problem.maximise(self.tol, max_iter)
         kept = p > 0
         self.intervals_, self.masses_ = problem.intersections[kept], p[kept]
         self.log_likelihood_ = problem.value(p)

@@ -96,7 +96,7 @@ def dynamic_auc(
     >>> dynamic_auc(risks.cause(1), [0.2, 0.3, 0.5, 0.1], cs.Uniform(0.0, 8.0), times=[2.5]).round(3)
     array([0.641])
     """
-    y = as_outcome(y, one_cause=True)
+    y = as_outcome(y, one_cause=True).require_one_time("The AUC")
     times = _check_times(times, horizon)
     r = check_risk(risk, len(y), columns=len(times))
     weight = shares(sample_weight, len(y))
@@ -154,7 +154,7 @@ def dynamic_auc_estimate(
     >>> dynamic_auc_estimate(y, [0.8, 0.4, 0.6, 0.1], cs.Uniform(0.0, 8.0), [2.5]).value.shape
     (1,)
     """
-    y = as_outcome(y, one_cause=True)
+    y = as_outcome(y, one_cause=True).require_one_time("The AUC")
     n, times = len(y), _check_times(times, horizon)
     r = check_risk(risk, n, columns=len(times))
     weight, code = shares(sample_weight, n), group_codes(groups, n)

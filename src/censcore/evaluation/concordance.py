@@ -112,7 +112,7 @@ def concordance(
     >>> concordance(risks.cause(1), risk=[0.2, 0.3, 0.5, 0.1])
     0.5
     """
-    y = as_outcome(y, one_cause=True)
+    y = as_outcome(y, one_cause=True).require_one_time("The concordance index")
     weight = shares(sample_weight, len(y))
     used = np.nonzero(weight > 0)[0]
     pairs = comparable_pairs(y, check_risk(risk, len(y)), censoring, horizon=horizon, subjects=used)
@@ -159,7 +159,7 @@ def concordance_estimate(
     >>> difference.value.round(3), difference.standard_error.round(3)
     (array([0.058]), array([0.021]))
     """
-    y = as_outcome(y, one_cause=True)
+    y = as_outcome(y, one_cause=True).require_one_time("The concordance index")
     n = len(y)
     weight = shares(sample_weight, n)
     used = np.nonzero(weight > 0)[0]

@@ -190,11 +190,7 @@ def copula_graphic(
     0.0 [[0.8 0.6 0.3]]
     0.5 [[0.8   0.6   0.231]]
     """
-    y = as_outcome(y).require_no_entry("copula_graphic")
-    if y.k != 1:
-        raise InvalidInputError(
-            f"copula_graphic takes one event time per subject; got {y.k}. Use y.marginal(j)."
-        )
+    y = as_outcome(y).require_no_entry("copula_graphic").require_one_time("copula_graphic")
     weight = None if sample_weight is None else as_weights(sample_weight, len(y))[None, :]
     curve = copula_graphic_curve(to_numpy(y.time), to_numpy(y.event), generator(copula, tau), weight)
     return Step(curve.times, sf=curve.S), Step(curve.times, sf=curve.G)

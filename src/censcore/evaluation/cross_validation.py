@@ -117,6 +117,8 @@ def cross_validating(compare: Callable[P, Comparison]) -> Comparing[P]:
     @wraps(compare)
     def either(*args: P.args, **options: P.kwargs) -> Comparison:
         if options.get("cv") is not None:
+            if "forecasts" in options:
+                options["models"] = options.pop("forecasts")
             return cross_validate(compare, *args, **options)  # type: ignore[arg-type]
         given = [name for name, default in OPTIONS.items() if options.get(name, default) != default]
         if given:

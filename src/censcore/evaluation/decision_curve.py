@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
 from censcore.evaluation.net_benefit import NetBenefit, least_events
 from censcore.evaluation.tables import Line
@@ -24,11 +25,9 @@ POINTS = 50
 def decision_lines(comparison: Comparison, time: float | None = None, thresholds: Any = None) -> list[Line]:
     """See :meth:`Comparison.net_benefit`."""
     t = comparison.one_time(time)
-    theta = _default(comparison, t) if thresholds is None else np.atleast_1d(np.asarray(thresholds, float))
-    if theta.ndim != 1 or not ((theta > 0) & (theta < 1)).all():
-        raise InvalidInputError(
-            f"thresholds must lie between 0 and 1; got {np.asarray(thresholds).tolist()}."
-        )
+    theta = _default(comparison, t) if thresholds is None else as_numbers(thresholds, "thresholds")
+    if not ((theta > 0) & (theta < 1)).all():
+        raise InvalidInputError(f"thresholds must lie between 0 and 1; got {theta.tolist()}.")
     found = comparison.curve(NetBenefit(t, theta))
     some = comparison.models[0]
     everyone = comparison.curve(NetBenefit(t, theta, everyone=True))[some]

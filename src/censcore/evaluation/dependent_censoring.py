@@ -254,13 +254,8 @@ def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -
 
 
 def _one_event_time(y: OutcomeLike) -> RightCensored:
-    y = as_outcome(y).require_no_entry("The analysis of dependent censoring")
-    if y.time.ndim != 1:
-        raise InvalidInputError(
-            f"The analysis is for one event time per subject; got an outcome of shape {y.shape}. Use "
-            "y.marginal(j)."
-        )
-    return y
+    name = "The analysis of dependent censoring"
+    return as_outcome(y).require_no_entry(name).require_one_time(name)
 
 
 def _check_forecasts(forecasts: Mapping[str, Univariate], n: int) -> dict[str, Univariate]:

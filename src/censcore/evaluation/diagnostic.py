@@ -14,7 +14,7 @@ from censcore.distributions import Distribution, PointMass
 from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.evaluation.inference import group_codes
-from censcore.exceptions import InvalidInputError, MissingCensoringError
+from censcore.exceptions import MissingCensoringError
 from censcore.outcomes import OutcomeLike, as_followed
 from censcore.plain_text import one_line
 from censcore.scores.inputs import known_censoring, known_to_exceed
@@ -196,12 +196,7 @@ def censoring_diagnostic(
     >>> found.covariates.p_value < 0.001, found.covariates.kind, len(found.warnings) > 0
     (True, 'trend in column 0', True)
     """
-    y = as_followed(y)
-    if y.time.ndim > 1:
-        raise InvalidInputError(
-            f"got an outcome of shape {y.shape}, expected one event time per subject; use y.marginal(j) for "
-            "each j."
-        )
+    y = as_followed(y).require_one_time("The diagnostic")
     C = known_censoring(y) if censoring is None else censoring
     if C is None:
         raise MissingCensoringError(

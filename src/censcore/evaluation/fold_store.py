@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import columns_of
 from censcore.distributions import Distribution
 from censcore.evaluation.splits import Split
 from censcore.evaluation.subjects import Subjects
@@ -237,10 +238,8 @@ def _described_object(value: Any, libraries: set[str], inside: tuple[int, ...]) 
     if isinstance(value, types.BuiltinFunctionType | np.ufunc):
         return f"{kind}.{value.__name__}"
     if hasattr(value, "columns"):
-        import narwhals as nw
-
-        frame = nw.from_native(value, eager_only=True)
-        return f"{kind}{_described({c: frame[c].to_numpy() for c in frame.columns}, libraries, inside)}"
+        columns = {name: column.to_numpy() for name, column in columns_of(value, "a frame")}
+        return f"{kind}{_described(columns, libraries, inside)}"
     if isinstance(value, partial):
         return f"{kind}{_described([value.func, value.args, value.keywords], libraries, inside)}"
     if isinstance(value, types.MethodType):

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import as_number, shown
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Subjects
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import CenscoreError, InvalidInputError
 
 __all__ = ["FollowUp", "find_horizon", "follow_up_end", "given_horizon", "reach_of", "settle_horizon"]
 
@@ -136,12 +137,11 @@ def given_horizon(horizon: float | str) -> float | None:
     if isinstance(horizon, str) and horizon == "auto":
         return None
     try:
-        end = float(horizon)
-    except (TypeError, ValueError, OverflowError):
-        end = np.nan
-    if not (np.isfinite(end) and end > 0):
-        raise InvalidInputError(f"horizon must be 'auto' or a positive, finite time; got {horizon!r}.")
-    return end
+        return as_number(horizon, "horizon", above=0)
+    except CenscoreError as error:
+        raise InvalidInputError(
+            f"horizon must be 'auto' or a positive, finite time; got {shown(horizon)}."
+        ) from error
 
 
 def find_horizon(

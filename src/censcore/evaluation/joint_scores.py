@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from censcore._arrays import to_numpy
+from censcore._validation import as_list, as_names
 from censcore.distributions import Distribution, Ensemble, PointMass
 from censcore.distributions.joint_events import JointEvent, first_is
 from censcore.distributions.random_draws import SubjectDraws
@@ -30,7 +31,7 @@ from censcore.evaluation.case_scores import (
     by_name,
     of_single_times,
 )
-from censcore.exceptions import InvalidInputError, NoDensityError
+from censcore.exceptions import InvalidInputError, InvalidTypeError, NoDensityError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, registry
 from censcore.scores.compatible_times import subject_keys
@@ -66,19 +67,22 @@ class JointNames:
     @classmethod
     def of(cls, names: Any, events: Any, k: int) -> JointNames:
         """Names as given, or by number; events as given, or either, all, and each as the first."""
-        times = tuple(f"event {j + 1}" for j in range(k)) if names is None else tuple(map(str, names))
-        if len(times) != k or len(set(times)) != k:
-            raise InvalidInputError(
-                f"names: got {list(times)}, expected {k} different names, one per event time."
-            )
+        numbered = [f"event {j + 1}" for j in range(k)]
+        times = as_names(numbered if names is None else names, k, of="event time")
         known = cls._known(times)
         if events is None:
             return cls(times, known if k > 1 else {})
         if isinstance(events, str):
             events = [events]
-        given = dict(events) if isinstance(events, Mapping) else dict.fromkeys(events)
+        if not isinstance(events, Mapping):
+            events = dict.fromkeys(map(str, as_list(events, "events", "names of joint events")))
         chosen: dict[str, str | JointEvent] = {}
-        for name, event in given.items():
+        for name, event in events.items():
+            if event is not None and not callable(event) and event not in ("either", "all"):
+                raise InvalidTypeError(
+                    f"events: got {type(event).__name__} for {name!r}, expected a function of times (..., "
+                    "k), such as in_order(0, 1)."
+                )
             if event is None and name not in known:
                 raise InvalidInputError(
                     f"events: got {name!r}, expected some of {', '.join(map(repr, known))}, or a dict of "

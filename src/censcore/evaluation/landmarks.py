@@ -289,7 +289,7 @@ def _check_window(window: float | None, times: Any) -> None:
 
 
 def _of_each(values: Any, name: str, n: int) -> np.ndarray:
-    array = np.asarray(to_numpy(values))
+    array = to_numpy(values, name)
     if array.shape[:1] != (n,):
         raise InvalidInputError(
             f"{name}: got shape {array.shape}, expected one value for each of {n} subjects."

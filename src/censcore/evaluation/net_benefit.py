@@ -8,11 +8,11 @@ import numpy as np
 
 from censcore._arrays import as_float, common_rows, to_numpy
 from censcore._validation import as_number, check_kind, check_levels, name_subjects
-from censcore.distributions import Distribution
+from censcore.distributions import Distribution, TimeAndCause
 from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import AtOneTime
 from censcore.evaluation.inference import effective_number
-from censcore.exceptions import InvalidInputError, PositivityError
+from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
 from censcore.outcomes import EventOfCause, RightCensored, as_outcome
 from censcore.scores.registry import ScoreInfo
 
@@ -103,7 +103,7 @@ def net_benefit(
            [ 0.  ,  0.  ],
            [-0.33, -1.  ]])
     """
-    y = as_outcome(y, one_cause=True)
+    y = as_outcome(y, one_cause=True).require_one_time("Net benefit")
     check_kind(censoring, "censoring", Distribution, "the distribution of C")
     time, theta = (
         as_number(time, "time", least=0),
@@ -113,6 +113,11 @@ def net_benefit(
     if theta.ndim != 1:
         raise InvalidInputError(f"thresholds must be (q,); got an array of shape {theta.shape}.")
     if isinstance(forecast, Distribution):
+        if isinstance(forecast, TimeAndCause) or forecast.k > 1:
+            raise InvalidTypeError(
+                f"forecast: got {type(forecast).__name__}, expected the distribution of one event time, such "
+                "as forecast.marginal(j) or forecast.cause(j)."
+            )
         if common_rows(outcome=len(y), forecast=len(forecast), censoring=len(censoring)) != len(y):
             raise InvalidInputError(f"y has one subject; got distributions of {len(forecast)}.")
     else:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from censcore._arrays import as_float, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import as_number, name_subjects
 from censcore.evaluation.inference import Estimate
 from censcore.exceptions import InvalidInputError, PositivityError
 
@@ -145,7 +145,7 @@ def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
     # where all pairs have one subject in common, or all are won or lost, nothing is known of the error
     known = (others > ROUNDING * total) & (ROUNDING < theta < 1 - ROUNDING)
     others = np.where(known, others, np.nan)
-    deviations = (excess + won_later - theta * met_later) / np.sqrt(total * others)
+    deviations = (excess + won_later - theta * met_later) / (np.sqrt(total) * np.sqrt(others))
     return PairStatistic(theta, deviations, pairs, weight, excess, total)
 
 
@@ -231,13 +231,7 @@ def check_horizon(horizon: Any) -> float:
     """The horizon as a number, infinite for None."""
     if horizon is None:
         return np.inf
-    try:
-        end = float(horizon)
-    except (TypeError, ValueError, OverflowError):
-        end = np.nan
-    if not end > 0:
-        raise InvalidInputError(f"horizon: got {horizon!r}, expected a positive time or None.")
-    return end
+    return as_number(horizon, "horizon", above=0, infinite=True)
 
 
 def positivity_error(at: float, what: str, subjects: np.ndarray, end: float) -> PositivityError:

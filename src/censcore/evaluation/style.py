@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from censcore.exceptions import MissingDependencyError
+from censcore.exceptions import MissingPackageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,7 +85,7 @@ def styled(grid: bool = False) -> Iterator[None]:
     try:
         import matplotlib as mpl
     except ModuleNotFoundError as error:
-        raise MissingDependencyError("Plots need matplotlib: pip install 'censcore[plots]'.") from error
+        raise MissingPackageError("Plots need matplotlib: pip install 'censcore[plots]'.") from error
     with mpl.rc_context(STYLE | {"axes.grid": grid}):
         yield
 

@@ -48,7 +48,7 @@ def _labels(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
         by = {name: column_of(X, name) for name in by}
     elif not isinstance(by, Mapping):
         by = {str(getattr(by, "name", None) or "group"): by}
-    labels = {str(name): np.asarray(to_numpy(values)) for name, values in by.items()}
+    labels = {str(name): to_numpy(values, f"by: {name}") for name, values in by.items()}
     for name, values in labels.items():
         if values.shape != (n,):
             raise InvalidInputError(

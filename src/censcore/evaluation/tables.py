@@ -11,7 +11,7 @@ import numpy as np
 from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.discrimination import Measure
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, adjust, skill_interval
-from censcore.exceptions import MissingDependencyError
+from censcore.exceptions import MissingPackageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,7 @@ def data_frame(lines: Iterable[Line], columns: list[str] | None = None) -> pd.Da
     try:
         import pandas as pd
     except ModuleNotFoundError as error:
-        raise MissingDependencyError("Data frames need pandas: pip install pandas.") from error
+        raise MissingPackageError("Data frames need pandas: pip install pandas.") from error
     return pd.DataFrame(list(lines), columns=columns)
 
 

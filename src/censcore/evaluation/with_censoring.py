@@ -15,6 +15,7 @@ from censcore.estimators import Censoring, KaplanMeier, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.case import Case
+from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.horizon import follow_up_end, given_horizon
 from censcore.evaluation.intervals import detected, sent_through
 from censcore.evaluation.readings import on_grid
@@ -169,10 +170,10 @@ class WithCensoring(BaseEstimator):
         if isinstance(outcome, IntervalCensored):
             F = sent_through(outcome, F, self.censoring_ is not None, fixed)
         F = up_to(F, horizon)
-        at = self.times_[self.times_ < horizon] if times is None else np.atleast_1d(times).astype(float)
+        at = self.times_[self.times_ < horizon] if times is None else as_numbers(times, "times")
         at = at if len(at) else np.array([horizon / 2])
         at = on_grid(at, {"": F}, horizon) if times is None else at
-        levels = np.atleast_1d(levels).astype(float)
+        levels = as_numbers(levels, "levels")
         return Case(cast(RightCensored, seen), F, C, horizon, at, levels)
 
     def score(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> float:

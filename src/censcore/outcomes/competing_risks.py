@@ -8,16 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import Array, as_rows, namespace, to_numpy
-from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore._arrays import Array, as_float, as_rows, namespace, to_numpy
+from censcore.exceptions import InvalidTypeError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.causes import as_cause_names, as_causes, cause_number
 from censcore.outcomes.columns import Columns
 from censcore.outcomes.event_of_cause import EventOfCause
 from censcore.outcomes.right_censored import RightCensored
-from censcore.plain_text import one_line
+from censcore.plain_text import some_of
 
 __all__ = ["CompetingRisks", "as_competing_risks", "is_competing"]
+
+MOST_LISTED = 10  # causes in words; of more those that occur
 
 
 class CompetingRisks(Outcome):
@@ -31,7 +33,10 @@ class CompetingRisks(Outcome):
     time : array, (n,)
         Observed times Y: finite and non-negative.
     cause : array of whole numbers, (n,)
-        0 where the time is censored, j where the event was of cause j, from 1 to m.
+        0 where the time is censored, j where the event was of cause j, from 1 to m. Every number from 1 to m
+        is a cause, which a forecast has a place for, whether anybody had it or not; m is at most 10,000.
+        Other codes are numbered first: ``codes, cause = numpy.unique(given, return_inverse=True)``, where 0
+        is among them.
     censoring_time : array or number, optional
         C where it is known for every subject, also for those with an event; a number for one administrative
         end of follow-up. Infinity means never censored.
@@ -81,12 +86,8 @@ class CompetingRisks(Outcome):
         names: Sequence[str] | None = None,
         n_causes: int | None = None,
     ) -> None:
+        time = as_float(time, "time")
         codes = as_causes(cause, time)
-        if tuple(codes.shape) != tuple(np.shape(time)) or codes.ndim != 1:
-            raise InvalidInputError(
-                f"time and cause must both have shape (n,); got {tuple(np.shape(time))} and "
-                f"{tuple(codes.shape)}."
-            )
         self._any = RightCensored(time, codes != 0, censoring_time, entry=entry)
         self._cause: Array = codes
         self.names: tuple[str, ...] = as_cause_names(names, n_causes, int(to_numpy(codes).max()))
@@ -285,10 +286,11 @@ class CompetingRisks(Outcome):
         return self._any.flip()
 
     def __repr__(self) -> str:
-        cause, time = to_numpy(self._cause), to_numpy(self.time)
-        shares = ", ".join(
-            f"{one_line(name)} {int((cause == j).sum())} ({(cause == j).mean():.1%})".replace("%", " %")
-            for j, name in enumerate(self.names, start=1)
+        time, count = to_numpy(self.time), np.bincount(to_numpy(self._cause), minlength=self.n_causes + 1)[1:]
+        listed = range(self.n_causes) if self.n_causes <= MOST_LISTED else np.nonzero(count)[0].tolist()
+        shares = some_of(
+            [f"{self.names[j]} {count[j]} ({count[j] / len(self):.1%})".replace("%", " %") for j in listed],
+            MOST_LISTED,
         )
         known = "" if self.censoring_time is None else ", C known"
         return (

@@ -12,7 +12,7 @@ from censcore._validation import as_list, check_kind, check_method, check_positi
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.columns import Columns
-from censcore.outcomes.parts import as_entry
+from censcore.outcomes.parts import one_each
 from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.visits import (
     as_visits,
@@ -106,7 +106,7 @@ class IntervalCensored(Outcome):
             )
 
     def _checked_entry(self, entry: Array) -> Array:
-        a = as_entry(entry, self.lower)
+        a = one_each(entry, self.lower, "entry")
         check_positive(a, "entry", zero=True)
         late = np.nonzero(to_numpy((a >= self.upper) & (a > 0)))[0]
         if late.size:
@@ -321,9 +321,11 @@ class IntervalCensored(Outcome):
         if until is None:
             outcome = RightCensored(seen, found)
         else:
+            until = one_each(until, self.lower, "until")
+            check_positive(until, "until", zero=True, infinite=True)
             if self.visits is not None:
-                check_attended(self.visits, self.lower, found, as_float(until, "until", like=self.lower))
-            end = xp.maximum(seen, as_float(until, "until", like=self.lower))
+                check_attended(self.visits, self.lower, found, until)
+            end = xp.maximum(seen, until)
             outcome = RightCensored(xp.where(found, seen, end), found, end)
         return outcome if self.entry is None else outcome._with_entry(xp.minimum(self.entry, outcome.time))
 

@@ -7,7 +7,7 @@ import numpy as np
 from censcore._arrays import Array, as_float, convert, is_torch, namespace, to_numpy
 from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
 
-__all__ = ["as_censoring_time", "as_entry", "as_event"]
+__all__ = ["as_censoring_time", "as_event", "one_each"]
 
 MOST_CODES = 20  # of competing risks; more different whole numbers are times
 
@@ -16,10 +16,7 @@ def as_event(event: Array, time: Array) -> Array:
     """Delta as booleans, from 0/1 or booleans; other codes are an error that says what they may be."""
     if is_torch(time):
         return _check_codes(convert(event, time), time) != 0
-    try:
-        array = np.asarray(event)
-    except (TypeError, ValueError, RecursionError):  # ragged, or no array at all
-        array = as_float(event, "event")
+    array = to_numpy(event, "event")
     if array.dtype.kind == "O" and not any(isinstance(value, str) for value in array.ravel()):
         array = as_float(array, "event")
     if array.dtype.kind not in "biuf":
@@ -32,7 +29,7 @@ def as_event(event: Array, time: Array) -> Array:
 
 
 def _check_codes(event: Array, time: Array) -> Array:
-    codes = np.unique(to_numpy(event))
+    codes = np.unique(to_numpy(event, "event"))
     if set(codes.tolist()) <= {0, 1}:
         return event
     whole = np.isfinite(codes).all() and (codes == np.round(codes)).all() and codes.min() >= 0
@@ -68,14 +65,14 @@ def as_censoring_time(censoring_time: Array, time: Array) -> Array:
     return xp.astype(c, time.dtype, copy=False)
 
 
-def as_entry(entry: Array, time: Array) -> Array:
-    """Entries with one value per subject."""
-    a = as_float(entry, "entry", like=time)
+def one_each(values: Array, time: Array, name: str) -> Array:
+    """A number for all subjects, or one for each, with one value per subject."""
+    a = as_float(values, name, like=time)
     xp = namespace(time)
     if a.ndim == 0:
         a = xp.broadcast_to(a, (time.shape[0],))
     if tuple(a.shape) != (time.shape[0],):
         raise InvalidInputError(
-            f"entry must be a number or one per subject, ({time.shape[0]},); got {tuple(a.shape)}."
+            f"{name} must be a number or one per subject, ({time.shape[0]},); got {tuple(a.shape)}."
         )
     return xp.astype(a, time.dtype, copy=False)

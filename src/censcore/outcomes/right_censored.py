@@ -13,7 +13,7 @@ from censcore.exceptions import InvalidInputError, InvalidTypeError, Unsupported
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.columns import Columns
 from censcore.outcomes.consistency import check_censoring_time, check_entry, check_times
-from censcore.outcomes.parts import as_censoring_time, as_entry, as_event
+from censcore.outcomes.parts import as_censoring_time, as_event, one_each
 
 __all__ = ["RightCensored"]
 
@@ -75,14 +75,14 @@ class RightCensored(Outcome):
         one_namespace(time=time, event=event, censoring_time=censoring_time, entry=entry)
         self.time: Array = as_float(time, "time")
         self.event: Array = as_event(event, self.time)
+        check_times(self.time, self.event)
         self.censoring_time: Array = as_censoring_time(censoring_time, self.time)
         self.entry: Array = None
         self.names: list[str] | None = None
-        check_times(self.time, self.event)
         if self.censoring_time is not None:
             check_censoring_time(self.censoring_time, self.time, self.event)
         if entry is not None:
-            self.entry = as_entry(entry, self.time)
+            self.entry = one_each(entry, self.time, "entry")
             check_entry(self.entry, self.time)
 
     def _with_entry(self, entry: Array) -> RightCensored:
@@ -112,6 +112,22 @@ class RightCensored(Outcome):
                 "CoxRegression and WeibullRegression do; or restrict the data to subjects with entry = 0."
             )
         return self
+
+    def require_one_time(self, name: str) -> RightCensored:
+        """The outcome with times (n,), or an error which says that ``name`` is of one event time.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.RightCensored([[2.0], [3.0]], [[1], [0]]).require_one_time("A median").shape
+        (2,)
+        """
+        if self.k > 1:
+            raise InvalidInputError(
+                f"{name} is for one event time per subject; got an outcome of shape {self.shape}. Use "
+                "y.marginal(j) for each j."
+            )
+        return self.marginal(0)
 
     def _aligned(self, c: Array) -> Array:
         """One C per subject as a column beside several times."""

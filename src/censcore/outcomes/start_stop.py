@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from censcore._arrays import as_float
 from censcore._validation import as_frame
 from censcore.exceptions import InvalidInputError
 
@@ -71,9 +72,12 @@ def read_start_stop(
     if empty:
         raise InvalidInputError(f"Columns {empty} have missing values; every interval needs all of them.")
     subject = data[id].to_numpy()
-    begins, ends = (np.asarray(data[name].to_numpy(), dtype=np.float64) for name in (start, stop))
+    begins, ends, ended = (
+        np.asarray(as_float(data[name].to_numpy(), f"Column {name!r}"), dtype=np.float64)
+        for name in (start, stop, event)
+    )
     order = np.lexsort([ends, begins, _codes(subject)])
-    table = StartStop(subject, begins, ends, np.asarray(data[event].to_numpy()), order)
+    table = StartStop(subject, begins, ends, ended, order)
     _check(table, id, allow_gaps)
     return table
 

@@ -112,9 +112,8 @@ def check_detection_times(visits: Array, lower: Array, upper: Array) -> None:
 
 def check_attended(visits: Array, lower: Array, found: Array, until: Array) -> None:
     """A subject without a finding had all its visits up to ``until``."""
-    end = to_numpy(until)
-    visits, low = to_numpy(visits), to_numpy(lower)[:, None]
-    skipped = (visits > low) & (visits <= (end[:, None] if end.ndim else end)) & np.isfinite(visits)
+    visits, low, end = to_numpy(visits), to_numpy(lower)[:, None], to_numpy(until)[:, None]
+    skipped = (visits > low) & (visits <= end) & np.isfinite(visits)
     gone = np.nonzero(skipped.any(axis=1) & ~to_numpy(found))[0]
     if gone.size:
         raise MissingVisitsError(

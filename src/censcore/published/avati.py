@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, as_float
+from censcore._arrays import Array, as_float, one_namespace
 from censcore._validation import check_positive
 from censcore.distributions import Distribution, PointMass
 from censcore.exceptions import InvalidInputError
@@ -65,6 +65,7 @@ def survival_crps(
     loss = xp.where(event, as_event, below)
     if upper is None:
         return loss
+    one_namespace(outcome=time, upper=upper)
     U = as_float(upper, "upper", like=time)
     if tuple(U.shape) not in ((), (1,), tuple(time.shape)):
         raise InvalidInputError(f"upper must be a number or one per subject; got shape {tuple(U.shape)}.")

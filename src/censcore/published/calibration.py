@@ -223,7 +223,7 @@ def _test(
     from scipy.special import fdtrc
 
     used = weight > 0
-    N, E, weight = N[used], E[used], weight[used]
+    N, E, weight = N[used], E[used], weight[used] / weight.max()
     groups = np.unique(groups[used], return_inverse=True)[1]
     size = np.bincount(groups, weight)
     equal = size.sum() / (size**2).sum()  # of equally large groups, per unit of weight

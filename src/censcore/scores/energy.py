@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss, convert, is_torch, namespace
+from censcore._arrays import Array, as_loss, convert, is_torch, namespace, to_numpy
 from censcore._numerics import chunked_rows
 from censcore._validation import as_count, as_number, as_seed, check_flag, check_option
 from censcore.distributions import Distribution, Ensemble
@@ -186,7 +186,7 @@ def leave_out(y: RightCensored, censoring: Any, mask: Array) -> tuple[RightCenso
     if censoring is None:
         censoring = known_or_raise(y)
     xp = namespace(y.time)
-    kept = convert(mask, y.time) if is_torch(y.time) else np.asarray(mask)
+    kept = convert(mask, y.time) if is_torch(y.time) else to_numpy(mask, "mask")
     if kept.dtype != xp.bool:
         raise InvalidInputError(f"mask must be boolean, True where a time counts; got dtype {kept.dtype}.")
     kept = kept.reshape(-1, 1) if kept.ndim == 1 and y.k == 1 else kept

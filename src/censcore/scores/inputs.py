@@ -42,7 +42,7 @@ from censcore._arrays import (
     one_namespace,
     to_numpy,
 )
-from censcore._validation import check_option, check_positive
+from censcore._validation import check_between, check_option, check_positive
 from censcore.distributions import Distribution, PointMass
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
@@ -272,6 +272,9 @@ def _censored_at(C: Distribution, tau: Array) -> Distribution:
     return censored
 
 
+HORIZONS = 1e-300, 1e300  # in parts of which there are digits
+
+
 def check_horizon(horizon: Array, y: RightCensored) -> Array:
     """A horizon as a positive number or one per subject."""
     if isinstance(horizon, str):
@@ -281,7 +284,7 @@ def check_horizon(horizon: Array, y: RightCensored) -> Array:
     if not is_neutral(horizon):
         one_namespace(outcome=y.time, horizon=horizon)
     tau = as_float(horizon, "horizon", like=y.time)
-    check_positive(tau, "horizon")
+    check_between(tau, "horizon", *HORIZONS)
     if tau.ndim > 1:
         raise InvalidInputError(f"horizon must be a number or one per subject; got shape {tuple(tau.shape)}.")
     if tau.ndim == 0 or tau.shape[0] == 1:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, convert, is_torch, namespace, to_numpy
-from censcore._validation import as_labels, as_weights, name_subjects
+from censcore._arrays import Array, as_float, convert, is_torch, namespace, one_namespace, to_numpy
+from censcore._validation import as_labels, as_weights, check_probabilities, name_subjects
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["MeanLoss", "clustered_mean", "mean_loss"]
@@ -143,15 +143,16 @@ def clustered_mean(
     (3.0, array([-0.7071,  0.7071]))
     """
     losses, weight = as_float(losses, "losses"), as_float(weight, "weight")
-    xp = namespace(losses)
+    xp = one_namespace(losses=losses, weight=weight, added=added)
     if losses.ndim not in (1, 2) or tuple(weight.shape) != tuple(losses.shape[:1]):
         raise InvalidInputError(
             "losses must be (n,) or (n, q) and weight (n,); got "
             f"{tuple(losses.shape)} and {tuple(weight.shape)}."
         )
+    check_probabilities(weight, "weight")
     used = weight > 0
     everyone = bool(xp.all(used))
-    with np.errstate(invalid="ignore"):  # infinity less infinity
+    with np.errstate(invalid="ignore", over="ignore"):  # infinity less infinity, and beyond all floats
         mean = weight @ losses if everyone else weight[used] @ losses[used]
         influence = weight.reshape((-1,) + (1,) * (losses.ndim - 1)) * (losses - mean)
     if not everyone:

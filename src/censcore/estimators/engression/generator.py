@@ -7,8 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from censcore._validation import check_option
-from censcore.exceptions import InvalidInputError
+from censcore._validation import as_count, as_number, check_option
 
 __all__ = ["ACTIVATIONS", "OUTPUTS", "Generator"]
 
@@ -95,12 +94,9 @@ class Generator(nn.Module):
         super().__init__()
         check_option(activation, "activation", ACTIVATIONS)
         check_option(output, "output", OUTPUTS)
-        if min(depth, width, noise_dim, k) < 1:
-            raise InvalidInputError(
-                f"depth, width, noise_dim and k must be at least 1; got {(depth, width, noise_dim, k)}."
-            )
-        if not 0 <= dropout < 1:
-            raise InvalidInputError(f"dropout must lie in [0, 1); got {dropout}.")
+        depth, width = as_count(depth, "depth"), as_count(width, "width")
+        noise_dim, k = as_count(noise_dim, "noise_dim"), as_count(k, "k")
+        dropout = as_number(dropout, "dropout", least=0, below=1)
         self.width, self.k, self.noise_dim, self.logits = width, k, noise_dim, logits
         self.noise_layers = depth if noise_everywhere else 1
         self.residual = residual

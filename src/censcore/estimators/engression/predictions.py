@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from censcore._arrays import Array
+from censcore._arrays import Array, as_float, to_numpy
 from censcore.distributions import CauseEnsemble, Ensemble
 from censcore.distributions.joint_events import JointEvent
 from censcore.estimators.engression.causes import of_draws
@@ -126,9 +127,7 @@ class SamplePredictions:
                 "predict_cumulative_incidence: got a model of event times, expected one that was fitted to "
                 "CompetingRisks(time, cause). predict_survival_function gives P(T > t)."
             )
-        t = np.asarray(times, dtype=float).reshape(-1)
-        if np.isnan(t).any():
-            raise InvalidInputError("times must be numbers; got NaN.")
+        t = _as_times(times)
         shares = [np.stack([(z <= at).mean(axis=1) for at in t], axis=2) for z in self._chunks(X, None, None)]
         return np.concatenate(shares)
 
@@ -184,7 +183,7 @@ class SamplePredictions:
         array, (n, q), or (n, q, k) for joint outcomes
             Quantiles; without the axis q for a single level.
         """
-        levels = np.asarray(levels, dtype=float)
+        levels = to_numpy(as_float(levels, "levels"))
         if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
             raise InvalidInputError(f"levels must be numbers strictly between 0 and 1; got {levels}.")
         many = np.atleast_1d(levels)
@@ -211,9 +210,7 @@ class SamplePredictions:
         array, (n, q), or (n, q, k) for joint outcomes
             Probabilities.
         """
-        times = np.asarray(times, dtype=float).reshape(-1)
-        if np.isnan(times).any():
-            raise InvalidInputError("times must be numbers; got NaN.")
+        times = _as_times(times)
         self.check_fitted()
         end = float(self._follow_up.min())
         if (times > end).any():
@@ -294,3 +291,10 @@ class SamplePredictions:
         """A statistic of samples (subjects, m, k) for all subjects; without the last axis if y was (n,)."""
         values = np.concatenate([statistic(z) for z in self._chunks(X, None, None)])
         return values if self._joint else values[..., 0]
+
+
+def _as_times(times: Any) -> np.ndarray:
+    t = to_numpy(as_float(times, "times")).reshape(-1)
+    if np.isnan(t).any():
+        raise InvalidInputError("times must be numbers; got NaN.")
+    return t

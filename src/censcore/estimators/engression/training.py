@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from censcore._validation import as_count, as_number, check_flag, check_option
 from censcore.estimators.engression.generator import Generator
 from censcore.estimators.engression.loss import EngressionTask, bounded
 from censcore.estimators.engression.mixture import BaselineData, Fold, MixtureChoice, choose_mixture
@@ -22,7 +23,6 @@ from censcore.estimators.neural.history import History
 from censcore.estimators.neural.standardised import Data
 from censcore.estimators.neural.streamed import StreamedRows, sample_of, subjects_in
 from censcore.estimators.neural.training import Callback
-from censcore.exceptions import InvalidInputError
 
 __all__ = ["GeneratorTraining"]
 
@@ -54,28 +54,25 @@ class GeneratorTraining(OutcomeData):
     baseline: bool
     n_generators: int | str
     precision: str
+    ordered: bool
+    n_samples: int
     _generators: list[Generator]
     _mixture: MixtureChoice
     _baseline_sample: int | None  # subjects that baselines were fitted to, where not all
 
     def _check_settings(self) -> None:
-        for name, allowed in (
-            ("objective", OBJECTIVES),
-            ("time_transform", TRANSFORMS),
-            ("precision", ("auto", "float32", "bfloat16")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise InvalidInputError(f"{name} must be one of {allowed}; got {getattr(self, name)!r}.")
-        automatic = self.n_generators == "auto"
-        if self.samples < 2 or not (automatic or _whole(self.n_generators)):
-            raise InvalidInputError(
-                "samples must be at least 2, and n_generators at least 1 or 'auto'; "
-                f"got {(self.samples, self.n_generators)}."
-            )
-        if self.sparsity != "auto" and not _not_negative(self.sparsity):
-            raise InvalidInputError(f"sparsity must be 'auto' or at least 0; got {self.sparsity!r}.")
-        if not 0 < self.beta < 2:
-            raise InvalidInputError(f"beta must lie between 0 and 2, both excluded; got {self.beta}.")
+        check_option(self.objective, "objective", OBJECTIVES)
+        check_option(self.time_transform, "time_transform", TRANSFORMS)
+        check_option(self.precision, "precision", ("auto", "float32", "bfloat16"))
+        for name in ("noise_everywhere", "residual", "layer_norm", "skip", "ordered", "baseline"):
+            check_flag(getattr(self, name), name)
+        as_count(self.samples, "samples", least=2)
+        as_count(self.n_samples, "n_samples")
+        if not _is_auto(self.n_generators):
+            as_count(self.n_generators, "n_generators")
+        if not _is_auto(self.sparsity):
+            as_number(self.sparsity, "sparsity", least=0)
+        as_number(self.beta, "beta", above=0, below=2)
 
     def _fit_folds(
         self, folds: list[Fold], callbacks: Sequence[Callback], data: Callable[[], BaselineData]
@@ -131,7 +128,7 @@ class GeneratorTraining(OutcomeData):
         That of a covariate without effect is :math:`s/\sqrt n` with the scale s of the loss, and the largest
         of many grows with the root of the logarithm of their number.
         """
-        if self.sparsity != "auto":
+        if not _is_auto(self.sparsity):
             return float(self.sparsity)
         excess = np.log(max(1.0, self._n_inputs / _FEW_COVARIATES))
         scale = self._scale_of_loss(sample_of(rows))
@@ -174,18 +171,14 @@ class GeneratorTraining(OutcomeData):
     def _task(self, network: Generator, device: torch.device, sparsity: float = 0.0) -> EngressionTask:
         mixed = self.precision == "bfloat16" or (self.precision == "auto" and device.type == "cuda")
         scale = torch.tensor(self._structure.scale(self._times.centre), device=device)
+        samples = int(self.samples)
         return EngressionTask(
-            network, scale, self.samples, self.beta, mixed, self._structure, self._times.bounded, sparsity
+            network, scale, samples, self.beta, mixed, self._structure, self._times.bounded, sparsity
         )
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
-
-
-def _not_negative(value: Any) -> bool:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return number and bool(0 <= value < np.inf)
+def _is_auto(setting: Any) -> bool:
+    return isinstance(setting, str) and setting == "auto"
 
 
 def _is_worse(again: EngressionTask, first: EngressionTask, held_out: Data, seed: int) -> bool:

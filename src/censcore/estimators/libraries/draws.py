@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import as_float, to_numpy
 from censcore._validation import check_flag, name_subjects
 from censcore.distributions import Ensemble
 from censcore.exceptions import InvalidInputError, InvalidTypeError
@@ -150,10 +150,11 @@ def _subjects_first(draws: Any) -> np.ndarray:
                 f"Draws: got the dimensions {tuple(draws.dims)}, expected chain, draw and one for the "
                 "subjects (and one for several event times)."
             )
-        values = np.asarray(draws.transpose(others[0], *sampled, *others[1:]).values, dtype=np.float64)
+        ordered = draws.transpose(others[0], *sampled, *others[1:]).values
+        values = as_float(ordered, "Draws").astype(np.float64)
         return values.reshape(values.shape[0], -1, *values.shape[1 + len(sampled) :])
-    values = np.asarray(to_numpy(draws) if is_torch(draws) else draws, dtype=np.float64)
-    if values.ndim not in (2, 3):
+    values = to_numpy(as_float(draws, "Draws")).astype(np.float64)
+    if values.ndim not in (2, 3) or not values.size:
         raise InvalidInputError(
             f"Draws: got an array of shape {values.shape}, expected (draws, n) or (chains, draws, n)."
         )

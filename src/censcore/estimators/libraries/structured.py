@@ -8,10 +8,13 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.estimators.pipelines import last_estimator, weight_argument
-from censcore.exceptions import InvalidTypeError
+from censcore.exceptions import CenscoreError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
 __all__ = ["as_structured", "fit", "holds", "takes_weights"]
+
+#: Methods that only models of event times have.
+SURVIVAL = ("predict_distribution", "predict_survival_function", "predict_cumulative_hazard_function")
 
 
 def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
@@ -33,7 +36,15 @@ def fit(model: Any, X: Any, y: RightCensored, weight: np.ndarray | None) -> Any:
     object
         The model.
     """
-    model.fit(X, as_structured(y), **takes_weights(model, weight))
+    try:
+        model.fit(X, as_structured(y), **takes_weights(model, weight))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, CenscoreError) or any(hasattr(model, word) for word in SURVIVAL):
+            raise
+        raise InvalidTypeError(
+            f"{type(model).__name__}: expected a model of event times, which is fitted to a structured array "
+            f"of event and time; got {type(error).__name__} ({str(error).splitlines()[0]})."
+        ) from error
     return model
 
 

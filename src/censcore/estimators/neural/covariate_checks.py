@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from censcore._arrays import is_torch
-from censcore._validation import name_subjects
+from censcore._arrays import to_numpy
+from censcore._validation import columns_of, name_subjects
 from censcore.exceptions import InvalidInputError
 from censcore.plain_text import one_line
 
@@ -43,22 +42,16 @@ def check_single_precision(X: Any, fitting: bool) -> None:
 
 def check_no_categories(X: Any) -> None:
     """Say which columns hold no numbers, before they are converted."""
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        words = [
-            str(name) for name, column in zip(X.columns, _columns(X), strict=True) if not _numeric(column)
-        ]
+    if hasattr(X, "columns"):
+        words = [str(name) for name, column in columns_of(X) if not _numeric(column.to_numpy())]
     else:
-        array = np.asarray(X) if not is_torch(X) else np.empty((0, 0))
+        array = to_numpy(X, "X")
         words = [] if array.ndim != 2 or _numeric(array) else _columns_without_numbers(array)
     if words:
         raise InvalidInputError(
             f"X: got columns that hold categories or text ({', '.join(words[:5])}), expected numbers. Encode "
             "them first, for instance with sklearn.preprocessing.OneHotEncoder in a Pipeline."
         )
-
-
-def _columns(X: Any) -> Iterator[Any]:
-    return (np.asarray(X[name]) for name in X.columns)
 
 
 def _columns_without_numbers(array: np.ndarray) -> list[str]:
@@ -69,6 +62,8 @@ def _numeric(values: np.ndarray) -> bool:
     """Whether values are numbers, or objects that are no text; scikit-learn has messages for the rest."""
     if values.dtype.kind in "biufc":
         return True
+    if values.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in values.ravel()):
+        return False
     try:
         values.astype(np.float32)
     except ValueError:

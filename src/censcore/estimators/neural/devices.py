@@ -49,7 +49,16 @@ def _named_device(device: str) -> torch.device:
         ) from None
     if named.type == "cuda" and (named.index or 0) >= torch.cuda.device_count():
         raise InvalidInputError(
-            f"got device={device!r}, but torch finds {torch.cuda.device_count()} CUDA devices; use 'auto' "
+            f"device: got {device!r}, but torch finds {torch.cuda.device_count()} CUDA devices; use 'auto' "
             "to take one where there is one."
         )
+    if named.type in ("cpu", "cuda"):
+        return named
+    try:
+        torch.zeros(1, device=named).item()
+    except (RuntimeError, NotImplementedError, AssertionError) as error:
+        raise InvalidInputError(
+            f"device: got {device!r}, on which torch cannot compute here ({str(error).splitlines()[0]}). "
+            "Expected a device that is there; 'auto' takes a GPU where there is one."
+        ) from error
     return named

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from censcore._arrays import as_float, is_torch, to_numpy
-from censcore._validation import as_seed
+from censcore._validation import as_labels, as_number, as_seed
 from censcore.estimators.base import NotFitted, SurvivalEstimator
 from censcore.estimators.covariates import count_rows, scikit_learn_errors
 from censcore.estimators.neural.covariate_checks import check_no_categories, check_single_precision
@@ -78,9 +78,9 @@ class NeuralEstimator(SurvivalEstimator):
             X = np.empty((1 if n is None else n, 0))
         elif isinstance(X, list | tuple):
             X = as_float(X, "X")
-        elif hasattr(X, "shape") and len(X.shape) == 2 and X.shape[1] == 0:
-            X = np.empty((len(X), 0))
         count_rows(X)
+        if len(X.shape) == 2 and X.shape[1] == 0:
+            X = np.empty((len(X), 0))
         if X.shape[1:] == (0,):
             if reset:
                 self.n_features_in_ = 0
@@ -142,12 +142,7 @@ class NeuralEstimator(SurvivalEstimator):
         """Groups as an array with one value per subject."""
         if groups is None:
             return None
-        groups = np.asarray(groups)
-        if groups.shape != (n,):
-            raise InvalidInputError(
-                f"groups: got shape {groups.shape}, expected ({n},), one value per subject."
-            )
-        return groups
+        return as_labels(groups, n)
 
     def _split(
         self, n: int, groups: np.ndarray | None, others_validate: bool, part: int = 0
@@ -156,9 +151,7 @@ class NeuralEstimator(SurvivalEstimator):
 
         Different parts hold out different subjects, as long as there are any that were not held out before.
         """
-        share = self.validation_fraction
-        if not 0 <= share < 1:
-            raise InvalidInputError(f"validation_fraction must lie in [0, 1); got {share}.")
+        share = as_number(self.validation_fraction, "validation_fraction", least=0, below=1)
         if others_validate or share == 0 or n < 10:
             return slice(None), None
         rng = np.random.default_rng(self._seed)
@@ -198,12 +191,12 @@ class NeuralEstimator(SurvivalEstimator):
     # ---- training ------------------------------------------------------------------------------
 
     def _recipe(self, n: int) -> Recipe:
-        if not isinstance(self.batch_size, int | np.integer) and self.batch_size != "auto":
+        automatic = isinstance(self.batch_size, str) and self.batch_size == "auto"
+        if isinstance(self.batch_size, str) and not automatic:
             raise InvalidInputError(f"batch_size must be a number or 'auto'; got {self.batch_size!r}.")
-        automatic = min(256, max(32, n // 8))
         return Recipe(
             epochs=self.epochs,
-            batch_size=automatic if self.batch_size == "auto" else int(self.batch_size),
+            batch_size=min(256, max(32, n // 8)) if automatic else self.batch_size,  # type: ignore[arg-type]
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             schedule=self.schedule,

@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from censcore._arrays import is_torch, to_numpy
+from censcore._validation import as_number
 from censcore.estimators.neural.estimator import NeuralEstimator
 from censcore.estimators.neural.exchange import rank_and_processes
 from censcore.estimators.neural.first_pass import FirstPass, first_pass
@@ -66,9 +67,7 @@ class BatchTraining(NeuralEstimator):
 
     def _held_out(self, found: FirstPass, others_validate: bool) -> int:
         """How many subjects of the sample are held out: the first ones."""
-        share = self.validation_fraction
-        if not 0 <= share < 1:
-            raise InvalidInputError(f"validation_fraction must lie in [0, 1); got {share}.")
+        share = as_number(self.validation_fraction, "validation_fraction", least=0, below=1)
         if others_validate or share == 0 or found.n < 10:
             return 0
         size = min(_HELD_OUT, max(1, round(share * found.n)), len(found.key) - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
-from censcore.exceptions import MissingDependencyError
+from censcore.exceptions import MissingPackageError
 
 __all__ = ["Epoch", "History"]
 
@@ -78,7 +78,7 @@ class History:
         try:
             import pandas as pd
         except ModuleNotFoundError as error:
-            raise MissingDependencyError(
+            raise MissingPackageError(
                 "history_.frame() needs pandas: pip install pandas; history_.epochs is a plain list."
             ) from error
         columns = [column.name for column in fields(Epoch)]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from censcore._arrays import Array, to_numpy
-from censcore._validation import check_option
+from censcore._validation import as_count, as_seed, check_option
 from censcore.distributions import Distribution
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.neural.devices import pick_device
@@ -267,8 +267,7 @@ class LikelihoodEstimator(BatchTraining):
     def _fits_at_once(self) -> bool:
         """Whether the loss of all subjects is minimised by L-BFGS, the default without hidden layers."""
         check_option(self.solver, "solver", ("auto", "lbfgs", "adam"))
-        if not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
-            raise InvalidInputError(f"max_iter must be a whole number of at least 1; got {self.max_iter!r}.")
+        as_count(self.max_iter, "max_iter")
         _check_widths(self.hidden)
         return self.solver == "lbfgs" or (self.solver == "auto" and not self.hidden)
 
@@ -354,7 +353,7 @@ class LikelihoodEstimator(BatchTraining):
         """
         self.check_fitted()
         x = self._standardised(self._check_X(X, None, reset=False))
-        device, seed = pick_device(self.device), self._seed if seed is None else int(seed)
+        device, seed = pick_device(self.device), self._seed if seed is None else as_seed(seed)
         network = self._network.to(device).eval()
         for start in range(0, len(x), _SAMPLED_AT_ONCE):
             raw = network(x[start : start + _SAMPLED_AT_ONCE].to(device))

@@ -23,7 +23,7 @@ def check_mask(mask: Any, y: Any, *, some: bool = False) -> np.ndarray | None:
         return None
     if not isinstance(y, RightCensored):
         raise InvalidInputError(f"mask: not available for {type(y).__name__}; leave it out.")
-    mask = np.asarray(to_numpy(mask))
+    mask = to_numpy(mask, "mask")
     mask = mask.reshape(-1, 1) if mask.ndim == 1 and y.k == 1 else mask
     if mask.dtype != bool or mask.shape != (len(y), y.k):
         raise InvalidInputError(

@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from censcore.exceptions import MissingDependencyError, ModelFileError
+from censcore._validation import check_kind
+from censcore.exceptions import MissingPackageError, ModelFileError
 from censcore.files import write_atomically
 from censcore.plain_text import one_line
 
@@ -80,7 +81,7 @@ def read_model_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, 
         The file is missing, truncated, corrupted, of a newer version, of another kind or not a model of
         censcore.
     """
-    path = Path(path)
+    path = _as_path(path)
     data, header = _checked_header(path)
     if header["kind"] != kind:
         raise _told(f"{path}: got a {header['kind']:.60}, expected a {kind}.")
@@ -109,7 +110,12 @@ def kind_of_file(path: str | os.PathLike[str]) -> str:
     str
         As it was given to :func:`write_model_file`.
     """
-    return _checked_header(Path(path))[1]["kind"]
+    return _checked_header(_as_path(path))[1]["kind"]
+
+
+def _as_path(path: Any) -> Path:
+    check_kind(path, "path", (str, os.PathLike), "a path, as a text or a pathlib.Path")
+    return Path(path)
 
 
 def _checked_header(path: Path) -> tuple[bytes, dict[str, str]]:
@@ -164,7 +170,5 @@ def _safetensors(name: str) -> Any:
     try:
         import safetensors.torch as module
     except ImportError as error:
-        raise MissingDependencyError(
-            "Model files need safetensors: pip install 'censcore[torch]'."
-        ) from error
+        raise MissingPackageError("Model files need safetensors: pip install 'censcore[torch]'.") from error
     return getattr(module, name)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from censcore._validation import check_option
-from censcore.exceptions import InvalidInputError
+from censcore._validation import as_count, as_number, check_flag, check_option
 
 __all__ = ["Recipe"]
 
@@ -70,11 +71,23 @@ class Recipe:
     compile: bool = True
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise InvalidInputError(f"epochs must be at least 1; got {self.epochs}.")
         check_option(self.schedule, "schedule", ("cosine", "constant"))
-        if not self.learning_rate > 0:
-            raise InvalidInputError(f"learning_rate must be positive; got {self.learning_rate}.")
+        check_flag(self.compile, "compile")
+        for name in ("epochs", "batch_size", "validate_every", "validation_batch"):
+            self._check(name, as_count)
+        self._check("learning_rate", as_number, above=0)
+        self._check("weight_decay", as_number, least=0)
+        self._check("warmup", as_number, least=0, most=1)
+        self._check("tolerance", as_number, least=0)
+        if self.clip is not None:
+            self._check("clip", as_number, above=0, infinite=True)
+        if self.averaging is not None:
+            self._check("averaging", as_number, least=0, below=1)
+        if self.patience is not None:
+            self._check("patience", as_count, least=0)
+
+    def _check(self, name: str, check: Callable[..., float], **limits: Any) -> None:
+        object.__setattr__(self, name, check(getattr(self, name), name, **limits))
 
     def rate(self, step: int, steps: int) -> float:
         """The learning rate of one step."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._numerics import scramble
-from censcore._validation import as_list, check_instance
+from censcore._validation import as_frame, as_list, check_instance
 from censcore.distributions.random_draws import keys_of
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.neural.masks import as_past, check_mask
@@ -91,7 +91,7 @@ def _stacked(tables: Sequence[Any]) -> Any:
     if hasattr(tables[0], "columns"):
         import narwhals as nw
 
-        return nw.concat([nw.from_native(table, eager_only=True) for table in tables]).to_native()
+        return nw.concat([as_frame(table, name="X") for table in tables]).to_native()
     return np.concatenate([to_numpy(table) for table in tables])
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from censcore.evaluation.fold_store import model_key
 from censcore.evaluation.streaming.partial_sums import PartialSums, merged, read_partial, write_partial
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.progress import ProgressBar
 from censcore.tables import Batch, DelayedBatch
 
@@ -183,7 +183,7 @@ def cluster(dask: Any) -> Iterator[Any]:
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
-        raise MissingDependencyError(
+        raise MissingPackageError(
             "A Dask cluster needs distributed: pip install 'censcore[dask]'."
         ) from error
     _check_scheduler(dask)

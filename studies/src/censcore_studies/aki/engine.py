@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from censcore.exceptions import InvalidInputError, MissingDependencyError, StorageError
+from censcore.exceptions import InvalidInputError, MissingPackageError, StorageError
 
 __all__ = ["Engine", "Resources", "Say", "path_in_sql", "quoted", "read_sql", "writing"]
 
@@ -62,7 +62,7 @@ class Engine:
             import duckdb
         except ImportError as error:
             message = "The ICU study needs DuckDB; install it with `pip install duckdb`."
-            raise MissingDependencyError(message) from error
+            raise MissingPackageError(message) from error
         self._failure, self._out_of_memory = duckdb.Error, duckdb.OutOfMemoryException
         self._allowed, self._say = allowed, say
         config: dict[str, Any] = {

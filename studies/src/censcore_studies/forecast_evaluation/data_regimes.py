@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from censcore.estimators import Censoring, CoxRegression, WeibullRegression
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.outcomes import RightCensored
 from censcore.simulation import DataScenario
 
@@ -67,7 +67,7 @@ def data_scenario(name: str) -> DataScenario:
     try:
         from lifelines import datasets
     except ImportError as error:
-        raise MissingDependencyError("The data sets come with lifelines: pip install lifelines.") from error
+        raise MissingPackageError("The data sets come with lifelines: pip install lifelines.") from error
     loader, columns = DATA_REGIMES[name]
     X, time, event = columns(getattr(datasets, loader)())
     y = RightCensored(time.to_numpy(dtype=float) / time.max(), event.to_numpy())

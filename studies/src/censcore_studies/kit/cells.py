@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.progress import track
 from censcore_studies.kit.store import content_key, read_record, write_record
 
@@ -147,7 +147,7 @@ def _on_dask(piece: Piece, cells: Iterable[Cell], address: str) -> Iterable[tupl
     try:
         from distributed import Client, as_completed
     except ImportError as error:
-        raise MissingDependencyError(
+        raise MissingPackageError(
             "A Dask cluster was asked for: pip install 'censcore-studies[dask]'."
         ) from error
     with Client(address) as client:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from censcore.distributions import Distribution, ProportionalHazards
 from censcore.estimators import Adapted, CoxRegression, KaplanMeier
-from censcore.exceptions import CensoringWarning, MissingDependencyError
+from censcore.exceptions import CensoringWarning, MissingPackageError
 from censcore.outcomes import RightCensored
 
 __all__ = ["LEARNERS", "OURS", "REPRODUCED", "Learner"]
@@ -112,7 +112,7 @@ def _of_package(package: str) -> Callable[[], dict[str, Any]]:
         try:
             return {package: version(package)}
         except ModuleNotFoundError as error:
-            raise MissingDependencyError(f"This learner needs {package}: pip install {package}.") from error
+            raise MissingPackageError(f"This learner needs {package}: pip install {package}.") from error
 
     return settings
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from censcore.exceptions import InvalidInputError, MissingDependencyError
+from censcore.exceptions import InvalidInputError, MissingPackageError
 from censcore.outcomes import RightCensored
 from censcore_studies.kit.data import folder_below_data
 
@@ -151,7 +151,7 @@ def _lymph_node(folder: Path | None) -> SurvivalData:
     try:
         from lifelines.datasets import load_lymph_node
     except ImportError as error:
-        raise MissingDependencyError(
+        raise MissingPackageError(
             "The lymph node data come with lifelines: pip install lifelines."
         ) from error
     rows = load_lymph_node()
