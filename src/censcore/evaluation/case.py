@@ -13,6 +13,7 @@ from censcore._kept_values import KeepsValues
 from censcore.distributions import Distribution, Independent, Univariate
 from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.cell_sums import cell_sums
+from censcore.evaluation.risk_at import RiskAt, risk_at
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.scores import brier_score
 
@@ -108,6 +109,16 @@ class Case(KeepsValues):
         """Entries up to the horizon, (n,), minus infinity for subjects seen from the start; None without."""
         since = entries_of(self.y)
         return None if since is None else np.minimum(since, self.horizon)
+
+    def risk_at(self, t: float) -> RiskAt:
+        """Forecast risks of the event by t, and what is known of it; found once."""
+        if t not in self._risks:
+            self._risks[t] = risk_at(self, t)
+        return self._risks[t]
+
+    @cached_property
+    def _risks(self) -> dict[float, RiskAt]:
+        return {}
 
     def first(self, u: np.ndarray) -> np.ndarray:
         """The place in the ascending times u of the first that reaches the observed time, (n,).

@@ -123,7 +123,15 @@ class AtOneTime(CaseScore):
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         times = np.full(losses.shape[1], self.time)
-        return of_single_times(case.first(u), losses, weight, times, u, self.ipcw)
+        return of_single_times(case.first(u), losses, weight, times, u, self.ipcw, case.entry)
+
+
+class OfRisk(AtOneTime):
+    """What uncensored data would say of the risk by ``time``, see :class:`~.risk_at.RiskAt`."""
+
+    def counted(self, case: Case) -> np.ndarray | None:
+        """The subjects that enter before the time and, where C is known for all, are followed beyond it."""
+        return case.risk_at(self.time).counted
 
 
 def of_single_times(
