@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, cast
@@ -44,6 +45,9 @@ class Case(KeepsValues):
         Which of several censoring times a derivative is taken for; None for one that all events share.
     seed : int
         Of the scores that draw.
+    prognosis : Distribution, optional
+        With delayed entry the forecast given survival to the first entry of all, by which concordance ranks
+        the subjects: F is given survival to the entry of each, so that it ranks them by their entries, too.
     """
 
     y: RightCensored
@@ -55,12 +59,18 @@ class Case(KeepsValues):
     mask: np.ndarray | None = None
     coordinate: int | None = None
     seed: int = 0
+    prognosis: Distribution | None = None
 
     def take(self, rows: np.ndarray) -> Self:
         """The case of some subjects."""
-        F, C = (D if len(D) == 1 else D.take(rows) for D in (self.F, self.C))
-        mask = None if self.mask is None else self.mask[rows]
-        return replace(self, y=self.y.take(rows), F=F, C=C, mask=mask)
+        some = self.of_forecasts(lambda D: D if len(D) == 1 else D.take(rows))
+        C = self.C if len(self.C) == 1 else self.C.take(rows)
+        return replace(some, y=self.y.take(rows), C=C, mask=None if self.mask is None else self.mask[rows])
+
+    def of_forecasts(self, part: Callable[[Any], Distribution]) -> Self:
+        """The case of a part of the forecast, such as one of its event times."""
+        order = None if self.prognosis is None else part(self.prognosis)
+        return replace(self, F=part(self.F), prognosis=order)
 
     @property
     def scored(self) -> RightCensored | CompetingRisks:
@@ -90,9 +100,8 @@ class Case(KeepsValues):
     def marginal(self, j: int) -> Case:
         """The case of event time j alone; made once."""
         if j not in self._marginals:
-            C = self.C.marginal(j if self.C.k > 1 else 0)
-            y, F = self.y.marginal(j), self.F.marginal(j)
-            self._marginals[j] = replace(self, y=y, F=F, C=C, mask=None, coordinate=None)
+            C, part = self.C.marginal(j if self.C.k > 1 else 0), self.of_forecasts(lambda F: F.marginal(j))
+            self._marginals[j] = replace(part, y=self.y.marginal(j), C=C, mask=None, coordinate=None)
         return self._marginals[j]
 
     @cached_property
@@ -173,7 +182,8 @@ class Case(KeepsValues):
     @cached_property
     def restricted_mean(self) -> np.ndarray:
         """Forecast mean of min(T, horizon), (n,)."""
-        mean = to_numpy(self.F.marginal(0).integrated_sf(0.0, self.horizon))
+        F = self.F if self.prognosis is None else self.prognosis
+        mean = to_numpy(F.marginal(0).integrated_sf(0.0, self.horizon))
         return np.broadcast_to(mean, (len(self.y),))
 
 

@@ -255,14 +255,13 @@ class JointCensoringDiagnostic:
 
 def _event_case(case: Case, event: str) -> Case:
     """The case of the earliest, or of the last, of the event times, under one C that all share."""
-    F: Distribution = case.F.first() if event == "either" else _last(case)
     y = decided_outcome(case.y, event)
-    return replace(case, y=y, F=F, mask=None, coordinate=None)
+    part = case.of_forecasts(lambda F: F.first() if event == "either" else _last(F, case))
+    return replace(part, y=y, mask=None, coordinate=None)
 
 
-def _last(case: Case) -> Ensemble:
+def _last(F: Distribution, case: Case) -> Ensemble:
     """The distribution of the last event time: that of the members, or of draws."""
-    F = case.F
     if isinstance(F, Ensemble):
         return Ensemble(to_numpy(F.samples).max(axis=2), F.weights)
     keys = keys_of([np.zeros(1)], case.seed) if len(F) == 1 else subject_keys(case.y, seed=case.seed)

@@ -170,7 +170,10 @@ def known_at(
     """
     if scale == "ipcw":
         check_unreached(len(y), C, t, before=before, remedy=remedy)
-    seen = over_reached(~y.censored, C._sf_left(y.time[:, None])[:, 0] if reached is None else reached)
+    if reached is None:  # what happens after the last of the times does not matter, nor its chance
+        last = namespace(t).max(t, axis=1)
+        reached = C._sf_left(namespace(t).where(y.time > last, last, y.time)[:, None])[:, 0]
+    seen = over_reached(~y.censored, reached)
     at_entry = None
     if y.entry is not None:
         at_entry = namespace(seen).ones_like(seen)
