@@ -56,8 +56,8 @@ class CompetingCase(Case):
         if number not in self._causes:
             y = self.risks.cause(number) if number else self.risks.any_cause()
             part = self.of_forecasts(lambda F: F.cause(number) if number else F.any_cause())
-            options = {"seed": self.seed, "prognosis": part.prognosis}
-            self._causes[number] = Case(y, part.F, self.C, self.horizon, self.times, self.levels, **options)
+            at = (self.horizon, self.times, self.levels)
+            self._causes[number] = Case(y, part.F, self.C, *at, seed=self.seed, prognosis=part.prognosis)
         return self._causes[number]
 
     @cached_property

@@ -24,11 +24,11 @@ import numpy as np
 
 from censcore._arrays import as_float, common_rows, to_numpy
 from censcore._validation import name_subjects
-from censcore.distributions import Distribution, PointMass
+from censcore.distributions import Distribution
 from censcore.evaluation.inference import Estimate
 from censcore.exceptions import InvalidInputError, PositivityError
 from censcore.outcomes import RightCensored
-from censcore.scores.inputs import ScoringInputs, scoring_inputs
+from censcore.scores.inputs import ScoringInputs, without_forecast
 
 __all__ = [
     "ROUNDING",
@@ -258,10 +258,9 @@ def check_horizon(horizon: Any) -> float:
 def followed(y: RightCensored, censoring: Distribution, subjects: np.ndarray) -> ScoringInputs:
     """Some subjects and their censoring distribution, checked against each other, without a forecast."""
     common_rows(outcome=len(y), censoring=len(censoring))
-    C = censoring.marginal(0)
     some = y if len(subjects) == len(y) else y.take(subjects)
-    C = C if len(C) in (1, len(subjects)) else C.take(subjects)
-    return scoring_inputs(some, PointMass(np.inf), C, check_censoring=False, one_cause=True)
+    C = censoring if len(censoring) in (1, len(subjects)) else censoring.take(subjects)
+    return without_forecast(some, C)
 
 
 @contextmanager

@@ -67,6 +67,7 @@ __all__ = [
     "known_censoring",
     "known_to_exceed",
     "scoring_inputs",
+    "without_forecast",
 ]
 
 
@@ -258,6 +259,12 @@ def scoring_inputs(
     for seen, C in by_censoring_time(y, censoring):
         chance_to_be_seen(seen, C)
     return ScoringInputs(y, forecast, censoring)
+
+
+def without_forecast(y: OutcomeLike, censoring: Distribution) -> ScoringInputs:
+    """An outcome and its censoring distribution, aligned, where no forecast is scored."""
+    C = censoring.marginal(0)
+    return scoring_inputs(y, PointMass(np.inf), C, check_censoring=False, one_cause=True)
 
 
 def _censored_at(C: Distribution, tau: Array) -> Distribution:

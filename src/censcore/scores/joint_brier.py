@@ -22,7 +22,7 @@ from censcore.scores.inputs import (
 )
 from censcore.scores.known_at import known_at
 
-__all__ = ["decided_outcome", "event_rule", "joint_brier_score"]
+__all__ = ["decided_outcome", "event_rule", "joint_brier_score", "joint_weights"]
 
 _LATEST = float(np.finfo(np.float32).max)  # later times than t are infinite
 NAMED: dict[str, JointEvent] = {"either": either_before(_LATEST), "all": all_before(_LATEST)}
@@ -125,10 +125,7 @@ def joint_brier_score(
     inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True)
     check_componentwise(inputs.C)
     t, single = evaluation_times(times, inputs.y, horizon)
-    weight: Any = 1.0
-    for seen, C in _by_censoring_time(inputs, event):
-        decided, undecided = known_at(seen, C, t, scale, remedy=LOCALIZED).weights()
-        weight = weight * (decided + undecided)
+    weight = joint_weights(inputs.y, inputs.C, t, event, scale)
     B = _happened(inputs, t, rule)
     if event == "either":
         p, noise = inputs.F.first()._cdf(t), 0.0
@@ -161,11 +158,21 @@ def decided_outcome(y: RightCensored, event: str | JointEvent) -> RightCensored:
     return RightCensored(last, seen, y._shared_censoring_time())._with_entry(y.entry)
 
 
+def joint_weights(
+    y: RightCensored, C: Distribution, t: Array, event: str | JointEvent, scale: str = "localized"
+) -> Array:
+    """W(t), (n, q): the product over censoring times of the weights of what is known of the event at t."""
+    weight: Any = 1.0
+    for seen, C_j in _by_censoring_time(y, C, event):
+        decided, undecided = known_at(seen, C_j, t, scale, remedy=LOCALIZED).weights()
+        weight = weight * (decided + undecided)
+    return weight
+
+
 def _by_censoring_time(
-    inputs: ScoringInputs, event: str | JointEvent
+    y: RightCensored, C: Distribution, event: str | JointEvent
 ) -> list[tuple[RightCensored, Univariate]]:
     """For every censoring time: what was seen of the event under it, (n,), and its distribution."""
-    y, C = inputs.y, inputs.C
     if C.k == 1:
         return [(decided_outcome(y, event), C.marginal(0))]
     return [(y.marginal(j), C.marginal(j)) for j in range(C.k)]
