@@ -64,7 +64,7 @@ def followed_to_entry(y: RightCensored, C: Univariate) -> Array | None:
 
     A subject that enters at a is seen because C > a, so that its weights are 1 / P(C > t | C > a).
     """
-    return None if y.entry is None else C._sf(known_to_exceed(y.entry)[:, None])[:, 0]
+    return None if y.entry is None else C.sf(known_to_exceed(y.entry))
 
 
 def weights_of_events(y: RightCensored, C: Univariate, until: float = np.inf) -> np.ndarray:
@@ -76,9 +76,8 @@ def weights_of_events(y: RightCensored, C: Univariate, until: float = np.inf) ->
     reached = np.broadcast_to(to_numpy(C.sf_left(y.time)), event.shape)
     with np.errstate(divide="ignore"):
         weight = over_reached(event, reached)
-    if y.entry is None:
-        return weight
-    return np.where(event, weight * to_numpy(C.sf(known_to_exceed(y.entry))), 0.0)
+    at_entry = followed_to_entry(y, C)
+    return weight if at_entry is None else np.where(event, weight * to_numpy(at_entry), 0.0)
 
 
 def seen_beyond(C: Univariate, t: float) -> np.ndarray | None:
