@@ -22,7 +22,7 @@ def test_each_landmark_is_the_score_given_survival():
         MODELS, Y, G, landmarks=[1.5, 0.5], window=1.0, scores="brier_score", groups=np.arange(300) // 2
     )
     assert found.landmarks.tolist() == [0.5, 1.5]
-    table = found.frame()
+    table = found.frame(discrimination=False)
     for s in (0.5, 1.5):
         here = Y.time > s
         assert table[table.landmark == s].at_risk.unique().tolist() == [here.sum()]
@@ -32,7 +32,7 @@ def test_each_landmark_is_the_score_given_survival():
             expected = cs.brier_score(plain, given, G, s + 1.0).mean()
             line = table[(table.landmark == s) & (table.model == name)]
             assert line["mean"].item() == pytest.approx(expected, rel=1e-10)
-    assert set(found.differences().landmark) == {0.5, 1.5}
+    assert set(found.differences(discrimination=False).landmark) == {0.5, 1.5}
     assert "0.5 (" in repr(found)
     assert len(found.plot().axes[0].lines) >= 2
     with pytest.raises(InvalidInputError, match="score: got 'crps'"):
@@ -43,7 +43,7 @@ def test_predictions_made_at_the_landmark():
     F = MODELS["scale"]
     both = {1: F, "anew": lambda s, subjects: F.take(subjects).given_survival(s)}
     found = cs.compare_landmarks(both, Y, G, landmarks=[1.0], scores="crps")
-    means = found.frame().set_index("model")["mean"]
+    means = found.frame(discrimination=False).set_index("model")["mean"]
     assert means["anew"] == pytest.approx(means["1"], rel=1e-10)
 
 
@@ -53,8 +53,8 @@ def test_models_and_an_estimated_censoring_distribution():
         {"cox": model}, Y[150:], cs.Censoring(cs.KaplanMeier()), X=X[150:], train=(X[:150], Y[:150]),
         landmarks=[0.5, 1.0], window=1.0, scores="brier_score",
     )  # fmt: skip
-    assert (found.frame()["standard_error"] > 0).all()
-    assert "kaplan-meier" in set(found.frame()["model"])
+    assert (found.frame(discrimination=False)["standard_error"] > 0).all()
+    assert "kaplan-meier" in set(found.frame(discrimination=False)["model"])
 
 
 def test_rows_of_intervals():
@@ -82,11 +82,13 @@ def test_landmarks_are_an_option_of_compare():
     found = cs.compare(MODELS, Y, G, **options)
     expected = cs.compare_landmarks(MODELS, Y, G, **options)
     assert isinstance(found, cs.evaluation.LandmarkComparison)
-    pd.testing.assert_frame_equal(found.frame(), expected.frame())
-    pd.testing.assert_frame_equal(found.differences(), expected.differences())
+    pd.testing.assert_frame_equal(found.frame(discrimination=False), expected.frame(discrimination=False))
+    pd.testing.assert_frame_equal(
+        found.differences(discrimination=False), expected.differences(discrimination=False)
+    )
     at_zero = cs.compare(MODELS, Y, G, landmarks=0.0, scores="crps")[0]
     plain = cs.compare(MODELS, Y, G, scores="crps", discrimination=False)
-    pd.testing.assert_frame_equal(at_zero.frame(), plain.frame())
+    pd.testing.assert_frame_equal(at_zero.frame(discrimination=False), plain.frame(discrimination=False))
 
 
 def test_predictions_of_each_landmark_are_a_mapping():
@@ -101,7 +103,7 @@ def test_predictions_of_each_landmark_are_a_mapping():
     }  # fmt: skip
     found = cs.compare(models, Y, G, X=X, landmarks=[0.5, 1.5], scores="crps", horizon=5.0)
     for i, (s, here) in enumerate(((0.5, early), (1.5, late))):
-        means = found[i].frame().set_index("model")["mean"]
+        means = found[i].frame(discrimination=False).set_index("model")["mean"]
         assert means["of those at risk"] == pytest.approx(means["of all"], rel=1e-12)
         F = models["of all"][s].take(here).given_survival(s)
         expected = cs.crps(cs.RightCensored(Y.time[here], Y.event[here]), F, G, horizon=5.0).mean()
@@ -120,10 +122,14 @@ def test_labels_and_covariates_follow_the_subjects_at_risk():
     again = cs.compare(models, Y, G, X=X, landmarks=[1.0], scores="crps", by=side)
     here = Y.time > 1.0
     by_hand = cs.compare({"all": model}, Y.after(1.0), G, X=X[here], scores="crps", by={"side": side[here]})
-    table = found.frame().query("model == 'all'")["mean"].to_numpy()
-    assert table == pytest.approx(by_hand.frame()["mean"].to_numpy(), rel=1e-12)
-    assert table == pytest.approx(found.frame().query("model == 'pair'")["mean"].to_numpy(), rel=1e-12)
-    assert table == pytest.approx(again.frame().query("model == 'all'")["mean"].to_numpy(), rel=1e-12)
+    table = found.frame(discrimination=False).query("model == 'all'")["mean"].to_numpy()
+    assert table == pytest.approx(by_hand.frame(discrimination=False)["mean"].to_numpy(), rel=1e-12)
+    assert table == pytest.approx(
+        found.frame(discrimination=False).query("model == 'pair'")["mean"].to_numpy(), rel=1e-12
+    )
+    assert table == pytest.approx(
+        again.frame(discrimination=False).query("model == 'all'")["mean"].to_numpy(), rel=1e-12
+    )
     assert len(table) == 3
 
 
@@ -175,7 +181,7 @@ def test_causes_are_judged_given_no_event_before_the_landmark():
         CAUSES, RISKS, G, landmarks=[1.5, 0.5], window=1.0, scores="brier_score", sample_weight=weight,
         groups=np.arange(300) // 2, by={"side": X[:, 0] > 0}, reference=None,
     )  # fmt: skip
-    table = found.frame()
+    table = found.frame(discrimination=False)
     for s in (0.5, 1.5):
         here = RISKS.time > s
         np.testing.assert_array_equal(RISKS.at_risk(s), here)
@@ -193,7 +199,7 @@ def test_causes_are_judged_given_no_event_before_the_landmark():
                     np.average(losses, weights=weight[here]), rel=1e-8
                 )
     assert set(table["group"]) == {"all", "True", "False"}
-    assert set(found.differences()["outcome"]) == {"all causes", *NAMES, "any cause"}
+    assert set(found.differences(discrimination=False)["outcome"]) == {"all causes", *NAMES, "any cause"}
 
 
 def test_predictions_of_causes_made_at_the_landmark():
@@ -204,7 +210,9 @@ def test_predictions_of_causes_made_at_the_landmark():
         "mapping": {0.5: F, 1.0: F.given_survival(1.0)},
     }
     found = cs.compare_landmarks(same, RISKS, G, landmarks=[0.5, 1.0], scores="crps", horizon=3.0)
-    means = found.frame().pivot(index=["landmark", "outcome"], columns="model", values="mean")
+    means = found.frame(discrimination=False).pivot(
+        index=["landmark", "outcome"], columns="model", values="mean"
+    )
     for name in ("function", "mapping"):
         np.testing.assert_allclose(means[name], means["fixed"], rtol=1e-6)
 
@@ -216,7 +224,7 @@ def test_fitted_models_of_causes_and_the_reference():
         {"cox": model}, RISKS[test], cs.Censoring(cs.KaplanMeier()), X=X[test],
         train=(X[train], RISKS[train]), landmarks=[0.5, 1.0], window=1.0, scores="brier_score",
     )  # fmt: skip
-    table = found.frame()
+    table = found.frame(discrimination=False)
     assert set(table["model"]) == {"cox", "aalen-johansen"}
     assert (table["standard_error"] > 0).all()
     assert "death" in found.plot(outcome="death").axes[0].get_title("left")

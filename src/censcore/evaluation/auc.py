@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, to_numpy
+from censcore._arrays import Array, as_float, to_numpy
 from censcore._validation import check_kind, check_option
 from censcore.distributions import Distribution
+from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.competing_pairs import PairsTogether
 from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pair_statistics import (
@@ -16,11 +17,13 @@ from censcore.evaluation.pair_statistics import (
     check_risk,
     checked_share,
     estimate_of_pairs,
-    positivity_error,
+    followed,
+    naming,
     share_of_pairs,
 )
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
+from censcore.scores.known_at import known_at
 
 __all__ = ["CasesAndControls", "cases_and_controls", "dynamic_auc", "dynamic_auc_estimate"]
 
@@ -41,6 +44,10 @@ def dynamic_auc(
     weighs :math:`1/G(t\mid x_j)`, with :math:`G(t\mid x)=P(C>t\mid x)`. If C is the same for all subjects,
     the weights of the controls cancel. The AUC is descriptive and not proper: it ignores calibration.
 
+    With delayed entry, a, cases and controls are the subjects that enter before t, and all weights are
+    multiplied by :math:`G(a\mid x)`: the AUC is that of subjects as they are seen, each from its entry on.
+    The risk is then that given survival to the entry, such as F(t) of ``forecast.given_survival(y.entry)``.
+
     For one of several causes, ``y.cause(k)`` of :class:`~censcore.CompetingRisks`, a case has the event of
     this cause by t. Controls are all others: those followed beyond t, and those with another event by t, who
     weigh :math:`1/G(y_j-\mid x_j)`. With ``controls="event-free"`` they are the former only. These are the
@@ -49,7 +56,7 @@ def dynamic_auc(
     Parameters
     ----------
     y : outcome
-        n subjects; of competing risks, that of one cause.
+        n subjects, also with delayed entry; of competing risks, that of one cause.
     risk : array, (n,) or (n, q)
         Higher means an earlier event; one column per time, for instance F(t), or one for all.
     censoring : Distribution
@@ -198,32 +205,33 @@ def cases_and_controls(
     """The pairs of a case and a control at t among some of the subjects."""
     check_option(controls, "controls", ("cause-free", "event-free"))
     check_kind(censoring, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
-    common_rows(outcome=len(y), censoring=len(censoring))
-    y.require_no_entry("The AUC")
-    C = censoring.marginal(0)
-    C = C if len(C) in (1, len(subjects)) else C.take(subjects)
-    time, event = to_numpy(y.time)[subjects], to_numpy(y.event)[subjects]
-    G_t = np.broadcast_to(to_numpy(C.sf(t)), time.shape)
-    if (G_t <= 0).any():
-        end = float(to_numpy(C.isf(0.0)).min())
-        raise positivity_error(t, "the time", subjects[G_t <= 0], end)
-    G_y = np.broadcast_to(to_numpy(C.sf_left(np.minimum(time, t))), time.shape)
-    cases, risk = (event & (time <= t)) / G_y, risk[subjects]
+    some = followed(y, censoring, subjects)
+    with naming(subjects, t, "the time"):
+        known = known_at(some.y, some.C, some.xp.full_like(some.time[:1], t), "ipcw")
+    event, free = (to_numpy(weight)[:, 0] for weight in known.weights())
+    time, risk, entry = to_numpy(some.y.time), risk[subjects], entries_of(some.y)
+    beyond = time > t
     # the weight of a control involves the jump of G at t
-    free = CasesAndControls(time, risk, cases, (time > t) / G_t, np.full(time.shape, np.nextafter(t, np.inf)))
+    ends = np.full(time.shape, np.nextafter(t, np.inf))
+    pairs = CasesAndControls(time, risk, event, np.where(beyond, free, 0.0), ends, entry)
     if not isinstance(y, EventOfCause) or controls == "event-free":
-        return free
-    passed = to_numpy(y.never)[subjects] & (time <= t)
-    return PairsTogether([free, PassedControls(time, risk, cases, passed / G_y, time)])
+        return pairs
+    return PairsTogether([pairs, PassedControls(time, risk, event, np.where(beyond, 0.0, free), time, entry)])
 
 
 class CasesAndControls(Pairs):
-    """Cases weighted by 1/G(y-), controls by 1/G(t): the weight of a pair is their product."""
+    """Cases and controls with their weights: the weight of a pair is the product."""
 
     def __init__(
-        self, time: np.ndarray, risk: np.ndarray, cases: np.ndarray, controls: np.ndarray, ends: np.ndarray
+        self,
+        time: np.ndarray,
+        risk: np.ndarray,
+        cases: np.ndarray,
+        controls: np.ndarray,
+        ends: np.ndarray,
+        entry: np.ndarray | None,
     ) -> None:
-        self.earlier, self.later = cases, controls
+        self.earlier, self.later, self.entry = cases, controls, entry
         self.case = self.earlier > 0
         self.ends_earlier = np.where(self.case, time, 0.0)
         self.ends_later = np.where((self.later if self.by_later else self.earlier) > 0, ends, 0.0)
@@ -252,6 +260,6 @@ class CasesAndControls(Pairs):
 
 
 class PassedControls(CasesAndControls):
-    """Controls with an event of another cause by t, weighted by 1/G(y-) at the time of that event."""
+    """Controls with an event of another cause by t, whose weights involve G up to that event."""
 
     by_later = True

@@ -33,12 +33,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
 from censcore._validation import as_count, as_number, check_option
 from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import AtOneTime
+from censcore.evaluation.case_scores import OfRisk
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate, effective_number, separate_stream
-from censcore.evaluation.net_benefit import event_by, least_events
+from censcore.evaluation.losses import shares_of
+from censcore.evaluation.net_benefit import least_events
 from censcore.evaluation.tables import Line, cannot_tell, data_frame
 from censcore.plain_text import one_line
 from censcore.scores.registry import ScoreInfo
@@ -152,6 +152,7 @@ def calibration_curve(
     case, w = comparison.cases[model], comparison.subsets[0].weight
     t = comparison.one_time(time)
     data = _Data.of(case, w, t)
+    w = data.w
     events = least_events(case, t, w, comparison.groups)
     most = min(MOST_BINS, int(events // EVENTS_PER_BIN)) if bins is None else bins
     told = events >= MINIMUM_EVENTS
@@ -176,16 +177,16 @@ class _Data:
 
     @classmethod
     def of(cls, case: Case, w: np.ndarray, t: float) -> _Data:
-        p = np.broadcast_to(to_numpy(case.F.marginal(0).cdf(t)).reshape(-1), (len(w),)).astype(np.float64)
-        had, survived = event_by(case.y, case.C, t)
-        return cls(p, (had > 0).astype(np.float64), had + survived, w, t)
+        known = case.risk_at(t)
+        w = shares_of(w[:, None], known.counted)[:, 0]
+        return cls(known.p, (known.event > 0).astype(np.float64), known.event + known.free, w, t)
 
 
 _INFO = ScoreInfo("observed_risk", lambda *_: None, "observed risk", formula="", reference="", scale="ipcw")
 
 
 @dataclass(frozen=True, eq=False)
-class _ObservedRisk(AtOneTime):
+class _ObservedRisk(OfRisk):
     """Losses W c {D - a - b(p_i - p)}, whose mean is zero at the fit; ``loads`` are those without W."""
 
     info: ScoreInfo = field(default=_INFO, kw_only=True)
@@ -193,8 +194,8 @@ class _ObservedRisk(AtOneTime):
 
     def losses(self, case: Case) -> np.ndarray:
         """One per subject and point of the curve, (n, q)."""
-        had, survived = event_by(case.y, case.C, self.time)
-        return (had + survived)[:, None] * self.loads
+        known = case.risk_at(self.time)
+        return (known.event + known.free)[:, None] * self.loads
 
 
 def _estimate(comparison: Comparison, model: str, t: float, level: np.ndarray, loads: np.ndarray) -> Estimate:

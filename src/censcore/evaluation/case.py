@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, cast
@@ -13,6 +14,7 @@ from censcore._kept_values import KeepsValues
 from censcore.distributions import Distribution, Independent, Univariate
 from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.cell_sums import cell_sums
+from censcore.evaluation.risk_at import RiskAt, risk_at
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.scores import brier_score
 
@@ -43,6 +45,9 @@ class Case(KeepsValues):
         Which of several censoring times a derivative is taken for; None for one that all events share.
     seed : int
         Of the scores that draw.
+    prognosis : Distribution, optional
+        With delayed entry the forecast given survival to the first entry of all, by which concordance ranks
+        the subjects: F is given survival to the entry of each, so that it ranks them by their entries, too.
     """
 
     y: RightCensored
@@ -54,12 +59,18 @@ class Case(KeepsValues):
     mask: np.ndarray | None = None
     coordinate: int | None = None
     seed: int = 0
+    prognosis: Distribution | None = None
 
     def take(self, rows: np.ndarray) -> Self:
         """The case of some subjects."""
-        F, C = (D if len(D) == 1 else D.take(rows) for D in (self.F, self.C))
-        mask = None if self.mask is None else self.mask[rows]
-        return replace(self, y=self.y.take(rows), F=F, C=C, mask=mask)
+        some = self.of_forecasts(lambda D: D if len(D) == 1 else D.take(rows))
+        C = self.C if len(self.C) == 1 else self.C.take(rows)
+        return replace(some, y=self.y.take(rows), C=C, mask=None if self.mask is None else self.mask[rows])
+
+    def of_forecasts(self, part: Callable[[Any], Distribution]) -> Self:
+        """The case of a part of the forecast, such as one of its event times."""
+        order = None if self.prognosis is None else part(self.prognosis)
+        return replace(self, F=part(self.F), prognosis=order)
 
     @property
     def scored(self) -> RightCensored | CompetingRisks:
@@ -89,9 +100,8 @@ class Case(KeepsValues):
     def marginal(self, j: int) -> Case:
         """The case of event time j alone; made once."""
         if j not in self._marginals:
-            C = self.C.marginal(j if self.C.k > 1 else 0)
-            y, F = self.y.marginal(j), self.F.marginal(j)
-            self._marginals[j] = replace(self, y=y, F=F, C=C, mask=None, coordinate=None)
+            C, part = self.C.marginal(j if self.C.k > 1 else 0), self.of_forecasts(lambda F: F.marginal(j))
+            self._marginals[j] = replace(part, y=self.y.marginal(j), C=C, mask=None, coordinate=None)
         return self._marginals[j]
 
     @cached_property
@@ -108,6 +118,16 @@ class Case(KeepsValues):
         """Entries up to the horizon, (n,), minus infinity for subjects seen from the start; None without."""
         since = entries_of(self.y)
         return None if since is None else np.minimum(since, self.horizon)
+
+    def risk_at(self, t: float) -> RiskAt:
+        """Forecast risks of the event by t, and what is known of it; found once."""
+        if t not in self._risks:
+            self._risks[t] = risk_at(self, t)
+        return self._risks[t]
+
+    @cached_property
+    def _risks(self) -> dict[float, RiskAt]:
+        return {}
 
     def first(self, u: np.ndarray) -> np.ndarray:
         """The place in the ascending times u of the first that reaches the observed time, (n,).
@@ -162,7 +182,8 @@ class Case(KeepsValues):
     @cached_property
     def restricted_mean(self) -> np.ndarray:
         """Forecast mean of min(T, horizon), (n,)."""
-        mean = to_numpy(self.F.marginal(0).integrated_sf(0.0, self.horizon))
+        F = self.F if self.prognosis is None else self.prognosis
+        mean = to_numpy(F.marginal(0).integrated_sf(0.0, self.horizon))
         return np.broadcast_to(mean, (len(self.y),))
 
 

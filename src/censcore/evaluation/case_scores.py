@@ -27,8 +27,9 @@ from censcore._validation import as_list
 from censcore.distributions import ProportionalHazards, Step, Univariate
 from censcore.evaluation.case import Case, as_losses, sums_at
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.scores import registry
+from censcore.scores import brier_score, registry
 from censcore.scores.inputs import as_columns, scoring_inputs
+from censcore.scores.known_at import known_at, over_reached
 from censcore.scores.pinball import pinball_of
 from censcore.scores.registry import ScoreInfo
 
@@ -123,7 +124,15 @@ class AtOneTime(CaseScore):
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         times = np.full(losses.shape[1], self.time)
-        return of_single_times(case.first(u), losses, weight, times, u, self.ipcw)
+        return of_single_times(case.first(u), losses, weight, times, u, self.ipcw, case.entry)
+
+
+class OfRisk(AtOneTime):
+    """What uncensored data would say of the risk by ``time``, see :class:`~.risk_at.RiskAt`."""
+
+    def counted(self, case: Case) -> np.ndarray | None:
+        """The subjects that enter before the time and, where C is known for all, are followed beyond it."""
+        return case.risk_at(self.time).counted
 
 
 def of_single_times(
@@ -165,12 +174,12 @@ class Integrated(CaseScore):
         if not self.ipcw:
             A = up_to(case.brier_sums(weight), middle, edges, ipcw=False) @ width
         elif len(G) == 1 and case.entry is None:  # all subjects have the same inverse weight
-            mean_width = width / (to_numpy(G.sf(middle)) * case.horizon)
+            inverse = known_at(case.y, G, middle[None, :], "ipcw").factors()[1][0]
+            mean_width = width * inverse / case.horizon
             A = up_to(case.brier_sums(weight), middle, edges, ipcw=True) @ mean_width
         else:
-            brier = case.brier_in_cells / to_numpy(G.sf(middle[None, :]))
-            if case.entry is not None:
-                brier = brier * to_numpy(G.sf(case.entry))[:, None]
+            found = brier_score(case.scored, case.F, case.C, middle, scale="ipcw", horizon=case.horizon)
+            brier = as_losses(found)
             first = case.first(edges)
             A = of_single_times(first, brier, weight, middle, edges, True, case.entry) @ width / case.horizon
         return np.stack([np.interp(u, edges, column) for column in A])[:, :, None]
@@ -192,9 +201,9 @@ class Pinball(CaseScore):
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         knots = u if len(u) <= KNOTS else u[np.linspace(0, len(u) - 1, KNOTS).astype(np.intp)]
         G, y, counted = case.C.marginal(0), case.time, to_numpy(case.y.time) <= case.horizon
-        followed = np.broadcast_to(to_numpy(G.sf_left(y)), y.shape)
+        reached = np.broadcast_to(to_numpy(G.sf_left(y)), y.shape)
         event, never = (
-            weight * np.where(kind & counted, 1 / np.where(kind & counted, followed, 1.0), 0.0)[:, None]
+            weight * over_reached(kind & counted, reached)[:, None]
             for kind in (to_numpy(case.y.event), case.never)
         )
         if len(G) == 1:

@@ -74,20 +74,25 @@ def compare_competing(asked: Request) -> CompetingRisksComparison:
     scored = Subjects(X, any_cause, weight)
     end = find_horizon(asked.horizon, resolved, scored, notes, code, train_code)
     notes += _notes_on_causes(risks, end, shares(weight, n), code)
-    distributions, discrimination = from_entry_on(distributions, any_cause, end, asked.discrimination, notes)
     sample = (scored, risks) if learned is None else learned
     levels = _reached_levels(sample, end) if asked.levels is None else asked.levels
     plain = make_cases(distributions, scored, resolved.distribution, end, asked.times, levels, trained)  # type: ignore[arg-type]
     cases: dict[str, Any] = {
         model: CompetingCase(
-            any_cause, case.F, case.C, end, case.times, case.levels, seed=asked.seed, risks=risks
+            any_cause,
+            case.F,
+            case.C,
+            end,
+            case.times,
+            case.levels,
+            seed=asked.seed,
+            prognosis=case.prognosis,
+            risks=risks,
         )
-        for model, case in plain.items()
+        for model, case in from_entry_on(plain, notes).items()
     }
     subsets = make_subsets(asked.by, X, any_cause, shares(weight, n))
-    kept = asked.kept(
-        groups=code, train_groups=train_code, reference=reference, discrimination=discrimination
-    )
+    kept = asked.kept(groups=code, train_groups=train_code, reference=reference)
     return CompetingRisksComparison.of_cases(
         cases, chosen, subsets, resolved, notes, names=risks.names, **kept
     )

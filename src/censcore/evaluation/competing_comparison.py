@@ -16,7 +16,7 @@ from censcore.evaluation.competing_scores import ALL_CAUSES, ANY_CAUSE, Competin
 from censcore.evaluation.discrimination import Measure
 from censcore.evaluation.several_outcomes import MeasureOf, SeveralOutcomes
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import CompetingRisks
+from censcore.outcomes import CompetingRisks, RightCensored
 
 if TYPE_CHECKING:
     from censcore.evaluation.charts import Chart
@@ -163,7 +163,7 @@ class CompetingRisksComparison(SeveralOutcomes):
             return self.of(score.outcome).effective_events(score.base, s, times)
         return super().effective_events(score, s, times)
 
-    def events_of(self, score: CaseScore) -> tuple[np.ndarray, np.ndarray, Univariate]:
+    def events_of(self, score: CaseScore) -> tuple[RightCensored, Univariate]:
         """Of the cause that the score is of; of any cause for a score of all of them."""
         if isinstance(score, OfCause) and score.number is not None:
             return self.of(score.outcome).events_of(score.base)

@@ -25,7 +25,7 @@ import numpy as np
 
 from censcore.evaluation.pair_statistics import Moved, Pairs, Sums, sums_of_lower
 
-__all__ = ["PairsPassed", "PairsTogether"]
+__all__ = ["PairsPassed", "PairsTogether", "ranked_after"]
 
 
 class PairsTogether(Pairs):
@@ -33,7 +33,8 @@ class PairsTogether(Pairs):
 
     def __init__(self, kinds: Sequence[Pairs]) -> None:
         self.kinds = list(kinds)
-        self.earlier, self.ends_earlier = self.kinds[0].earlier, self.kinds[0].ends_earlier
+        first = self.kinds[0]
+        self.earlier, self.ends_earlier, self.entry = first.earlier, first.ends_earlier, first.entry
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over the later subjects of all kinds."""
@@ -67,7 +68,7 @@ class PairsPassed(Pairs):
     earlier : array, (n,)
         The weights a_i of the events that count, zero for all other subjects.
     later : array, (n,)
-        The weights 1/G(y_j-) of subjects with another event, zero for all others.
+        The weights of subjects with another event, zero for all others.
     """
 
     by_later = True
@@ -84,18 +85,18 @@ class PairsPassed(Pairs):
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over those who were passed, for each event."""
         some = self.later[:, None] * values
-        won, met = _ranked_after(self.order, self.rank, some)
+        won, met = ranked_after(self.order, self.rank, some)
         event = self.counted[:, None]
         return np.where(event, won, 0.0), np.where(event, met, 0.0)
 
     def over_earlier(self, values: np.ndarray) -> Sums:
         """Sums over the events that come later in time, for each who was passed."""
         some = np.where(self.counted[:, None], values, 0.0)
-        lost, met = _ranked_after(self.order[::-1], self.rank, some)
+        lost, met = ranked_after(self.order[::-1], self.rank, some)
         return self.later[:, None] * (met - lost), self.later[:, None] * met
 
 
-def _ranked_after(order: np.ndarray, rank: np.ndarray, values: np.ndarray) -> Sums:
+def ranked_after(order: np.ndarray, rank: np.ndarray, values: np.ndarray) -> Sums:
     """Sums over all that come after each in the order: of lower rank (equal ones count half), and of any."""
     ordered, ranked = values[order], rank[order]
     after = np.zeros(values.shape)

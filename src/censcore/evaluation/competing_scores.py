@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import CauseEnsemble, Distribution, TimeAndCause
+from censcore.distributions import CauseEnsemble, Distribution
 from censcore.distributions.random_draws import SubjectDraws
 from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, Custom, by_name
@@ -54,10 +54,10 @@ class CompetingCase(Case):
     def cause(self, number: int) -> Case:
         """The case of one cause, from 1, or of any of them, 0; made once."""
         if number not in self._causes:
-            F: TimeAndCause = self.F  # type: ignore[assignment]
             y = self.risks.cause(number) if number else self.risks.any_cause()
-            F_j = F.cause(number) if number else F.any_cause()
-            self._causes[number] = Case(y, F_j, self.C, self.horizon, self.times, self.levels, seed=self.seed)
+            part = self.of_forecasts(lambda F: F.cause(number) if number else F.any_cause())
+            at = (self.horizon, self.times, self.levels)
+            self._causes[number] = Case(y, part.F, self.C, *at, seed=self.seed, prognosis=part.prognosis)
         return self._causes[number]
 
     @cached_property

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from censcore._arrays import Array, common_rows, to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._validation import check_kind
-from censcore.distributions import Distribution, Grouped, Univariate
-from censcore.evaluation.competing_pairs import PairsPassed, PairsTogether
+from censcore.distributions import Distribution, Grouped, PointMass, Univariate
+from censcore.estimators.risk_sets import entries_of
+from censcore.evaluation.competing_pairs import PairsPassed, PairsTogether, ranked_after
 from censcore.evaluation.inference import Estimate, group_codes, shares
 from censcore.evaluation.pair_statistics import (
+    ROUNDING,
     Pairs,
     Sums,
     check_horizon,
     check_risk,
     checked_share,
     estimate_of_pairs,
-    positivity_error,
+    followed,
+    naming,
     share_of_pairs,
     sums_of_lower,
 )
-from censcore.outcomes import EventOfCause, OutcomeLike, RightCensored, as_outcome
+from censcore.outcomes import OutcomeLike, RightCensored, as_outcome
+from censcore.scores.inputs import ScoringInputs
+from censcore.scores.known_at import followed_to_entry, known_at, over_reached
 
 __all__ = ["comparable_pairs", "concordance", "concordance_estimate"]
 
@@ -56,13 +62,19 @@ def concordance(
     :math:`1/G(y_j-\mid x_j)` if :math:`y_j<y_i`, and the index that of Wolbers and others for
     :math:`P(r_i>r_j\mid T_{ik}<T_{jk},\ T_{ik}<\tau)`, with :math:`T_k=\infty` after another event.
 
+    With delayed entry j must have entered before :math:`y_i`, as in R's ``concordance`` of (start, stop]
+    data, and the weight of a pair is multiplied by :math:`G(a_i\mid x_i)\,G(a_j\mid x_j)`. The index then
+    estimates :math:`P(r_i>r_j\mid a_j<T_i<T_j,\ T_i<\tau)` over the subjects as they are seen. The risk
+    should not depend on the entry, as F given survival to it does: rank by a linear predictor, or by a
+    forecast for one common time of entry.
+
     The index is descriptive and not proper: it ignores calibration, and a forecast may gain by departing from
     the truth.
 
     Parameters
     ----------
     y : outcome
-        n subjects; of competing risks, that of one cause.
+        n subjects, also with delayed entry; of competing risks, that of one cause.
     risk : array, (n,)
         Higher means an earlier event.
     censoring : Distribution, optional
@@ -176,60 +188,37 @@ def comparable_pairs(
     subjects: np.ndarray,
 ) -> Pairs:
     """The comparable pairs among some of the subjects."""
-    if censoring is not None:
-        check_kind(censoring, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
-        common_rows(outcome=len(y), censoring=len(censoring))
-    y.require_no_entry("The concordance index")
-    time, event = to_numpy(y.time)[subjects], to_numpy(y.event)[subjects]
-    counted = event & (time < check_horizon(horizon))
-    C = None if censoring is None else _of_subjects(censoring.marginal(0), subjects)
-    if C is not None and counted.any():
-        _check_positivity(C, time[counted].max(), subjects)
-    risk = risk[subjects]
-    groups = _groups(C, len(time))
+    if censoring is None:
+        censoring = PointMass(np.inf)  # all weights are one
+    check_kind(censoring, "censoring", Distribution, "the distribution of C, such as Uniform(0, 5)")
+    some = followed(y, censoring, subjects)
+    time, risk = to_numpy(some.y.time), risk[subjects]
+    counted = to_numpy(some.y.event) & (time < check_horizon(horizon))
+    last = float(np.max(time, where=counted, initial=0.0))
+    with naming(subjects, last, "the event at"):
+        known = known_at(some.y, some.C, some.xp.full_like(some.time[:1], last), "ipcw", before=True)
+    seen = to_numpy(known.seen)
+    groups = _groups(some.C)
     pairs: _ComparablePairs
     if groups is None:
-        assert C is not None
-        pairs = PairsByBlocks(time, event, counted, risk, C)
+        pairs = PairsByBlocks(some, counted, seen, risk)
     else:
-        pairs = PairsByGroups(time, event, counted, risk, groups)
-    if not isinstance(y, EventOfCause) or not counted.any():
-        return pairs
-    passed = to_numpy(y.never)[subjects] & (time < time[counted].max())
+        pairs = PairsByGroups(some, counted, seen, risk, groups)
+    passed = to_numpy(some.y.never) & (time < last)
     if not passed.any():
         return pairs
-    return PairsTogether([pairs, PairsPassed(time, risk, pairs.earlier, _inverse(passed, C, time))])
+    return PairsTogether([pairs, PairsPassed(time, risk, pairs.earlier, np.where(passed, seen, 0.0))])
 
 
-def _of_subjects(C: Univariate, subjects: np.ndarray) -> Univariate:
-    return C if len(C) in (1, len(subjects)) else C.take(subjects)
-
-
-def _check_positivity(C: Univariate, last: float, subjects: np.ndarray) -> None:
-    bad = np.nonzero(np.broadcast_to(to_numpy(C.sf_left(last)) <= 0, (len(subjects),)))[0]
-    if bad.size:
-        end = float(to_numpy(C.isf(0.0)).min())
-        raise positivity_error(last, "the event at", subjects[bad], end)
-
-
-def _groups(C: Univariate | None, n: int) -> list[tuple[np.ndarray, Univariate | None]] | None:
+def _groups(C: Univariate) -> list[tuple[Any, Univariate]] | None:
     """Subjects that share one censoring distribution, with it; None where there are many of them."""
-    if C is None or len(C) == 1:
-        return [(np.arange(n), C)]
+    if len(C) == 1:
+        return [(slice(None), C)]
     if isinstance(C, Grouped):
         groups = C._groups()
         if len(groups) <= FEW and all(len(distribution) == 1 for _, distribution in groups):
             return list(groups)
     return None
-
-
-def _inverse(counted: np.ndarray, C: Univariate | None, time: np.ndarray) -> np.ndarray:
-    """1/G(y-) of the subjects that count, and zero for all others."""
-    inverse = counted.astype(np.float64)
-    if C is not None:
-        G = np.broadcast_to(to_numpy(C.sf_left(time)), time.shape)
-        inverse[counted] /= G[counted]
-    return inverse
 
 
 class _ComparablePairs(Pairs):
@@ -238,7 +227,9 @@ class _ComparablePairs(Pairs):
     The later subjects of i are then all from the position ``starts[i]`` on.
     """
 
-    def __init__(self, time: np.ndarray, event: np.ndarray, counted: np.ndarray) -> None:
+    def __init__(self, some: ScoringInputs, counted: np.ndarray, seen: np.ndarray) -> None:
+        time, event = (to_numpy(part) for part in (some.y.time, some.y.event))
+        self.earlier, self.entry = np.where(counted, seen, 0.0), entries_of(some.y)
         self.order = np.lexsort((~event, time))
         self.position = np.argsort(self.order)
         before = np.searchsorted(time[self.order], time, side="left")
@@ -254,41 +245,49 @@ class PairsByGroups(_ComparablePairs):
 
     def __init__(
         self,
-        time: np.ndarray,
-        event: np.ndarray,
+        some: ScoringInputs,
         counted: np.ndarray,
+        seen: np.ndarray,
         risk: np.ndarray,
-        groups: list[tuple[np.ndarray, Univariate | None]],
+        groups: list[tuple[Any, Univariate]],
     ) -> None:
-        super().__init__(time, event, counted)
-        n = len(time)
-        self.members = np.zeros((n, len(groups)))
-        self.later = np.zeros((n, len(groups)))
+        super().__init__(some, counted, seen)
+        time, event = (to_numpy(part) for part in (some.y.time, some.y.event))
+        self.members, self.later = np.zeros((2, len(time), len(groups)))
+        at_events = some.xp.where(some.y.event, some.y.time, some.xp.zeros_like(some.y.time))
         for g, (rows, C) in enumerate(groups):
-            self.members[rows, g] = 1.0
-            self.later[:, g] = _inverse(counted, C, time)
-        self.earlier = (self.members * self.later).sum(axis=1)
-        rank = np.unique(risk, return_inverse=True)[1].reshape(-1)
+            at_entry = followed_to_entry(some.y.take(rows), C)
+            self.members[rows, g] = 1.0 if at_entry is None else to_numpy(at_entry)
+            with np.errstate(divide="ignore"):  # of events that do not count
+                later = over_reached(counted, to_numpy(C.sf_left(at_events)))
+            self.later[:, g] = later
+        self.rank = np.unique(risk, return_inverse=True)[1].reshape(-1)
         # events at one time are not comparable: no lower (or higher) one may come after another
-        self.ascending = np.lexsort((rank, ~event, time))
-        self.descending = np.lexsort((-rank, ~event, time))
-        self.rank = rank
+        self.ascending = np.lexsort((self.rank, ~event, time))
+        self.descending = np.lexsort((-self.rank, ~event, time))
+        self.late = None if self.entry is None else _Late(time, self.entry, self.rank)
 
     def over_later(self, values: np.ndarray) -> Sums:
         """Sums over the later subjects, for each event."""
         some = _each_with_each(self.members, values)
-        seen = self._later(some)
+        met = self._later(some)
         lower = _in_order(self.ascending, self.rank, some)
         higher = _in_order(self.descending, -self.rank, some)
-        return _summed(self.later, (seen + lower - higher) / 2), _summed(self.later, seen)
+        won = (met + lower - higher) / 2
+        if self.late is not None:
+            won, met = _left(won, met, self.late.over_later(some))
+        return _summed(self.later, won), _summed(self.later, met)
 
     def over_earlier(self, values: np.ndarray) -> Sums:
         """Sums over the earlier events, for each subject."""
         some = _each_with_each(self.later, values)
-        seen = self._earlier(some)
+        met = self._earlier(some)
         higher = _in_order(self.ascending[::-1], -self.rank, some)
         lower = _in_order(self.descending[::-1], self.rank, some)
-        return _summed(self.members, (seen + higher - lower) / 2), _summed(self.members, seen)
+        won = (met + higher - lower) / 2
+        if self.late is not None:
+            won, met = _left(won, met, self.late.over_earlier(some))
+        return _summed(self.members, won), _summed(self.members, met)
 
     def _later(self, values: np.ndarray) -> np.ndarray:
         """Sums over the later subjects of each."""
@@ -320,16 +319,39 @@ def _in_order(order: np.ndarray, rank: np.ndarray, values: np.ndarray) -> np.nda
     return found
 
 
+class _Late:
+    """Pairs of an event at y_i and a subject that enters at or after it, which are not comparable."""
+
+    def __init__(self, time: np.ndarray, entry: np.ndarray, rank: np.ndarray) -> None:
+        # an entry at the time of an event comes after it
+        self.order = np.lexsort((np.repeat([False, True], len(time)), np.concatenate([time, entry])))
+        self.rank = np.concatenate([rank, rank])
+
+    def over_later(self, values: np.ndarray) -> Sums:
+        """Sums over those that enter later, for each subject as the earlier one."""
+        won, met = ranked_after(self.order, self.rank, np.concatenate([np.zeros_like(values), values]))
+        return won[: len(values)], met[: len(values)]
+
+    def over_earlier(self, values: np.ndarray) -> Sums:
+        """Sums over the subjects with a time up to the entry of each."""
+        none = np.zeros_like(values)
+        lost, met = ranked_after(self.order[::-1], self.rank, np.concatenate([values, none]))
+        return (met - lost)[len(values) :], met[len(values) :]
+
+
+def _left(won: np.ndarray, met: np.ndarray, late: Sums) -> Sums:
+    """What is left of sums without those of pairs that are too late; zero where it is rounding."""
+    left = won - late[0], met - late[1]
+    return tuple(np.where(np.abs(part) > ROUNDING * np.abs(met), part, 0.0) for part in left)  # type: ignore[return-value]
+
+
 class PairsByBlocks(_ComparablePairs):
     """One censoring distribution per subject: all pairs in blocks of subjects, O(n^2), memory O(n)."""
 
-    def __init__(
-        self, time: np.ndarray, event: np.ndarray, counted: np.ndarray, risk: np.ndarray, C: Univariate
-    ) -> None:
-        super().__init__(time, event, counted)
-        self.earlier = _inverse(counted, C, time)
-        self.risk, self.C = risk, C
-        events = np.nonzero(counted)[0]
+    def __init__(self, some: ScoringInputs, counted: np.ndarray, seen: np.ndarray, risk: np.ndarray) -> None:
+        super().__init__(some, counted, seen)
+        self.risk, self.some = risk, some
+        time, events = to_numpy(some.y.time), np.nonzero(counted)[0]
         self.events = events[np.argsort(time[events], kind="stable")]
         self.times, self.number = np.unique(time[self.events], return_inverse=True)
 
@@ -362,9 +384,13 @@ class PairsByBlocks(_ComparablePairs):
             if not k:
                 continue
             i = self.events[:k]
-            t = self.times[: self.number[k - 1] + 1]
-            G = to_numpy(self.C.take(j).sf_left(t[None, :]))
-            later = self.position[j][:, None] >= starts[None, :k]
-            q = later / G[:, self.number[:k]]
+            free = self._free(j, self.times[: self.number[k - 1] + 1])
+            q = np.where(self.position[j][:, None] >= starts[None, :k], free[:, self.number[:k]], 0.0)
             r_i, r_j = self.risk[i][None, :], self.risk[j][:, None]
             yield j, i, q, 0.5 * ((r_j < r_i).astype(np.float64) + (r_j <= r_i))
+
+    def _free(self, j: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """Weights of "no event before t" of the subjects j, (j, t)."""
+        some = self.some.take(j)
+        at = some.xp.asarray(t[None, :], dtype=some.time.dtype)
+        return to_numpy(known_at(some.y, some.C, at, "ipcw", before=True).weights()[1])

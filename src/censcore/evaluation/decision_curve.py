@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from censcore._arrays import to_numpy
 from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
 from censcore.evaluation.net_benefit import NetBenefit, least_events
@@ -28,11 +27,11 @@ def decision_lines(comparison: Comparison, time: float | None = None, thresholds
     theta = _default(comparison, t) if thresholds is None else as_numbers(thresholds, "thresholds")
     if not ((theta > 0) & (theta < 1)).all():
         raise InvalidInputError(f"thresholds must lie between 0 and 1; got {theta.tolist()}.")
-    found = comparison.curve(NetBenefit(t, theta))
     some = comparison.models[0]
+    events = least_events(comparison.cases[some], t, comparison.subsets[0].weight, comparison.groups)
+    found = comparison.curve(NetBenefit(t, theta))
     everyone = comparison.curve(NetBenefit(t, theta, everyone=True))[some]
     nobody = Estimate(np.zeros(len(theta)), np.zeros_like(everyone.influence))
-    events = least_events(comparison.cases[some], t, comparison.subsets[0].weight, comparison.groups)
     told = events >= MINIMUM_EVENTS
     default = _either(everyone, nobody, everyone.value > 0)
     lines = []
@@ -69,6 +68,7 @@ def _default(comparison: Comparison, t: float) -> np.ndarray:
     weight = comparison.subsets[0].weight > 0
     top = 0.02
     for case in comparison.cases.values():
-        p = np.broadcast_to(to_numpy(case.F.marginal(0).cdf(t)).reshape(-1), (len(weight),))
-        top = max(top, float(np.quantile(p[weight], 0.99)))
+        known = case.risk_at(t)
+        counted = weight if known.counted is None else weight & known.counted
+        top = max(top, float(np.quantile(known.p[counted], 0.99)))
     return np.linspace(0.01, min(top, 0.99), POINTS)

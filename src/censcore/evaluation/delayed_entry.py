@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar, cast
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution
+from censcore.evaluation.case import Case
 from censcore.exceptions import ImpossibleForecastError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_to_exceed
@@ -17,16 +19,20 @@ __all__ = ["from_entry_on", "given_entry", "note_on_entry"]
 D = TypeVar("D", bound=Distribution)
 
 
-def from_entry_on(
-    distributions: dict[str, D], y: RightCensored, horizon: float, discrimination: bool, notes: list[str]
-) -> tuple[dict[str, D], bool]:
-    """The forecasts given survival to the entry, if there is one, and whether discrimination is measured."""
+def from_entry_on(cases: dict[str, Case], notes: list[str]) -> dict[str, Case]:
+    """Cases with the forecasts given survival to the entry, if there is one."""
+    case = next(iter(cases.values()))
+    y, horizon = case.y, case.horizon
     if not y.has_delayed_entry:
-        return distributions, discrimination
-    left_out = " Concordance and AUC do not take entries into account and are left out."
+        return cases
     entry = to_numpy(y.entry)
-    notes.append(note_on_entry(entry, np.ones(len(entry)), horizon) + (left_out if discrimination else ""))
-    return {name: given_entry(name, F, y, horizon) for name, F in distributions.items()}, False
+    notes.append(note_on_entry(entry, np.ones(len(entry)), horizon))
+    first = min(float(known_to_exceed(entry).min()), horizon)
+    found = {}
+    for name, case in cases.items():
+        F = given_entry(name, case.F, y, horizon)
+        found[name] = replace(case, F=F, prognosis=case.F.given_survival(first))
+    return found
 
 
 def given_entry(name: str, F: D, y: RightCensored, horizon: float) -> D:

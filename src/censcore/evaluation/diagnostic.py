@@ -17,7 +17,8 @@ from censcore.evaluation.inference import group_codes
 from censcore.exceptions import MissingCensoringError
 from censcore.outcomes import OutcomeLike, as_followed
 from censcore.plain_text import one_line
-from censcore.scores.inputs import known_censoring, known_to_exceed
+from censcore.scores.inputs import known_censoring
+from censcore.scores.known_at import weights_of_events
 
 __all__ = ["CensoringDiagnostic", "CensoringTest", "censoring_diagnostic"]
 
@@ -219,10 +220,8 @@ def censoring_diagnostic(
     ends = to_numpy(G.isf(0.0))
     support = float(ends.max() if isinstance(G, PointMass) else ends.min())
     end = min(support, float(time.max())) if horizon is None else float(horizon)
-    followed = np.broadcast_to(to_numpy(G.sf_left(y.time)), time.shape)  # P(C >= y)
-    counted = event & (time <= end) & (followed > 0)
-    at_entry = np.ones(time.shape) if y.entry is None else to_numpy(G.sf(known_to_exceed(y.entry)))
-    weight = (at_entry / np.where(counted, followed, 1.0))[counted]
+    of_events = weights_of_events(y, G)
+    weight = of_events[(of_events > 0) & np.isfinite(of_events) & (time <= end)]
     test: CensoringTest | str
     nothing = X is None and not labels
     test = "no covariates were given" if nothing else "nobody is censored"
@@ -241,11 +240,11 @@ def censoring_diagnostic(
         horizon=end,
         support=support,
         safe_horizon=float(min(end, to_numpy(G.isf(SAFE_SHARE)).min())),
-        beyond=int((event & (followed <= 0)).sum()),
+        beyond=int(np.isinf(of_events).sum()),
         cut=int((time > end).sum()),
         weights=_quantiles(weight),
         effective=float(weight.sum() ** 2 / (weight**2).sum()) if len(weight) else 0.0,
-        events_in=int(counted.sum()),
+        events_in=len(weight),
         conditional=_given_covariates(C),
         covariates=None if isinstance(test, str) else test,
         not_tested=test if isinstance(test, str) else "",

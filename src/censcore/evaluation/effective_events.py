@@ -7,13 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore.distributions import Univariate
+from censcore.distributions import Distribution, Univariate
 from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.discrimination import Measure
 from censcore.evaluation.inference import effective_number
+from censcore.outcomes import RightCensored
+from censcore.scores.inputs import without_forecast
+from censcore.scores.known_at import weights_of_events
 
-__all__ = ["effective_events", "weighted_events"]
+__all__ = ["effective_events", "weighted_events", "who_is_known"]
 
 
 def effective_events(
@@ -27,16 +30,20 @@ def effective_events(
 
     ``quantiles`` are those of all forecasts, (n, q) each, for a score of levels.
     """
-    time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
-    if score.axis == "level":
-        until = np.max(quantiles, axis=0)
-    else:
-        until = np.minimum(np.nan_to_num(score.at(case), nan=case.horizon), case.horizon)[None, :]
-    found = _by_column(event & (time <= until), weight, groups)
     if score.axis == "time":
-        free = np.broadcast_to((time > until) | case.never[:, None], (len(time), len(found)))
-        found = np.minimum(found, _by_column(free, weight, groups))
-    return found
+        known = who_is_known(case.y, case.C, np.minimum(score.at(case), case.horizon))
+        return np.min([_by_column(who, weight, groups) for who in known], axis=0)
+    time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
+    until = np.max(quantiles, axis=0) if score.axis == "level" else case.horizon
+    return _by_column(event & (time <= until), weight, groups)
+
+
+def who_is_known(y: RightCensored, C: Distribution, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Who is known to have had the event by each of the times (q,), and who not to have had it: (n, q)."""
+    inputs = without_forecast(y, C)
+    t = inputs.xp.asarray(times[None, :], dtype=inputs.time.dtype)
+    event, free = (to_numpy(weight) > 0 for weight in inputs.known_at(t).weights())
+    return event, free
 
 
 def _by_column(counted: np.ndarray, weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
@@ -45,16 +52,10 @@ def _by_column(counted: np.ndarray, weight: np.ndarray, groups: np.ndarray | Non
 
 
 def weighted_events(
-    time: np.ndarray,
-    event: np.ndarray,
-    G: Univariate,
-    horizon: float,
-    weight: np.ndarray,
-    groups: np.ndarray | None,
+    y: RightCensored, G: Univariate, horizon: float, weight: np.ndarray, groups: np.ndarray | None
 ) -> tuple[int, float]:
     """Events up to the horizon; their effective number by sampling and inverse-probability weights."""
-    counted = event & (time > 0) & (time <= horizon) & (weight > 0)
-    followed = np.broadcast_to(to_numpy(G.sf_left(time)), time.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        w = np.where(counted & (followed > 0), weight / followed, 0.0)
+    of_event = weights_of_events(y, G, horizon)
+    counted = (of_event > 0) & (to_numpy(y.time) > 0) & (weight > 0)
+    w = weight * np.where(counted & np.isfinite(of_event), of_event, 0.0)
     return int(counted.sum()), effective_number(w, groups)

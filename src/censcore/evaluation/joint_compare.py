@@ -58,14 +58,12 @@ def compare_joint(asked: Request, y: RightCensored) -> JointComparison:
     scored = Subjects(X, y, weight)
     end = _find_horizon(asked.horizon, resolved, scored, named, notes, code, train_code)
     notes += notes_on_events(y, end, shares(weight, n), code, trained)
-    distributions, discrimination = from_entry_on(distributions, y, end, asked.discrimination, notes)
     sample = _pooled(scored if trained is None else trained)
     cases = make_cases(distributions, scored, resolved.distribution, end, asked.times, asked.levels, sample)
     cases = {model: replace(case, mask=counted, seed=asked.seed) for model, case in cases.items()}
+    cases = from_entry_on(cases, notes)
     subsets = make_subsets(asked.by, X, y, shares(weight, n))
-    kept = asked.kept(
-        groups=code, train_groups=train_code, reference=reference, discrimination=discrimination
-    )
+    kept = asked.kept(groups=code, train_groups=train_code, reference=reference)
     return JointComparison.of_cases(cases, chosen, subsets, resolved, notes, names=named, **kept)
 
 

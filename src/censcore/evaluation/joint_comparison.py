@@ -27,7 +27,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 from censcore.plain_text import one_line
 from censcore.scores.compatible_times import subject_keys
-from censcore.scores.joint_brier import decided_outcome, event_rule
+from censcore.scores.joint_brier import decided_outcome, event_rule, joint_weights
 
 if TYPE_CHECKING:
     from censcore.evaluation.charts import Chart
@@ -159,13 +159,16 @@ class JointComparison(SeveralOutcomes):
 
     # ---- numbers -----------------------------------------------------------------------------------
 
-    def events_of(self, score: CaseScore) -> tuple[np.ndarray, np.ndarray, Univariate]:
+    def events_of(self, score: CaseScore) -> tuple[RightCensored, Univariate]:
         """Of one event time where the score is of one; else of the first event of any."""
-        C, (time, event, _) = self.resolved_censoring.distribution, super().events_of(score)
-        j = self.names.times.index(score.outcome) if score.outcome in self.names.times else None
-        first = np.argmin(np.where(event, time, np.inf), axis=1) if j is None else np.full(len(time), j)
-        time, event = (np.take_along_axis(part, first[:, None], axis=1)[:, 0] for part in (time, event))
-        return time, event, C.marginal(j if j is not None and C.k > 1 else 0)
+        y, C = self._case.y, self.resolved_censoring.distribution
+        if score.outcome in self.names.times:
+            j = self.names.times.index(score.outcome)
+            return y.marginal(j), C.marginal(j if C.k > 1 else 0)
+        time, event = to_numpy(y.time), to_numpy(y.event)
+        first = np.argmin(np.where(event, time, np.inf), axis=1)[:, None]
+        time, event = (np.take_along_axis(part, first, axis=1)[:, 0] for part in (time, event))
+        return RightCensored(time, event)._with_entry(y.entry), C.marginal(0)
 
     def effective_events(
         self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
@@ -257,14 +260,13 @@ class JointCensoringDiagnostic:
 
 def _event_case(case: Case, event: str) -> Case:
     """The case of the earliest, or of the last, of the event times, under one C that all share."""
-    F: Distribution = case.F.first() if event == "either" else _last(case)
     y = decided_outcome(case.y, event)
-    return replace(case, y=y, F=F, mask=None, coordinate=None)
+    part = case.of_forecasts(lambda F: F.first() if event == "either" else _last(F, case))
+    return replace(part, y=y, mask=None, coordinate=None)
 
 
-def _last(case: Case) -> Ensemble:
+def _last(F: Distribution, case: Case) -> Ensemble:
     """The distribution of the last event time: that of the members, or of draws."""
-    F = case.F
     if isinstance(F, Ensemble):
         return Ensemble(to_numpy(F.samples).max(axis=2), F.weights)
     keys = keys_of([np.zeros(1)], case.seed) if len(F) == 1 else subject_keys(case.y, seed=case.seed)
@@ -275,10 +277,7 @@ def _known(score: EventBrier, case: Case, t: float) -> tuple[np.ndarray, np.ndar
     """Who is known to have had the joint event by t or not, and who has had it, (n,) each."""
     time, event = to_numpy(case.y.time), to_numpy(case.y.event)
     happened = event_rule(score.event)(np.where(event & (time <= t), time, np.inf))
-    if case.C.k > 1:
-        return np.all(event | (time > t), axis=1), happened
-    y, seen = score.decided(case)
-    return seen | (y > t), happened
+    return to_numpy(joint_weights(case.y, case.C, np.array([[t]]), score.event))[:, 0] > 0, happened
 
 
 def of_censoring_time(resolved: ResolvedCensoring, j: int) -> ResolvedCensoring:

@@ -36,6 +36,7 @@ from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, registry
 from censcore.scores.compatible_times import subject_keys
 from censcore.scores.joint_brier import decided_outcome
+from censcore.scores.known_at import over_reached
 from censcore.scores.registry import ScoreInfo
 
 __all__ = [
@@ -199,8 +200,8 @@ def lost_beyond(case: Case, y: np.ndarray, e: np.ndarray, knots: np.ndarray) -> 
     pieces = np.diff(e, axis=1) * np.diff(area, axis=1) / np.diff(knots)
     beyond = np.cumsum(pieces[:, ::-1], axis=1)[:, ::-1]
     beyond = np.concatenate([beyond, np.zeros((len(y), 1))], axis=1)
-    reached = np.broadcast_to(to_numpy(case.G.sf_left(y)), y.shape)[:, None]
-    return np.where(y[:, None] <= knots, beyond / reached, 0.0)
+    inverse = over_reached(y <= knots[-1], np.broadcast_to(to_numpy(case.G.sf_left(y)), y.shape))
+    return np.where(y[:, None] <= knots, beyond * inverse[:, None], 0.0)
 
 
 def _few_members(case: Case) -> Ensemble:

@@ -85,13 +85,13 @@ class LandmarkComparison:
     def __len__(self) -> int:
         return len(self.comparisons)
 
-    def frame(self) -> pd.DataFrame:
-        """Mean losses as in :meth:`Comparison.frame`, with the landmark and the number at risk first."""
-        return self._stacked(lambda found: found.frame(discrimination=False))
+    def frame(self, discrimination: bool = True) -> pd.DataFrame:
+        """Means as in :meth:`Comparison.frame`, with the landmark and the number at risk first."""
+        return self._stacked(lambda found: found.frame(discrimination))
 
-    def differences(self, adjustment: str = "max-t") -> pd.DataFrame:
+    def differences(self, adjustment: str = "max-t", discrimination: bool = True) -> pd.DataFrame:
         """Paired differences at every landmark; p-values are adjusted within a landmark, not across them."""
-        return self._stacked(lambda found: found.differences(adjustment, discrimination=False))
+        return self._stacked(lambda found: found.differences(adjustment, discrimination))
 
     def average(self) -> pd.DataFrame:
         """Means over the landmarks, each with the same weight, of scores with one number at every landmark.
@@ -134,7 +134,7 @@ class LandmarkComparison:
         from censcore.evaluation.draw import label_of
         from censcore.evaluation.style import PALETTE, new_figure, styled
 
-        table = self.frame()
+        table = self.frame(discrimination=False)
         table = table[table["score"] == score]
         if not len(table):
             raise InvalidInputError(f"score: got {score!r}, expected one of the scores that were compared.")
@@ -262,7 +262,7 @@ def compare_landmarks(
             if here.get(name) is not None:
                 here[name] = _of_each(here[name], name, len(y))[subjects]
         here |= {"by": _labels(here.get("by"), subjects, len(y))}
-        here |= {"discrimination": False, "X": take_rows(X, subjects)}
+        here |= {"X": take_rows(X, subjects)}
         chosen = {name: predict(float(s), subjects) for name, predict in at.items()}
         comparisons.append(compare(chosen, outcome, _of_subjects(censoring, subjects), **here))
         at_risk.append(subjects)

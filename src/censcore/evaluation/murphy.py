@@ -6,19 +6,27 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from censcore._arrays import to_numpy
+from censcore._arrays import Array, to_numpy
+from censcore._validation import as_number
 from censcore.distributions import Distribution
 from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import AtOneTime
-from censcore.outcomes import EventOfCause, RightCensored
-from censcore.scores.inputs import known_to_exceed
+from censcore.evaluation.net_benefit import check_thresholds
+from censcore.outcomes import OutcomeLike
+from censcore.scores.inputs import ScoringInputs, check_scale, scoring_inputs
 from censcore.scores.registry import ScoreInfo
 
 __all__ = ["Elementary", "elementary_score"]
 
 
 def elementary_score(
-    y: RightCensored, forecast: Distribution, censoring: Distribution, time: float, thresholds: np.ndarray
+    y: OutcomeLike,
+    forecast: Distribution,
+    censoring: Distribution | None,
+    time: float,
+    thresholds: Array,
+    *,
+    scale: str = "localized",
 ) -> np.ndarray:
     r"""The elementary score of :math:`p=F(\tau)` at thresholds :math:`\theta` in (0, 1).
 
@@ -27,18 +35,21 @@ def elementary_score(
         +2(1-\theta)\,\mathbb 1\{p\le\theta\}\,\delta\,\mathbb 1\{y\le\tau\}\frac{G(\tau)}{G(y-)}
 
     Its integral over :math:`\theta` is the Brier score at :math:`\tau`, and every proper score of p is such
-    an integral with weights: a forecast that is better at every threshold is better by all of them.
+    an integral with weights: a forecast that is better at every threshold is better by all of them. With
+    delayed entry the forecast is that given survival to the entry.
 
     Parameters
     ----------
-    y : RightCensored
-        Outcomes of n subjects.
+    y : RightCensored, structured array or frame
+        Outcomes of n subjects; of competing risks, that of one cause.
     forecast, censoring : Distribution
-        Of T and of C.
+        Of T and of C; ``censoring=None`` only where C is known.
     time : float
         :math:`\tau`.
     thresholds : array, (q,)
         :math:`\theta`.
+    scale : {"localized", "ipcw"}
+        As in :func:`~censcore.brier_score`.
 
     Returns
     -------
@@ -64,21 +75,16 @@ def elementary_score(
     >>> elementary_score(y, F, C, 2.0, theta).mean(axis=1).round(2), cs.brier_score(y, F, C, 2.0).round(2)
     (array([0.1, 0.4]), array([0.1, 0.4]))
     """
-    n, tau, theta = len(y), time, thresholds
-    if y.has_delayed_entry:
-        forecast = forecast.given_survival(known_to_exceed(y.entry))
-    p = np.broadcast_to(to_numpy(forecast.marginal(0).cdf(tau)).reshape(-1, 1), (n, 1))
-    event, t = to_numpy(y.event)[:, None], to_numpy(y.time)[:, None]
-    G = censoring.marginal(0)
-    G_left = np.broadcast_to(to_numpy(G.sf_left(y.time)).reshape(-1, 1), (n, 1))
-    dead = event & (t <= tau)
-    weight = np.where(dead, to_numpy(G.sf(tau)).reshape(-1, 1) / np.where(dead, G_left, 1.0), 0.0)
-    loss = 2 * np.where(t > tau, theta * (p > theta), weight * (1 - theta) * (p <= theta))
-    if isinstance(y, EventOfCause):  # an event of another cause by tau says that this one never comes
-        never = to_numpy(y.never)[:, None] & (t <= tau)
-        share = np.where(never, to_numpy(G.sf(tau)).reshape(-1, 1) / np.where(never, G_left, 1.0), 0.0)
-        loss = loss + 2 * share * theta * (p > theta)
-    return loss
+    check_scale(scale)
+    return _of_inputs(scoring_inputs(y, forecast, censoring, one_cause=True), time, thresholds, scale)
+
+
+def _of_inputs(inputs: ScoringInputs, time: float, thresholds: Array, scale: str) -> np.ndarray:
+    theta = check_thresholds(thresholds)
+    t = inputs.xp.full_like(inputs.time[:1], as_number(time, "time", least=0))
+    event, free = (to_numpy(weight) for weight in inputs.known_at(t, scale).weights())
+    high = to_numpy(inputs.F._cdf(t)) > theta
+    return 2 * np.where(high, theta * free, (1 - theta) * event)
 
 
 ELEMENTARY = ScoreInfo(
@@ -96,6 +102,12 @@ class Elementary(AtOneTime):
 
     info: ScoreInfo = field(default=ELEMENTARY, kw_only=True)
     thresholds: np.ndarray
+    scale: str = "localized"
+
+    @property
+    def ipcw(self) -> bool:
+        """Whether losses are divided by P(C > t)."""
+        return self.scale == "ipcw"
 
     def at(self, case: Case) -> np.ndarray:
         """The thresholds."""
@@ -103,4 +115,5 @@ class Elementary(AtOneTime):
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject and threshold, (n, q)."""
-        return elementary_score(case.y, case.F, case.C, self.time, self.thresholds)
+        inputs = scoring_inputs(case.y, case.F, case.C, case.horizon, one_cause=True)
+        return _of_inputs(inputs, self.time, self.thresholds, self.scale)

@@ -6,59 +6,44 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from censcore._arrays import as_float, common_rows, to_numpy
-from censcore._validation import as_number, check_kind, check_levels, name_subjects
-from censcore.distributions import Distribution, TimeAndCause
+from censcore._arrays import Array, as_float, to_numpy
+from censcore._validation import as_number, check_levels
+from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import AtOneTime
+from censcore.evaluation.case_scores import OfRisk
 from censcore.evaluation.inference import effective_number
-from censcore.exceptions import InvalidInputError, InvalidTypeError, PositivityError
-from censcore.outcomes import EventOfCause, RightCensored, as_outcome
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import OutcomeLike
+from censcore.scores.inputs import check_scale, scoring_inputs
 from censcore.scores.registry import ScoreInfo
 
-__all__ = ["NetBenefit", "event_by", "least_events", "net_benefit"]
-
-
-def event_by(y: RightCensored, censoring: Distribution, time: float) -> tuple[np.ndarray, np.ndarray]:
-    r"""Inverse-probability weights of the event by t and of T > t, (n,) each.
-
-    .. math:: \frac{\delta\,\mathbb 1\{y\le t\}}{G(y-)},\qquad\frac{\mathbb 1\{y>t\}}{G(t)}
-
-    Their means estimate P(T <= t) and P(T > t); a subject censored before t has neither. With competing
-    risks T > t is also known of a subject with an event of another cause by t, whose weight is 1/G(y-).
-    """
-    n, G = len(y), censoring.marginal(0)
-    observed, event = to_numpy(y.time), to_numpy(y.event)
-    followed = np.broadcast_to(to_numpy(G.sf_left(y.time)), (n,))
-    beyond = np.broadcast_to(to_numpy(G.sf(time)), (n,))
-    had, survived = event & (observed <= time), observed > time
-    weights = [
-        np.where(had, 1 / np.where(had, followed, 1.0), 0.0),
-        np.where(survived, 1 / np.where(survived, beyond, 1.0), 0.0),
-    ]
-    if isinstance(y, EventOfCause):
-        never = to_numpy(y.never) & (observed <= time)
-        weights[1] += np.where(never, 1 / np.where(never, followed, 1.0), 0.0)
-    return weights[0], weights[1]
+__all__ = ["NetBenefit", "check_thresholds", "least_events", "net_benefit"]
 
 
 def least_events(case: Case, time: float, weight: np.ndarray, groups: np.ndarray | None) -> float:
-    """The smaller of the effective numbers of events by t and of subjects followed beyond t."""
-    return min(effective_number(weight * w, groups) for w in event_by(case.y, case.C, time))
+    """The smaller of the effective numbers of events by t and of subjects known to be free of it."""
+    known = case.risk_at(time)
+    return min(effective_number(weight * w, groups) for w in (known.event, known.free))
 
 
 def net_benefit(
-    y: RightCensored,
+    y: OutcomeLike,
     forecast: Distribution | float,
-    censoring: Distribution,
+    censoring: Distribution | None,
     time: float,
-    thresholds: np.ndarray,
+    thresholds: Array,
+    *,
+    scale: str = "ipcw",
 ) -> np.ndarray:
     r"""Net benefit of treating those with :math:`p=F(t)` above a threshold :math:`\theta`, per subject.
 
     .. math::
         \mathbb 1\{p>\theta\}\Bigl[\frac{\delta\,\mathbb 1\{y\le t\}}{G(y-)}
         -\frac{\theta}{1-\theta}\,\frac{\mathbb 1\{y>t\}}{G(t)}\Bigr]
+
+    with :math:`G(t)=P(C>t)`; after an event of another cause by t the second weight is :math:`1/G(y-)`. With
+    delayed entry, a, the forecast is that given survival to a and the weights are multiplied by
+    :math:`G(a)`. A subject that enters at or after t has the value zero.
 
     Whoever treats above :math:`\theta` values one treated case as much as :math:`(1-\theta)/\theta` treated
     subjects without the event. The mean counts cases treated, less the equivalent of those treated in vain,
@@ -67,16 +52,21 @@ def net_benefit(
 
     Parameters
     ----------
-    y : RightCensored
-        Outcomes of n subjects.
+    y : RightCensored, structured array or frame
+        Outcomes of n subjects; of competing risks, that of one cause.
     forecast : Distribution or number
         Of T; 1.0 treats all.
-    censoring : Distribution
-        Of C, with P(C > t) > 0.
+    censoring : Distribution, optional
+        Of C; None only where it is known.
     time : float
         t.
     thresholds : array, (q,)
         :math:`\theta` in (0, 1).
+    scale : {"ipcw", "localized"}
+        On the ipcw scale the mean is that of uncensored data, and P(C > t) = 0 in any subject is an error.
+        ``"localized"`` multiplies all by :math:`P(C>t\mid C>a)`. Where C is known for every subject, its
+        values are those of subjects followed beyond t and zero for the others, so that their sum divided by
+        the number of the former is the net benefit.
 
     Returns
     -------
@@ -103,38 +93,30 @@ def net_benefit(
            [ 0.  ,  0.  ],
            [-0.33, -1.  ]])
     """
-    y = as_outcome(y, one_cause=True).require_one_time("Net benefit")
-    check_kind(censoring, "censoring", Distribution, "the distribution of C")
-    time, theta = (
-        as_number(time, "time", least=0),
-        np.atleast_1d(to_numpy(as_float(thresholds, "thresholds"))),
-    )
+    check_scale(scale)
+    time, theta = as_number(time, "time", least=0), check_thresholds(thresholds)
+    treated: float | None = None
+    if not isinstance(forecast, Distribution):
+        treated, forecast = as_number(forecast, "forecast", least=0, most=1), PointMass(np.inf)
+    inputs = scoring_inputs(y, forecast, censoring, one_cause=True)
+    t = inputs.xp.full_like(inputs.time[:1], time)
+    event, free = (to_numpy(weight)[:, 0] for weight in inputs.known_at(t, scale).weights())
+    return _benefit(to_numpy(inputs.F._cdf(t))[:, 0] if treated is None else treated, event, free, theta)
+
+
+def check_thresholds(thresholds: Array) -> np.ndarray:
+    """Thresholds of a risk, (q,), between 0 and 1."""
+    theta = np.atleast_1d(to_numpy(as_float(thresholds, "thresholds")))
     check_levels(theta, "thresholds")
     if theta.ndim != 1:
         raise InvalidInputError(f"thresholds must be (q,); got an array of shape {theta.shape}.")
-    if isinstance(forecast, Distribution):
-        if isinstance(forecast, TimeAndCause) or forecast.k > 1:
-            raise InvalidTypeError(
-                f"forecast: got {type(forecast).__name__}, expected the distribution of one event time, such "
-                "as forecast.marginal(j) or forecast.cause(j)."
-            )
-        if common_rows(outcome=len(y), forecast=len(forecast), censoring=len(censoring)) != len(y):
-            raise InvalidInputError(f"y has one subject; got distributions of {len(forecast)}.")
-    else:
-        forecast = as_number(forecast, "forecast", least=0, most=1)
-    with np.errstate(divide="ignore"):
-        had, survived = event_by(y, censoring, time)
-    impossible = np.nonzero(np.isinf(had + survived))[0]
-    if impossible.size:
-        raise PositivityError(
-            "The censoring distribution gives no chance to be followed as long as "
-            f"{name_subjects(impossible)} were: got P(C > t) = 0 up to the time {time:g}. Choose an earlier "
-            "time, or a censoring distribution that reaches it.",
-            rows=impossible.tolist(),
-        )
-    p = forecast if isinstance(forecast, float) else to_numpy(forecast.marginal(0).cdf(time))
-    treated = np.broadcast_to(np.asarray(p).reshape(-1, 1), (len(y), 1)) > theta
-    return np.where(treated, had[:, None] - theta / (1 - theta) * survived[:, None], 0.0)
+    return theta
+
+
+def _benefit(p: np.ndarray | float, event: np.ndarray, free: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """The net benefit (n, q) of a risk p, from the weights of "event by t" and of "no event by t"."""
+    treated = np.reshape(p, (-1, 1)) > theta
+    return np.where(treated, event[:, None] - theta / (1 - theta) * free[:, None], 0.0)
 
 
 INFO = ScoreInfo(
@@ -148,7 +130,7 @@ INFO = ScoreInfo(
 
 
 @dataclass(frozen=True, eq=False)
-class NetBenefit(AtOneTime):
+class NetBenefit(OfRisk):
     """:func:`net_benefit` in a comparison, one column per threshold; ``everyone`` treats all subjects."""
 
     info: ScoreInfo = field(default=INFO, kw_only=True)
@@ -161,4 +143,5 @@ class NetBenefit(AtOneTime):
 
     def losses(self, case: Case) -> np.ndarray:
         """The net benefit per subject and threshold, (n, q)."""
-        return net_benefit(case.y, 1.0 if self.everyone else case.F, case.C, self.time, self.thresholds)
+        known = case.risk_at(self.time)
+        return _benefit(1.0 if self.everyone else known.p, known.event, known.free, self.thresholds)

@@ -15,26 +15,32 @@ subjects give the value of the replicated data.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from censcore._arrays import as_float, to_numpy
+from censcore._arrays import as_float, common_rows, to_numpy
 from censcore._validation import as_number, name_subjects
+from censcore.distributions import Distribution
 from censcore.evaluation.inference import Estimate
 from censcore.exceptions import InvalidInputError, PositivityError
+from censcore.outcomes import RightCensored
+from censcore.scores.inputs import ScoringInputs, without_forecast
 
 __all__ = [
+    "ROUNDING",
     "Moved",
     "PairStatistic",
     "Pairs",
     "check_horizon",
     "check_risk",
     "estimate_of_pairs",
+    "followed",
+    "naming",
     "pair_statistic",
-    "positivity_error",
     "share_of_pairs",
     "sums_of_lower",
 ]
@@ -56,6 +62,8 @@ class Pairs(ABC):
     ends_earlier: np.ndarray
     ends_later: np.ndarray
     by_later: ClassVar[bool] = False
+    #: Entries (n,): a weight involves G of a subject at times u > entry only. None where there are none.
+    entry: np.ndarray | None = None
 
     @abstractmethod
     def over_later(self, values: np.ndarray) -> Sums:
@@ -101,6 +109,7 @@ class PairStatistic:
     pairs: Pairs
     weight: np.ndarray
     excess: np.ndarray
+    excess_later: np.ndarray
     total: float
 
     def derivatives(self, loads: np.ndarray, times: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -111,7 +120,9 @@ class PairStatistic:
 
         .. math::
             A(u)=-\frac1D\sum_{i,j}w_iw_ja_iq_{ij}(c_{ij}-\theta)
-                 \left[v_i\mathbb 1\{u<y_i\}+v_j\mathbb 1\{u<\text{end of }q_{ij}\}\right].
+                 \left[v_i\mathbb 1\{u<y_i\}+v_j\mathbb 1\{u<\text{end of }q_{ij}\}\right],
+
+        where times u up to the entry of a subject do not count for it.
 
         Parameters
         ----------
@@ -123,6 +134,9 @@ class PairStatistic:
         earlier = (self.weight * self.excess)[:, None] * loads
         later = self.pairs.moved_by_later(self.weight, loads, self.value)
         moved = [(self.pairs.ends_earlier, earlier), *later]
+        if self.pairs.entry is not None:
+            both = (self.weight * (self.excess + self.excess_later))[:, None] * loads
+            moved.append((np.nextafter(self.pairs.entry, np.inf), -both))
         return [
             -np.sum([_sums_beyond(ends, values[:, p], u) for ends, values in moved], axis=0) / self.total
             for p, u in enumerate(times)
@@ -137,16 +151,17 @@ def pair_statistic(pairs: Pairs, weight: np.ndarray) -> PairStatistic:
     total = float(weight @ met)
     if not total > 0:
         nothing = np.full(len(weight), np.nan)
-        return PairStatistic(float("nan"), nothing, pairs, weight, nothing, float("nan"))
+        return PairStatistic(float("nan"), nothing, pairs, weight, nothing, nothing, float("nan"))
     theta = float(weight @ won) / total
     excess = won - theta * met
     won_later, met_later = (sums[:, 0] for sums in earlier)
+    excess_later = won_later - theta * met_later
     others = total - weight * (met + met_later)
     # where all pairs have one subject in common, or all are won or lost, nothing is known of the error
     known = (others > ROUNDING * total) & (ROUNDING < theta < 1 - ROUNDING)
     others = np.where(known, others, np.nan)
-    deviations = (excess + won_later - theta * met_later) / (np.sqrt(total) * np.sqrt(others))
-    return PairStatistic(theta, deviations, pairs, weight, excess, total)
+    deviations = (excess + excess_later) / (np.sqrt(total) * np.sqrt(others))
+    return PairStatistic(theta, deviations, pairs, weight, excess, excess_later, total)
 
 
 def estimate_of_pairs(
@@ -234,11 +249,24 @@ def check_horizon(horizon: Any) -> float:
     return as_number(horizon, "horizon", above=0, infinite=True)
 
 
-def positivity_error(at: float, what: str, subjects: np.ndarray, end: float) -> PositivityError:
-    """The error for pairs that can never be observed, so that no weight can represent them."""
-    return PositivityError(
-        f"The censoring distribution gives {name_subjects(subjects)} no chance to be followed up to {what} "
-        f"{at:g}, so that no weight can represent them. Pass a horizon (or times) below {end:g}.",
-        rows=subjects.tolist(),
-        horizon=end,
-    )
+def followed(y: RightCensored, censoring: Distribution, subjects: np.ndarray) -> ScoringInputs:
+    """Some subjects and their censoring distribution, checked against each other, without a forecast."""
+    common_rows(outcome=len(y), censoring=len(censoring))
+    some = y if len(subjects) == len(y) else y.take(subjects)
+    C = censoring if len(censoring) in (1, len(subjects)) else censoring.take(subjects)
+    return without_forecast(some, C)
+
+
+@contextmanager
+def naming(subjects: np.ndarray, at: float, what: str) -> Iterator[None]:
+    """An error of weights names subjects of the whole sample: no weight can represent their pairs."""
+    try:
+        yield
+    except PositivityError as error:
+        bad, end = subjects[list(error.rows)], error.horizon or 0.0
+        raise PositivityError(
+            f"The censoring distribution gives {name_subjects(bad)} no chance to be followed up to {what} "
+            f"{at:g}, so that no weight can represent them. Pass a horizon (or times) below {end:g}.",
+            rows=bad.tolist(),
+            horizon=end,
+        ) from None

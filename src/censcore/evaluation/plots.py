@@ -20,7 +20,7 @@ from censcore.exceptions import InvalidInputError
 from censcore.plain_text import one_line
 from censcore.published import d_calibration
 from censcore.scores import brier_score
-from censcore.scores.inputs import known_to_exceed
+from censcore.scores.known_at import weights_of_events
 
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
@@ -235,8 +235,8 @@ def censoring_chart(comparison: Comparison) -> Chart:
     x = np.linspace(0, h, 200)
     some = G if len(G) == 1 else G.take(np.linspace(0, len(G) - 1, min(len(G), 500)).astype(int))
     curves = to_numpy(some.sf(x[None, :]))
-    followed = np.broadcast_to(to_numpy(G.sf_left(y.time)), (len(y),))
-    counted = to_numpy(y.event) & (to_numpy(y.time) <= h) & (followed > 0)
+    weights = weights_of_events(y, G, h)
+    weights = weights[(weights > 0) & np.isfinite(weights)]
     low = high = None
     if len(curves) > 1 and not isinstance(G, PointMass):
         low, high = np.quantile(curves, [0.05, 0.95], axis=0)
@@ -245,12 +245,11 @@ def censoring_chart(comparison: Comparison) -> Chart:
         [line], time_label(comparison), title="followed beyond t: P(C > t)", xlim=(0.0, h), ylim=(0.0, 1.02)
     )
     panels = [left]
-    if counted.any():
-        at_entry = np.ones(len(y)) if y.entry is None else to_numpy(G.sf(known_to_exceed(y.entry)))
-        weights = (at_entry / np.where(counted, followed, 1.0))[counted]
+    if len(weights):
         heights, edges = np.histogram(weights, bins=30)
         bars = Bars("events", edges, heights.astype(float), look_of(0))
-        panels.append(Panel([bars], "weight of an event, 1/P(C ≥ y)", title="events"))
+        label = "1/P(C ≥ y)" if y.entry is None else "P(C > a)/P(C ≥ y)"
+        panels.append(Panel([bars], f"weight of an event, {label}", title="events"))
     return Chart("The censoring distribution and the weights it gives", panels)
 
 

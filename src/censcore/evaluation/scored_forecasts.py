@@ -149,10 +149,9 @@ class ScoredForecasts(KeepsValues):
             seed=self.seed,
         )
 
-    def events_of(self, score: CaseScore) -> tuple[np.ndarray, np.ndarray, Univariate]:
-        """Observed times, which of them are events that a score is about, and the distribution of their C."""
-        y, C = self._case.y, self.resolved_censoring.distribution
-        return to_numpy(y.time), to_numpy(y.event), C.marginal(0)
+    def events_of(self, score: CaseScore) -> tuple[RightCensored, Univariate]:
+        """The events that a score is about, as an outcome (n,), and the distribution of their C."""
+        return self._case.y, self.resolved_censoring.distribution.marginal(0)
 
     def weighted_events(self, score: CaseScore) -> tuple[int, float]:
         """Events up to the horizon; their effective number by sampling and inverse-probability weights."""

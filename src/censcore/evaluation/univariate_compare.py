@@ -49,13 +49,11 @@ def compare_univariate(asked: Request, y: RightCensored) -> Comparison:
     end = find_horizon(asked.horizon, resolved, scored, notes, code, train_code)
     notes += notes_on_events(y, end, shares(weight, n), code, trained)
     distributions = settle_readings(distributions, y, None if trained is None else trained.y, end)
-    distributions, discrimination = from_entry_on(distributions, y, end, asked.discrimination, notes)
     chosen = named_scores(asked.scores)
     cases = make_cases(distributions, scored, resolved.distribution, end, asked.times, asked.levels, trained)
+    cases = from_entry_on(cases, notes)
     subsets = make_subsets(asked.by, X, y, shares(weight, n))
-    kept = asked.kept(
-        groups=code, train_groups=train_code, reference=reference, discrimination=discrimination
-    )
+    kept = asked.kept(groups=code, train_groups=train_code, reference=reference)
     comparison = Comparison.of_cases(cases, chosen, subsets, resolved, notes, **kept)
     losses, means, share = comparison.losses, comparison.means, subsets[0].weight
     comparison.notes.extend(reading_notes(cases, losses, means, share, asked.confidence, asked.seed))

@@ -10,32 +10,33 @@ _compile = compiled()
 
 
 @_compile
-def weighted_squares(S, column, y, never, t, among_living, among_dead, reach, loss):  # type: ignore[no-untyped-def]
+def weighted_squares(S, column, y, never, t, living, dead, seen, loss):  # type: ignore[no-untyped-def]
     """Squared errors times their weight, written into ``loss`` (n, q).
 
-    From S (1 or n, J) and the column of each time in it, -1 for S = 1; t and weights (1 or n, q); y, never
-    and reach (n,).
+    From S (1 or n, J) and the column of each time in it, -1 for S = 1; y and never (n,); the factors of the
+    weights of ``KnownAt``, t, living and dead (1 or n, q) and seen (n,).
     """
     for i in range(y.size):
         s, at = S[i if S.shape[0] > 1 else 0], t[i if t.shape[0] > 1 else 0]
-        living = among_living[i if among_living.shape[0] > 1 else 0]
-        dead = among_dead[i if among_dead.shape[0] > 1 else 0]
+        while_alive = living[i if living.shape[0] > 1 else 0]
+        after = dead[i if dead.shape[0] > 1 else 0]
         for j in range(t.shape[1]):
             alive, chance = y[i] > at[j], s[column[j]] if column[j] >= 0 else 1
             error = chance - 1 if alive or never[i] else chance
-            loss[i, j] = error * error * (living[j] if alive else reach[i] * dead[j])
+            loss[i, j] = error * error * (while_alive[j] if alive else seen[i] * after[j])
 
 
 @_compile
-def chances(S, column, y, t, among_dead, reach, chance, weight):  # type: ignore[no-untyped-def]
+def chances(S, column, y, t, living, dead, seen, chance, weight):  # type: ignore[no-untyped-def]
     """Write P(T > t) of the living and P(T <= t) of the others, one where nothing counts, and their weights.
 
     Arguments as above.
     """
     for i in range(y.size):
         s, at = S[i if S.shape[0] > 1 else 0], t[i if t.shape[0] > 1 else 0]
-        dead = among_dead[i if among_dead.shape[0] > 1 else 0]
+        while_alive = living[i if living.shape[0] > 1 else 0]
+        after = dead[i if dead.shape[0] > 1 else 0]
         for j in range(t.shape[1]):
             alive, survival = y[i] > at[j], s[column[j]] if column[j] >= 0 else 1
-            weight[i, j] = 1 if alive else reach[i] * dead[j]
+            weight[i, j] = while_alive[j] if alive else seen[i] * after[j]
             chance[i, j] = 1 if weight[i, j] == 0 else survival if alive else 1 - survival

@@ -20,7 +20,10 @@ from censcore.outcomes import RightCensored
 if TYPE_CHECKING:
     from censcore.scores.inputs import ScoringInputs
 
-__all__ = ["chance_to_be_seen", "check_infinite", "check_unreached", "check_unreached_before"]
+__all__ = ["LOCALIZED", "chance_to_be_seen", "check_infinite", "check_unreached", "check_unreached_before"]
+
+#: What the errors of scores with both scales end with.
+LOCALIZED = "scale='localized' needs no such division."
 
 
 def chance_to_be_seen(y: RightCensored, C: Univariate) -> Array:
@@ -80,9 +83,10 @@ def _last_reached(G: Callable[[Array], Array], C: Univariate) -> float:
     return float(np.nextafter(np.asarray(first, dtype=to_numpy(zero).dtype), 0))
 
 
-def check_unreached(inputs: ScoringInputs, t: Array) -> None:
-    """The Brier score on the ipcw scale divides by P(C > t) at its times t, (n or 1, q)."""
-    _check_zero(inputs, inputs.C._sf, t, "The largest time that works is {last!r}")
+def check_unreached(n: int, C: Univariate, t: Array, *, before: bool = False, remedy: str = "") -> None:
+    """Weights on the ipcw scale divide by P(C > t) at times t, (n or 1, q); just before t by P(C >= t)."""
+    G = C._sf_left if before else C._sf
+    _check_zero(n, C, G, t, f"The largest time that works is {{last!r}}.{remedy and ' '}{remedy}")
 
 
 def check_unreached_before(inputs: ScoringInputs, end: Array) -> None:
@@ -94,28 +98,31 @@ def check_unreached_before(inputs: ScoringInputs, end: Array) -> None:
     xp, C = inputs.xp, inputs.C
     endless = xp.isinf(end)
     seen = xp.where(endless, inputs.y.time, end)
-    _check_zero(inputs, C._sf_left, seen[:, None], "The largest horizon that works is {last!r}")
+    remedy = f"The largest horizon that works is {{last!r}}. {LOCALIZED}"
+    _check_zero(inputs.n, C, C._sf_left, seen[:, None], remedy)
     ends = to_numpy(C._end())[:, 0]
     short = to_numpy(endless) & np.isfinite(ends)
     if short.any():
-        _raise_unreached(inputs, C._sf_left, ends.min(), short, "Pass horizon={last!r} or less")
+        remedy = f"Pass horizon={{last!r}} or less. {LOCALIZED}"
+        _raise_unreached(inputs.n, C, C._sf_left, ends.min(), short, remedy)
 
 
-def _check_zero(inputs: ScoringInputs, G: Callable[[Array], Array], t: Array, remedy: str) -> None:
+def _check_zero(n: int, C: Univariate, G: Callable[[Array], Array], t: Array, remedy: str) -> None:
     bad = to_numpy(G(t)) <= 0
     if bad.any():
         times, bad = np.broadcast_arrays(to_numpy(t), bad)
-        _raise_unreached(inputs, G, times[bad].min(), np.any(bad, axis=1), remedy)
+        _raise_unreached(n, C, G, times[bad].min(), np.any(bad, axis=1), remedy)
 
 
 def _raise_unreached(
-    inputs: ScoringInputs, G: Callable[[Array], Array], first: float, bad: Any, remedy: str
+    n: int, C: Univariate, G: Callable[[Array], Array], first: float, bad: Any, remedy: str
 ) -> None:
-    rows = np.nonzero(np.broadcast_to(bad, (inputs.n,)))[0]
-    last = _last_reached(G, inputs.C)
+    rows = np.nonzero(np.broadcast_to(bad, (n,)))[0]
+    last = _last_reached(G, C)
+    who = "scale='ipcw' divides" if LOCALIZED in remedy else "Inverse-probability weights divide"
     raise PositivityError(
-        f"scale='ipcw' divides by P(C > t), which is zero from t = {first:g} on in {name_subjects(rows)}. "
-        f"{remedy.format(last=last)}. scale='localized' needs no such division.",
+        f"{who} by P(C > t), which is zero from t = {first:g} on in {name_subjects(rows)}. "
+        f"{remedy.format(last=last)}",
         rows=rows.tolist(),
         horizon=last if last > 0 else None,
     )

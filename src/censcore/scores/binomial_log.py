@@ -13,14 +13,9 @@ from censcore.distributions import Distribution, ProportionalHazards, Step, Univ
 from censcore.outcomes import CompetingRisks, OutcomeLike
 from censcore.scores.brier import CACHED_NUMBERS, columns_of
 from censcore.scores.competing_risks import multinomial_log_score
-from censcore.scores.inputs import (
-    ScoringInputs,
-    censoring_weights,
-    evaluation_times,
-    inverse_probability_weights,
-    scoring_inputs,
-)
+from censcore.scores.inputs import ScoringInputs, evaluation_times, scoring_inputs
 from censcore.scores.interval import through_visits
+from censcore.scores.known_at import KnownAt
 
 __all__ = ["binomial_log_score"]
 
@@ -101,32 +96,26 @@ def binomial_log_score(
 
 def _binomial_log(inputs: ScoringInputs, t: Array) -> Array:
     xp, F = inputs.xp, inputs.F
-    alive, weight = censoring_weights(inputs, t)
-    zero = xp.zeros_like(weight)
+    event, free = inputs.known_at(t).weights()
+    zero = xp.zeros_like(event)
     # each logarithm sees only the subjects it is for: no gradient meets the infinity of the other
-    log_survival = F.logsf(xp.where(alive, t + zero, zero))
-    dead = xlogy(xp.where(alive | inputs.never, zero, weight), F.cdf(t) + zero)
-    loss = -xp.where(alive, log_survival, dead)
-    if not inputs.has_never:
-        return loss
-    without = ~alive & inputs.never & (weight > 0)  # the event never came, as those know who are followed
-    return loss - xp.where(without, weight * F.logsf(xp.where(without, t + zero, zero)), zero)
+    log_survival = F.logsf(xp.where(free > 0, t + zero, zero))
+    return -xp.where(free > 0, free * log_survival, zero) - xlogy(event, F.cdf(t) + zero)
 
 
 def _in_parts(inputs: ScoringInputs, t: np.ndarray) -> np.ndarray:
     """The same for NumPy: curves are read at common times, a few subjects at a time and in place."""
-    reach, F, n, q = inverse_probability_weights(inputs), inputs.F, inputs.n, t.shape[1]
-    G = inputs.C._sf(t) if len(inputs.C) == 1 and t.shape[0] == 1 else None
+    known, F, n, q = inputs.known_at(t), inputs.F, inputs.n, t.shape[1]
     if isinstance(F, Step):
         kernel = on_cpu("censcore.scores._brier_numba", "chances", inputs.y.time, n * q)
         if kernel is not None:
-            return _of_curves(inputs, t, reach[:, 0], G, kernel)
+            return _of_curves(inputs, known, kernel)
 
     def part(rows: slice) -> np.ndarray:
         some, at = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
-        alive = some.time > at
-        weight = reach[rows] * (some.C._sf(at) if G is None else G)
-        np.copyto(weight, 1.0, where=alive)
+        event, weight = known.weights(rows)
+        alive = weight > 0
+        weight += event
         chance = _chance(some.F, at, alive)
         np.copyto(chance, 0.0, where=weight == 0)
         chance *= weight
@@ -135,27 +124,20 @@ def _in_parts(inputs: ScoringInputs, t: np.ndarray) -> np.ndarray:
     return chunked_rows(part, n, 2 * q, like=inputs.y.time, budget=CACHED_NUMBERS)
 
 
-def _of_curves(
-    inputs: ScoringInputs,
-    t: np.ndarray,
-    reach: np.ndarray,
-    G: np.ndarray | None,
-    kernel: Callable[..., None],
-) -> np.ndarray:
+def _of_curves(inputs: ScoringInputs, known: KnownAt, kernel: Callable[..., None]) -> np.ndarray:
     """The same of step curves, in the place of the result."""
-    loss: np.ndarray = np.empty((inputs.n, t.shape[1]), dtype=inputs.y.time.dtype)
+    loss: np.ndarray = np.empty((inputs.n, known.t.shape[1]), dtype=inputs.y.time.dtype)
 
     def fill(rows: slice) -> None:
-        some, at = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
-        chance, weight = loss[rows], np.empty_like(loss[rows])
-        followed = some.C._sf(at) if G is None else G
-        kernel(*columns_of(some.F, at), some.y.time, at, followed, reach[rows], chance, weight)
+        some, chance, weight = inputs.take(rows), loss[rows], np.empty_like(loss[rows])
+        t, _, _ = factors = known.factors(rows)
+        kernel(*columns_of(some.F, t), some.y.time, *factors, known.seen[rows], chance, weight)
         with np.errstate(divide="ignore"):
             np.log(chance, out=chance)
         chance *= weight
         np.subtract(0.0, chance, out=chance)  # no negative zeros
 
-    fill_rows(fill, inputs.n, 2 * t.shape[1], CACHED_NUMBERS)
+    fill_rows(fill, inputs.n, 2 * known.t.shape[1], CACHED_NUMBERS)
     return loss
 
 

@@ -9,16 +9,15 @@ from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows, fill_rows
 from censcore.distributions import Distribution, Step, Univariate
 from censcore.outcomes import CompetingRisks, OutcomeLike
-from censcore.scores._support import check_unreached
 from censcore.scores.competing_risks import over_causes
 from censcore.scores.inputs import (
     ScoringInputs,
     check_scale,
     evaluation_times,
-    inverse_probability_weights,
     scoring_inputs,
 )
 from censcore.scores.interval import through_visits
+from censcore.scores.known_at import KnownAt
 
 __all__ = ["CACHED_NUMBERS", "brier_score", "columns_of"]
 
@@ -107,37 +106,27 @@ def brier_score(
     y, forecast, censoring = through_visits(y, forecast, censoring, horizon, times=times)
     inputs = scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     t, single = evaluation_times(times, inputs.y, horizon)
-    if scale == "ipcw":
-        check_unreached(inputs, t)
-    loss = _losses(inputs, t, scale == "ipcw")
-    if scale == "ipcw" and (followed := inputs.followed_to_entry) is not None:
-        loss = loss * followed[:, None]
+    loss = _losses(inputs, inputs.known_at(t, scale))
     return loss[:, 0] if single else loss
 
 
-def _losses(inputs: ScoringInputs, t: Array, ipcw: bool) -> Array:
-    reach, (n, q) = inverse_probability_weights(inputs)[:, 0], (inputs.n, t.shape[1])
-    shared = inputs.C._sf(t) if len(inputs.C) == 1 and t.shape[0] == 1 else None
+def _losses(inputs: ScoringInputs, known: KnownAt) -> Array:
+    n, q = inputs.n, known.t.shape[1]
     kernel = on_cpu("censcore.scores._brier_numba", "weighted_squares", inputs.y.time, n * q)
 
-    def part(rows: slice) -> tuple[ScoringInputs, Array, tuple[Array, Array]]:
-        some, at = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
-        G = some.C._sf(at) if shared is None else shared
-        one = inputs.xp.ones_like(G)
-        return some, at, (1 / G, one) if ipcw else (one, G)
-
     def formula(rows: slice) -> Array:
-        some, at, weights = part(rows)
-        return _weighted_squares(some.F._sf(at), some.y.time, some.y.never, at, *weights, reach[rows])
+        t, _, _ = factors = known.factors(rows)
+        some = inputs.take(rows)
+        return _weighted_squares(some.F._sf(t), some.y.time, some.y.never, *factors, known.seen[rows])
 
     if kernel is None:
         return chunked_rows(formula, n, q, like=inputs.y.time, budget=CACHED_NUMBERS)
     loss = np.empty((n, q), dtype=inputs.y.time.dtype)
 
     def fill(rows: slice) -> None:
-        some, at, weights = part(rows)
-        curves = columns_of(some.F, at)
-        kernel(*curves, some.y.time, some.y.never, at, *weights, reach[rows], loss[rows])
+        t, _, _ = factors = known.factors(rows)
+        some = inputs.take(rows)
+        kernel(*columns_of(some.F, t), some.y.time, some.y.never, *factors, known.seen[rows], loss[rows])
 
     fill_rows(fill, n, q, CACHED_NUMBERS)
     return loss
@@ -155,15 +144,13 @@ def columns_of(F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _weighted_squares(
-    S: Array, y: Array, never: Array, t: Array, among_living: Array, among_dead: Array, inverse_weight: Array
+    S: Array, y: Array, never: Array, t: Array, living: Array, dead: Array, seen: Array
 ) -> Array:
-    r""":math:`1\{y>t\}\,a\,F(t)^2+1\{y\le t\}\,\frac{\delta}{G(y-)}\,b\,(1-F(t))^2`, (n, q).
+    r""":math:`w\,F(t)^2` without the event by t, :math:`w\,(1-F(t))^2` with it, (n, q).
 
-    On the localized scale a = 1 and b = G(t), on the ipcw scale a = 1/G(t) and b = 1. The square after an
-    event of another cause is that of the living.
+    The factors of the weights w are those of :class:`~censcore.scores.known_at.KnownAt`.
     """
     xp = namespace(S)
     alive = y[:, None] > t
     error = xp.where(alive | never[:, None], 1 - S, S)
-    weight = xp.where(alive, among_living, inverse_weight[:, None] * among_dead)
-    return weight * error**2
+    return xp.where(alive, living, seen[:, None] * dead) * error**2

@@ -21,7 +21,6 @@ from censcore.outcomes import CompetingRisks
 from censcore.scores._squares import numbers_per_row, weighted_beyond
 from censcore.scores.inputs import (
     ScoringInputs,
-    censoring_weights,
     evaluation_times,
     inverse_probability_weights,
     known_to_exceed,
@@ -93,13 +92,12 @@ def multinomial_log_score(
     inputs = scoring_inputs(y.any_cause(), F.any_cause(), censoring, horizon)
     t, single = evaluation_times(times, inputs.y, horizon)
     xp = inputs.xp
-    alive, weight = censoring_weights(inputs, t)
-    zero = xp.zeros_like(weight)
-    log_survival = inputs.F.logsf(xp.where(alive, t + zero, zero))
+    event, free = inputs.known_at(t).weights()
+    zero = xp.zeros_like(event)
+    log_survival = inputs.F.logsf(xp.where(free > 0, t + zero, zero))
     at = t + zero
     cif = _of_its_cause(y, F, inputs, lambda F_j, rows: F_j.cdf(at[rows]), q=at.shape[1])
-    dead = xlogy(xp.where(alive, zero, weight), cif)
-    loss = -xp.where(alive, log_survival, dead)
+    loss = -xp.where(free > 0, free * log_survival, zero) - xlogy(event, cif)
     return loss[:, 0] if single else loss
 
 

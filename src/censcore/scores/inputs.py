@@ -53,20 +53,21 @@ from censcore.scores._alignment import (
     check_is_distribution,
     one_library,
 )
-from censcore.scores._support import chance_to_be_seen
+from censcore.scores._support import LOCALIZED, chance_to_be_seen
+from censcore.scores.known_at import KnownAt, followed_to_entry, inverse_probability_weights, known_at
 from censcore.scores.known_censoring import known_censoring, known_or_raise, known_to_exceed
 
 __all__ = [
     "ScoringInputs",
     "as_columns",
     "check_horizon",
-    "censoring_weights",
     "check_scale",
     "evaluation_times",
     "inverse_probability_weights",
     "known_censoring",
     "known_to_exceed",
     "scoring_inputs",
+    "without_forecast",
 ]
 
 
@@ -126,11 +127,12 @@ class ScoringInputs:
 
     @property
     def followed_to_entry(self) -> Array | None:
-        """P(C > entry), (n,), by which scores on the ipcw scale are multiplied; None without entries.
+        """P(C > entry), (n,), by which scores on the ipcw scale are multiplied; None without entries."""
+        return followed_to_entry(self.y, self.C)
 
-        A subject that enters at a is seen because C > a, so that its weights are 1 / P(C > t | C > a).
-        """
-        return None if self.y.entry is None else self.C.sf(known_to_exceed(self.y.entry))
+    def known_at(self, t: Array, scale: str = "localized", remedy: str = LOCALIZED) -> KnownAt:
+        """What is known at times t, (1 or n, q): the weights of "event by t" and of "no event by t"."""
+        return known_at(self.y, self.C, t, scale, reached=self.reached, remedy=remedy)
 
     def given_entry(self) -> ScoringInputs:
         """The same inputs with C given C > entry, for scores that divide by P(C > t) itself."""
@@ -259,6 +261,12 @@ def scoring_inputs(
     return ScoringInputs(y, forecast, censoring)
 
 
+def without_forecast(y: OutcomeLike, censoring: Distribution) -> ScoringInputs:
+    """An outcome and its censoring distribution, aligned, where no forecast is scored."""
+    C = censoring.marginal(0)
+    return scoring_inputs(y, PointMass(np.inf), C, check_censoring=False, one_cause=True)
+
+
 def _censored_at(C: Distribution, tau: Array) -> Distribution:
     """The distribution of min(C, tau); of one C for all subjects the last one is kept, with what it knows."""
     if len(C) > 1 or tau.ndim or is_torch(tau):
@@ -291,22 +299,6 @@ def check_horizon(horizon: Array, y: RightCensored) -> Array:
         return tau.reshape(())
     common_rows(outcome=len(y), horizon=tau.shape[0])
     return tau
-
-
-def inverse_probability_weights(inputs: ScoringInputs) -> Array:
-    r""":math:`\delta/G(y-)`, (n, 1): the inverse-probability weight of an event, zero for censored times.
-
-    Events of competing causes have it too.
-    """
-    xp, event = inputs.xp, ~inputs.y.censored[:, None]
-    reached = inputs.C.sf_left(inputs.y.time) if inputs.reached is None else inputs.reached
-    reached = reached[:, None]
-    return xp.astype(event, reached.dtype) / xp.where(event, reached, xp.ones_like(reached))
-
-
-def censoring_weights(inputs: ScoringInputs, t: Array) -> tuple[Array, Array]:
-    r"""Who is alive at t, (n, q), and :math:`\delta\,G(t)/G(y-)`, the weight of those who are not."""
-    return inputs.time > t, inverse_probability_weights(inputs) * inputs.C.sf(t)
 
 
 def check_scale(scale: str) -> None:

@@ -12,17 +12,17 @@ from censcore.distributions.joint_events import JointEvent, all_before, either_b
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored
-from censcore.scores._support import check_unreached
+from censcore.scores._support import LOCALIZED
 from censcore.scores.compatible_times import check_componentwise, subject_keys
 from censcore.scores.inputs import (
     ScoringInputs,
     check_scale,
     evaluation_times,
-    known_to_exceed,
     scoring_inputs,
 )
+from censcore.scores.known_at import known_at
 
-__all__ = ["decided_outcome", "event_rule", "joint_brier_score"]
+__all__ = ["decided_outcome", "event_rule", "joint_brier_score", "joint_weights"]
 
 _LATEST = float(np.finfo(np.float32).max)  # later times than t are infinite
 NAMED: dict[str, JointEvent] = {"either": either_before(_LATEST), "all": all_before(_LATEST)}
@@ -125,14 +125,7 @@ def joint_brier_score(
     inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True)
     check_componentwise(inputs.C)
     t, single = evaluation_times(times, inputs.y, horizon)
-    weight: Any = 1.0
-    for seen, C in _by_censoring_time(inputs, event):
-        G = C._sf(t)
-        if scale == "ipcw":
-            check_unreached(ScoringInputs(seen, inputs.F, C), t)
-        weight = weight * _followed(seen, C, t, G)
-        if scale == "ipcw":
-            weight = weight * _followed_to_entry(inputs.y, C) / G
+    weight = joint_weights(inputs.y, inputs.C, t, event, scale)
     B = _happened(inputs, t, rule)
     if event == "either":
         p, noise = inputs.F.first()._cdf(t), 0.0
@@ -161,31 +154,28 @@ def decided_outcome(y: RightCensored, event: str | JointEvent) -> RightCensored:
     if event == "either" or getattr(event, "decided_by_first", False):
         return y.first()
     xp = namespace(y.time)
-    return RightCensored(xp.max(y.time, axis=1), xp.all(y.event, axis=1), y._shared_censoring_time())
+    last, seen = xp.max(y.time, axis=1), xp.all(y.event, axis=1)
+    return RightCensored(last, seen, y._shared_censoring_time())._with_entry(y.entry)
+
+
+def joint_weights(
+    y: RightCensored, C: Distribution, t: Array, event: str | JointEvent, scale: str = "localized"
+) -> Array:
+    """W(t), (n, q): the product over censoring times of the weights of what is known of the event at t."""
+    weight: Any = 1.0
+    for seen, C_j in _by_censoring_time(y, C, event):
+        decided, undecided = known_at(seen, C_j, t, scale, remedy=LOCALIZED).weights()
+        weight = weight * (decided + undecided)
+    return weight
 
 
 def _by_censoring_time(
-    inputs: ScoringInputs, event: str | JointEvent
+    y: RightCensored, C: Distribution, event: str | JointEvent
 ) -> list[tuple[RightCensored, Univariate]]:
     """For every censoring time: what was seen of the event under it, (n,), and its distribution."""
-    y, C = inputs.y, inputs.C
     if C.k == 1:
         return [(decided_outcome(y, event), C.marginal(0))]
     return [(y.marginal(j), C.marginal(j)) for j in range(C.k)]
-
-
-def _followed(y: RightCensored, C: Univariate, t: Array, G: Array) -> Array:
-    r""":math:`P(C>t)` given the observation, :math:`1\{y>t\}+\delta\,1\{y\le t\}\,G(t)/G(y-)`, (n, q)."""
-    xp = namespace(y.time)
-    seen = y.event[:, None] & (y.time[:, None] <= t)
-    reached = xp.where(seen, C.sf_left(y.time)[:, None], xp.ones_like(G))
-    beyond = xp.astype(y.time[:, None] > t, G.dtype)
-    return xp.where(seen, G / reached, beyond)
-
-
-def _followed_to_entry(y: RightCensored, C: Univariate) -> Array | float:
-    """P(C > entry), (n, 1): weights are 1 / P(C > t | C > entry)."""
-    return 1.0 if y.entry is None else C.sf(known_to_exceed(y.entry))[:, None]
 
 
 def _happened(inputs: ScoringInputs, t: Array, rule: JointEvent) -> Array:

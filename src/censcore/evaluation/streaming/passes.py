@@ -21,6 +21,7 @@ from censcore._arrays import to_numpy
 from censcore.distributions.survival_matrix import reading_of
 from censcore.evaluation.case import Case
 from censcore.evaluation.checks import LARGEST_HAZARD
+from censcore.evaluation.effective_events import who_is_known
 from censcore.evaluation.horizon import FOLLOWED
 from censcore.evaluation.losses import score_all
 from censcore.evaluation.streaming.counts import Counts
@@ -31,11 +32,10 @@ from censcore.evaluation.streaming.plan import (
     Columns,
     Plan,
     Rows,
-    followed_share,
-    followed_to_entry,
     rows_of,
 )
 from censcore.evaluation.streaming.summed_estimates import power_sums
+from censcore.scores.known_at import weights_of_events
 
 __all__ = ["Centre", "Counting", "Influences", "LossSums", "Support", "losses_of"]
 
@@ -126,14 +126,12 @@ class LossSums:
         case = next(iter(cases.values()))
         time, event = to_numpy(rows.y.time), to_numpy(rows.y.event)
         seen = event & (time > 0) & (time <= self.plan.horizon) & (w[:, 0] > 0)
-        reached = followed_share(case.C, rows.y)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weighted = np.where(seen & (reached > 0), w[:, 0] / reached, 0.0)
+        of_event = weights_of_events(rows.y, case.C.marginal(0))
+        weighted = w[:, 0] * np.where(seen & np.isfinite(of_event), of_event, 0.0)
         table = np.column_stack([*parts, weighted])
         found = PartialSums({"seen": np.array(float(seen.sum()))})
         if self.plan.fitted is not None:
-            counted = event & (time <= self.plan.horizon)
-            found = found + _weights(event, counted, reached, followed_to_entry(case.C, rows.y))
+            found = found + _weights(of_event, time <= self.plan.horizon)
         if self.plan.columns.groups is None:
             found.sums["events"] = np.stack([table.sum(axis=0), (table**2).sum(axis=0)])
         else:
@@ -141,15 +139,12 @@ class LossSums:
         return found
 
 
-def _weights(
-    event: np.ndarray, counted: np.ndarray, reached: np.ndarray, at_entry: np.ndarray
-) -> PartialSums:
-    """What is told of weights P(C > a)/P(C >= y): how many events have each, to three digits, or none."""
-    used = counted & (reached > 0)
-    exact = at_entry[used] / reached[used]
+def _weights(of_event: np.ndarray, counted: np.ndarray) -> PartialSums:
+    """What is told of the weights of events: how many have each, to three digits, or none."""
+    exact = of_event[counted & (of_event > 0) & np.isfinite(of_event)]
     digit = 10 ** (np.floor(np.log10(exact)) - 2)
     weight, count = np.unique(np.round(exact / digit) * digit, return_counts=True)
-    beyond = np.array(float((event & (reached <= 0)).sum()))
+    beyond = np.array(float(np.isinf(of_event).sum()))
     return PartialSums({"beyond": beyond}, {"weights": Keyed((weight,), count[:, None].astype(float))})
 
 
@@ -177,8 +172,8 @@ def event_columns(plan: Plan, rows: Rows, cases: dict[str, BatchCase]) -> np.nda
     axes = {score.axis for score in plan.scores}
     counted = [event & (time <= plan.horizon)]
     if "time" in axes:
-        until = np.minimum(plan.times, plan.horizon)[None, :]
-        counted += [event & (time <= until), time > until]
+        until = np.minimum(plan.times, plan.horizon)
+        counted += who_is_known(rows.y, next(iter(cases.values())).C, until)
     if "level" in axes:
         counted.append(event & (time <= np.max([case.quantiles for case in cases.values()], axis=0)))
     return np.column_stack(counted)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from censcore._arrays import as_float, to_numpy
+from censcore._arrays import as_float
 from censcore.distributions import Distribution, Grouped, Univariate
 from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import as_forecast
@@ -20,11 +20,11 @@ from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
 from censcore.evaluation.subsets import as_subgroups
 from censcore.exceptions import CenscoreError, InvalidInputError
 from censcore.outcomes import RightCensored
-from censcore.scores.inputs import known_censoring, known_to_exceed
+from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
 
 __all__ = [
-    "BatchCase", "Columns", "Curve", "Piece", "Plan", "Rows", "followed_share", "followed_to_entry",
+    "BatchCase", "Columns", "Curve", "Piece", "Plan", "Rows",
     "labels_of", "rows_of",
 ]  # fmt: skip
 
@@ -274,15 +274,3 @@ class Plan:
                 some = case if len(subjects) == len(stratum) else case.take(subjects)
                 under = replace(some, C=curve.distribution, edges=curve.edges)
                 yield Piece(i, subjects, under, w[subjects], curve.jumps)
-
-
-def followed_share(C: Distribution, y: RightCensored) -> np.ndarray:
-    """P(C >= y) of each subject, (n,)."""
-    return np.broadcast_to(to_numpy(C.marginal(0).sf_left(y.time)), len(y))
-
-
-def followed_to_entry(C: Distribution, y: RightCensored) -> np.ndarray:
-    """P(C > entry) of each subject, (n,); one without entries."""
-    if y.entry is None:
-        return np.ones(len(y))
-    return np.broadcast_to(to_numpy(C.marginal(0).sf(known_to_exceed(y.entry))), len(y))

@@ -17,11 +17,11 @@ from censcore.evaluation.losses import Subset
 from censcore.evaluation.streaming.counts import Counts
 from censcore.evaluation.streaming.plan import Plan
 from censcore.exceptions import InvalidInputError
-from censcore.scores.inputs import known_to_exceed
+from censcore.outcomes import RightCensored
+from censcore.scores.known_at import weights_of_events
 
 if TYPE_CHECKING:
     from censcore.evaluation.charts import Chart
-    from censcore.outcomes import RightCensored
 
 __all__ = ["CountedSubset", "StreamedComparison", "Weights"]
 
@@ -46,7 +46,7 @@ class CountedSubset(Subset):
 
 
 class Weights(NamedTuple):
-    """Distinct weights 1/P(C >= y) of events, to three digits, and how many events have them.
+    """Distinct weights of events, to three digits, and how many events have them.
 
     ``beyond`` events have P(C >= y) = 0; ``support`` and ``safe`` are the last times at which P(C >= t) is
     positive, and at least 0.1, for all subjects.
@@ -152,23 +152,21 @@ class StreamedComparison(Comparison):
     def _weights_of_curves(self) -> Weights:
         """From the counts, under the same censoring distribution for all, or one per stratum."""
         counts, end = self.counts, self.horizon
-        reached, at_entry = np.ones(len(counts.time)), np.ones(len(counts.time))
-        entry = None if counts.entry is None else known_to_exceed(counts.entry)
+        y = RightCensored(counts.time, counts.event)._with_entry(counts.entry)
+        weight = counts.event.astype(np.float64)
         support = safe = np.inf
         curves: list[Any] = [curve.distribution for curve in self.plan.curves] or [self.plan.given]
         numbers = self._strata()
         for i, C in enumerate(curves):
             if C is not None:
-                here = numbers == i if self.plan.curves else np.ones(len(reached), bool)
+                here = np.flatnonzero(numbers == i) if self.plan.curves else np.arange(len(weight))
                 G = C.marginal(0)
-                reached[here] = np.broadcast_to(to_numpy(G.sf_left(counts.time[here])), here.sum())
-                if entry is not None:
-                    at_entry[here] = np.broadcast_to(to_numpy(G.sf(entry[here])), here.sum())
+                weight[here] = weights_of_events(y.take(here), G)
                 support = min(support, float(np.min(to_numpy(G.isf(0.0)))))
                 safe = min(safe, float(np.min(to_numpy(G.isf(SAFE_SHARE)))))
-        seen = counts.event & (counts.time <= end) & (reached > 0)
-        beyond = int(counts.rows[counts.event & (reached <= 0)].sum())
-        return Weights(at_entry[seen] / reached[seen], counts.rows[seen], beyond, support, safe)
+        seen = (weight > 0) & np.isfinite(weight) & (counts.time <= end)
+        beyond = int(counts.rows[np.isinf(weight)].sum())
+        return Weights(weight[seen], counts.rows[seen], beyond, support, safe)
 
     def _strata(self) -> np.ndarray:
         if len(self.plan.curves) < 2:
