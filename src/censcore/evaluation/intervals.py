@@ -27,6 +27,7 @@ from censcore.evaluation.joint_scores import JOINT
 from censcore.evaluation.reference import KAPLAN_MEIER
 from censcore.exceptions import InvalidInputError, NoDensityError, UnsupportedOutcomeError
 from censcore.outcomes import IntervalCensored, RightCensored, as_followed
+from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import SCORES
 from censcore.scores.interval import detection_forecast, interval_log_score, on_own_visits
 
@@ -88,7 +89,7 @@ def taking_intervals(compare: Callable[P, Comparison]) -> Callable[P, Comparison
             return compare(*args, **options)
         of_detection: Callable[..., Comparison] = compare
         comparison = of_detection(**_of_detection(dict(bound.arguments), y))
-        comparison.notes.insert(0, _note(y))
+        comparison.notes.insert(0, _note(y, isinstance(comparison.outcome, DetectionTimes)))
         return comparison
 
     return either
@@ -248,10 +249,11 @@ def turnbull_for(y: Any) -> Turnbull:
     return Turnbull("uniform" if isinstance(y, IntervalCensored) and not bool(y.exact.any()) else "right")
 
 
-def _note(y: IntervalCensored) -> str:
+def _note(y: IntervalCensored, dropout: bool) -> str:
     if y.visits is None:
         return "Intervals without examination times: the log score of the intervals."
     return (
         "Interval-censored data: forecasts of T are judged by the detection time, the first visit at or "
         "after T, and by the log score of the intervals."
+        + (" Who drops out is followed to the first planned visit that it misses." if dropout else "")
     )

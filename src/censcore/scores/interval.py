@@ -28,6 +28,7 @@ from censcore.distributions import Distribution, Ensemble, Step, Univariate
 from censcore.distributions.last_visit import LastVisit, dropping_out
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import IntervalCensored, OutcomeLike, RightCensored
+from censcore.outcomes.visits import last_visit
 from censcore.scores._alignment import check_is_distribution, in_dtype_of
 from censcore.scores.inputs import check_horizon, known_to_exceed
 
@@ -143,9 +144,8 @@ def on_own_visits(y: IntervalCensored, censoring: Distribution, end: Array = np.
         return C.on(visits)
     xp, G = namespace(visits), C.marginal(0)
     planned = xp.isfinite(visits)
-    at = xp.where(planned, visits, xp.max(xp.where(planned, visits, 0 * visits), axis=1, keepdims=True))
-    entry = xp.zeros_like(visits[:, 0]) if y.entry is None else y.entry
-    entry = xp.broadcast_to(entry, visits[:, 0].shape)
+    at = xp.where(planned, visits, last_visit(visits)[:, None])
+    entry = y.entry if y.has_delayed_entry else xp.zeros_like(visits[:, 0])
     attended, since = G.sf_left(at), G.sf(known_to_exceed(entry))[:, None]
     left_before = xp.concat([G.sf(entry)[:, None], G.sf(at)[:, :-1]], axis=1) - attended
     limit = as_float(end, "end", like=visits)
