@@ -155,3 +155,15 @@ def test_an_outcome_that_is_not_named_is_wrong_usage(files):
     result = CliRunner().invoke(app, ["compare", str(files / "test.csv"), "--event", "ward"])
     assert result.exit_code == 2
     assert "--lower" in result.output
+
+
+def test_exact_times_leave_the_reference_without_a_log_score(files):
+    for name in ("test", "train"):
+        frame = pd.read_csv(files / f"{name}.csv")
+        some = (np.arange(120) % 2 == 0) & frame["found"].notna()
+        frame.loc[some, "clear"] = frame.loc[some, "found"]
+        frame.to_csv(files / f"exact_{name}.csv", index=False)
+    intervals = ("--lower", "clear", "--upper", "found", "--interpolation", "linear", "--tail", "exponential")
+    text = run("compare", files / "exact_test.csv", *intervals, "--train", files / "exact_train.csv")
+    assert "Not available for turnbull" in text
+    assert re.search(r"exact +\d\.\d+ ± ", text)
