@@ -98,9 +98,10 @@ def test_subjects_who_drop_out(files):
     test.to_csv(files / "gone.csv", index=False)
     intervals = ("--lower", "clear", "--upper", "found", "--visits", "visit_*")
     options = (*intervals, "--horizon", "5", "--scores", "crps")
-    with pytest.raises(MissingVisitsError, match="dropped out"):
-        run("compare", files / "gone.csv", *options)
-    run("compare", files / "gone.csv", *options, "--censoring", "kaplan-meier", "--json", files / "gone.json")
+    text = run("compare", files / "gone.csv", *options)
+    assert "drop-out by the number of the visit" in text
+    named = ("--censoring", "kaplan-meier", "--json", files / "gone.json")
+    assert run("compare", files / "gone.csv", *options, *named).startswith(text.split("\nwritten")[0])
     y = outcome(test)
     C = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
     expected = cs.crps(y, forecasts(test)["exact"], C, horizon=5.0).mean()
@@ -154,3 +155,15 @@ def test_an_outcome_that_is_not_named_is_wrong_usage(files):
     result = CliRunner().invoke(app, ["compare", str(files / "test.csv"), "--event", "ward"])
     assert result.exit_code == 2
     assert "--lower" in result.output
+
+
+def test_exact_times_leave_the_reference_without_a_log_score(files):
+    for name in ("test", "train"):
+        frame = pd.read_csv(files / f"{name}.csv")
+        some = (np.arange(120) % 2 == 0) & frame["found"].notna()
+        frame.loc[some, "clear"] = frame.loc[some, "found"]
+        frame.to_csv(files / f"exact_{name}.csv", index=False)
+    intervals = ("--lower", "clear", "--upper", "found", "--interpolation", "linear", "--tail", "exponential")
+    text = run("compare", files / "exact_test.csv", *intervals, "--train", files / "exact_train.csv")
+    assert "Not available for turnbull" in text
+    assert re.search(r"exact +\d\.\d+ ± ", text)

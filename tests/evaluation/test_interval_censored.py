@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -11,7 +12,13 @@ from sklearn.preprocessing import StandardScaler
 
 import censcore as cs
 from censcore.evaluation.concordance import concordance
-from censcore.exceptions import FoldError, InvalidInputError, MissingVisitsError, UnsupportedOutcomeError
+from censcore.exceptions import (
+    FoldError,
+    InvalidInputError,
+    InvalidTypeError,
+    MissingVisitsError,
+    UnsupportedOutcomeError,
+)
 
 INF = np.inf
 
@@ -96,7 +103,7 @@ def test_without_visits_there_is_the_log_score_alone():
     assert float(mean) == pytest.approx(cs.log_score(exact, cs.Weibull(1.2, 3.0)).mean())
 
 
-def test_dropout_needs_a_censoring_distribution():
+def test_dropout_is_estimated_where_nothing_is_said_of_it():
     visits = np.arange(1.0, 9.0)
     x, full = data(300, visits=visits)
     last = np.random.default_rng(3).integers(1, 9, 300).astype(float)
@@ -106,9 +113,11 @@ def test_dropout_needs_a_censoring_distribution():
     )
     F = cs.Weibull(1.5, np.exp(1 + 0.6 * x[:, 0]))
     with pytest.raises(MissingVisitsError, match="dropped out"):
-        cs.compare({"truth": F}, y, scores="crps")
+        cs.crps(y, F)
     censoring = cs.Censoring(cs.KaplanMeier())
     found = cs.compare({"truth": F}, y, censoring, scores=["crps", "log_score"], horizon=6.0)
+    default = cs.compare({"truth": F}, y, scores=["crps", "log_score"], horizon=6.0)
+    pd.testing.assert_frame_equal(found.frame(), default.frame())
     C = censoring.fit(None, y.detection()).predict_distribution()
     means = found.frame().set_index("score")["mean"]
     assert float(means["crps"]) == pytest.approx(cs.crps(y, F, C, horizon=6.0).mean(), rel=1e-9)
@@ -287,7 +296,11 @@ def test_the_censoring_distribution_is_that_of_the_last_visit():
     one, two = (
         cs.Censoring(cs.KaplanMeier()).fit(None, z).predict_distribution() for z in (y, y.detection())
     )
-    np.testing.assert_array_equal(one.sf([[2.0, 5.0]]), two.sf([[2.0, 5.0]]))
+    np.testing.assert_array_equal(one.numbers.sf([[2.0, 5.0]]), two.numbers.sf([[2.0, 5.0]]))
+    placed = one.on(y.visits)  # who would not come to visit 5 is followed up to it
+    np.testing.assert_array_equal(placed.sf([[4.9, 5.0]]), one.numbers.sf([[3.0, 4.0]]))
+    with pytest.raises(InvalidTypeError, match=r"number of the last visit .* IntervalCensored"):
+        cs.crps(y.detection(), cs.Exponential(0.5), two)
 
 
 def test_a_flat_curve_has_an_infinite_log_score_and_no_nan():

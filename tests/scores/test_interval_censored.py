@@ -201,11 +201,37 @@ def test_dropout_needs_the_distribution_of_the_last_visit():
     F, C = cs.Weibull(1.5, 3.0), cs.Step([2.0, 5.0], sf=[0.7, 0.0])
     with pytest.raises(MissingVisitsError, match=r"1 subject \(2\).*Censoring\(KaplanMeier"):
         cs.crps(y, F)
-    D = cs.Step(visits, cdf=F.cdf(visits[None, :]))
-    seen = cs.RightCensored([1.0, 3.0, 2.0, 5.0], [1, 1, 0, 0])
-    np.testing.assert_allclose(cs.crps(y, F, C), cs.crps(seen, D, C))
-    np.testing.assert_allclose(cs.brier_score(y, F, C, times=3.0), cs.brier_score(seen, D, C, times=3.0))
+    # who leaves after visit 2 is followed until just before visit 3; who attends all, to the end
+    D, before = cs.Step(visits, cdf=F.cdf(visits[None, :])), np.nextafter(3.0, 0.0)
+    seen = cs.RightCensored([1.0, 3.0, before, 5.0], [1, 1, 0, 0])
+    gone = cs.Step([before, 5.0], sf=[0.7, 0.0])
+    np.testing.assert_allclose(cs.crps(y, F, C), cs.crps(seen, D, gone))
+    np.testing.assert_allclose(cs.brier_score(y, F, C, times=2.9), cs.brier_score(seen, D, gone, times=2.9))
+    assert (cs.brier_score(y, F, C, times=2.9) > 0).all()  # the result at visit 2 is known of everybody
+    np.testing.assert_array_equal(cs.brier_score(y, F, C, times=3.0)[2], 0.0)
+    longer = cs.crps(
+        cs.RightCensored([1.0, 3.0, before, 7.0], [1, 1, 0, 0]), D, cs.Step([before], sf=[0.7]), horizon=7.0
+    )
+    np.testing.assert_allclose(cs.crps(y, F, C, horizon=7.0), longer)
     assert np.isfinite(cs.crps(y, F, horizon=1.5)).all()
+
+
+@pytest.mark.parametrize("C", [cs.Exponential(0.2), cs.Step([2.5], sf=[0.5]), cs.PointMass(2.5)])
+def test_drop_out_between_visits_is_an_error(C):
+    y = cs.IntervalCensored([0.0, 2.0], [1.0, INF], visits=[1.0, 2.0, 3.0])
+    with pytest.raises(InvalidInputError, match="between the visits of 2 subjects with one schedule"):
+        cs.crps(y, cs.Weibull(1.5, 3.0), C)
+    assert np.isfinite(cs.crps(y, cs.Weibull(1.5, 3.0), cs.Step([2.5], sf=[0.5]), horizon=2.0)).all()
+
+
+def test_given_drop_out_is_that_of_subjects_who_entered():
+    visits = np.arange(1.0, 6.0)
+    late = cs.IntervalCensored([2.0, 3.0], [3.0, INF], visits, entry=[2.5, 0.0])
+    F, C = cs.Weibull(1.5, 3.0), cs.Step(visits, sf=[0.9, 0.8, 0.4, 0.3, 0.0])
+    brier = cs.brier_score(late, F, C, times=4.2, scale="ipcw")
+    p = 1 - F.sf(4.0) / F.sf(2.5)  # the last visit up to 4.2 is 4; P(C >= 3 | C > 2.5) = 1
+    assert brier[0] == pytest.approx(((1 - p) ** 2)[0])
+    assert brier[1] == 0.0
 
 
 def test_visits_that_end_at_the_detection_are_an_error():

@@ -134,8 +134,8 @@ CensoringDistribution = Annotated[
     str | None,
     typer.Option(
         help=f"Estimator of the censoring distribution: {', '.join(CENSORING_ESTIMATORS)}, or none if "
-        "nothing is censored. By default kaplan-meier; with --lower and --upper none, since all planned "
-        "visits took place. There an estimator is for subjects who drop out."
+        "nothing is censored. By default kaplan-meier. With --lower, --upper and --visits it is for subjects "
+        "who drop out, by the number of the visit."
     ),
 ]
 Stratify = Annotated[

@@ -12,15 +12,18 @@ from sklearn.base import clone
 from censcore._arrays import Array, to_numpy
 from censcore._validation import check_flag, check_instance, name_subjects
 from censcore.distributions import Distribution, Grouped, Independent
+from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.adapted import Adapted, as_estimator
 from censcore.estimators.base import SurvivalEstimator
 from censcore.estimators.covariates import check_rows, check_weights, fit_weighted, take_rows
+from censcore.estimators.drop_out import DropOut
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.risk_sets import entries_of, sums_from
 from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import OutcomeLike, RightCensored, as_followed
+from censcore.outcomes.detection_times import DetectionTimes
 
 __all__ = ["Censoring", "Origin"]
 
@@ -78,6 +81,12 @@ class Censoring(SurvivalEstimator):
     Any other atom (five or more subjects, and 5 % of those at risk, censored at one time) raises an error,
     since a smooth estimate would be wrong on both sides of it.
 
+    Of :class:`~censcore.IntervalCensored` data with visits, C is how long a subject attends its own visits,
+    which others do not share. So drop-out is estimated by the number of the visit: which share of the
+    subjects that were free of the event at visit k, and had another visit planned, did not come to it. The
+    prediction is a ``LastVisit``, which scores and comparisons place on the
+    visits of each subject.
+
     Parameters
     ----------
     estimator : estimator
@@ -111,6 +120,8 @@ class Censoring(SurvivalEstimator):
         it was fitted to.
     trained_on_ : SubjectKeys
         Hashes of the training subjects, by which a comparison recognises them.
+    by_visit_ : bool
+        Whether drop-out was estimated by the number of the visit.
 
     See Also
     --------
@@ -142,8 +153,8 @@ class Censoring(SurvivalEstimator):
         X : array or frame, (n, p), or None
             Covariates.
         y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
-            The outcome, (n,) or (n, k); censored times are the events of C. Of intervals, with their visits,
-            C is the last visit that a subject attends.
+            The outcome, (n,) or (n, k); censored times are the events of C. Of intervals, with all planned
+            visits, it is drop-out.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.
 
@@ -164,6 +175,7 @@ class Censoring(SurvivalEstimator):
             check_flag(self.shared, "shared")
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
         parts = [y] if self.shared_ else [y.marginal(j) for j in range(y.k)]
+        self.by_visit_ = isinstance(y, DetectionTimes)
         self._reference = y.time[:0]
         fits = [self._fit_flipped(X, part, sample_weight) for part in parts]
         self.estimators_, self.subjects_, self.ends_ = (list(found) for found in zip(*fits, strict=True))
@@ -182,6 +194,8 @@ class Censoring(SurvivalEstimator):
         X, flipped = take_rows(X, subjects), y.flip()
         weight = np.ones(len(subjects)) if sample_weight is None else sample_weight[subjects]
         estimator, end = as_estimator(self.estimator), None
+        if self.by_visit_ and type(estimator) is KaplanMeier:
+            estimator = DropOut(estimator.stratify)
         smooth = not getattr(estimator, "represents_atoms", False)
         if smooth or _is_foreign(estimator):  # a leaf of a forest may hold nobody seen at the end
             end = _common_end(flipped, weight)
@@ -204,16 +218,21 @@ class Censoring(SurvivalEstimator):
         Returns
         -------
         Distribution
-            The distribution of C for each subject of X, or one for all subjects where X plays no part. Its
-            attribute ``estimated_from`` says that it is an estimate (see :class:`Origin`).
+            The distribution of C for each subject of X, or one for all subjects where X plays no part; of the
+            number of the last visit attended where drop-out was estimated. Its attribute ``estimated_from``
+            says that it is an estimate (see :class:`Origin`).
         """
         self.check_fitted()
         fitted = zip(self.estimators_, self.ends_, strict=True)
         parts = [self._up_to(end, estimator.predict_distribution(X)) for estimator, end in fitted]
         # a copy, since an estimator may keep what it predicts
-        predicted = copy.copy(parts[0]) if self.shared_ else Independent(parts)
+        predicted = self._kind(copy.copy(parts[0])) if self.shared_ else Independent(parts)
         predicted.estimated_from = Origin(self, X, out_of_fold=False)
         return predicted
+
+    def _kind(self, predicted: Any) -> Any:
+        """The distribution of C, or of the number of the last visit."""
+        return LastVisit(predicted) if self.by_visit_ else predicted
 
     def _up_to(self, end: float | None, predicted: Any) -> Any:
         """The distribution of min(C, end), in the precision of the outcome, which the end comes from."""
@@ -257,12 +276,14 @@ class Censoring(SurvivalEstimator):
             fit.predict_distribution(take_rows(X, test))
             for fit, (_, test) in zip(self.fold_estimators_, folds, strict=True)
         ]
+        if self.by_visit_:
+            distributions = [fold.numbers for fold in distributions]
         self.fold_ = np.zeros(len(y), dtype=np.intp)
         for number, (_, test) in enumerate(folds):
             self.fold_[test] = number
         self.fold_training_ = [train for train, _ in folds]
         if self.shared_:
-            predicted = Grouped(distributions, self.fold_)
+            predicted = self._kind(Grouped(distributions, self.fold_))
             predicted.estimated_from = Origin(self, X, out_of_fold=True)
             return predicted
         marginals = [[distribution.marginal(j) for distribution in distributions] for j in range(y.k)]

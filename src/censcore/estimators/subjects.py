@@ -10,6 +10,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._numerics import bits_of, scramble
 from censcore._validation import columns_of
+from censcore.outcomes.detection_times import DetectionTimes
 
 __all__ = ["Shared", "SubjectKeys", "shared_subjects"]
 
@@ -48,6 +49,7 @@ class SubjectKeys:
     @classmethod
     def of(cls, X: Any, y: Any) -> SubjectKeys:
         """Keys of the subjects with covariates X (an array, a frame or None) and outcomes y."""
+        y = y.recorded() if isinstance(y, DetectionTimes) else y  # however far they are followed
         start = np.zeros(len(y), dtype=np.uint64)
         outcome = covariates = start
         for seen in (*_columns(to_numpy(y.time)), *_columns(to_numpy(y.event))):

@@ -12,13 +12,15 @@ import numpy as np
 from censcore._arrays import searchsorted, to_numpy
 from censcore._kept_values import KeepsValues
 from censcore.distributions import Distribution, Independent, Univariate
+from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.risk_sets import entries_of
 from censcore.evaluation.cell_sums import cell_sums
 from censcore.evaluation.risk_at import RiskAt, risk_at
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
+from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import brier_score
 
-__all__ = ["CELLS", "Case", "as_losses", "sums_at"]
+__all__ = ["CELLS", "Case", "as_losses", "in_time", "sums_at"]
 
 CELLS = 60  # of the distinct times, and of the time axis, for derivatives of integrated scores
 #: What is derived of a case without its C.
@@ -60,6 +62,9 @@ class Case(KeepsValues):
     coordinate: int | None = None
     seed: int = 0
     prognosis: Distribution | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "C", in_time(self.C, self.y))
 
     def take(self, rows: np.ndarray) -> Self:
         """The case of some subjects."""
@@ -185,6 +190,11 @@ class Case(KeepsValues):
         F = self.F if self.prognosis is None else self.prognosis
         mean = to_numpy(F.marginal(0).integrated_sf(0.0, self.horizon))
         return np.broadcast_to(mean, (len(self.y),))
+
+
+def in_time(C: Distribution, y: Any) -> Distribution:
+    """A censoring distribution; one of the number of the last visit, on the visits of the subjects of y."""
+    return C.on(y.visits) if isinstance(C, LastVisit) and isinstance(y, DetectionTimes) else C
 
 
 def as_losses(values: Any) -> np.ndarray:

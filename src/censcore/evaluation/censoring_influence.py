@@ -4,13 +4,16 @@ An estimator of the censoring distribution has an influence function if it knows
 subject moves a function of its estimate, given the derivative of the function: ``influence`` of
 :class:`~censcore.KaplanMeier` and :class:`~censcore.CoxRegression`. A :class:`Part` is such an estimator,
 fitted, together with the scored subjects that it serves; out-of-fold distributions have one part per fold.
+
+Drop-out is estimated on the scale of visit numbers, and a jump u of the estimate is another time for each
+subject, :math:`v_{i,u+1}`. The derivative is then numerical, one number at a time.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,13 +21,18 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from censcore.distributions import Distribution
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution, Step
 from censcore.estimators import Adapted, Censoring, CoxRegression, KaplanMeier
 from censcore.estimators.covariates import as_matrix, column_of
+from censcore.estimators.drop_out import DropOut
 from censcore.estimators.pipelines import last_estimator, last_step
 from censcore.evaluation.case import Case
 
 __all__ = ["CoxPart", "Differentiable", "KaplanMeierPart", "Part", "has_influence", "parts_of"]
+
+
+STEP = 0.01  # by which P(C >= t) is made smaller from a visit on, for derivatives by the number of the visit
 
 
 class Differentiable(Protocol):
@@ -34,6 +42,13 @@ class Differentiable(Protocol):
         """A(u) for each column of weights (n, m), (m, J, q)."""
 
 
+class Rescored(Protocol):
+    """Scores that can be taken again under another censoring distribution."""
+
+    def losses_of(self, case: Case) -> np.ndarray:
+        """Losses of all subjects under the censoring distribution of the case, (n, q)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Part(ABC):
     """Scored subjects, and the fitted estimator that their censoring distribution comes from.
@@ -41,6 +56,7 @@ class Part(ABC):
     ``subjects`` are numbers of scored subjects, ``training`` those of the training subjects that the
     estimator was fitted to; ``X`` are the covariates of the scored ones. ``coordinate`` is the event time
     that the estimated C belongs to, where every event time has its C; None where one C serves all.
+    ``by_visit`` says that the estimate is of the number of the last visit attended.
     """
 
     subjects: np.ndarray
@@ -48,6 +64,7 @@ class Part(ABC):
     estimator: Any
     X: Any
     coordinate: int | None = None
+    by_visit: bool = False
 
     @abstractmethod
     def cases(self, case: Case) -> list[Case]:
@@ -60,8 +77,50 @@ class Part(ABC):
         """Influence of each training subject on mean losses, (training, m, q), for weights (n, m)."""
 
     def _restricted(self, case: Case, subjects: np.ndarray, C: Distribution) -> Case:
+        if self.by_visit:  # of all subjects, since scores are taken again
+            return case
         some = case if len(subjects) == len(case.y) else case.take(subjects)
         return some.with_censoring(C, self.coordinate)
+
+    def _derivative(
+        self,
+        score: Differentiable,
+        case: Case,
+        subjects: np.ndarray,
+        losses: np.ndarray,
+        weight: np.ndarray,
+        u: np.ndarray,
+    ) -> np.ndarray:
+        """A(u) at the jumps u of the estimate, (m, J, q), for weights of some subjects, whom the case has."""
+        if self.by_visit:
+            return derivative_by_number(cast(Rescored, score), case, subjects, losses, weight, u)
+        return score.derivative(case, losses[subjects], weight, u)
+
+
+def derivative_by_number(
+    score: Rescored,
+    case: Case,
+    subjects: np.ndarray,
+    losses: np.ndarray,
+    weight: np.ndarray,
+    numbers: np.ndarray,
+) -> np.ndarray:
+    r"""A(k), the derivative of mean losses by :math:`\log(1-h_k)`, h_k the hazard to leave after visit k.
+
+    :math:`P(C\ge t)` gets the factor :math:`e^{-\epsilon}` from visit k + 1 on, and all losses are computed
+    again. On the localized scale they are linear in the factor, so that the derivative is exact.
+    """
+    times, sf = (to_numpy(values) for values in case.C.marginal(0)._steps())
+    planned = np.isfinite(to_numpy(case.y.visits)).sum(axis=1, keepdims=True)  # type: ignore[attr-defined]
+    place = np.arange(times.shape[1])
+    A = np.empty((weight.shape[1], len(numbers), losses.shape[1]))
+    for j, k in enumerate(numbers):
+        smaller = np.where((place >= k) & (planned > k), np.exp(-STEP), 1.0)
+        moved = score.losses_of(case.with_censoring(Step._trusted(times, sf * smaller, falls=True)))
+        with np.errstate(invalid="ignore"):
+            change = (moved - losses)[subjects] / np.expm1(-STEP)
+        A[:, j] = weight.T @ np.where(np.isfinite(change), change, 0.0)
+    return A
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +151,10 @@ class KaplanMeierPart(Part):
         for i, (subjects, case) in enumerate(zip(self._strata(), cases, strict=True)):
             jumps = np.nonzero((table["stratum"] == i) & (table["sf"] > 0))[0]
             if len(subjects) and len(jumps):
-                w = weight[subjects]
-                found = score.derivative(case, losses[subjects], w, table["time"][jumps])
+                w, u = weight[subjects], table["time"][jumps]
+                found = self._derivative(score, case, subjects, losses, w, u)
                 A[jumps] = np.moveaxis(found, 0, 1)
-        xi = self.estimator.influence(A.reshape(len(table), -1))
+        xi = self.estimator.influence(A.reshape(len(table), weight.shape[1] * losses.shape[1]))
         return xi.reshape(len(xi), weight.shape[1], losses.shape[1])
 
 
@@ -122,7 +181,8 @@ class CoxPart(Part):
         self, score: Differentiable, cases: list[Case], losses: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
         """From A(u) and the derivative by the coefficients."""
-        A = score.derivative(cases[0], losses[self.subjects], self.moves(weight[self.subjects]), self.jumps)
+        moves = self.moves(weight[self.subjects])
+        A = self._derivative(score, cases[0], self.subjects, losses, moves, self.jumps)
         return self.from_derivative(A, weight.shape[1])
 
     @property
@@ -185,7 +245,11 @@ def _looks_at_outcome(step: Any) -> bool:
     )
 
 
-_PARTS: dict[type, type[Part]] = {KaplanMeier: KaplanMeierPart, CoxRegression: CoxPart}
+_PARTS: dict[type, type[Part]] = {
+    KaplanMeier: KaplanMeierPart,
+    DropOut: KaplanMeierPart,
+    CoxRegression: CoxPart,
+}
 
 
 def parts_of(censoring: Censoring, X: Any, subjects: np.ndarray, training: np.ndarray) -> list[Part]:
@@ -198,5 +262,6 @@ def parts_of(censoring: Censoring, X: Any, subjects: np.ndarray, training: np.nd
     for j, (estimator, used) in enumerate(zip(censoring.estimators_, censoring.subjects_, strict=True)):
         inner, columns = last_step(estimator.model_, X) if isinstance(estimator, Adapted) else (estimator, X)
         coordinate = None if censoring.shared_ else j
-        parts.append(_PARTS[type(inner)](subjects, training[used], inner, columns, coordinate))
+        kind, by_visit = _PARTS[type(inner)], censoring.by_visit_
+        parts.append(kind(subjects, training[used], inner, columns, coordinate, by_visit))
     return parts

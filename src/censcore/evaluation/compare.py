@@ -87,9 +87,9 @@ def compare(
         What happened to n subjects: one event time each, (n,); several, (n, k), of which the forecasts are
         joint distributions; or :class:`CompetingRisks`, of which they are distributions of time and cause
         (whatever :func:`as_competing_forecast` takes). :class:`~censcore.IntervalCensored` data with visits
-        are compared by the detection time and by the log score of the intervals; ``censoring`` is then
-        needed only where subjects drop out, and the reference is :class:`~censcore.Turnbull`; also with
-        ``cv``. An
+        are compared by the detection time and by the log score of the intervals; drop-out is estimated by
+        the number of the visit, ``Censoring(KaplanMeier())`` by default, and the reference is
+        :class:`~censcore.Turnbull`; also with ``cv``. An
         :class:`~censcore.OutcomeTable` stays in its files or on a Dask cluster and is read in batches;
         forecasts are then functions of rows or names of columns, as are ``groups``, ``by`` and weights.
     censoring : distribution or estimator, optional

@@ -39,6 +39,7 @@ from censcore.distributions import Distribution, Independent
 from censcore.estimators import AalenJohansen, Censoring, KaplanMeier
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.estimators.subjects import Shared
+from censcore.evaluation.case import in_time
 from censcore.evaluation.censoring_influence import has_influence
 from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validated import CrossValidated, average
@@ -46,7 +47,7 @@ from censcore.evaluation.fold_fits import check_model
 from censcore.evaluation.fold_runs import FoldRuns, out_of_fold, run_folds
 from censcore.evaluation.horizon import find_horizon, given_horizon
 from censcore.evaluation.inference import group_codes
-from censcore.evaluation.intervals import TURNBULL, turnbull_for
+from censcore.evaluation.intervals import TURNBULL, drop_out_estimator, followed, turnbull_for
 from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
@@ -160,6 +161,8 @@ def cross_validate(
     _check_options(compare, options, on_error)
     X, y, censoring = _data(data, X, y, censoring)
     y = _as_outcome(y)
+    if isinstance(y, IntervalCensored):
+        censoring = drop_out_estimator(censoring, y, given_horizon(horizon))
     n = len(y)
     check_rows(X, n)
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
@@ -369,11 +372,12 @@ def _censoring_of(
             "fitted to the training subjects of every fold, or a censoring distribution."
         )
     censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
-    subjects = replace(subjects, y=as_followed(subjects.y))
+    subjects = replace(subjects, y=followed(subjects.y))
     plain = clone(censoring).set_params(cv=None)
     fits = [_fit_censoring(plain, subjects, split) for split in splits]
     forecasts = [
-        fit.predict_distribution(take_rows(subjects.X, s.test)) for fit, s in zip(fits, splits, strict=True)
+        in_time(fit.predict_distribution(take_rows(subjects.X, s.test)), subjects.y.take(s.test))
+        for fit, s in zip(fits, splits, strict=True)
     ]
     C = out_of_fold([(s.test, D) for s, D in zip(splits, forecasts, strict=True)], tested)
     X_tested = take_rows(subjects.X, tested)
@@ -385,7 +389,7 @@ def _censoring_of(
         "n_train": n,
         "shared": Shared(np.column_stack([np.arange(len(tested)), tested])),
     }
-    name = f"{describe(plain)}, fitted to the training subjects of each fold"
+    name = f"{describe(fits[0])}, fitted to the training subjects of each fold"
     if all(has_influence(fit) for fit in fits):
         plain.fold_estimators_, plain.fold_training_ = fits, [split.train for split in splits]
         plain.fold_ = np.zeros(len(tested), dtype=np.intp)
@@ -411,7 +415,7 @@ def _common_horizon(
     ends: list[tuple[float, list[str]]] = []
     if not all(isinstance(C, ResolvedCensoring) for C in resolved):  # the same in all repeats
         return "auto"
-    scored = replace(scored, y=as_followed(scored.y))
+    scored = replace(scored, y=followed(scored.y))
     for C in resolved:
         said: list[str] = []
         code = None if groups is None else group_codes(groups[tested], len(tested))

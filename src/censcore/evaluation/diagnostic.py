@@ -13,6 +13,7 @@ from censcore._validation import as_labels, as_number, as_seed, as_weights, chec
 from censcore.distributions import Distribution, PointMass
 from censcore.estimators.covariate_test import CensoringTest, covariates_predict
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
+from censcore.evaluation.case import in_time
 from censcore.evaluation.inference import group_codes
 from censcore.exceptions import MissingCensoringError
 from censcore.outcomes import OutcomeLike, as_followed
@@ -206,6 +207,7 @@ def censoring_diagnostic(
         )
     check_kind(C, "censoring", Distribution, "the distribution of C. Predict it by a fitted Censoring(...)")
     common_rows(outcome=len(y), censoring=len(C))
+    C = in_time(C, y)
     if horizon is not None:
         horizon = as_number(horizon, "horizon", above=0)
     seed = as_seed(seed)
@@ -252,12 +254,13 @@ def censoring_diagnostic(
 
 
 def _given_covariates(C: Distribution) -> bool:
-    """Whether subjects differ in C by their covariates, and not only by the fold that they are in."""
+    """Whether subjects differ in C by their covariates, and not only by their fold or their visits."""
     origin = C.estimated_from
-    if origin is None or not origin.out_of_fold:
+    if origin is None:
         return len(C) > 1
+    fits = origin.censoring.fold_estimators_ if origin.out_of_fold else [origin.censoring]
     X = take_rows(origin.X, np.arange(2))
-    return any(len(fold.predict_distribution(X)) > 1 for fold in origin.censoring.fold_estimators_)
+    return any(len(fit.predict_distribution(X)) > 1 for fit in fits)
 
 
 def _quantiles(weight: np.ndarray) -> dict[str, float]:

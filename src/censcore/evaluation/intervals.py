@@ -17,7 +17,8 @@ from sklearn.base import clone
 
 from censcore._arrays import Array, is_torch, to_numpy
 from censcore.distributions import Distribution, Step
-from censcore.estimators import Turnbull, as_forecast
+from censcore.distributions.last_visit import LastVisit
+from censcore.estimators import Censoring, KaplanMeier, Turnbull, as_forecast
 from censcore.estimators.covariates import fit_weighted
 from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, Custom
 from censcore.evaluation.comparison import Comparison
@@ -25,11 +26,21 @@ from censcore.evaluation.horizon import given_horizon
 from censcore.evaluation.joint_scores import JOINT
 from censcore.evaluation.reference import KAPLAN_MEIER
 from censcore.exceptions import InvalidInputError, NoDensityError, UnsupportedOutcomeError
-from censcore.outcomes import IntervalCensored, RightCensored
+from censcore.outcomes import IntervalCensored, RightCensored, as_followed
+from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import SCORES
-from censcore.scores.interval import interval_log_score, through_visits
+from censcore.scores.interval import detection_forecast, interval_log_score, on_own_visits
 
-__all__ = ["TURNBULL", "detected", "score_of_intervals", "sent_through", "taking_intervals", "turnbull_for"]
+__all__ = [
+    "TURNBULL",
+    "detected",
+    "drop_out_estimator",
+    "followed",
+    "score_of_intervals",
+    "sent_through",
+    "taking_intervals",
+    "turnbull_for",
+]
 
 P = ParamSpec("P")
 TURNBULL = "turnbull"
@@ -62,6 +73,8 @@ def log_score_of_intervals(
     """The losses that were computed from the intervals."""
     if not isinstance(forecast, Detection):
         raise NoDensityError("The log score of intervals is known for forecasts sent through visits only.")
+    if np.isnan(forecast._losses).any():
+        raise NoDensityError("There is no density at times that are known exactly.")
     return np.broadcast_to(forecast._losses[:, 0], (len(y),))
 
 
@@ -76,7 +89,7 @@ def taking_intervals(compare: Callable[P, Comparison]) -> Callable[P, Comparison
             return compare(*args, **options)
         of_detection: Callable[..., Comparison] = compare
         comparison = of_detection(**_of_detection(dict(bound.arguments), y))
-        comparison.notes.insert(0, _note(y))
+        comparison.notes.insert(0, _note(y, isinstance(comparison.outcome, DetectionTimes)))
         return comparison
 
     return either
@@ -86,41 +99,62 @@ def _of_detection(given: dict[str, Any], y: IntervalCensored) -> dict[str, Any]:
     """The arguments of a comparison of detection times."""
     y = y.like(np.zeros(1)) if is_torch(y.lower) else y
     given |= {"scores": _scores(given.get("scores", DEFAULT_SCORES), y), "discrimination": False}
-    censoring = given.get("censoring")
-    outcome, tau = detected(y, censoring is not None, given_horizon(given.get("horizon", "auto")))
+    horizon = given_horizon(given.get("horizon", "auto"))
+    censoring = given["censoring"] = drop_out_estimator(given.get("censoring"), y, horizon)
+    outcome, tau = detected(y, censoring is not None, horizon)
     if tau is not None:
         given["horizon"] = tau
+    if y.visits is not None and isinstance(censoring, Distribution) and not isinstance(censoring, LastVisit):
+        given["censoring"] = on_own_visits(y, censoring, np.inf if tau is None else tau)
 
     def sent(forecast: Any) -> Detection:
         F = as_forecast(forecast, given.get("X"), n=len(y))
-        F = F.like(y.lower) if is_torch(F._reference) else F
-        return sent_through(y, F, censoring is not None, tau)
+        return sent_through(y, F.like(y.lower), tau)
 
     _add_reference(given)
     given["forecasts"] = {str(name): sent(forecast) for name, forecast in given["forecasts"].items()}
     if given.get("train") is not None:
         X_train, y_train = given["train"]
-        given["train"] = (X_train, y_train.detection() if _has_visits(y_train) else None)
-        if given["train"][1] is None:
+        if _has_visits(y_train):
+            given["train"] = (X_train, y_train.detection(_until(y, tau), dropout=True))
+        else:
             del given["train"]
     return given | {"y": outcome}
+
+
+def drop_out_estimator(censoring: Any, y: IntervalCensored, horizon: float | None) -> Any:
+    """The estimator of drop-out where none is given and subjects drop out before the horizon; else None."""
+    if censoring is not None or y.visits is None:
+        return censoring
+    gone = y.dropped_out(np.inf if horizon is None else horizon)
+    return Censoring(KaplanMeier()) if bool(gone.any()) else None
+
+
+def followed(y: Any) -> RightCensored:
+    """How long subjects were followed: of intervals with visits, who attended all of them, to the last."""
+    return y.detection(_until(y, None), dropout=True) if _has_visits(y) else as_followed(y)
+
+
+def _until(y: IntervalCensored, horizon: float | None) -> float:
+    """The end of the score as far as it is known: the horizon, or the last of all visits."""
+    return float(to_numpy(y.last_visit).max()) if horizon is None else horizon
 
 
 def detected(y: IntervalCensored, dropout: bool, horizon: float | None) -> tuple[RightCensored, float | None]:
     """The detection times, and the horizon where nobody drops out: the last visit, if none is given.
 
-    With ``dropout`` the end of the visits is censoring, of which the distribution is known or estimated.
-    Otherwise all planned visits took place, and C is the horizon. Without visits all that is scored is the
-    log score, of the intervals themselves.
+    With ``dropout`` subjects are censored before the first visit that they miss; the distribution of C is
+    known or estimated. Otherwise all planned visits took place, and C is the horizon. Without visits all
+    that is scored is the log score, of the intervals themselves.
     """
     if y.visits is None:
         found = to_numpy(y.found)
         seen = np.where(found, to_numpy(y.upper), to_numpy(y.lower))
         return RightCensored(seen, found, np.where(found, seen.max(), seen)), horizon
-    if dropout:
-        return y.detection(), horizon
     y.check_planned_visits("A comparison")
-    tau = horizon if horizon is not None else float(to_numpy(y.last_visit).max())
+    tau = _until(y, horizon)
+    if dropout:
+        return y.detection(tau, dropout=True), horizon
     outcome = y.detection(until=tau)
     return RightCensored(outcome.time, outcome.event, outcome.censoring_time), tau  # F is given T > entry
 
@@ -129,18 +163,20 @@ def _has_visits(y: Any) -> bool:
     return isinstance(y, IntervalCensored) and y.visits is not None
 
 
-def sent_through(y: IntervalCensored, F: Distribution, dropout: bool, tau: float | None) -> Detection:
-    """The forecast of the detection time, with the losses by the log score of the intervals."""
-    losses = to_numpy(interval_log_score(y, F, horizon=tau if y.visits is not None else None))
+def sent_through(y: IntervalCensored, F: Distribution, tau: float | None) -> Detection:
+    """The forecast of the detection time, with the losses by the log score of the intervals.
+
+    They are unknown (NaN) where times are exact and the forecast has no density.
+    """
+    try:
+        losses = to_numpy(interval_log_score(y, F, horizon=tau if y.visits is not None else None))
+    except NoDensityError:
+        losses = np.full(len(y), np.nan)
     if y.visits is None:  # the log score alone, so that the curve serves for nothing but its shape
         ends = np.concatenate([to_numpy(y.lower), to_numpy(y.upper)])
         times = np.unique(np.quantile(ends[np.isfinite(ends) & (ends > 0)], np.linspace(0, 1, 21)))
         return Detection.of(Step(times, sf=to_numpy(F.marginal(0).sf(times[None, :]))), losses)
-    step = through_visits(y, F, _ANY if dropout else None, tau)[1]
-    return Detection.of(step, losses)  # type: ignore[arg-type]
-
-
-_ANY = Step([1.0], sf=[0.0])  # a censoring distribution is given, and which one makes no difference to F
+    return Detection.of(detection_forecast(y, F), losses)
 
 
 def _scores(scores: Any, y: IntervalCensored) -> dict[str, Any]:
@@ -213,10 +249,11 @@ def turnbull_for(y: Any) -> Turnbull:
     return Turnbull("uniform" if isinstance(y, IntervalCensored) and not bool(y.exact.any()) else "right")
 
 
-def _note(y: IntervalCensored) -> str:
+def _note(y: IntervalCensored, dropout: bool) -> str:
     if y.visits is None:
         return "Intervals without examination times: the log score of the intervals."
     return (
         "Interval-censored data: forecasts of T are judged by the detection time, the first visit at or "
         "after T, and by the log score of the intervals."
+        + (" Who drops out is followed to the first planned visit that it misses." if dropout else "")
     )

@@ -134,6 +134,10 @@ class Together:
             [score for score, _ in found], np.concatenate([values for _, values in found], axis=1), columns
         )
 
+    def losses_of(self, case: Case) -> np.ndarray:
+        """The losses of all scores under another censoring distribution, (n, columns of all)."""
+        return np.concatenate([score.losses(case) for score in self.scores], axis=1)
+
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u) of all scores, (m, J, columns of all)."""
         parts = zip(self.scores, self.columns, strict=True)

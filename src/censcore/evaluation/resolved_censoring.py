@@ -16,6 +16,7 @@ from censcore.estimators.censoring import Origin
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.subjects import Shared, SubjectKeys, shared_subjects
+from censcore.evaluation.case import in_time
 from censcore.evaluation.censoring_influence import Part, has_influence, parts_of
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import InvalidTypeError, MissingCensoringError
@@ -82,6 +83,13 @@ def resolve_censoring(
     ``weight`` and ``groups`` are those of the scored subjects: they count where these are also the
     training subjects.
     """
+    resolved = _resolved(censoring, y, X, train, weight, groups)
+    return replace(resolved, distribution=in_time(resolved.distribution, y))
+
+
+def _resolved(
+    censoring: Any, y: RightCensored, X: Any, train: Subjects | None, weight: Any, groups: Any
+) -> ResolvedCensoring:
     if isinstance(censoring, ResolvedCensoring):
         return censoring
     last = float(to_numpy(y.time).max()) if train is None else float(to_numpy(train.y.time).max())
@@ -247,7 +255,12 @@ def _notes_on_shared(shared: Shared, n: int) -> list[str]:
 
 def describe(censoring: Censoring) -> str:
     """The estimator of a censoring distribution in words."""
-    estimator = censoring.estimator
+    if getattr(censoring, "by_visit_", False):
+        return f"drop-out by the number of the visit ({_described(censoring.estimator)})"
+    return _described(censoring.estimator)
+
+
+def _described(estimator: Any) -> str:
     last = last_estimator(estimator)
     if last is not estimator:
         return f"{type(estimator).__name__} of {type(last).__name__}"

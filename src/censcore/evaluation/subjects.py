@@ -12,6 +12,7 @@ from censcore._arrays import to_numpy
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored, as_outcome
+from censcore.outcomes.detection_times import DetectionTimes
 
 __all__ = ["Clusters", "Subjects", "common_codes", "count_of", "in_numpy", "training_subjects"]
 
@@ -198,7 +199,8 @@ def common_codes(groups: Any, train_groups: Any, n_train: int) -> np.ndarray | N
 def in_numpy(y: RightCensored) -> RightCensored:
     """The outcome as arrays of NumPy, in their precision."""
     c, entry = (None if part is None else to_numpy(part) for part in (y.censoring_time, y.entry))
-    return RightCensored(to_numpy(y.time), to_numpy(y.event), c)._with_entry(entry)
+    outcome = RightCensored(to_numpy(y.time), to_numpy(y.event), c)._with_entry(entry)
+    return DetectionTimes._of(outcome, to_numpy(y.visits)) if isinstance(y, DetectionTimes) else outcome
 
 
 def count_of(subjects: Subjects | None) -> int:

@@ -14,10 +14,10 @@ from censcore.distributions.survival_matrix import settled, up_to
 from censcore.estimators import Censoring, KaplanMeier, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
-from censcore.evaluation.case import Case
+from censcore.evaluation.case import Case, in_time
 from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.horizon import follow_up_end, given_horizon
-from censcore.evaluation.intervals import detected, sent_through
+from censcore.evaluation.intervals import detected, drop_out_estimator, sent_through
 from censcore.evaluation.readings import on_grid
 from censcore.evaluation.times_and_levels import default_times
 from censcore.exceptions import InvalidInputError
@@ -47,12 +47,12 @@ class WithCensoring(BaseEstimator):
         :class:`Adapted` takes.
     censoring : estimator, optional
         Of the censoring distribution, ``Censoring(KaplanMeier())`` by default. For
-        :class:`~censcore.IntervalCensored` data it is that of the last visit which a subject attends, where
-        subjects drop out; by default all planned visits took place.
+        :class:`~censcore.IntervalCensored` data it is that of the last visit which a subject attends; none
+        is needed where all training subjects attended all planned visits.
     horizon : "auto" or number
         End of the scores. "auto" is chosen by follow-up, fold by fold: the largest time h with
         P(C >= h) >= 0.1 for every subject and at least ten training subjects at risk (a fifth of them where
-        they are fewer than fifty). For intervals without ``censoring`` it is the last visit of the training
+        they are fewer than fifty). For intervals where nobody drops out it is the last visit of the training
         subjects.
 
     Attributes
@@ -113,10 +113,13 @@ class WithCensoring(BaseEstimator):
         return self
 
     def _fitted_censoring(self, X: Any, outcome: Any, weight: np.ndarray | None) -> Censoring | None:
-        """The fitted estimator; None for intervals without one: all planned visits took place."""
-        if self.censoring is None and isinstance(outcome, IntervalCensored):
-            return None
-        censoring = Censoring(KaplanMeier()) if self.censoring is None else clone(self.censoring)
+        """The fitted estimator; None for intervals where all planned visits took place."""
+        given = self.censoring
+        if isinstance(outcome, IntervalCensored):
+            given = drop_out_estimator(given, outcome, given_horizon(self.horizon))
+            if given is None:
+                return None
+        censoring = Censoring(KaplanMeier()) if given is None else clone(given)
         censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
         fitted: Censoring = censoring.set_params(cv=None).fit(X, _followed(outcome), weight)
         return fitted
@@ -130,7 +133,7 @@ class WithCensoring(BaseEstimator):
     def _censoring_of(self, X: Any, seen: Any) -> Distribution:
         """The censoring distribution; the censoring times of subjects with all planned visits are known."""
         if self.censoring_ is not None:
-            return self.censoring_.predict_distribution(X)
+            return in_time(self.censoring_.predict_distribution(X), seen)
         return cast(Distribution, known_censoring(seen))
 
     def _supported(self, C: Distribution) -> float:
@@ -150,9 +153,8 @@ class WithCensoring(BaseEstimator):
         self._check_fitted()
         if self.censoring_ is None:
             raise InvalidInputError(
-                "This model was fitted to intervals without censoring=, which says that all planned visits "
-                "took place: there is no censoring distribution. Where subjects drop out, pass "
-                "censoring=Censoring(KaplanMeier())."
+                "This model was fitted to intervals of subjects who attended all planned visits: there is no "
+                "censoring distribution."
             )
         return self.censoring_.predict_distribution(X)
 
@@ -163,12 +165,12 @@ class WithCensoring(BaseEstimator):
         self._check_fitted()
         outcome = _checked(y)
         fixed = self.horizon_ if self.censoring_ is None else given_horizon(self.horizon)
-        seen, _ = self._seen(outcome, fixed)
+        seen, _ = self._seen(outcome, self.horizon_)
         C = self._censoring_of(X, seen)
         horizon = min(self.horizon_, self._supported(C)) if fixed is None else self.horizon_
         F = self.predict_distribution(X)
         if isinstance(outcome, IntervalCensored):
-            F = sent_through(outcome, F, self.censoring_ is not None, fixed)
+            F = sent_through(outcome, F, fixed)
         F = up_to(F, horizon)
         at = self.times_[self.times_ < horizon] if times is None else as_numbers(times, "times")
         at = at if len(at) else np.array([horizon / 2])

@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from censcore._arrays import Array, as_float, common_rows, is_torch, namespace, one_namespace, to_numpy
+from censcore._numerics import previous_float
 from censcore._validation import as_list, check_kind, check_method, check_positive, name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes.base import Outcome
 from censcore.outcomes.columns import Columns
+from censcore.outcomes.detection_times import DetectionTimes
 from censcore.outcomes.parts import one_each
 from censcore.outcomes.right_censored import RightCensored
 from censcore.outcomes.visits import (
@@ -20,8 +22,11 @@ from censcore.outcomes.visits import (
     check_detection_times,
     check_planned,
     check_visits,
+    first_missed,
     last_visit,
+    missed_visits,
     missing_visits,
+    visits_after,
     visits_after_detection,
 )
 
@@ -39,9 +44,10 @@ class IntervalCensored(Outcome):
         event time that is known exactly.
     visits : array (K,) or (n, K), or list of n lists, optional
         Examination times: one schedule for all subjects, or one per subject, padded by NaN or infinity. They
-        include the visits that would have taken place after the event was found. Finite ends of intervals
-        are visits, and no visit lies inside an interval with a finite U. The log score does not need them;
-        other scores judge the detection time, the first visit at or after T, and do.
+        include the visits that would have taken place after the event was found, and those that a subject
+        who dropped out did not attend. Finite ends of intervals are visits, and no visit lies inside an
+        interval with a finite U. The log score does not need them; other scores judge the detection time,
+        the first visit at or after T, and do.
     entry : array or number, (n,), optional
         Delayed entry (left truncation): the subject is in the data only because T > entry. Below ``upper``.
 
@@ -290,7 +296,28 @@ class IntervalCensored(Outcome):
 
     # ---- the detection time --------------------------------------------------------------------
 
-    def detection(self, until: Array = None) -> RightCensored:
+    @property
+    def _known_free(self) -> Array:
+        """Until when each subject is known to be free of the event: L, or the entry."""
+        return self.lower if self.entry is None else namespace(self.lower).maximum(self.lower, self.entry)
+
+    def dropped_out(self, until: Array = np.inf) -> Array:
+        """Who dropped out: nothing was found, and a planned visit up to ``until`` was not attended, (n,).
+
+        Examples
+        --------
+        >>> import numpy as np, censcore as cs
+        >>> y = cs.IntervalCensored([0.0, 2.0, 4.0], [2.0, np.inf, np.inf], visits=[2.0, 4.0])
+        >>> y.dropped_out()
+        array([False,  True, False])
+        """
+        if self.visits is None:
+            raise missing_visits("dropped_out")
+        return missed_visits(
+            self.visits, self._known_free, self.found, as_float(until, "until", like=self.lower)
+        )
+
+    def detection(self, until: Array = None, *, dropout: bool = False) -> RightCensored:
         """The detection time, the first visit at or after T, as a right-censored outcome.
 
         Parameters
@@ -299,12 +326,16 @@ class IntervalCensored(Outcome):
             Say that all planned visits up to this time took place, so that a subject in which nothing was
             found is known to have no detection time up to it. Without it such a subject is censored at its
             last visit with a result, L.
+        dropout : bool
+            Say that this holds only for subjects who attended all planned visits up to ``until`` (by default
+            up to their last one). Who dropped out is censored just before the first visit that it missed:
+            until then its last result stands.
 
         Returns
         -------
         RightCensored
-            Without ``until`` it is the outcome to estimate the distribution of the end of the visits from:
-            ``Censoring(KaplanMeier()).fit(X, y.detection())``.
+            With the visits (``DetectionTimes``), so that ``Censoring(KaplanMeier())`` estimates from it how
+            subjects drop out.
 
         Examples
         --------
@@ -314,20 +345,40 @@ class IntervalCensored(Outcome):
         (array([2., 4., 4.]), array([ True,  True, False]))
         >>> y.detection(until=5.0).time
         array([2., 4., 5.])
+        >>> gone = cs.IntervalCensored([0.0, 2.0, 4.0], [2.0, np.inf, np.inf], visits=[2.0, 4.0])
+        >>> gone.detection(until=5.0, dropout=True).time.round(6)
+        array([2., 4., 5.])
         """
         check_detection_times(self.visits, self.lower, self.upper)
         xp, found = namespace(self.lower), self.found
         seen = xp.where(found, self.upper, self.lower)
+        if dropout:
+            return self._with_dropout(seen, self.last_visit if until is None else until)
         if until is None:
             outcome = RightCensored(seen, found)
+            outcome = outcome if self.visits is None else DetectionTimes._of(outcome, self.visits_after_entry)
         else:
             until = one_each(until, self.lower, "until")
             check_positive(until, "until", zero=True, infinite=True)
             if self.visits is not None:
-                check_attended(self.visits, self.lower, found, until)
+                check_attended(self.visits, self._known_free, found, until)
             end = xp.maximum(seen, until)
             outcome = RightCensored(xp.where(found, seen, end), found, end)
         return outcome if self.entry is None else outcome._with_entry(xp.minimum(self.entry, outcome.time))
+
+    def _with_dropout(self, seen: Array, until: Array) -> DetectionTimes:
+        """Without entries: visits are counted from the entry on, and who entered may drop out at once."""
+        xp, visits = namespace(seen), self.visits_after_entry
+        missed = previous_float(first_missed(visits, self._known_free))
+        end = xp.minimum(missed, xp.maximum(seen, as_float(until, "until", like=seen)))
+        return DetectionTimes._of(RightCensored(xp.where(self.found, seen, end), self.found), visits)
+
+    @property
+    def visits_after_entry(self) -> Array:
+        """The planned visits, those after the entry where subjects enter late, (1 or n, K)."""
+        if self.visits is None:
+            raise missing_visits("The distribution of the last visit that subjects attend")
+        return visits_after(self.visits, self.entry) if self.has_delayed_entry else self.visits
 
     def check_planned_visits(self, name: str) -> None:
         """An error where ``name`` needs the visits after detection and none are given.
@@ -342,7 +393,9 @@ class IntervalCensored(Outcome):
             return
         check_planned(self.visits, self.upper, self.last_visit, name)
 
-    def continue_visits(self, gaps: Any, until: float, seed: int = 0) -> IntervalCensored:
+    def continue_visits(
+        self, gaps: Any, until: float, seed: int = 0, *, dropped_out: Array = None
+    ) -> IntervalCensored:
         """Draw the visits that would have followed the detection, from a distribution of the gaps.
 
         Only visits are drawn, never event times, and no forecast is involved, so that scores stay proper if
@@ -357,11 +410,13 @@ class IntervalCensored(Outcome):
             Visits are drawn up to this time, the horizon of the scores.
         seed : int
             Seed of the draws.
+        dropped_out : array of bool, (n,), optional
+            Subjects whose visits ended because they dropped out; the visits that they missed are drawn too.
 
         Returns
         -------
         IntervalCensored
-            With more ``visits`` for subjects in which the event was found.
+            With more ``visits`` for subjects in which the event was found, or who dropped out.
 
         Examples
         --------
@@ -375,7 +430,10 @@ class IntervalCensored(Outcome):
             raise missing_visits("continue_visits")
         check_method(gaps, "gaps", "sample", "a distribution of the time between visits")
         common_rows(gaps=len(gaps), outcome=len(self))
-        later = visits_after_detection(self.visits, self.last_visit, self.found, gaps, until, seed)
+        ended = to_numpy(self.found)
+        if dropped_out is not None:
+            ended = ended | to_numpy(RightCensored(self.lower, dropped_out).event)
+        later = visits_after_detection(self.visits, self.last_visit, ended, gaps, until, seed)
         other = copy.copy(self)
         other.visits = as_visits(later, self.lower)
         return other

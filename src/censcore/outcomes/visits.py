@@ -16,8 +16,11 @@ __all__ = [
     "check_detection_times",
     "check_planned",
     "check_visits",
+    "first_missed",
     "last_visit",
+    "missed_visits",
     "missing_visits",
+    "visits_after",
     "visits_after_detection",
 ]
 
@@ -88,6 +91,26 @@ def last_visit(visits: Array, until: Array = np.inf) -> Array:
     return xp.max(xp.where(counted, visits, xp.zeros_like(visits)), axis=1)
 
 
+def visits_after(visits: Array, entry: Array) -> Array:
+    """The visits after the entry, ascending and padded by infinity, (n, K)."""
+    xp = namespace(visits)
+    later = visits > entry[:, None]
+    return xp.sort(xp.where(later, visits, xp.full_like(visits, np.inf)), axis=1)
+
+
+def first_missed(visits: Array, since: Array) -> Array:
+    """The first planned visit after a time per subject, (n,); infinity where there is none."""
+    xp = namespace(visits)
+    later = xp.where(visits > since[:, None], visits, xp.full_like(visits, np.inf))
+    return xp.min(later, axis=1)
+
+
+def missed_visits(visits: Array, lower: Array, found: Array, until: Array = np.inf) -> Array:
+    """Whether nothing was found and a visit up to ``until`` was planned and not attended, (n,)."""
+    missed = first_missed(visits, lower)
+    return ~found & (missed <= until) & (missed < np.inf)
+
+
 def missing_visits(name: str) -> MissingVisitsError:
     """The error where ``name`` needs visits and none are given."""
     return MissingVisitsError(f"{name} needs the examination times, and visits=None. {_REMEDY}")
@@ -112,15 +135,14 @@ def check_detection_times(visits: Array, lower: Array, upper: Array) -> None:
 
 def check_attended(visits: Array, lower: Array, found: Array, until: Array) -> None:
     """A subject without a finding had all its visits up to ``until``."""
-    visits, low, end = to_numpy(visits), to_numpy(lower)[:, None], to_numpy(until)[:, None]
-    skipped = (visits > low) & (visits <= end) & np.isfinite(visits)
-    gone = np.nonzero(skipped.any(axis=1) & ~to_numpy(found))[0]
+    gone = np.nonzero(to_numpy(missed_visits(visits, lower, found, until)))[0]
     if gone.size:
         raise MissingVisitsError(
             f"Nothing was found in {name_subjects(gone)}, whose visits end before the planned ones do "
-            f"(after {low[gone[0], 0]:g}). If they dropped out, pass the distribution of their last "
-            "visit as censoring: Censoring(KaplanMeier()).fit(X, y.detection())"
-            ".predict_distribution(X). If no later visit was planned, leave it out of visits."
+            f"(after {float(lower[gone[0]]):g}). If they dropped out, pass how subjects do: "
+            "censoring=Censoring(KaplanMeier()).fit(X, y).predict_distribution(X); compare and "
+            "cross-validation estimate it by themselves. If no later visit was planned, leave it out of "
+            "visits."
         )
 
 
@@ -137,12 +159,12 @@ def check_planned(visits: Array, upper: Array, last: Array, name: str) -> None:
 
 
 def visits_after_detection(
-    visits: Array, last: Array, found: Array, gaps: Any, until: float, seed: int
+    visits: Array, last: Array, ended: np.ndarray, gaps: Any, until: float, seed: int
 ) -> np.ndarray:
-    """The visits of every subject, continued by draws of the gaps where the event was found, (n, K)."""
+    """The visits of every subject, continued by draws of the gaps where they ended early, (n, K)."""
     end, n = as_number(until, "until", least=0), len(last)
     drawn = [np.broadcast_to(to_numpy(visits), (n, visits.shape[1]))]
-    at, rng = np.where(to_numpy(found), to_numpy(last), np.inf), as_generator(seed)
+    at, rng = np.where(ended, to_numpy(last), np.inf), as_generator(seed)
     while (at <= end).any():
         if len(drawn) > MOST_VISITS:
             raise InvalidInputError(

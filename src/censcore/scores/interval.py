@@ -12,16 +12,29 @@ from typing import Any, cast
 
 import numpy as np
 
-from censcore._arrays import Array, as_float, common_rows, namespace, one_namespace, searchsorted, take_along
+from censcore._arrays import (
+    Array,
+    as_float,
+    common_rows,
+    namespace,
+    one_namespace,
+    searchsorted,
+    take_along,
+    to_numpy,
+)
 from censcore._numerics import expm1, safe_log
+from censcore._validation import name_subjects
 from censcore.distributions import Distribution, Ensemble, Step, Univariate
+from censcore.distributions.last_visit import LastVisit, dropping_out
 from censcore.exceptions import InvalidInputError, NoDensityError
 from censcore.outcomes import IntervalCensored, OutcomeLike, RightCensored
+from censcore.outcomes.visits import last_visit
 from censcore.scores._alignment import check_is_distribution, in_dtype_of
 from censcore.scores.inputs import check_horizon, known_to_exceed
 
-__all__ = ["interval_log_score", "log_probability", "through_visits"]
+__all__ = ["detection_forecast", "interval_log_score", "log_probability", "on_own_visits", "through_visits"]
 
+BETWEEN = 1e-6  # probability between two visits that counts as rounding
 Parts = tuple[OutcomeLike, Distribution, Distribution | None]
 
 
@@ -43,8 +56,9 @@ def through_visits(
     forecast : Distribution
         Of T given the covariates.
     censoring : Distribution, optional
-        Of the last visit that a subject attends, where subjects drop out. Without it all planned visits took
-        place: up to the horizon, or else up to the last visit of the subject.
+        Of the last visit that a subject attends, where subjects drop out (see :func:`on_own_visits`).
+        Without it all planned visits took place: up to the horizon, or else up to the last visit of the
+        subject.
     horizon : number or (n,) array, optional
         End of the score.
     times : array, optional
@@ -55,7 +69,7 @@ def through_visits(
     Returns
     -------
     y, forecast, censoring
-        A right-censored outcome, its forecast, and the censoring distribution as it was given.
+        A right-censored outcome, its forecast, and its censoring distribution.
 
     Examples
     --------
@@ -72,9 +86,85 @@ def through_visits(
     if y.visits is None:  # exact and right-censored times only, or an error
         return y.detection(), forecast, censoring
     y.check_planned_visits("This score")
-    if censoring is not None:
-        return y.detection(), _coarsened(y, F, members), censoring
-    return y.detection(until=_end(y, horizon, times)), _coarsened(y, F, members), None
+    end, D = _end(y, horizon, times), _coarsened(y, F, members)
+    if censoring is None:
+        return y.detection(until=end), D, None
+    C = on_own_visits(y, censoring, end)
+    return y.detection(until=end, dropout=True), D, C if horizon is not None else C.censor_at(end)
+
+
+def detection_forecast(y: IntervalCensored, forecast: Distribution) -> Step:
+    """The forecast of the detection time, given survival to the entry: steps at the visits of each subject.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.scores.interval import detection_forecast
+    >>> y = cs.IntervalCensored([0.0, 2.0], [2.0, 4.0], visits=[2.0, 4.0, 6.0])
+    >>> detection_forecast(y, cs.Exponential(0.5)).sf([[2.0, 3.0, 4.0]]).round(3)
+    array([[0.368, 0.368, 0.135]])
+    """
+    return cast(Step, _coarsened(*_aligned(y, forecast), members=False))
+
+
+def on_own_visits(y: IntervalCensored, censoring: Distribution, end: Array = np.inf) -> Univariate:
+    r"""The censoring distribution of the detection times, from that of the last visit that subjects attend.
+
+    Drop-out censors a subject just before the first visit that it misses, :math:`P(C\ge v_k)=P(M\ge k)` with
+    M the number of the last visit attended: until then the last result stands.
+
+    Parameters
+    ----------
+    y : IntervalCensored
+        The outcome of n subjects, with ``visits``.
+    censoring : Distribution
+        Of M, as ``Censoring(...)`` estimates it from intervals; or of the time of that visit, which is one of
+        the subject's own.
+    end : number or (n,) array
+        End of the score, up to which visits count.
+
+    Returns
+    -------
+    Univariate
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.scores.interval import on_own_visits
+    >>> y = cs.IntervalCensored([0.0, 1.1], [0.9, 2.3], visits=[[0.9, 2.0], [1.1, 2.3]])
+    >>> on_own_visits(y, cs.Step([[0.9, 2.0], [1.1, 2.3]], sf=[0.8, 0.0])).sf([[1.9, 2.2, 2.3]])
+    array([[1. , 0.8, 0.8],
+           [1. , 1. , 0.8]])
+    """
+    check_is_distribution(censoring, "censoring")
+    one_namespace(outcome=y.lower, **({} if censoring._is_neutral else {"censoring": censoring._reference}))
+    common_rows(outcome=len(y), censoring=len(censoring))
+    C, visits = in_dtype_of(censoring, y.lower), y.visits_after_entry
+    if isinstance(C, LastVisit):
+        return C.on(visits)
+    xp, G = namespace(visits), C.marginal(0)
+    planned = xp.isfinite(visits)
+    at = xp.where(planned, visits, last_visit(visits)[:, None])
+    entry = y.entry if y.has_delayed_entry else xp.zeros_like(visits[:, 0])
+    attended, since = G.sf_left(at), G.sf(known_to_exceed(entry))[:, None]
+    left_before = xp.concat([G.sf(entry)[:, None], G.sf(at)[:, :-1]], axis=1) - attended
+    limit = as_float(end, "end", like=visits)
+    counted = planned & (visits <= (limit[:, None] if limit.ndim else limit))
+    _check_visits(np.nonzero(to_numpy(xp.any(counted & (left_before > BETWEEN), axis=1)))[0], y)
+    return dropping_out(visits, attended / xp.where(since > 0, since, xp.ones_like(since)))
+
+
+def _check_visits(bad: np.ndarray, y: IntervalCensored) -> None:
+    """Check that drop-out has no probability between the visits of a subject."""
+    if bad.size:
+        who = name_subjects(bad) if y.visits.shape[0] > 1 else f"{len(y)} subjects with one schedule"
+        raise InvalidInputError(
+            f"censoring: got a distribution with probability between the visits of {who}. The last visit "
+            "that a subject attends is one of its own visits. One curve for subjects with different visits "
+            "mixes their schedules, and scores under it are not proper. Estimate drop-out by the number of "
+            "the visit, from the intervals themselves: "
+            "Censoring(KaplanMeier()).fit(X, y).predict_distribution(X)."
+        )
 
 
 def _aligned(y: IntervalCensored, forecast: Distribution) -> tuple[IntervalCensored, Univariate]:

@@ -1,0 +1,93 @@
+"""Detection times with the visits that they were found at, which tell how drop-out censors them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from censcore._arrays import Array, as_float, namespace
+from censcore.outcomes.right_censored import RightCensored
+from censcore.outcomes.visits import as_visits
+
+__all__ = ["DetectionTimes"]
+
+
+class DetectionTimes(RightCensored):
+    r"""Right-censored detection times, as ``IntervalCensored.detection`` gives them, and the planned visits.
+
+    Subjects drop out between two visits of their own. So the censoring distribution is estimated on the scale
+    of visit numbers: :math:`M` is the number of the last visit that a subject would attend, and censoring
+    after visit k is :math:`M=k`. A subject is at risk of it if it was free of the event at visit k, and visit
+    k + 1 was planned.
+
+    Parameters
+    ----------
+    time : array, (n,)
+        The visit at which the event was found, or a time from the last visit that was attended on and before
+        the next one that was planned.
+    event : array, (n,)
+        Whether the event was found.
+    visits : array (K,) or (n, K)
+        Planned visits, those after the entry where subjects enter late; padded by infinity.
+
+    See Also
+    --------
+    IntervalCensored : What they come from.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.outcomes.detection_times import DetectionTimes
+    >>> y = DetectionTimes([2.1, 3.0, 5.9], [1, 0, 0], [[1.1, 2.1, 3.2], [0.9, 1.8, 3.6], [2.0, 4.0, 5.9]])
+    >>> y.attendance.time, y.attendance.event  # two left after visit 2, or attended all visits
+    (array([2., 2., 3.]), array([ True, False,  True]))
+    """
+
+    _parts: ClassVar[tuple[str, ...]] = (*RightCensored._parts, "visits")
+
+    def __init__(self, time: Array, event: Array, visits: Array) -> None:
+        super().__init__(time, event)
+        self.visits: Array = as_visits(visits, self.time)
+
+    @classmethod
+    def _of(cls, seen: RightCensored, visits: Array) -> DetectionTimes:
+        """From a valid outcome and visits, which are not checked again."""
+        other = cls.__new__(cls)
+        other.__dict__.update(seen.__dict__)
+        other.visits = visits
+        return other
+
+    @property
+    def attendance(self) -> RightCensored:
+        """The number of the last visit attended; an event where no drop-out could follow.
+
+        That is where the event was found, or all planned visits were attended.
+        """
+        xp, planned = namespace(self.time), namespace(self.time).isfinite(self.visits)
+        number = xp.sum(planned & (self.visits <= self.time[:, None]), axis=1)
+        ended = self.event | (number == xp.sum(planned, axis=1))
+        return RightCensored(xp.astype(number, self.time.dtype), ended)
+
+    @property
+    def informs_censoring(self) -> Array:
+        """Subjects that say something of drop-out: all but those without a planned visit."""
+        return self.attendance.informs_censoring
+
+    def flip(self) -> RightCensored:
+        """The same data seen as an outcome of M, the number of the last visit attended."""
+        return self.attendance.flip()
+
+    def recorded(self) -> RightCensored:
+        """The times that the data record: the visit that found the event, or the last one attended."""
+        xp = namespace(self.time)
+        attended = xp.where(self.visits <= self.time[:, None], self.visits, xp.zeros_like(self.visits))
+        return RightCensored(xp.where(self.event, self.time, xp.max(attended, axis=1)), self.event)
+
+    def censor_at(self, tau: Array) -> DetectionTimes:
+        """Follow-up cut at ``tau``: later visits are left out."""
+        xp, limit = namespace(self.time), as_float(tau, "tau", like=self.time)
+        cut = super().censor_at(tau)
+        kept = self.visits <= (limit[:, None] if limit.ndim else limit)
+        return self._of(cut, xp.where(kept, self.visits, xp.full_like(self.visits, float("inf"))))
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("RightCensored", "DetectionTimes", 1)
