@@ -6,6 +6,7 @@ import datetime
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression
@@ -182,6 +183,23 @@ REFUSED = {
         lambda: evaluation.net_benefit(Y, F, cs.Gompertz(1e100, 1e-100), 1.0, [0.2]),
         "gives no chance to be followed as long as",
     ),
+    "landmarks that hold themselves": (
+        lambda: cs.compare_landmarks(MODELS, Y, C, landmarks=ITSELF, window=0.5),
+        "landmarks must be a number or an array of numbers",
+    ),
+    "folds that are objects": (
+        lambda: cs.compare({"a": cs.KaplanMeier()}, None, Y, cv=[object()]),
+        "cv: got object for fold 1, expected a pair",
+    ),
+    "a subset that is a list": (
+        lambda: cs.compare(MODELS, Y, C, **QUICK).estimate("a", "crps", subset=[0]),
+        "subset must be a whole number; got list",
+    ),
+    "replicates without end": (
+        lambda: cs.dependent_censoring_sensitivity(MODELS, Y, times=1.0, replicates=4e16),
+        "replicates must be a whole number from 0 to 1000000",
+    ),
+    "levels of a scorer": (lambda: cs.scorer("pinball_score", levels=[2.0]), "strictly between 0 and 1"),
     "names of event times that are a number": (
         lambda: cs.compare({"a": JOINT}, TWO, C, names=0.0),
         "names: got 0.0, expected a list of names",
@@ -322,6 +340,14 @@ def test_a_distribution_among_numbers_ends_at_once():
             np.asarray(value)
         with pytest.raises(InvalidTypeError, match=f"got {type(value).__name__}, expected numbers"):
             np.asarray([value])
+
+
+def test_subjects_at_a_landmark_come_from_any_frame():
+    columns = ["id", "start", "stop", "event", "x"]
+    table = pd.DataFrame([[1, 0, 2, 0, 7], [1, 2, 5, 1, 9], [3, 1, 4, 0, 4]], columns=columns)
+    (rows, y), (same, again) = cs.at_landmark(table, 3.0), cs.at_landmark(pl.from_pandas(table), 3.0)
+    assert same["x"].to_list() == rows["x"].to_list() == [9, 4]
+    np.testing.assert_array_equal(y.time, again.time)
 
 
 def test_numbers_of_any_precision_are_settings():

@@ -236,7 +236,8 @@ def _means(subjects: list[_Stratum], phi: Generator, weights: np.ndarray, n: int
 
 def _bootstrap_weights(n: int, replicates: int, groups: Any, seed: int | None) -> np.ndarray:
     """Ones, and below how often each subject was drawn, (1 + replicates, n), scaled to sum n."""
-    if as_count(replicates, "replicates", least=0) == 1:
+    replicates = as_count(replicates, "replicates", least=0, most=10**6)
+    if replicates == 1:
         raise InvalidInputError("replicates must be 0 or at least 2; got 1.")
     members = _members(np.arange(n) if groups is None else groups, n, "groups")
     code = np.empty(n, dtype=np.intp)

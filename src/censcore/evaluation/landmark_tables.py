@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TypeVar, overload
 
 import numpy as np
 
 from censcore._validation import as_number
+from censcore.estimators.covariates import take_rows
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import CompetingRisks, RightCensored
 from censcore.outcomes.start_stop import read_start_stop
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 __all__ = ["at_landmark"]
+
+FrameT = TypeVar("FrameT")
 
 
 @overload
 def at_landmark(
-    frame: pd.DataFrame,
+    frame: FrameT,
     s: float,
     *,
     id: str = ...,
@@ -29,12 +29,12 @@ def at_landmark(
     event: str = ...,
     cause: None = ...,
     names: None = ...,
-) -> tuple[pd.DataFrame, RightCensored]: ...
+) -> tuple[FrameT, RightCensored]: ...
 
 
 @overload
 def at_landmark(
-    frame: pd.DataFrame,
+    frame: FrameT,
     s: float,
     *,
     cause: str,
@@ -43,11 +43,11 @@ def at_landmark(
     start: str = ...,
     stop: str = ...,
     event: str = ...,
-) -> tuple[pd.DataFrame, CompetingRisks]: ...
+) -> tuple[FrameT, CompetingRisks]: ...
 
 
 def at_landmark(
-    frame: pd.DataFrame,
+    frame: FrameT,
     s: float,
     *,
     id: str = "id",
@@ -56,7 +56,7 @@ def at_landmark(
     event: str = "event",
     cause: str | None = None,
     names: Sequence[str] | None = None,
-) -> tuple[pd.DataFrame, RightCensored | CompetingRisks]:
+) -> tuple[FrameT, RightCensored | CompetingRisks]:
     """Rows and outcome of the subjects at risk at a landmark, from a table of intervals (start, stop].
 
     The table has one row per subject and interval in which its covariates are constant (the long format of
@@ -65,7 +65,7 @@ def at_landmark(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
+    frame : pandas or polars frame
         The table.
     s : float
         The landmark.
@@ -79,8 +79,8 @@ def at_landmark(
 
     Returns
     -------
-    rows : pandas.DataFrame
-        One row per subject at risk, with the covariates at s.
+    rows : frame
+        Of the same library. One row per subject at risk, with the covariates at s.
     y : RightCensored or CompetingRisks
         Their outcome, with the entry s.
 
@@ -100,7 +100,6 @@ def at_landmark(
     if cause is None and names is not None:
         raise InvalidInputError(f"names: got {names!r:.80} without cause=, the column of the causes.")
     table = read_start_stop(frame, id, start, stop, event if cause is None else cause)
-    ordered = frame.iloc[table.order]
     here = (table.start[table.order] <= s) & (s < table.stop[table.order])
     if not here.any():
         raise InvalidInputError(f"No subject is at risk at {s:g}: got intervals up to {table.stop.max():g}.")
@@ -110,4 +109,4 @@ def at_landmark(
         outcome = RightCensored(table.stop[last], table.event[last], entry=float(s))
     else:
         outcome = CompetingRisks(table.stop[last], table.event[last], entry=float(s), names=names)
-    return ordered[here], outcome
+    return take_rows(frame, table.order[here]), outcome

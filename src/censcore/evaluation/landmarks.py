@@ -272,7 +272,7 @@ def compare_landmarks(
 
 def _places(landmarks: Any) -> np.ndarray:
     landmarks = to_numpy(landmarks) if hasattr(landmarks, "dtype") else landmarks
-    single = isinstance(landmarks, Real) or (np.ndim(landmarks) == 0 and isinstance(landmarks, np.ndarray))
+    single = isinstance(landmarks, Real) or (isinstance(landmarks, np.ndarray) and landmarks.ndim == 0)
     given = [landmarks] if single else as_list(landmarks, "landmarks", "times, such as [1.0, 2.0]")
     if not given:
         raise InvalidInputError("landmarks must name at least one time; got none.")

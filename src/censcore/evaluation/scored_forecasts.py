@@ -10,7 +10,7 @@ import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._kept_values import KeepsValues
-from censcore._validation import as_number, check_kind, check_option
+from censcore._validation import as_index, as_number, check_kind, check_option
 from censcore.distributions import Univariate
 from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import CaseScore
@@ -166,7 +166,7 @@ class ScoredForecasts(KeepsValues):
         """A mean with its influence, None where the score is not available."""
         check_option(model, "model", self.models)
         check_kind(score, "score", str, "the name of a score")
-        return self.means.values.get((subset, model, score))
+        return self.means.values.get((as_index(subset, "subset"), model, score))
 
     def curve(
         self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None

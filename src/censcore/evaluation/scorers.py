@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._validation import as_list
+from censcore._validation import as_list, check_levels
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
 from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, Custom, named_scores
+from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.intervals import score_of_intervals
 from censcore.evaluation.joint_scores import JOINT, Energy
 from censcore.evaluation.with_censoring import WithCensoring
@@ -70,6 +71,7 @@ def scorer(
     found = _named(score)
     if len(found) != 1:
         raise InvalidTypeError(f"scorer() makes one scorer; got {len(found)} scores. Use scorers([...]).")
+    _check_times_and_levels(times, levels)
     return Scorer(found[0], times, levels)
 
 
@@ -109,7 +111,14 @@ def scorers(
     >>> found["test_crps"].round(3), found["test_horizon"].round(1)
     (array([-0.437, -0.407, -0.469]), array([2.8, 3.3, 2.9]))
     """
+    _check_times_and_levels(times, levels)
     return {score.name: Scorer(score, times, levels) for score in _named(scores)} | {"horizon": horizon_of}
+
+
+def _check_times_and_levels(times: Array | None, levels: Array) -> None:
+    if times is not None:
+        as_numbers(times, "times")
+    check_levels(as_numbers(levels, "levels"))
 
 
 def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:

@@ -112,7 +112,12 @@ def _in_repeats(pairs: list[Any], n: int) -> list[Split]:
     splits: list[Split] = []
     tested: list[np.ndarray] = []
     for number, pair in enumerate(pairs):
-        train, test = (_ascending(everyone, part, number) for part in pair)
+        if not isinstance(pair, Iterable) or len(both := list(pair)) != 2:
+            raise InvalidTypeError(
+                f"cv: got {type(pair).__name__} for fold {number + 1}, expected a pair (train, test) of "
+                "subject numbers."
+            )
+        train, test = (_ascending(everyone, part, number) for part in both)
         if np.intersect1d(train, test).size:
             raise InvalidInputError(
                 f"cv: the training and test subjects of fold {number + 1} overlap "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import as_float
-from censcore._validation import as_number, check_method
+from censcore._validation import as_frame, as_number, check_method
 from censcore.distributions import Distribution
 from censcore.exceptions import InvalidInputError
 from censcore.simulation.scenario import Scenario
@@ -54,7 +54,7 @@ class DataScenario(Scenario):
     severity: float = 1.0
 
     def __post_init__(self) -> None:
-        X = as_float(self.X, "X")
+        X = as_float(as_frame(self.X, name="X").to_numpy() if hasattr(self.X, "columns") else self.X, "X")
         if X.ndim != 2 or not len(X):
             raise InvalidInputError(f"X must be (n, d); got an array of shape {tuple(X.shape)}.")
         object.__setattr__(self, "X", X)
