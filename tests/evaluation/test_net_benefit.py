@@ -8,8 +8,9 @@ import pytest
 import censcore as cs
 from censcore.evaluation.decision_curve import TREAT_ALL, TREAT_NONE, decision_lines
 from censcore.evaluation.murphy import elementary_score
-from censcore.evaluation.net_benefit import event_by, net_benefit
+from censcore.evaluation.net_benefit import net_benefit
 from censcore.exceptions import InvalidInputError
+from censcore.scores.known_at import known_at
 
 T0, THETA = 1.0, np.array([0.2, 0.4, 0.6])
 
@@ -41,8 +42,8 @@ def test_it_is_an_affine_function_of_the_elementary_score():
     F, C = cs.Exponential(np.exp(x)), cs.Uniform(0.0, 2.5)
     found = net_benefit(y, F, C, T0, THETA)
     elementary = elementary_score(y, F, C, T0, THETA) / C.sf(T0)
-    had, _ = event_by(y, C, T0)
-    np.testing.assert_allclose(found, had[:, None] - elementary / (2 * (1 - THETA)), atol=1e-12)
+    had, _ = known_at(y, C, np.array([[T0]]), "ipcw").weights()
+    np.testing.assert_allclose(found, had - elementary / (2 * (1 - THETA)), atol=1e-12)
 
 
 def test_censoring_does_not_move_its_mean():
@@ -92,7 +93,8 @@ def test_treating_all_and_none_are_the_ends():
     frame = found.net_benefit(thresholds=[0.3]).set_index("model")
     assert frame.loc[TREAT_NONE, "net_benefit"] == 0
     assert frame.loc["one risk", "net_benefit"] == frame.loc[TREAT_ALL, "net_benefit"]
-    had, survived = event_by(y, found.resolved_censoring.distribution, T0)
+    G = found.resolved_censoring.distribution
+    had, survived = known_at(y, G, np.array([[T0]]), "ipcw").weights()
     assert frame.loc[TREAT_ALL, "net_benefit"] == pytest.approx(had.mean() - 3 / 7 * survived.mean())
     assert frame.loc["F", "gain"] == pytest.approx(
         frame.loc["F", "net_benefit"] - max(frame.loc[TREAT_ALL, "net_benefit"], 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, MissingCensoringError
 from censcore.published import d_calibration
 
 
@@ -169,3 +169,82 @@ def test_an_event_on_the_edge_of_two_bins_is_counted_where_the_bins_are_closed(c
 def test_bins_are_closed_on_one_of_two_sides():
     with pytest.raises(InvalidInputError, match="closed must be 'left' or 'right'; got 'both'"):
         d_calibration(cs.RightCensored([1.0], [1]), cs.Exponential(1.0), closed="both")
+
+
+# ---- one of several causes -----------------------------------------------------------------------------
+
+GRID = np.linspace(0.0, 40.0, 801)[1:]
+
+
+def causes(n: int, rng: np.random.Generator, end: float = 4.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Time and cause under the hazards 0.6 and 0.4, and C up to ``end``."""
+    return rng.exponential(1.0, n), np.where(rng.random(n) < 0.6, 1, 2), rng.uniform(0, end, n)
+
+
+def incidence(hazard: float) -> cs.Distribution:
+    """Of the first cause with this hazard, beside the second with 0.4."""
+    share = hazard / (hazard + 0.4)
+    return cs.PiecewiseLinear(GRID, cdf=share * -np.expm1(-(hazard + 0.4) * GRID))
+
+
+def seen(T, cause, C) -> cs.RightCensored:
+    return cs.CompetingRisks(np.minimum(T, C), np.where(C >= T, cause, 0)).cause(1)
+
+
+def test_another_event_is_followed_up_to_a_known_c(rng):
+    """Where C is known, T_j is censored at C after an event of another cause: the ordinary case."""
+    T, cause, C = causes(300, rng)
+    found = d_calibration(seen(T, cause, C), incidence(0.6), cs.PointMass(C))
+    T_1 = np.where(cause == 1, T, np.inf)
+    plain = d_calibration(cs.RightCensored(np.minimum(T_1, C), C >= T_1), incidence(0.6))
+    for name in ("shares", "contributions", "observed", "expected", "p_value"):
+        np.testing.assert_allclose(getattr(found, name), getattr(plain, name), rtol=1e-9)
+
+
+def test_an_unknown_c_is_averaged_over(rng):
+    """Against the mean over draws of C given C >= y."""
+    F, y = incidence(0.6), cs.CompetingRisks([1.0, 2.5], [2, 2]).cause(1)
+    found = d_calibration(y, F, cs.Uniform(0.0, 4.0))
+    draws = np.array([d_calibration(y, F, cs.PointMass(rng.uniform([1.0, 2.5], 4.0))).expected
+                      for _ in range(800)])  # fmt: skip
+    assert (np.abs(found.expected - draws.mean(axis=0)) < 4 * draws.std(axis=0) / np.sqrt(800) + 1e-4).all()
+    np.testing.assert_allclose(found.contributions.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("end", [4.0, 1.5])
+def test_the_level_of_one_cause_holds_and_there_is_power(end, rng):
+    """Also with an estimated censoring distribution, which the test takes as known."""
+    data, h = [causes(400, rng, end) for _ in range(80)], 0.85 * end
+    rejected, shares = [], []
+    for T, cause, C in data:
+        y = cs.CompetingRisks(np.minimum(T, C), np.where(C >= T, cause, 0))
+        G = cs.Censoring(cs.KaplanMeier()).fit(None, y.any_cause()).predict_distribution()
+        tests = [
+            d_calibration(y.cause(1), incidence(0.6), cs.Uniform(0.0, end)),
+            d_calibration(y.cause(1).censor_at(h), incidence(0.6), G.censor_at(h)),
+            d_calibration(y.cause(1), incidence(0.85), cs.Uniform(0.0, end)),
+        ]
+        rejected.append([found.p_value < 0.05 for found in tests])
+        shares.append(tests[0].shares)
+    wrong = np.mean(rejected, axis=0)
+    assert (wrong[:2] <= 11 / 80).all()
+    assert (wrong[:2] >= 1 / 80).all()
+    assert wrong[2] > 0.5
+    error = np.std(shares, axis=0) / np.sqrt(80)
+    assert (np.abs(np.mean(shares, axis=0) - 0.1) < 4 * error).all()
+
+
+def test_without_censoring_a_cause_that_never_comes_is_an_atom_at_infinity(rng):
+    """Shares and expected events are those of S(T) spread over the atom, below 1 - F(infinity)."""
+    T, cause, _ = causes(2000, rng)
+    F = cs.CumulativeIncidence(GRID, np.array([0.6, 0.4])[:, None] * -np.expm1(-GRID)[None, :])
+    found = d_calibration(cs.CompetingRisks(T, cause).cause(1), F.cause(1))
+    assert found.p_value > 0.01
+    np.testing.assert_allclose(found.shares, 0.1, atol=0.03)
+    assert (found.expected[:4] == 0).all()
+
+
+def test_one_cause_needs_a_censoring_distribution():
+    y = cs.CompetingRisks([1.0, 2.0, 3.0], [1, 2, 0]).cause(1)
+    with pytest.raises(MissingCensoringError, match="no censoring distribution was given"):
+        d_calibration(y, incidence(0.6))

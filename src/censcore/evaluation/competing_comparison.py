@@ -118,8 +118,8 @@ class CompetingRisksComparison(SeveralOutcomes):
         Parameters
         ----------
         kind : str
-            As in :meth:`Comparison.plot`; "differences" shows all outcomes. There is no D-calibration of one
-            cause, whose time may be never, and of all causes together only "brier" and "differences".
+            As in :meth:`Comparison.plot`; "differences" shows all outcomes. Of all causes together there are
+            only "brier" and "differences".
         **options
             ``outcome=`` names a cause, "any cause" or "all causes"; others are those of the plot.
 
@@ -136,18 +136,13 @@ class CompetingRisksComparison(SeveralOutcomes):
                 f"plot({kind!r}): got outcome={ALL_CAUSES!r}, expected a cause ({', '.join(self.names)}) or "
                 f"{ANY_CAUSE!r}: it shows the risk of one event."
             )
-        if kind == "d-calibration" and outcome in self.names:
-            raise InvalidInputError(
-                f"plot('d-calibration'): got outcome={outcome!r}, expected {ANY_CAUSE!r}: the time of one "
-                "cause may be never, so that S(T) is not uniform. plot('calibration') shows one cause."
-            )
         return super().chart(kind, **options)
 
     def pictured(self, kind: str) -> list[dict[str, Any]]:
         """One picture per cause, and of any and all causes where there are such."""
         if kind in ("differences", "censoring"):
             return [{}]
-        outcomes = {"brier": self.outcomes, "d-calibration": [ANY_CAUSE]}.get(kind, list(self.names))
+        outcomes = {"brier": self.outcomes, "d-calibration": self.ranked}.get(kind, list(self.names))
         return [{"outcome": outcome} for outcome in outcomes]
 
     # ---- numbers -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from censcore.evaluation.murphy import Elementary
 from censcore.evaluation.tables import difference_lines, key_of, mean_lines
 from censcore.evaluation.text import column_label
 from censcore.exceptions import InvalidInputError
+from censcore.outcomes import EventOfCause
 from censcore.plain_text import one_line
 from censcore.published import d_calibration
 from censcore.scores import brier_score
@@ -166,13 +167,13 @@ def _columns(points: list[dict[str, float]]) -> tuple[np.ndarray, ...]:
 def d_calibration_chart(comparison: Comparison, bins: int = 10) -> Chart:
     """D-calibration: the share of subjects in each tenth of S(T), which is the same for all if calibrated."""
     panels, looks, tallest = [], looks_of(comparison), 0.0
-    found = {
-        model: d_calibration(
-            comparison.outcome, case.F, bins=bins, sample_weight=comparison.subsets[0].weight,
-            groups=comparison.groups,
-        )
-        for model, case in comparison.cases.items()
-    }  # fmt: skip
+    weight, groups = comparison.subsets[0].weight, comparison.groups
+    found = {}
+    for model, case in comparison.cases.items():
+        y, C = case.y, None
+        if isinstance(y, EventOfCause):  # C matters, and is known up to the horizon
+            y, C = y.censor_at(case.horizon), case.C.censor_at(case.horizon)
+        found[model] = d_calibration(y, case.F, C, bins=bins, sample_weight=weight, groups=groups)
     tallest = 1.08 * max(float(of_model.shares.max()) for of_model in found.values())
     edges = np.linspace(0, 1, bins + 1)
     for model, of_model in found.items():

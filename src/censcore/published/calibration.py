@@ -10,12 +10,14 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import as_count, as_labels, as_weights, check_option
 from censcore.distributions import Distribution
-from censcore.outcomes import OutcomeLike
-from censcore.scores.inputs import scoring_inputs
+from censcore.outcomes import EventOfCause, OutcomeLike
+from censcore.scores.inputs import ScoringInputs, scoring_inputs
 
 __all__ = ["DCalibration", "d_calibration"]
 
 LEAST_EXPECTED = 5.0  # expected events of a bin of the test; bins with fewer are joined with the next
+POINTS = 100  # quantiles of C given C >= y, over which a subject with another event is averaged
+CHUNK = 2000  # such subjects at a time
 LEAST_GROUPS = 5  # independent groups below which a covariance of the bins means nothing
 
 
@@ -83,6 +85,12 @@ def d_calibration(
     below s = S(y), :math:`(s-l)/s` to its bin [l, u) and width/s to every lower one. ``closed="right"`` takes
     the bins (l, u].
 
+    *One of several causes*, ``y.cause(j)`` with the forecast :math:`F_j`: the time :math:`T_j` is infinite
+    after an event of another cause, an atom between :math:`S_j(\infty)=1-F_j(\infty)` and 0. A subject with
+    another event at y survives C, of which :math:`C\ge y` is known: it adds what a subject censored at C
+    does, averaged over C given :math:`C\ge y`, to shares and to expected events. So the censoring
+    distribution is needed here, and the test takes it as known.
+
     The *test* does not use the shares: mass that was spread varies less than counts, and Pearson's
     chi-square of the shares hardly ever rejects under censoring. It counts events where they were seen.
     On the scale of U, from 1 downwards, a subject at risk has hazard 1/u, so that bin k expects
@@ -96,11 +104,12 @@ def d_calibration(
     Parameters
     ----------
     y : outcome
-        n subjects.
+        n subjects; of competing risks, that of one cause.
     forecast : Distribution
         Of T, one per subject or one for all.
-    censoring : None
-        Not needed, and not used; scores and calibration can be called alike.
+    censoring : Distribution, optional
+        Of C, for one of several causes. Else it is neither needed nor used; scores and calibration can be
+        called alike.
     bins : int
         Equal bins of U. In the test, bins with fewer than five expected events are joined with the next; the
         lowest ends at a tenth of its width.
@@ -148,7 +157,10 @@ def d_calibration(
     """
     bins = as_count(bins, "bins", least=2, most=10**6)
     check_option(closed, "closed", ("left", "right"))
-    inputs = scoring_inputs(y, forecast, None, needs_censoring=False)
+    one_cause = isinstance(y, EventOfCause)
+    inputs = scoring_inputs(
+        y, forecast, censoring if one_cause else None, needs_censoring=one_cause, one_cause=True
+    )
     n, time, event = inputs.n, inputs.y.time, to_numpy(inputs.y.event)
     weight, groups = _weights(sample_weight, n), _groups(groups, n)
     low = np.broadcast_to(to_numpy(inputs.F.sf(time)), (n,)).astype(np.float64)
@@ -157,10 +169,28 @@ def d_calibration(
 
     each = _contributions(low, high, event, bins, closed)
     N, E = _observed_and_expected(low, high, event, bins, closed)
+    if inputs.has_never:
+        _average_over_follow_up(inputs, each, E, closed)
     statistic, degrees, p, note = _test(N, E, weight, groups)
     return DCalibration(
         weight @ each / weight.sum(), each, statistic, p, weight @ N, weight @ E, degrees, note
     )
+
+
+def _average_over_follow_up(inputs: ScoringInputs, each: np.ndarray, E: np.ndarray, closed: str) -> None:
+    """Replace both, (n, bins), after events of another cause: as if censored at C, averaged over C >= y."""
+    p = (np.arange(POINTS) + 0.5) / POINTS
+    passed = np.nonzero(to_numpy(inputs.y.never))[0]
+    for rows in np.array_split(passed, -(-len(passed) // CHUNK)):
+        some = inputs.take(rows)
+        c = some.C.icdf_beyond(some.y.time, some.xp.asarray(p[None, :], dtype=some.time.dtype))
+        never = some.F._mass_at_infinity()[:, None]  # known of those who are followed for ever
+        S = to_numpy(some.xp.where(some.xp.isinf(c), never, some.F.sf(c))).astype(np.float64).reshape(-1)
+        censored, bins = np.zeros(S.shape, dtype=bool), each.shape[1]
+        added = _contributions(S, S, censored, bins, closed)
+        expected = _observed_and_expected(S, S, censored, bins, closed)[1]
+        for part, values in ((each, added), (E, expected)):
+            part[rows] = values.reshape(len(rows), POINTS, bins).mean(axis=1)
 
 
 def _weights(sample_weight: Any, n: int) -> np.ndarray:
