@@ -312,7 +312,8 @@ def test_no_python_hides_in_another_fence():
 
 
 def test_the_entries_for_a_paper_are_those_of_the_citation_file():
-    cff, page = (ROOT / "CITATION.cff").read_text(), (ROOT / "docs" / "cite.md").read_text()
+    cff = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "cite.md").read_text(encoding="utf-8")
     titles = re.findall(r'title: "(.+)"', cff)
     names = re.findall(r"family-names: (.+)", cff)
     assert len(titles) == 2

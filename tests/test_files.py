@@ -13,7 +13,7 @@ from censcore.files import write_atomically
 def test_a_file_is_written_in_one_piece(tmp_path, monkeypatch):
     target = tmp_path / "deep" / "result.json"
     write_atomically(target, "old")
-    (tmp_path / "plain").write_text("")
+    (tmp_path / "plain").write_text("", encoding="utf-8")
     assert target.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
     def fail(*_):
@@ -22,7 +22,7 @@ def test_a_file_is_written_in_one_piece(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         write_atomically(target, "new")
-    assert target.read_text() == "old"
+    assert target.read_text(encoding="utf-8") == "old"
     assert [p.name for p in target.parent.iterdir()] == ["result.json"]
 
 
@@ -41,6 +41,6 @@ def test_readers_see_whole_files_while_several_write(tmp_path):
         writer.start()
     seen = set()
     while any(writer.is_alive() for writer in writers):
-        seen.add(target.read_text())
+        seen.add(target.read_text(encoding="utf-8"))
     assert seen <= set(texts)
     assert [path.name for path in tmp_path.iterdir()] == ["shared"]

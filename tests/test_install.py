@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "install.md"]
 
 #: Imports of all packages that only extras bring raise an error.
@@ -37,10 +37,11 @@ def only_in_extras() -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_extra_is_named(page):
-    first_column = [line.split("|")[1] for line in page.read_text().splitlines() if line.startswith("| ")]
+    text = page.read_text(encoding="utf-8")
+    first_column = [line.split("|")[1] for line in text.splitlines() if line.startswith("| ")]
     named = set(re.findall(r"`([\w-]+)`", " ".join(first_column)))
     assert set(PROJECT["optional-dependencies"]) <= named
-    commands = re.findall(r"pip install '\.\[([\w,]+)\]'", page.read_text())
+    commands = re.findall(r"pip install '\.\[([\w,]+)\]'", text)
     assert {extra for command in commands for extra in command.split(",")} <= named
 
 
@@ -54,7 +55,7 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
         else:
             name, _, version = line.partition(">=")
             promised[name.partition("[")[0]] = version
-    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
     del tested["torch"], promised["torch"]
     assert tested == promised
@@ -68,7 +69,7 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_readme_runs_on_the_base_installation():
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
     before, _, after = text.partition("## Learn a joint distribution")
     examples = before + after.partition("## The paper's studies")[2]
     assert "CensoredEngression(" in text.removeprefix(before)

@@ -116,7 +116,7 @@ def test_metadata_of_parquet_files_are_not_read(tmp_path):
 
 def test_a_file_may_be_called_like_a_pattern(tmp_path):
     file = tmp_path / "visits[1]*.csv"
-    file.write_text("t,d\n1.0,1\n2.0,0\n")
+    file.write_text("t,d\n1.0,1\n2.0,0\n", encoding="utf-8")
     assert [len(y) for _, y, _, _ in cs.TrainingTable(str(file), "t", "d")] == [2]
 
 
@@ -140,9 +140,9 @@ def test_brackets_are_no_argument_of_the_line_before():
 
 def test_a_lock_empties_nothing_that_it_leads_to(tmp_path):
     victim = tmp_path / "thesis.txt"
-    victim.write_text("all my work")
+    victim.write_text("all my work", encoding="utf-8")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / ".lock").symlink_to(victim)
     with locked(tmp_path / "out"):
         pass
-    assert victim.read_text() == "all my work"
+    assert victim.read_text(encoding="utf-8") == "all my work"

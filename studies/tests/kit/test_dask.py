@@ -49,12 +49,12 @@ class Cluster:
             "--scheduler-file", str(file),
         )  # fmt: skip
         self._wait(lambda: file.exists() and file.stat().st_size > 0)
-        self.address = re.search(r"tcp://[\d.]+:\d+", file.read_text()).group()
+        self.address = re.search(r"tcp://[\d.]+:\d+", file.read_text(encoding="utf-8")).group()
         self.workers = [self._worker(i) for i in range(2)]
 
     def _start(self, module: str, *arguments: str) -> subprocess.Popen:
         command = [sys.executable, "-m", f"distributed.cli.{module}", *arguments]
-        log = (self.folder / f"{module}-{time.monotonic_ns()}.log").open("w")
+        log = (self.folder / f"{module}-{time.monotonic_ns()}.log").open("w", encoding="utf-8")
         with log:
             return subprocess.Popen(
                 command, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True

@@ -35,15 +35,15 @@ def test_a_record_comes_back_as_it_was_written(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "[]", "3", "{}", '{"checksum": "x"}', '{"key": "k", "mean": 1.0}'])
 def test_what_is_no_record_is_not_there(tmp_path, text):
-    (tmp_path / "r.json").write_text(text)
+    (tmp_path / "r.json").write_text(text, encoding="utf-8")
     assert read_record(tmp_path / "r.json") is None
 
 
 def test_a_changed_digit_is_noticed(tmp_path):
     path = tmp_path / "r.json"
     write_record(path, "k", {"mean": 0.25})
-    path.write_text(path.read_text().replace("0.25", "0.26"))
-    assert json.loads(path.read_text())["mean"] == 0.26
+    path.write_text(path.read_text(encoding="utf-8").replace("0.25", "0.26"), encoding="utf-8")
+    assert json.loads(path.read_text(encoding="utf-8"))["mean"] == 0.26
     assert read_record(path, "k") is None
 
 
@@ -71,7 +71,9 @@ def test_a_damaged_stage_is_made_again(tmp_path, damage):
         (folder / "more.bin").write_bytes(b"")
     else:
         record = folder / "stage.json"
-        record.write_text(record.read_text().replace('"size": 4', '"size": 5'))
+        record.write_text(
+            record.read_text(encoding="utf-8").replace('"size": 4', '"size": 5'), encoding="utf-8"
+        )
     assert read_stage(tmp_path, "a") is None
     assert not run_stage(tmp_path, "a", "k", write(b"1234"), silent).skipped
     assert file.read_bytes() == b"1234"

@@ -228,7 +228,7 @@ def locked(out: Path) -> Iterator[None]:
     """Hold ``out`` for one writer of stages; a second one gets an error, and a killed one lets go."""
     with storing(out):
         out.mkdir(parents=True, exist_ok=True)
-        lock = (out / ".lock").open("a")  # nothing that a link leads to is emptied
+        lock = (out / ".lock").open("a", encoding="utf-8")  # nothing that a link leads to is emptied
     with lock as file:
         try:
             import fcntl
