@@ -43,6 +43,15 @@ def python_blocks(page: Path) -> list[tuple[int, str]]:
     return [(line, source) for line, _, source in blocks(page, "python")]
 
 
+class Session(doctest.DocTestRunner):
+    """Runs a session; the error of a missing package is raised, so that the page may be skipped."""
+
+    def report_unexpected_exception(self, out, test, example, exc_info):
+        if isinstance(exc_info[1], ImportError):
+            raise exc_info[1]
+        super().report_unexpected_exception(out, test, example, exc_info)
+
+
 def run_block(source: str, names: dict, page: Path, line: int) -> None:
     """Run one block in the page's namespace: an interactive session is compared with its output."""
     if ">>>" not in source:
@@ -50,7 +59,7 @@ def run_block(source: str, names: dict, page: Path, line: int) -> None:
         return
     test = doctest.DocTestParser().get_doctest(source, names, page.name, str(page), line)
     said: list[str] = []
-    doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append, clear_globs=False)
+    Session(optionflags=OPTIONS).run(test, out=said.append, clear_globs=False)
     names.update(test.globs)
     assert not said, "".join(said)
 
@@ -66,6 +75,8 @@ def run_console(source: str) -> None:
         words = shlex.split(command.replace("\\\n", " "), comments=True)
         if words[0] != "censcore" or not shown.strip():
             continue
+        if words[1] in ("reproduce", "aki"):
+            pytest.importorskip("censcore_studies")
         found = CliRunner().invoke(app, words[1:])
         assert found.exit_code == 0, found.output
         assert doctest.OutputChecker().check_output(shown, found.output, OPTIONS), found.output
@@ -76,9 +87,6 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = ModuleType("__page__")
     monkeypatch.setitem(sys.modules, "__page__", module)  # so that classes of a page can be pickled
-    if page.parent.name == "gallery":
-        for library in re.findall(r"^>>> import (\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
-            pytest.importorskip(library, reason=f"the page needs {library}, which is optional")
     for line, language, source in blocks(page, "python", "console"):
         if language == "python":
             run_block(source, module.__dict__, page, line)
