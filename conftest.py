@@ -21,11 +21,12 @@ from censcore.exceptions import MissingDependencyError
 ROOT = Path(__file__).resolve().parent
 LIBRARY = Path(censcore.__file__).parent
 
-# What only extras bring, and the studies: where one is missing, the modules that import it are skipped.
+# What only extras bring, the studies, and modules of Python that not every system has: where one is missing,
+# what imports it is skipped.
 OPTIONAL = (
-    "censcore_studies", "catboost", "dask", "distributed", "hazardous", "lifelines", "lightgbm", "matplotlib",
-    "mpmath", "numba", "numpyro", "polars", "pyarrow", "pycox", "rich", "safetensors", "sksurv", "torch",
-    "torchsurv", "typer", "xgboost",
+    "censcore_studies", "catboost", "dask", "distributed", "fcntl", "hazardous", "lifelines", "lightgbm",
+    "matplotlib", "mpmath", "numba", "numpyro", "polars", "pyarrow", "pycox", "resource", "rich",
+    "safetensors", "sksurv", "torch", "torchsurv", "typer", "xgboost",
 )  # fmt: skip
 MISSING = [name for name in OPTIONAL if find_spec(name) is None]
 

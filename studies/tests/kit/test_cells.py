@@ -123,6 +123,7 @@ def _wait_for(condition, seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="a system without process groups")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_study_goes_on_where_it_stopped(tmp_path, jobs):
     traces, out = tmp_path / "traces", tmp_path / "out"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -75,8 +74,7 @@ class Cluster:
 
     def close(self) -> None:
         for process in [*self.workers, self.scheduler]:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
             process.wait()
 
 
@@ -96,7 +94,7 @@ def test_the_study_survives_the_loss_of_a_worker_with_the_same_numbers(cluster, 
 
     def kill_one() -> None:
         Cluster._wait(lambda: any(out.glob("cells/[!.]*.json")))
-        os.killpg(cluster.workers[0].pid, signal.SIGKILL)
+        cluster.workers[0].kill()
 
     killer = threading.Thread(target=kill_one)
     killer.start()
@@ -119,7 +117,7 @@ def test_a_cell_under_way_on_a_lost_worker_is_run_again(cluster, tmp_path):
 
     def kill_one() -> None:
         Cluster._wait(lambda: len(processes()) == 2)
-        os.killpg(cluster.workers[0].pid, signal.SIGKILL)
+        cluster.workers[0].kill()
 
     killer = threading.Thread(target=kill_one)
     killer.start()

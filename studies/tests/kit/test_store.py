@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from censcore_studies.kit.store import content_key, read_record, read_stage, run_stage, write_record
+from censcore.exceptions import InvalidInputError
+from censcore_studies.kit.store import content_key, locked, read_record, read_stage, run_stage, write_record
 
 
 def silent(_: str) -> None:
@@ -104,6 +106,26 @@ def test_keys_tell_values_apart():
     assert content_key(1, 2) != content_key([1, 2])
     assert content_key("1") != content_key(1)
     assert content_key({"a": 1.0}) != content_key({"a": 1.0000000000000002})
+
+
+def test_a_second_writer_of_windows_gets_the_same_error(tmp_path, monkeypatch):
+    """Windows locks a byte of the file, and forbids it to others."""
+    held = set()
+
+    def locking(descriptor, mode, size):
+        file = os.fstat(descriptor).st_ino
+        if file in held:
+            raise PermissionError(13, "Permission denied")
+        held.add(file)
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+    with (
+        locked(tmp_path),
+        pytest.raises(InvalidInputError, match="Another run is writing"),
+        locked(tmp_path),
+    ):
+        raise AssertionError("two writers")
 
 
 KILLED = """

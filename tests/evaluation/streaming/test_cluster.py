@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -62,7 +61,7 @@ def cluster(tmp_path):
     workers = [worker(tmp_path, address) for _ in range(2)]
     yield address, workers
     for process in (*workers, scheduler):
-        os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
+        process.kill()
 
 
 class Slow:
@@ -91,7 +90,7 @@ def test_a_killed_worker_loses_nothing(cluster, tmp_path):
 
     def kill() -> None:
         time.sleep(12)
-        os.killpg(workers[0].pid, signal.SIGKILL)
+        workers[0].kill()
 
     killer = threading.Thread(target=kill)
     killer.start()
