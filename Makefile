@@ -4,7 +4,8 @@
 SHELL := /bin/bash
 
 VENV := .venv
-BIN := $(VENV)/bin
+PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(PROGRAMS)
 # A stamp's name holds a hash of what defines the environment and the extra that was installed:
 # edit one of these files and the environment is brought up to date.
 READY := $(VENV)/installed-$(shell cat pyproject.toml studies/pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
@@ -19,7 +20,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help setup demo test test-slow test-bayes test-docs test-lowest fuzz lint format bench conformance docs studies clean
+.PHONY: help setup demo test test-slow test-bayes test-docs test-lowest fuzz lint format bench conformance docs studies release-check clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,10 +56,10 @@ test-docs: docs ## Build the documentation and test it in a browser (Chromium, w
 	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) tests/test_docs*.py
 
 test-lowest: ## Run the tests with the lowest versions that the metadata promises, in .venv-lowest
-	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/pip install -qq --constraint constraints-lowest.txt --editable '.[test]' --editable './studies[dask]'
+	@test -x .venv-lowest/$(PROGRAMS)/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/$(PROGRAMS)/pip install -qq --constraint constraints-lowest.txt --editable '.[test]' --editable './studies[dask]'
 	@# code blocks of the docs need other libraries; old polars warns of forks, old scikit-learn asks SciPy first
-	SCIPY_ARRAY_API=1 $(ONE_THREAD) .venv-lowest/bin/pytest -q $(PARALLEL) -m "not slow" --ignore=docs \
+	SCIPY_ARRAY_API=1 $(ONE_THREAD) .venv-lowest/$(PROGRAMS)/pytest -q $(PARALLEL) -m "not slow" --ignore=docs \
 		--ignore=tests/test_docs.py --ignore=src/censcore/estimators/competing_risks_adapters.py \
 		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning \
 		-W "ignore:Using fork:RuntimeWarning"
@@ -95,6 +96,9 @@ studies: $(DEV) ## Run the studies of the paper into results/; hours, and it goe
 	$(ONE_THREAD) $(BIN)/censcore reproduce pictures
 	$(ONE_THREAD) $(BIN)/censcore reproduce real-data --repetitions 4 --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce neutral-benchmark --jobs $(WORKERS)
+
+release-check: ## Build the archives, and try the wheel and each extra in fresh environments (PYTHON=, TRIALS=)
+	$(PYTHON) .ci/release_check.py $(TRIALS)
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) .venv-lowest build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \

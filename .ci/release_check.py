@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,7 +39,7 @@ def run(*words: str | Path, cwd: Path) -> None:
 
 def environment(folder: Path, *packages: str) -> Path:
     """The Python of a new environment with some packages."""
-    venv.create(folder, with_pip=True)
+    run(sys.executable, "-m", "venv", folder, cwd=ROOT)
     python = folder / BIN / "python"
     run(python, "-m", "pip", "install", "-qq", *packages, cwd=folder)
     return python

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import censcore as cs
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "install.md"]
@@ -43,6 +45,37 @@ def test_every_extra_is_named(page):
     assert set(PROJECT["optional-dependencies"]) <= named
     commands = re.findall(r"pip install '\.\[([\w,]+)\]'", text)
     assert {extra for command in commands for extra in command.split(",")} <= named
+
+
+#: Where the version of pyproject.toml is repeated, how, and how often.
+VERSIONS = {
+    "studies/pyproject.toml": (r'^version = "(.+)"$', 1),
+    "CITATION.cff": (r"^version: (.+)$", 1),
+    "docs/cite.md": (r"^\d\S*$|(?<=version = \{)[^}]+|(?<=censcore )\d\S*\w", 3),
+    "docs/which_score.md": (r"(?<=censcore )\d\S*\w", 1),
+}
+
+
+@pytest.mark.parametrize("file", VERSIONS)
+def test_the_version_is_that_of_the_project(file):
+    if file.startswith("studies") and not (ROOT / file).exists():
+        pytest.skip("an archive of the library alone")
+    pattern, times = VERSIONS[file]
+    found = re.findall(pattern, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    assert found == [PROJECT["version"]] * times
+
+
+def test_the_installed_version_is_that_of_the_project():
+    assert cs.__version__ == PROJECT["version"]
+
+
+def test_the_workflow_calls_targets_that_exist():
+    workflow = ROOT / ".github" / "workflows" / "tests.yml"
+    if not workflow.exists():
+        pytest.skip("an archive of the library alone")
+    called = set(re.findall(r"run: make ([\w-]+)", workflow.read_text(encoding="utf-8")))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert {"demo", "test", "lint"} <= called <= set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
 
 
 def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
