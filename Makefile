@@ -20,7 +20,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: help setup demo test test-slow test-bayes test-docs test-lowest fuzz lint format bench conformance docs studies release-check clean
+.PHONY: help setup demo test test-slow test-bayes test-docs test-lowest fuzz lint format bench conformance docs studies clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,10 @@ docs: $(DEV) ## Build the documentation in docs/_build/html
 	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+.PHONY: release-check
+release-check: ## Build the archives, and try the wheel and each extra in fresh environments (PYTHON=, TRIALS=)
+	$(PYTHON) .ci/release_check.py $(TRIALS)
+
 studies: $(DEV) ## Run the studies of the paper into results/; hours, and it goes on where it stopped
 	$(ONE_THREAD) $(BIN)/censcore reproduce oracle-ranks --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce raw-scores --replications 200 --large 100000 --jobs $(WORKERS)
@@ -96,9 +100,6 @@ studies: $(DEV) ## Run the studies of the paper into results/; hours, and it goe
 	$(ONE_THREAD) $(BIN)/censcore reproduce pictures
 	$(ONE_THREAD) $(BIN)/censcore reproduce real-data --repetitions 4 --jobs $(WORKERS)
 	$(ONE_THREAD) $(BIN)/censcore reproduce neutral-benchmark --jobs $(WORKERS)
-
-release-check: ## Build the archives, and try the wheel and each extra in fresh environments (PYTHON=, TRIALS=)
-	$(PYTHON) .ci/release_check.py $(TRIALS)
 
 clean: ## Remove the environment and everything built
 	rm -rf $(VENV) .venv-lowest build dist demo docs/_build docs/generated .mypy_cache .ruff_cache .pytest_cache \
