@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests import missing_packages
-from tests.missing_packages import LIBRARY, pytest_runtest_call
 
 from censcore.exceptions import MissingDependencyError
+from tests import missing_packages
+from tests.missing_packages import LIBRARY, pytest_runtest_call
 
 
 @pytest.fixture(autouse=True)
