@@ -4,7 +4,8 @@
 .DELETE_ON_ERROR:
 
 VENV := .venv
-BIN := $(VENV)/bin
+PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(PROGRAMS)
 # A stamp's name holds a hash of what defines the environment and the extra that was installed:
 # edit one of these files and the environment is brought up to date.
 READY := $(VENV)/installed-$(shell cat pyproject.toml studies/pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
@@ -58,10 +59,10 @@ test-docs: docs ## Build the documentation and test it in a browser (Chromium, w
 	$(ONE_THREAD) $(BIN)/pytest -q $(PARALLEL) tests/test_docs*.py
 
 test-lowest: ## Run the tests with the lowest versions that the metadata promises, in .venv-lowest
-	@test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
-	.venv-lowest/bin/pip install -qq --constraint constraints-lowest.txt --editable '.[test]' --editable './studies[dask]'
+	@test -x .venv-lowest/$(PROGRAMS)/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/$(PROGRAMS)/pip install -qq --constraint constraints-lowest.txt --editable '.[test]' --editable './studies[dask]'
 	@# code blocks of the docs need other libraries; old polars warns of forks, old scikit-learn asks SciPy first
-	SCIPY_ARRAY_API=1 $(ONE_THREAD) .venv-lowest/bin/pytest -q $(PARALLEL) -m "not slow" --ignore=docs \
+	SCIPY_ARRAY_API=1 $(ONE_THREAD) .venv-lowest/$(PROGRAMS)/pytest -q $(PARALLEL) -m "not slow" --ignore=docs \
 		--ignore=tests/test_docs.py --ignore=src/censcore/estimators/competing_risks_adapters.py \
 		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning \
 		-W "ignore:Using fork:RuntimeWarning"
@@ -95,6 +96,10 @@ conformance: $(DEV) ## Run the conformance cases on every installed library, for
 docs: $(DEV) ## Build the documentation in docs/_build/html
 	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+.PHONY: release-check
+release-check: ## Build the archives, and try the wheel and each extra in fresh environments (PYTHON=, TRIALS=)
+	$(PYTHON) .ci/release_check.py $(TRIALS)
 
 studies: $(DEV) ## Run the studies of the paper into results/; hours, and it goes on where it stopped
 	$(ONE_THREAD) $(BIN)/censcore reproduce oracle-ranks --jobs $(WORKERS)

@@ -14,6 +14,8 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent
 
+pytest_plugins = ["tests.missing_packages"]
+
 # Kernels for a GPU; their package exists only where one can be.
 collect_ignore = [] if find_spec("triton") else ["src/censcore/scores/_energy_pairs_triton.py"]
 

@@ -395,7 +395,7 @@ def study(name: str, replications: int, jobs: int, store: Path | None) -> dict[s
     """Coverage in percent, share declined and count for each cell of a setting."""
     path = None if store is None else store / f"{name}_{replications}.json"
     if path is not None and path.exists():
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     runs = joblib.Parallel(jobs)(joblib.delayed(covers)(SETTINGS[name], seed) for seed in range(replications))
     cells: dict[str, list[float]] = defaultdict(list)
     for run in runs:
@@ -404,7 +404,7 @@ def study(name: str, replications: int, jobs: int, store: Path | None) -> dict[s
     table = {key: _percent(np.array(values)) for key, values in cells.items()}
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(table))
+        path.write_text(json.dumps(table), encoding="utf-8")
     return table
 
 

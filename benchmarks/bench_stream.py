@@ -180,7 +180,7 @@ def main() -> None:
     print(json.dumps(result, indent=2))
     print(comparison)
     if given.out is not None:
-        given.out.write_text(json.dumps(result, indent=2) + "\n")
+        given.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

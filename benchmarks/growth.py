@@ -43,7 +43,7 @@ def grown(work: Callable[[], object]) -> int:
 
 
 def _anonymous() -> int:
-    with open("/proc/self/status") as file:
+    with open("/proc/self/status", encoding="utf-8") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) * 1024
 
 

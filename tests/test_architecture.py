@@ -149,6 +149,44 @@ def test_strange_words_are_recognised():
     assert strange_words("Where the flaw came from, and which came first.") == {}
 
 
+SOURCES = sorted(
+    path
+    for folder in ("src", "studies", "tests", "benchmarks", "docs")
+    for path in (ROOT / folder).rglob("*.py")
+)
+
+
+def without_encoding(source: str) -> list[str]:
+    """Calls that read or write text in whatever encoding the system has; ruff sees ``open`` itself."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        mode = (
+            ast.literal_eval(node.args[0]) if node.args and isinstance(node.args[0], ast.Constant) else None
+        )
+        text = {
+            "read_text": not node.args,
+            "write_text": True,
+            "open": not node.args or (isinstance(mode, str) and re.fullmatch(r"[rwaxt+]+", mode) is not None),
+        }
+        if text.get(node.func.attr, False) and "encoding" not in {key.arg for key in node.keywords}:
+            found.append(ast.unparse(node))
+    return found
+
+
+def test_text_files_have_an_encoding():
+    found = {named(path): without_encoding(path.read_text(encoding="utf-8")) for path in SOURCES}
+    assert {name: calls for name, calls in found.items() if calls} == {}
+
+
+def test_a_missing_encoding_is_recognised():
+    good = ["p.read_text('utf-8')", "p.open('rb')", "p.write_text(x, encoding='utf-8')", "gzip.open(path)"]
+    assert [call for call in good if without_encoding(call)] == []
+    bad = ["p.read_text()", "p.write_text(x)", "(p / 'a').open()", "p.open('w')"]
+    assert [call for call in bad if not without_encoding(call)] == []
+
+
 #: What exists once, and how to recognise it.
 ONCE = {
     "atomic writer": r"\bos\.replace\(",

@@ -80,7 +80,7 @@ def test_formulas_are_pictures_and_a_wrong_one_is_caught(tab):
 @in_a_browser
 def test_an_overflow_is_caught(tab, tmp_path):
     page = tmp_path / "wide.html"
-    page.write_text("<!doctype html><body><div style='width: 1500px'>wide</div></body>")
+    page.write_text("<!doctype html><body><div style='width: 1500px'>wide</div></body>", encoding="utf-8")
     tab.open(page.as_uri())
     tab.resize(1280)
     assert len(tab.evaluate(OVERFLOW)) == 1

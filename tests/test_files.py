@@ -21,7 +21,7 @@ from censcore.files import is_standard_output, partial_file, write_atomically
 def test_a_file_is_written_in_one_piece(tmp_path, monkeypatch):
     target = tmp_path / "deep" / "result.json"
     write_atomically(target, "old")
-    (tmp_path / "plain").write_text("")
+    (tmp_path / "plain").write_text("", encoding="utf-8")
     assert target.stat().st_mode == (tmp_path / "plain").stat().st_mode
 
     def fail(*_):
@@ -30,7 +30,7 @@ def test_a_file_is_written_in_one_piece(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         write_atomically(target, "new")
-    assert target.read_text() == "old"
+    assert target.read_text(encoding="utf-8") == "old"
     assert [p.name for p in target.parent.iterdir()] == ["result.json"]
 
 
@@ -49,7 +49,7 @@ def test_readers_see_whole_files_while_several_write(tmp_path):
         writer.start()
     seen = set()
     while any(writer.is_alive() for writer in writers):
-        seen.add(target.read_text())
+        seen.add(target.read_text(encoding="utf-8"))
     assert seen <= set(texts)
     assert [path.name for path in tmp_path.iterdir()] == ["shared"]
 

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
+import censcore as cs
+
 ROOT = Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "install.md"]
 
 #: Imports of all packages that only extras bring raise an error.
@@ -39,11 +41,43 @@ def only_in_extras() -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_extra_is_named(page):
-    first_column = [line.split("|")[1] for line in page.read_text().splitlines() if line.startswith("| ")]
+    text = page.read_text(encoding="utf-8")
+    first_column = [line.split("|")[1] for line in text.splitlines() if line.startswith("| ")]
     named = set(re.findall(r"`([\w-]+)`", " ".join(first_column)))
     assert set(PROJECT["optional-dependencies"]) <= named
-    commands = re.findall(r"pip install '\.\[([\w,]+)\]'", page.read_text())
+    commands = re.findall(r"pip install '\.\[([\w,]+)\]'", text)
     assert {extra for command in commands for extra in command.split(",")} <= named
+
+
+#: Where the version of pyproject.toml is repeated, how, and how often.
+VERSIONS = {
+    "studies/pyproject.toml": (r'^version = "(.+)"$', 1),
+    "CITATION.cff": (r"^version: (.+)$", 1),
+    "docs/cite.md": (r"^\d\S*$|(?<=version = \{)[^}]+|(?<=censcore )\d\S*\w", 3),
+    "docs/which_score.md": (r"(?<=censcore )\d\S*\w", 1),
+}
+
+
+@pytest.mark.parametrize("file", VERSIONS)
+def test_the_version_is_that_of_the_project(file):
+    if file.startswith("studies") and not (ROOT / file).exists():
+        pytest.skip("an archive of the library alone")
+    pattern, times = VERSIONS[file]
+    found = re.findall(pattern, (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+    assert found == [PROJECT["version"]] * times
+
+
+def test_the_installed_version_is_that_of_the_project():
+    assert cs.__version__ == PROJECT["version"]
+
+
+def test_the_workflow_calls_targets_that_exist():
+    workflow = ROOT / ".github" / "workflows" / "tests.yml"
+    if not workflow.exists():
+        pytest.skip("an archive of the library alone")
+    called = set(re.findall(r"run: make ([\w-]+)", workflow.read_text(encoding="utf-8")))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert {"demo", "test", "lint"} <= called <= set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
 
 
 def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
@@ -56,7 +90,7 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
         else:
             name, _, version = line.partition(">=")
             promised[name.partition("[")[0]] = version
-    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
     del tested["torch"], promised["torch"]
     assert tested == promised
@@ -79,7 +113,7 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_readme_runs_on_the_base_installation():
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
     before, _, after = text.partition("## Learn a joint distribution")
     examples = before + after.partition("## The paper's studies")[2]
     assert "CensoredEngression(" in text.removeprefix(before)

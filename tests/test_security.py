@@ -88,4 +88,6 @@ def test_the_promises_name_tests_that_exist():
     text = (ROOT / "SECURITY.md").read_text("utf-8")
     named = [part for part in text.split("`") if part.startswith(("tests/", "studies/tests/"))]
     assert len(named) >= 4
+    if not (ROOT / "studies").exists():  # an archive of the library alone
+        named = [name for name in named if not name.startswith("studies/")]
     assert [name for name in named if not (ROOT / name).exists()] == []

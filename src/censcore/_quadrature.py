@@ -280,7 +280,7 @@ def _legendre_antiderivative(order: int) -> np.ndarray:
 
 def side_by_side(parts: list[Array]) -> Array:
     """Arrays (1 or n, p) as the columns of one."""
-    n = max([part.shape[0] for part in parts])
+    n = max(part.shape[0] for part in parts)
     parts = [part if part.shape[0] == n else broadcast_to(part, (n, part.shape[1])) for part in parts]
     return namespace(parts[0]).concat(parts, axis=1)
 

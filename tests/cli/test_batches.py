@@ -39,7 +39,7 @@ def run(*arguments: object) -> str:
 
 def numbers(folder, *arguments) -> pd.DataFrame:
     run("compare", *arguments, *COMMON, "--by", "site", "--json", folder / "out.json")
-    found = json.loads((folder / "out.json").read_text())
+    found = json.loads((folder / "out.json").read_text(encoding="utf-8"))
     return pd.DataFrame(found["means"]).query("proper")[
         ["group", "score", "model", "mean", "standard_error", "skill"]
     ]

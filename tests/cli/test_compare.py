@@ -51,7 +51,7 @@ def test_compare_reads_all_kinds_of_columns(files):
     )  # fmt: skip
     for word in ("exact", "quantiles", "draws", "kaplan-meier", "CRPS", "not available"):
         assert word in text
-    document = json.loads((files / "out.json").read_text())
+    document = json.loads((files / "out.json").read_text(encoding="utf-8"))
     assert document["settings"]["times"] == [0.5, 1.0]
     frame = sample(120, 0)
     y = cs.RightCensored(frame.days.to_numpy(), frame.died.to_numpy())
@@ -102,7 +102,7 @@ def test_html_subgroups_groups_and_distributions(files):
         "--scores", "crps,brier_score",
         "--by", "sex", "--stratify", "sex", "--html", page, "--quiet",
     )  # fmt: skip
-    text = page.read_text()
+    text = page.read_text(encoding="utf-8")
     assert "strata of" in text
     assert "sex = f" in text
 
@@ -180,7 +180,7 @@ def test_tables_that_are_no_forecasts(tmp_path):
     mixed.to_csv(tmp_path / "m.csv", index=False)
     with pytest.raises(CenscoreError, match="several kinds"):
         run("compare", tmp_path / "m.csv", "--time", "t", "--event", "e")
-    (tmp_path / "x.xlsx").write_text("")
+    (tmp_path / "x.xlsx").write_text("", encoding="utf-8")
     with pytest.raises(CenscoreError, match=r"\.csv, \.tsv or \.parquet"):
         run("compare", tmp_path / "x.xlsx", "--time", "t", "--event", "e")
 
@@ -238,7 +238,7 @@ def test_covariates_with_text_and_gaps(files, tmp_path):
         "--covariates", "x,sex", "--quiet", "--json", tmp_path / "out.json",
     )  # fmt: skip
     assert "text in sex became indicators and missing numbers in x the median" in text
-    settings = json.loads((tmp_path / "out.json").read_text())["settings"]
+    settings = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["settings"]
     assert settings["censoring distribution"].startswith("Pipeline of CoxRegression")
 
 
@@ -273,7 +273,7 @@ def test_files_are_read_as_comparisons_read_matrices(tmp_path):
     ]
     text = run("compare", path, *options)
     assert "survival matrix of 40 times: linear between the times" in text
-    document = json.loads((tmp_path / "o.json").read_text())
+    document = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
     assert "linear between the times" in document["settings"]["survival matrices"]["true"]
     assert all(
         line["difference"] < 0 for line in document["differences"] if line["score"] in ("crps", "brier_score")

@@ -41,7 +41,7 @@ def test_compare(tmp_path, labels):
     text = run("compare", *files, *options, "--json", tmp_path / "out.json", "--html", tmp_path / "out.html")
     assert "death: " in text
     assert "aalen-johansen" in text
-    found = json.loads((tmp_path / "out.json").read_text())["means"]
+    found = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["means"]
     (mean,) = [
         line["mean"]
         for line in found
@@ -51,7 +51,7 @@ def test_compare(tmp_path, labels):
     y, y_train = (cs.CompetingRisks.from_frame(frame, "days", "cause") for frame in (test, train))
     C = cs.Censoring(cs.KaplanMeier()).fit(None, y_train).predict_distribution()
     assert mean == pytest.approx(cs.crps(y.cause(2), F.cause(2), C, horizon=3.5).mean())
-    assert "death: Calibration" in (tmp_path / "out.html").read_text()
+    assert "death: Calibration" in (tmp_path / "out.html").read_text(encoding="utf-8")
 
 
 def test_causes_by_name_and_losses_of_subjects(tmp_path):

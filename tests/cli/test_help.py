@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytest.importorskip("typer")
+
 
 def test_help_imports_no_models():
     """Typing --help waits for the parser alone: no NumPy, no pandas, no scikit-learn."""

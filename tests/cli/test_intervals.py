@@ -67,7 +67,7 @@ def test_a_comparison_of_intervals_is_that_of_python(files, visits):
         forecasts(test), outcome(test), train=(None, outcome(train)), horizon=7.0, times=[2.0, 4.0],
         scores=["log_score", "crps", "brier_score"], groups=test["ward"],
     )  # fmt: skip
-    written = pd.DataFrame(json.loads((files / "out.json").read_text())["means"])
+    written = pd.DataFrame(json.loads((files / "out.json").read_text(encoding="utf-8"))["means"])
     ours = found.frame()
     assert written["model"].tolist() == ours["model"].tolist()
     for column in ("mean", "standard_error"):
@@ -75,7 +75,7 @@ def test_a_comparison_of_intervals_is_that_of_python(files, visits):
     assert "turnbull" in text
     assert "detection time" in text
     assert "7 months" in text
-    assert "months" in (files / "out.html").read_text()
+    assert "months" in (files / "out.html").read_text(encoding="utf-8")
 
 
 def test_losses_of_intervals(files):
@@ -105,7 +105,7 @@ def test_subjects_who_drop_out(files):
     y = outcome(test)
     C = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
     expected = cs.crps(y, forecasts(test)["exact"], C, horizon=5.0).mean()
-    table = json.loads((files / "gone.json").read_text())["means"]
+    table = json.loads((files / "gone.json").read_text(encoding="utf-8"))["means"]
     assert table[0]["mean"] == pytest.approx(expected)
 
 

@@ -36,12 +36,14 @@ def package(tmp_path, monkeypatch):
 
     def install(commands: dict[str, str], **modules: str) -> None:
         for name, source in modules.items():
-            (tmp_path / f"{name}.py").write_text(source)
+            (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
         info = tmp_path / "visitor-1.0.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: visitor\nVersion: 1.0\n")
+        (info / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: visitor\nVersion: 1.0\n", encoding="utf-8"
+        )
         lines = "".join(f"{name} = {value}\n" for name, value in commands.items())
-        (info / "entry_points.txt").write_text(f"[censcore.commands]\n{lines}")
+        (info / "entry_points.txt").write_text(f"[censcore.commands]\n{lines}", encoding="utf-8")
         monkeypatch.syspath_prepend(str(tmp_path))
 
     return install

@@ -60,7 +60,8 @@ def test_lines_of_absent_libraries_stay(tmp_path, monkeypatch):
     first, gone = cases()[0].id, "a-case-that-was-removed"
     old = [Row("pycox", "0.3.0", first, "right", ""), Row("pycox", "0.3.0", gone, "right", "")]
     (tmp_path / "results.csv").write_text(
-        "library,version,case,status,detail\n" + "".join(f"pycox,0.3.0,{row.case},right,\n" for row in old)
+        "library,version,case,status,detail\n" + "".join(f"pycox,0.3.0,{row.case},right,\n" for row in old),
+        encoding="utf-8",
     )
     rows = write(tmp_path)
     assert [row for row in rows if row.library == "pycox"] == old[:1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lifelines
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,6 +37,7 @@ def frame(X, y):
 
 @pytest.mark.parametrize("step", [0.0, 0.25])
 def test_kaplan_meier_against_lifelines_and_the_definition(step):
+    lifelines = pytest.importorskip("lifelines")
     _, y = seen(step=step)
     model = cs.KaplanMeier().fit(None, y)
     table = model.event_table_
@@ -61,6 +61,7 @@ def test_the_censoring_distribution_respects_entry_and_puts_events_first():
 
 @pytest.mark.parametrize(("step", "ties"), [(0.0, "product-limit"), (0.0, "efron"), (0.25, "efron")])
 def test_cox_against_lifelines(step, ties):
+    lifelines = pytest.importorskip("lifelines")
     X, y = seen(step=step)
     model = cs.CoxRegression(ties=ties).fit(X, y)
     precise = {"precision": 1e-12, "r_precision": 1e-14}
@@ -79,6 +80,7 @@ def test_the_baseline_of_cox_is_breslows_sum_over_risk_sets(step):
 
 
 def test_weibull_against_lifelines_and_its_likelihood():
+    lifelines = pytest.importorskip("lifelines")
     X, y = seen()
     model = cs.WeibullRegression().fit(X, y)
     theirs = lifelines.WeibullAFTFitter().fit(frame(X, y), "time", "event", entry_col="entry")
@@ -176,6 +178,7 @@ def test_many_subjects_take_moments():
 
 
 def test_what_does_not_know_entry_says_so():
+    lifelines = pytest.importorskip("lifelines")
     X, y = seen(60)
     sksurv = pytest.importorskip("sksurv.linear_model")
     for estimator in (
@@ -190,6 +193,7 @@ def test_what_does_not_know_entry_says_so():
 
 
 def test_adapted_models_of_lifelines_get_the_entry():
+    lifelines = pytest.importorskip("lifelines")
     X, y = seen()
     curve = cs.Adapted(lifelines.KaplanMeierFitter()).fit(None, y).predict_distribution()
     ours = cs.KaplanMeier().fit(None, y).predict_distribution()

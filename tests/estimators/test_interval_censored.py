@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy.optimize import minimize
 
 import censcore as cs
@@ -278,6 +277,7 @@ def test_piecewise_exponential_breaks():
 
 
 def test_predictions_follow_the_library_of_the_outcome():
+    torch = pytest.importorskip("torch")
     y = data(100)[1].like(torch.ones(1, dtype=torch.float32))
     for model in (cs.Turnbull(), cs.LogNormalRegression(), cs.PiecewiseExponentialRegression(2)):
         assert model.fit(None, y).predict_distribution().sf(torch.tensor([1.0])).dtype == torch.float32

@@ -37,7 +37,7 @@ def test_another_kind_a_foreign_file_and_a_missing_one_are_refused(path, tmp_pat
     save_file({"w": np.ones(3)}, tmp_path / "foreign.safetensors")
     with pytest.raises(ModelFileError, match="not a model of censcore"):
         read_model_file(tmp_path / "foreign.safetensors", "thing")
-    (tmp_path / "text").write_text("nothing of the kind")
+    (tmp_path / "text").write_text("nothing of the kind", encoding="utf-8")
     with pytest.raises(ModelFileError):
         read_model_file(tmp_path / "text", "thing")
     with pytest.raises(ModelFileError, match="no model file"):

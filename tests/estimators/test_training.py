@@ -104,6 +104,7 @@ def test_a_checkpoint_of_another_run_is_refused(data, tmp_path):
         run(data, Recipe(epochs=12, batch_size=16, patience=None), checkpoint=tmp_path / "state")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a system without kill -9")
 @pytest.mark.slow  # tests/faults kills the training of a model, in seconds
 def test_resuming_after_kill_9(tmp_path):
     script = textwrap.dedent(

@@ -90,7 +90,7 @@ def answer(function, folder):
     if size > 1:
         dist.init_process_group("gloo")
     found = function(rank)
-    (Path(folder) / f"{function.__name__}-{size}-{rank}").write_text(json.dumps(found))
+    (Path(folder) / f"{function.__name__}-{size}-{rank}").write_text(json.dumps(found), encoding="utf-8")
     if size > 1:
         dist.destroy_process_group()
 
@@ -125,7 +125,8 @@ def answers_of(folder, *command):
     )
     assert done.returncode == 0, done.stderr
     return lambda function, size: [
-        json.loads((folder / f"{function.__name__}-{size}-{rank}").read_text()) for rank in range(size)
+        json.loads((folder / f"{function.__name__}-{size}-{rank}").read_text(encoding="utf-8"))
+        for rank in range(size)
     ]
 
 
@@ -154,7 +155,9 @@ def test_two_processes_take_the_step_of_one(found):
 def test_processes_of_torchrun(found, tmp_path):
     launcher = ["-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={free_port()}"]
     script = tmp_path / "script.py"
-    script.write_text(f"from {__name__} import answer, of_arrays\nanswer(of_arrays, {str(tmp_path)!r})\n")
+    script.write_text(
+        f"from {__name__} import answer, of_arrays\nanswer(of_arrays, {str(tmp_path)!r})\n", encoding="utf-8"
+    )
     expect_the_step_of_one(found(of_arrays, 1)[0], answers_of(tmp_path, *launcher, str(script))(of_arrays, 2))
 
 

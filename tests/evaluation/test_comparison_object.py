@@ -46,7 +46,7 @@ def test_a_comparison_prints_and_writes_json_without_pandas(split, no_pandas, tm
     comparison = compared(split)
     assert "CRPS" in repr(comparison)
     comparison.to_json(tmp_path / "numbers.json")
-    assert len(json.loads((tmp_path / "numbers.json").read_text())["differences"]) > 0
+    assert len(json.loads((tmp_path / "numbers.json").read_text(encoding="utf-8"))["differences"]) > 0
 
 
 @pytest.mark.parametrize("table", ["frame", "differences"])
@@ -95,7 +95,7 @@ def test_a_comparison_is_equal_to_itself_alone(split):
 def test_a_write_that_fails_leaves_the_old_file(split, tmp_path, monkeypatch):
     """Also where the disk is full: the old page is whole, and nothing is left beside it."""
     path = tmp_path / "numbers.json"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
 
     def full(descriptor):
         raise OSError("No space left on device")
@@ -104,7 +104,7 @@ def test_a_write_that_fails_leaves_the_old_file(split, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         compared(split).to_json(path)
     assert [p.name for p in tmp_path.iterdir()] == ["numbers.json"]
-    assert path.read_text() == "old"
+    assert path.read_text(encoding="utf-8") == "old"
 
 
 @pytest.mark.parametrize("horizon", ["atuo", "", -1.0, 0, np.inf, None])

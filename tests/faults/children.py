@@ -123,7 +123,7 @@ def study(out: Path) -> None:
     from censcore.cli.app import app
 
     words = ["reproduce", "raw-scores", "--replications", "1", "--n", "30", "--out", str(out)]
-    with open(os.devnull, "w") as nowhere:
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
         sys.stdout = sys.stderr = nowhere
         app(words, standalone_mode=False)
 

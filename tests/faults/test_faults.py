@@ -175,7 +175,7 @@ def test_files_that_may_not_grow(work, size, arguments, uninterrupted, tmp_path)
 
 
 def test_a_folder_that_is_a_file(arguments, tmp_path):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     out = tmp_path / "file" / "out"
     for work in WORK:
         ended = run(work, *arguments.get(work, ()), out, folder=out)

@@ -246,6 +246,7 @@ def test_objects_show_their_names(names):
 
 def run(monkeypatch, *words: str) -> str:
     """What the command line says when it ends with an error."""
+    pytest.importorskip("typer")
     from censcore.cli import main
 
     monkeypatch.setattr(sys, "argv", ["censcore", *words])

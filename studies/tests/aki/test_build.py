@@ -137,8 +137,9 @@ def test_progress_is_told_and_holds_no_patient(database, tmp_path):
 def test_summary_and_settings_are_written(database, tmp_path):
     settings = AkiSettings(rows=RowSettings(grid="hourly", step_hours=4))
     result = build(database, tmp_path, settings)
-    assert AkiSettings.from_dict(json.loads((tmp_path / "settings.json").read_text())) == settings
-    assert json.loads((tmp_path / "summary" / "summary.json").read_text()) == result.summary
+    written = json.loads((tmp_path / "settings.json").read_text(encoding="utf-8"))
+    assert AkiSettings.from_dict(written) == settings
+    assert json.loads((tmp_path / "summary" / "summary.json").read_text(encoding="utf-8")) == result.summary
 
 
 # Split
@@ -198,7 +199,8 @@ def test_older_release_falls_back_on_a_random_split_and_says_so(tmp_path, query)
 
 def test_preprocessing_is_fitted_on_training_rows_only(database, tmp_path, query):
     summary = build(database, tmp_path).summary["preprocessing"]
-    fitted = Preprocessing(**json.loads((tmp_path / "preprocessing" / "preprocessing.json").read_text()))
+    written = (tmp_path / "preprocessing" / "preprocessing.json").read_text(encoding="utf-8")
+    fitted = Preprocessing(**json.loads(written))
     import duckdb
 
     columns = duckdb.sql(

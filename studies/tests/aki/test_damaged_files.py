@@ -101,7 +101,7 @@ def test_a_damaged_memory_of_hashes_is_made_again(ready, tmp_path, text):
 
     folder, remembered = ready.write(), tmp_path / "source.json"
     found = open_source(folder, SourceSettings(), remembered)
-    remembered.write_text(text)
+    remembered.write_text(text, encoding="utf-8")
     assert open_source(folder, SourceSettings(), remembered) == found
 
 

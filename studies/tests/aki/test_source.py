@@ -38,7 +38,7 @@ def test_inputevents_is_needed_only_for_its_weights(ready, tmp_path):
     build_raises(folder, tmp_path, "lacks icu/inputevents", settings)
     columns = "stay_id,starttime,patientweight\n"
     text = columns + "".join(f"{stay},2150-01-10 13:00:00,80\n" * 3 for stay in [1, *range(901, 921)])
-    (folder / "icu/inputevents.csv").write_text(text)
+    (folder / "icu/inputevents.csv").write_text(text, encoding="utf-8")
     assert build(folder, tmp_path / "out", settings).summary["cohort"]["studied_stays"] == 21
 
 

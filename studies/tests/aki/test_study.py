@@ -251,7 +251,7 @@ def test_an_endpoint_that_is_present_leaves_the_marginal_likelihood_of_the_other
 
 def test_every_method_is_trained_and_scored(finished):
     _, out, _ = finished
-    results = json.loads((out / "evaluation" / "results" / "results.json").read_text())
+    results = json.loads((out / "evaluation" / "results" / "results.json").read_text(encoding="utf-8"))
     assert set(results["methods"]) == set(METHODS)
     assert set(results["differences"]) == set(METHODS) - {"censored"}
     rows = open_build(out).rows("test", TINY.test_rows, seed=TINY.seed)
@@ -267,7 +267,7 @@ def test_every_method_is_trained_and_scored(finished):
 
 def test_no_method_beats_the_distribution_that_the_stays_were_drawn_from(finished):
     _, out, text = finished
-    results = json.loads((out / "evaluation" / "results" / "results.json").read_text())
+    results = json.loads((out / "evaluation" / "results" / "results.json").read_text(encoding="utf-8"))
     assert set(results["excess"]) == set(METHODS)
     for name, found in results["excess"].items():
         for what in ("joint", "creatinine", "urine", "brier_6", "brier_12", "brier_24", "brier_48"):
@@ -468,7 +468,7 @@ def test_tables_are_the_results_and_hold_back_what_rests_on_few(finished):
     from censcore_studies.aki.tables import study_tables
 
     _, out, _ = finished
-    results = json.loads((out / "evaluation" / "results" / "results.json").read_text())
+    results = json.loads((out / "evaluation" / "results" / "results.json").read_text(encoding="utf-8"))
     shown = {table.name: table for table in study_tables(out, reveal=True)}
     energy = shown["energy"].rows.set_index("method")
     assert list(energy.index) == [*(method.label for method in METHODS.values()), "Truth"]
@@ -497,6 +497,8 @@ def test_censored_engression_beats_the_naive_one(tmp_path):
     """The paper's finding, on the synthetic database: every localized score, by paired intervals."""
     database = write_synthetic_database(tmp_path / "database", stays=1500, seed=1)
     run_all(database, tmp_path / "out", "quick", ["naive", "censored"])
-    results = json.loads((tmp_path / "out" / "evaluation" / "results" / "results.json").read_text())
+    results = json.loads(
+        (tmp_path / "out" / "evaluation" / "results" / "results.json").read_text(encoding="utf-8")
+    )
     for what, found in results["differences"]["naive"].items():
         assert found["mean"] > 3 * found["standard_error"], what

@@ -26,7 +26,7 @@ def built(tmp_path_factory):
 
 
 def truth(database) -> list[dict[str, str]]:
-    with (database / "truth.csv").open() as file:
+    with (database / "truth.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -69,7 +69,7 @@ def test_every_flaw_put_in_is_counted(built):
         for table, summary in result.summary["records"].items()
         for reason, count in summary["left_out"].items()
     }
-    assert counted == json.loads((database / "truth.json").read_text())["flaws"]
+    assert counted == json.loads((database / "truth.json").read_text(encoding="utf-8"))["flaws"]
     assert len(counted) == 6
 
 

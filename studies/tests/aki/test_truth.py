@@ -168,7 +168,8 @@ def test_there_is_no_truth_without_its_file_or_under_other_criteria(built, tmp_p
     assert open_truth(open_build(tmp_path / "out"), told.append) is None
     assert "not the default" in told[0]
     shutil.copytree(database, tmp_path / "database")
-    (tmp_path / "database" / "truth.csv").write_text("stay_id,outcome\n1,2\n")  # somebody else's file
+    foreign = tmp_path / "database" / "truth.csv"
+    foreign.write_text("stay_id,outcome\n1,2\n", encoding="utf-8")
     build(tmp_path / "database", tmp_path / "out")
     assert open_truth(open_build(tmp_path / "out"), told.append) is None
 
@@ -177,11 +178,13 @@ def test_a_truth_of_other_data_raises(built, tmp_path):
     pytest.importorskip("torch")
     database, out = built
     shutil.copytree(database, tmp_path / "database")
-    text = (database / "truth.csv").read_text().splitlines()
+    text = (database / "truth.csv").read_text(encoding="utf-8").splitlines()
     moved = [line.split(",") for line in text]
     for line in moved[1:]:
         line[3] = str(float(line[3]) + 2)
-    (tmp_path / "database" / "truth.csv").write_text("\n".join(",".join(line) for line in moved))
+    (tmp_path / "database" / "truth.csv").write_text(
+        "\n".join(",".join(line) for line in moved), encoding="utf-8"
+    )
     shutil.copytree(out, tmp_path / "out")
     build(tmp_path / "database", tmp_path / "out")
     opened = open_build(tmp_path / "out")
@@ -190,8 +193,8 @@ def test_a_truth_of_other_data_raises(built, tmp_path):
 
 
 def test_truth_columns_are_what_the_stays_were_drawn_from(built):
-    header, first = (built[0] / "truth.csv").read_text().splitlines()[:2]
+    header, first = (built[0] / "truth.csv").read_text(encoding="utf-8").splitlines()[:2]
     row = dict(zip(header.split(","), first.split(","), strict=True))
     patient = draw_patient(np.random.default_rng([4, 0]), 5)
     assert float(row["hazard"]) == patient.stays[0].hazard
-    assert json.loads((built[0] / "truth.json").read_text())["stays"] >= 250
+    assert json.loads((built[0] / "truth.json").read_text(encoding="utf-8"))["stays"] >= 250

@@ -24,7 +24,7 @@ def test_synthetic_then_build_is_resumable(tmp_path):
 def test_a_missing_folder_and_bad_settings_are_named(tmp_path):
     missing = runner.invoke(app, ["aki", "build", str(tmp_path / "none"), "--out", str(tmp_path / "o")])
     assert isinstance(missing.exception, CenscoreError)
-    (tmp_path / "s.json").write_text('{"nothing": {}}')
+    (tmp_path / "s.json").write_text('{"nothing": {}}', encoding="utf-8")
     bad = [
         "aki",
         "build",

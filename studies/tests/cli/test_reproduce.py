@@ -25,7 +25,7 @@ def run(*arguments: object) -> str:
 def assert_written(out, name: str) -> dict:
     for ending in FORMATS:
         assert (out / f"{name}.{ending}").stat().st_size > 0
-    record = json.loads((out / f"{name}.json").read_text())
+    record = json.loads((out / f"{name}.json").read_text(encoding="utf-8"))
     assert {"command", "settings", "seeds", "versions", "seconds", "rows"} <= set(record)
     assert record["versions"]["numpy"]
     assert len(record["rows"]) == len(pd.read_csv(out / f"{name}.csv"))
@@ -100,7 +100,7 @@ def test_tables_escape_what_latex_would_read():
 def test_records_and_tables_hold_no_values_that_json_lacks(tmp_path):
     rows = pd.DataFrame({"x": [1.0, float("inf"), float("nan")]})
     StudyTable("t", rows, rows.astype(str), "Caption.").write(tmp_path, how_it_was_made([0], {}, Stages()))
-    text = (tmp_path / "t.json").read_text()
+    text = (tmp_path / "t.json").read_text(encoding="utf-8")
     assert [row["x"] for row in json.loads(text)["rows"]] == [1.0, None, None]
     assert "Infinity" not in text
 

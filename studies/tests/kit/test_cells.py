@@ -94,10 +94,10 @@ def test_two_runs_share_a_folder(tmp_path):
     traces.mkdir()
     script = tmp_path / "study.py"
     filled = {"here": str(HERE), "traces": str(traces), "out": str(out), "count": 8, "jobs": 1}
-    script.write_text(SCRIPT.format(sleep=0.1, **filled))
+    script.write_text(SCRIPT.format(sleep=0.1, **filled), encoding="utf-8")
     runs = [subprocess.Popen([sys.executable, str(script)]) for _ in range(2)]
     assert [run.wait() for run in runs] == [0, 0]
-    results = [json.loads(path.read_text()) for path in out.glob("cells/*.json")]
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in out.glob("cells/*.json")]
     assert sorted(r["value"] for r in results) == [x**2 for x in range(8)]
     cells = [Cell(f"square-{x}", {"x": x, "traces": str(traces), "sleep": 0.1}) for x in range(8)]
     before = len(list(traces.iterdir()))
@@ -123,13 +123,14 @@ def _wait_for(condition, seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="a system without process groups")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_study_goes_on_where_it_stopped(tmp_path, jobs):
     traces, out = tmp_path / "traces", tmp_path / "out"
     traces.mkdir()
     script = tmp_path / "study.py"
     filled = {"here": str(HERE), "traces": str(traces), "out": str(out), "count": 8, "jobs": jobs}
-    script.write_text(SCRIPT.format(sleep=0.2, **filled))
+    script.write_text(SCRIPT.format(sleep=0.2, **filled), encoding="utf-8")
     process = subprocess.Popen([sys.executable, str(script)], start_new_session=True)
     _wait_for(lambda: len(list(out.glob("cells/*.json"))) >= 3)
     os.killpg(process.pid, signal.SIGKILL)
@@ -139,7 +140,7 @@ def test_a_killed_study_goes_on_where_it_stopped(tmp_path, jobs):
     before = {path.name for path in traces.iterdir()}
     done = subprocess.run([sys.executable, str(script)], check=False)
     assert done.returncode == 0
-    results = [json.loads(path.read_text()) for path in sorted(out.glob("cells/[!.]*.json"))]
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(out.glob("cells/[!.]*.json"))]
     assert sorted(r["value"] for r in results) == [x**2 for x in range(8)]
     recomputed = {name.split("-")[0] for name in {p.name for p in traces.iterdir()} - before}
     assert recomputed == {str(x) for x in range(8)} - {name.split("-")[1] for name in finished}
@@ -159,6 +160,6 @@ def test_an_interrupted_run_says_what_it_has(tmp_path, caplog):
 def test_a_damaged_file_is_computed_anew(tmp_path):
     first = run_cells(square, plain_cells(2), tmp_path, progress=False)
     damaged = next((tmp_path / "cells").glob("square-1-*.json"))
-    damaged.write_text(damaged.read_text()[:20])
+    damaged.write_text(damaged.read_text(encoding="utf-8")[:20], encoding="utf-8")
     assert numbers(run_cells(square, plain_cells(2), tmp_path, progress=False)) == numbers(first)
-    assert json.loads(damaged.read_text())["value"] == 1
+    assert json.loads(damaged.read_text(encoding="utf-8"))["value"] == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -49,12 +48,12 @@ class Cluster:
             "--scheduler-file", str(file),
         )  # fmt: skip
         self._wait(lambda: file.exists() and file.stat().st_size > 0)
-        self.address = re.search(r"tcp://[\d.]+:\d+", file.read_text()).group()
+        self.address = re.search(r"tcp://[\d.]+:\d+", file.read_text(encoding="utf-8")).group()
         self.workers = [self._worker(i) for i in range(2)]
 
     def _start(self, module: str, *arguments: str) -> subprocess.Popen:
         command = [sys.executable, "-m", f"distributed.cli.{module}", *arguments]
-        log = (self.folder / f"{module}-{time.monotonic_ns()}.log").open("w")
+        log = (self.folder / f"{module}-{time.monotonic_ns()}.log").open("w", encoding="utf-8")
         with log:
             return subprocess.Popen(
                 command, env=self.environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -75,8 +74,7 @@ class Cluster:
 
     def close(self) -> None:
         for process in [*self.workers, self.scheduler]:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
             process.wait()
 
 
@@ -96,7 +94,7 @@ def test_the_study_survives_the_loss_of_a_worker_with_the_same_numbers(cluster, 
 
     def kill_one() -> None:
         Cluster._wait(lambda: any(out.glob("cells/[!.]*.json")))
-        os.killpg(cluster.workers[0].pid, signal.SIGKILL)
+        cluster.workers[0].kill()
 
     killer = threading.Thread(target=kill_one)
     killer.start()
@@ -119,7 +117,7 @@ def test_a_cell_under_way_on_a_lost_worker_is_run_again(cluster, tmp_path):
 
     def kill_one() -> None:
         Cluster._wait(lambda: len(processes()) == 2)
-        os.killpg(cluster.workers[0].pid, signal.SIGKILL)
+        cluster.workers[0].kill()
 
     killer = threading.Thread(target=kill_one)
     killer.start()

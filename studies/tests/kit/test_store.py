@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from censcore_studies.kit.store import content_key, read_record, read_stage, run_stage, write_record
+from censcore.exceptions import InvalidInputError
+from censcore_studies.kit.store import content_key, locked, read_record, read_stage, run_stage, write_record
 
 
 def silent(_: str) -> None:
@@ -35,15 +37,15 @@ def test_a_record_comes_back_as_it_was_written(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "[]", "3", "{}", '{"checksum": "x"}', '{"key": "k", "mean": 1.0}'])
 def test_what_is_no_record_is_not_there(tmp_path, text):
-    (tmp_path / "r.json").write_text(text)
+    (tmp_path / "r.json").write_text(text, encoding="utf-8")
     assert read_record(tmp_path / "r.json") is None
 
 
 def test_a_changed_digit_is_noticed(tmp_path):
     path = tmp_path / "r.json"
     write_record(path, "k", {"mean": 0.25})
-    path.write_text(path.read_text().replace("0.25", "0.26"))
-    assert json.loads(path.read_text())["mean"] == 0.26
+    path.write_text(path.read_text(encoding="utf-8").replace("0.25", "0.26"), encoding="utf-8")
+    assert json.loads(path.read_text(encoding="utf-8"))["mean"] == 0.26
     assert read_record(path, "k") is None
 
 
@@ -71,7 +73,9 @@ def test_a_damaged_stage_is_made_again(tmp_path, damage):
         (folder / "more.bin").write_bytes(b"")
     else:
         record = folder / "stage.json"
-        record.write_text(record.read_text().replace('"size": 4', '"size": 5'))
+        record.write_text(
+            record.read_text(encoding="utf-8").replace('"size": 4', '"size": 5'), encoding="utf-8"
+        )
     assert read_stage(tmp_path, "a") is None
     assert not run_stage(tmp_path, "a", "k", write(b"1234"), silent).skipped
     assert file.read_bytes() == b"1234"
@@ -102,6 +106,26 @@ def test_keys_tell_values_apart():
     assert content_key(1, 2) != content_key([1, 2])
     assert content_key("1") != content_key(1)
     assert content_key({"a": 1.0}) != content_key({"a": 1.0000000000000002})
+
+
+def test_a_second_writer_of_windows_gets_the_same_error(tmp_path, monkeypatch):
+    """Windows locks a byte of the file, and forbids it to others."""
+    held = set()
+
+    def locking(descriptor, mode, size):
+        file = os.fstat(descriptor).st_ino
+        if file in held:
+            raise PermissionError(13, "Permission denied")
+        held.add(file)
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=locking, LK_NBLCK=2))
+    with (
+        locked(tmp_path),
+        pytest.raises(InvalidInputError, match="Another run is writing"),
+        locked(tmp_path),
+    ):
+        raise AssertionError("two writers")
 
 
 KILLED = """

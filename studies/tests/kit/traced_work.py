@@ -14,7 +14,7 @@ def square(settings: dict[str, Any]) -> dict[str, Any]:
     """A pure function that leaves a trace: one file per run."""
     if "traces" in settings:
         trace = Path(settings["traces"]) / f"{settings['x']}-{os.getpid()}-{time.monotonic_ns()}"
-        trace.write_text("")
+        trace.write_text("", encoding="utf-8")
     time.sleep(settings.get("sleep", 0.0))
     rng = np.random.default_rng(settings["x"])
     return {"value": settings["x"] ** 2, "noise": float(rng.standard_normal())}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -30,7 +29,7 @@ KM = cs.Censoring(cs.KaplanMeier())
 def start(folder: Path, module: str, *arguments: str) -> subprocess.Popen:
     command = [sys.executable, "-m", f"distributed.cli.{module}", *arguments]
     environment = os.environ | {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10"}
-    with (folder / f"{module}-{time.monotonic_ns()}.log").open("w") as log:
+    with (folder / f"{module}-{time.monotonic_ns()}.log").open("w", encoding="utf-8") as log:
         return subprocess.Popen(
             command, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -58,11 +57,11 @@ def cluster(tmp_path):
         "--scheduler-file", str(file),
     )  # fmt: skip
     wait(lambda: file.exists() and file.stat().st_size > 0)
-    address = re.search(r"tcp://[\d.]+:\d+", file.read_text()).group()
+    address = re.search(r"tcp://[\d.]+:\d+", file.read_text(encoding="utf-8")).group()
     workers = [worker(tmp_path, address) for _ in range(2)]
     yield address, workers
     for process in (*workers, scheduler):
-        os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
+        process.kill()
 
 
 class Slow:
@@ -91,7 +90,7 @@ def test_a_killed_worker_loses_nothing(cluster, tmp_path):
 
     def kill() -> None:
         time.sleep(12)
-        os.killpg(workers[0].pid, signal.SIGKILL)
+        workers[0].kill()
 
     killer = threading.Thread(target=kill)
     killer.start()

@@ -106,6 +106,7 @@ def test_functions_of_rows_and_distributions_for_all(table):
 
 
 def test_files_in_parts_give_what_the_frame_gives(table, tmp_path):
+    pytest.importorskip("pyarrow")
     whole = in_batches(table, scores=SCORES, by="site", groups="clinic")
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -120,6 +121,7 @@ def test_files_in_parts_give_what_the_frame_gives(table, tmp_path):
 
 
 def test_processes_give_the_same(table, tmp_path):
+    pytest.importorskip("pyarrow")
     table.to_parquet(tmp_path / "table.parquet", row_group_size=250)
     whole = in_batches(tmp_path / "table.parquet", scores="crps")
     assert_same(whole, in_batches(tmp_path / "table.parquet", scores="crps", rows=250, n_jobs=2))
@@ -155,6 +157,7 @@ def test_dask_frames_give_the_same(table):
 
 
 def test_a_run_that_was_stopped_goes_on(table, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
     table.to_parquet(tmp_path / "table.parquet", row_group_size=100)
     data = {"data": tmp_path / "table.parquet", "rows": 100, "scores": "crps", "store": tmp_path / "store"}
     written = []
@@ -239,6 +242,7 @@ def test_what_cannot_be_done_says_so(table, change, error, match):
 
 
 def test_bad_rows_are_named_by_their_place(table, tmp_path):
+    pytest.importorskip("pyarrow")
     table = table.copy()
     table.loc[450, "t"] = -1.0
     table.to_parquet(tmp_path / "table.parquet", row_group_size=200)
@@ -290,6 +294,7 @@ def test_cox_regression_of_the_censoring_time(table, sample, before, options):
 
 
 def test_other_regressions_are_taken_as_known_and_say_so(table, sample, tmp_path):
+    pytest.importorskip("pyarrow")
     C, options = cs.Censoring(cs.WeibullRegression()), {"scores": "crps", "horizon": 200.0, "reference": None}
     table.to_parquet(tmp_path / "table.parquet", row_group_size=200)
     found = in_batches(tmp_path / "table.parquet", C, train=sample, store=tmp_path / "store", **options)

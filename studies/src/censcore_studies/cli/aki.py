@@ -49,7 +49,7 @@ def _settings(path: Path | None, as_printed: bool) -> AkiSettings:
     if as_printed:
         raise InvalidInputError("--settings and --as-printed exclude each other.")
     try:
-        return AkiSettings.from_dict(json.loads(path.read_text()))
+        return AkiSettings.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, json.JSONDecodeError) as error:
         raise InvalidInputError(f"The settings file {path} cannot be read: {error}.") from error
 

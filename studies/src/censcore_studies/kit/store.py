@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from censcore.exceptions import InvalidInputError
 from censcore.files import storing, write_atomically
@@ -228,16 +228,24 @@ def locked(out: Path) -> Iterator[None]:
     """Hold ``out`` for one writer of stages; a second one gets an error, and a killed one lets go."""
     with storing(out):
         out.mkdir(parents=True, exist_ok=True)
-        lock = (out / ".lock").open("a")  # nothing that a link leads to is emptied
+        lock = (out / ".lock").open("a", encoding="utf-8")  # nothing that a link leads to is emptied
     with lock as file:
         try:
-            import fcntl
-        except ImportError:  # a system without advisory locks
-            yield
-            return
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            _lock(file)
+        except (BlockingIOError, PermissionError):
             message = f"Another run is writing to {out}; wait for it or choose another output directory."
             raise InvalidInputError(message) from None
         yield
+
+
+def _lock(file: IO[str]) -> None:
+    """Lock an open file until it is closed, or its process ends."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
