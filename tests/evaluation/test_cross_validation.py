@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 
 import censcore as cs
 from censcore.distributions import Grouped
+from censcore.evaluation.cross_validation import kaplan_meier_curves
 from censcore.evaluation.fold_store import data_key, load_forecast, model_key, save_forecast
 from censcore.evaluation.splits import make_splits
 from censcore.evaluation.subjects import Subjects
@@ -337,6 +339,38 @@ def test_known_censoring_needs_no_estimate():
 
 
 KM = {"a": cs.KaplanMeier()}
+
+
+CENSORED_BY_X = "The data show signs that censoring depends on covariates"
+
+
+@pytest.mark.parametrize("kind", ["one time", "causes", "several times", "one C per time"])
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_censoring_that_depends_on_covariates_is_warned_about(kind, repeats):
+    """A curve that is pooled within each fold says nothing about x; one given x does."""
+    rng = np.random.default_rng(1)
+    n = 240
+    x = rng.normal(size=(n, 2))
+    T, C = rng.weibull(1.5, (n, 2)), rng.exponential(np.exp(1.2 * x[:, :1]), (n, 1)) * np.ones((1, 2))
+    model: Any = cs.KaplanMeier()
+    if kind == "one time":
+        y: Any = cs.RightCensored(np.minimum(T, C)[:, 0], (T <= C)[:, 0])
+    elif kind == "causes":
+        first = np.minimum(T.min(axis=1), C[:, 0])
+        y, model = cs.CompetingRisks(first, np.where(first == C[:, 0], 0, 1 + T.argmin(axis=1))), None
+    else:
+        C = C if kind == "several times" else C * rng.uniform(0.9, 1.1, (n, 2))
+        y, model = cs.RightCensored(np.minimum(T, C), T <= C), kaplan_meier_curves
+    models = {"km": cs.AalenJohansen() if model is None else model}
+    options: dict[str, Any] = {"scores": "crps", "discrimination": False, "cv": 3, "repeats": repeats}
+    found = cs.compare(models, x, y, reference=None, **options)
+    assert any(CENSORED_BY_X in warning for warning in found.censoring.warnings)
+    assert any(CENSORED_BY_X in note for note in found.notes)
+    assert str(found).count(CENSORED_BY_X) == len(found.censoring.warnings)
+    assert CENSORED_BY_X in found.to_html()
+    if kind == "one time":
+        given_x = cs.compare(models, x, y, cs.Censoring(cs.CoxRegression()), reference=None, **options)
+        assert not any(CENSORED_BY_X in text for text in [*given_x.censoring.warnings, *given_x.notes])
 
 
 @pytest.mark.parametrize(

@@ -243,16 +243,16 @@ def censoring_diagnostic(
         weights=_quantiles(weight),
         effective=float(weight.sum() ** 2 / (weight**2).sum()) if len(weight) else 0.0,
         events_in=int(counted.sum()),
-        conditional=_given_covariates(C),
+        conditional=given_covariates(C),
         covariates=None if isinstance(test, str) else test,
         not_tested=test if isinstance(test, str) else "",
     )
 
 
-def _given_covariates(C: Distribution) -> bool:
+def given_covariates(C: Distribution) -> bool:
     """Whether subjects differ in C by their covariates, and not only by the fold that they are in."""
     origin = C.estimated_from
-    if origin is None or not origin.out_of_fold:
+    if origin is None or not origin.out_of_fold or len(C) < 2:
         return len(C) > 1
     X = take_rows(origin.X, np.arange(2))
     return any(len(fold.predict_distribution(X)) > 1 for fold in origin.censoring.fold_estimators_)
