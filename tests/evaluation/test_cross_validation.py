@@ -476,6 +476,20 @@ def test_leave_one_out_has_no_pairs_within_folds():
     assert notes.str.contains("fold 1").all()
 
 
+def test_p_values_of_calibration_are_said_to_be_conservative():
+    """Folds are fitted to each other's test subjects, so that what one fold misses the others have seen."""
+    x, y = drawn(200)
+    found = cs.compare({"cox": cs.CoxRegression()}, x, y, cv=4, **PLAIN)
+    assert 0 < found.calibration("cox").p_value <= 1
+    assert "conservative" in found.calibration("cox").note
+    assert "p = " in repr(found.calibration("cox"))
+    assert "conservative" in found.chart("d-calibration").title
+    assert "p-values of calibration are conservative" in found.to_html()
+    fixed = cs.compare({"w": cs.Weibull(1.5, np.exp(0.7 * x[:, 0]))}, y, cs.Uniform(0.0, 4.0), **PLAIN)
+    assert not fixed.calibration("w").note
+    assert "conservative" not in fixed.to_html()
+
+
 def test_page_plots_and_json(tmp_path):
     x, y = drawn(90)
     found = cs.compare(

@@ -29,6 +29,7 @@ __all__ = ["CrossValidated", "average"]
 
 HALF = 0.5  # summed from here, the share of pairs of a forecast that ranks nobody is exactly this
 CONDITIONAL = "for the models as fitted in the folds"
+CONSERVATIVE = "conservative: the models of the folds were fitted to each other's test subjects"
 
 
 def average(repeats: Sequence[Comparison]) -> tuple[Losses, Means]:
@@ -160,6 +161,11 @@ class CrossValidated(Comparison):
         found = [comparison.curve(score, **options) for comparison in self.repeats]
         shared = [model for model in found[0] if all(model in curves for curves in found)]
         return {model: _mean_estimate([curves[model] for curves in found]) for model in shared}
+
+    @property
+    def calibration_note(self) -> str:
+        """That p-values of calibration are too large: a fold's model has learned from the other folds."""
+        return CONSERVATIVE
 
     def _of(self, outcome: str) -> CrossValidated:
         """One of several outcomes, cross-validated as well: its pairs are ranked within folds."""
