@@ -217,7 +217,7 @@ def _together(
     """One comparison of averages over repeats."""
     first = found[0]
     same = {field.name: getattr(first, field.name) for field in fields(first) if field.init}
-    losses, means = average(found)
+    losses, means = average(found, splits)
     notes = [*notes, *first.censoring.warnings]  # one test of C beside many fits
     known = {"losses": losses, "means": means, "notes": notes}
     return _kind_of(first)(
