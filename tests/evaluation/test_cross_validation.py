@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,9 @@ from sklearn.pipeline import make_pipeline
 
 import censcore as cs
 from censcore.distributions import Grouped
+from censcore.evaluation.cross_validation import kaplan_meier_curves
 from censcore.evaluation.fold_store import data_key, load_forecast, model_key, save_forecast
+from censcore.evaluation.refit_influence import refit_influence
 from censcore.evaluation.splits import make_splits
 from censcore.evaluation.subjects import Subjects
 from censcore.exceptions import FoldError, InvalidInputError, InvalidTypeError
@@ -123,7 +126,7 @@ def test_losses_are_averaged_over_repeats():
     assert len(by_splitter.repeats) == 2
     assert len(by_splitter.folds()) == 2 * 3 * 2 * 2
     largest = np.max([numbers(one)[:, 1] for one in alone], axis=0)
-    assert (numbers(repeated)[:, 1] <= largest * 1.001).all()
+    assert (numbers(repeated)[:, 1] <= largest * 1.03).all()  # with the term of the refits
 
 
 def test_standard_error_is_that_of_the_spread_where_nothing_is_censored():
@@ -153,6 +156,53 @@ def test_influence_of_the_estimated_censoring_distribution(repeats):
         errors.append([e.standard_error[0] for e in estimates])
     ratio = np.mean(errors, axis=0) / np.std(values, axis=0, ddof=1)
     assert (np.abs(ratio - 1) < 4 / np.sqrt(2 * count)).all(), ratio
+
+
+def mean_of_training_subjects(X, y, X_test):
+    return cs.Exponential(1 / y.time.mean())
+
+
+@pytest.mark.parametrize("repeats", [2, 4])
+def test_error_of_a_difference_that_is_all_estimation(repeats):
+    """A fitted model less the truth: two subjects train each other's model, which their spread does not show.
+
+    The expected loss of exponentials with mean m, less that of the true one with mean 1, is known.
+    """
+    count, errors, spread = 150, [], []
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        y = cs.RightCensored(rng.exponential(size=80), np.ones(80))
+        models = {"fitted": mean_of_training_subjects, "true": cs.Exponential(1.0)}
+        found = cs.compare(
+            models, np.zeros((80, 1)), y, cv=5, repeats=repeats, reference=None, seed=seed, horizon=30.0,
+            scores="crps", discrimination=False,
+        )  # fmt: skip
+        difference = found.estimate("fitted", "crps") - found.estimate("true", "crps")
+        m = np.array([y.time[split.train].mean() for split in found.splits])
+        errors.append(difference.value[0] - np.mean(m / 2 + 1 / 2 - 2 * m / (1 + m)))
+        spread.append(difference.standard_error[0])
+    ratio = np.sqrt(np.mean(np.square(spread)) / np.mean(np.square(errors)))
+    assert 0.85 < ratio < 1.2, ratio  # 0.79 without the term, which then covers 81 %
+    covered = np.mean(np.abs(errors) < 1.96 * np.array(spread))
+    assert covered > 0.93, covered
+
+
+def test_influence_of_refits_by_hand():
+    """Its square sum is {p / (1 - p) + 1 / B} W, over groups where there are any."""
+    rng = np.random.default_rng(0)
+    losses, w = rng.normal(size=(3, 12, 2)), np.full(12, 1 / 12)
+    splits = make_splits(3, None, cs.RightCensored(np.arange(1.0, 13.0), np.ones(12)), None, 3, 0)
+    p = 1 - 3 * 4 * 3 / (12 * 11)
+    W = losses.var(axis=0, ddof=1).sum(axis=0) / 12**2
+    found = refit_influence(losses, w, None, splits)
+    np.testing.assert_allclose((found**2).sum(axis=0), (p / (1 - p) + 1 / 3) * W)
+    pairs = np.repeat(np.arange(6), 2)
+    summed = losses.reshape(3, 6, 2, 2).sum(axis=2)
+    W = summed.var(axis=0, ddof=1).sum(axis=0) / 12**2
+    grouped = refit_influence(losses, w, pairs, splits)
+    np.testing.assert_allclose((grouped**2).sum(axis=0), (p / (1 - p) + 1 / 3) * W)
+    assert refit_influence(losses[:1], w, None, splits[:3]).shape == (0, 2)
+    np.testing.assert_allclose(refit_influence(np.stack([losses[0]] * 3), w, None, splits), 0.0, atol=1e-15)
 
 
 def test_an_estimator_without_an_influence_function_is_refitted():
@@ -339,6 +389,38 @@ def test_known_censoring_needs_no_estimate():
 KM = {"a": cs.KaplanMeier()}
 
 
+CENSORED_BY_X = "The data show signs that censoring depends on covariates"
+
+
+@pytest.mark.parametrize("kind", ["one time", "causes", "several times", "one C per time"])
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_censoring_that_depends_on_covariates_is_warned_about(kind, repeats):
+    """A curve that is pooled within each fold says nothing about x; one given x does."""
+    rng = np.random.default_rng(1)
+    n = 240
+    x = rng.normal(size=(n, 2))
+    T, C = rng.weibull(1.5, (n, 2)), rng.exponential(np.exp(1.2 * x[:, :1]), (n, 1)) * np.ones((1, 2))
+    model: Any = cs.KaplanMeier()
+    if kind == "one time":
+        y: Any = cs.RightCensored(np.minimum(T, C)[:, 0], (T <= C)[:, 0])
+    elif kind == "causes":
+        first = np.minimum(T.min(axis=1), C[:, 0])
+        y, model = cs.CompetingRisks(first, np.where(first == C[:, 0], 0, 1 + T.argmin(axis=1))), None
+    else:
+        C = C if kind == "several times" else C * rng.uniform(0.9, 1.1, (n, 2))
+        y, model = cs.RightCensored(np.minimum(T, C), T <= C), kaplan_meier_curves
+    models = {"km": cs.AalenJohansen() if model is None else model}
+    options: dict[str, Any] = {"scores": "crps", "discrimination": False, "cv": 3, "repeats": repeats}
+    found = cs.compare(models, x, y, reference=None, **options)
+    assert any(CENSORED_BY_X in warning for warning in found.censoring.warnings)
+    assert any(CENSORED_BY_X in note for note in found.notes)
+    assert str(found).count(CENSORED_BY_X) == len(found.censoring.warnings)
+    assert CENSORED_BY_X in found.to_html()
+    if kind == "one time":
+        given_x = cs.compare(models, x, y, cs.Censoring(cs.CoxRegression()), reference=None, **options)
+        assert not any(CENSORED_BY_X in text for text in [*given_x.censoring.warnings, *given_x.notes])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -440,6 +522,20 @@ def test_leave_one_out_has_no_pairs_within_folds():
     assert np.isfinite(lines[lines.score == "crps"]["mean"]).all()
     notes = lines[lines.score == "concordance:uno"].note
     assert notes.str.contains("fold 1").all()
+
+
+def test_p_values_of_calibration_are_said_to_be_conservative():
+    """Folds are fitted to each other's test subjects, so that what one fold misses the others have seen."""
+    x, y = drawn(200)
+    found = cs.compare({"cox": cs.CoxRegression()}, x, y, cv=4, **PLAIN)
+    assert 0 < found.calibration("cox").p_value <= 1
+    assert "conservative" in found.calibration("cox").note
+    assert "p = " in repr(found.calibration("cox"))
+    assert "conservative" in found.chart("d-calibration").title
+    assert "p-values of calibration are conservative" in found.to_html()
+    fixed = cs.compare({"w": cs.Weibull(1.5, np.exp(0.7 * x[:, 0]))}, y, cs.Uniform(0.0, 4.0), **PLAIN)
+    assert not fixed.calibration("w").note
+    assert "conservative" not in fixed.to_html()
 
 
 def test_page_plots_and_json(tmp_path):

@@ -176,7 +176,8 @@ def test_what_was_fitted_before_to_scored_subjects_is_recognised():
     assert "taken as known" in changed.description
     weibull = resolve_censoring(cs.Censoring(cs.WeibullRegression()).fit(x, y), y, x, None)
     assert "200 of them scored; taken as known" in weibull.description
-    assert "200 of 200 scored subjects" in " ".join(weibull.notes)
+    assert "The scored subjects are those" in " ".join(weibull.notes)
+    assert "pass train= to account for it" in " ".join(weibull.notes)
 
 
 def test_training_subjects_that_are_scored_are_noticed():
@@ -205,11 +206,11 @@ def test_equal_subjects_are_not_the_same_subject_where_ties_are_common():
     for _ in range(20):
         distribution = resolve_censoring(km, months(150), None, Subjects(None, months(300)))
         assert not len(distribution.shared.pairs)
-        assert not distribution.notes
+        assert not distribution.notes + distribution.notes_on_ties
     pool = months(600)
     overlapping = resolve_censoring(km, pool[:400], None, Subjects(None, pool[100:]))
     assert not len(overlapping.shared.pairs)
-    assert "ties make it impossible" in overlapping.notes[0]
+    assert "ties make it impossible" in overlapping.notes_on_ties[0]
 
 
 def test_support_ends_where_training_rows_end():

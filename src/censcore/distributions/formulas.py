@@ -34,6 +34,9 @@ class Formulas(Distribution):
     #: quantiles beside the observed time, so that it may lie anywhere in a tail.
     _dense_edges: ClassVar[bool] = False
 
+    #: Whether the distribution was estimated from data, so that all mass at one time is no certainty.
+    _is_estimate: bool = False
+
     @abstractmethod
     def _sf(self, t: Array) -> Array: ...
 
@@ -109,6 +112,8 @@ class Formulas(Distribution):
     def _excludes(self, t: Array) -> Array:
         """What :meth:`excludes` says at times (1 or n, q)."""
         end = self._end()
+        if self._is_estimate:
+            return t > end
         return (t > end) | ((self._sf_left(end) >= 1) & (t != end))
 
     def _breaks(self) -> Array | None:

@@ -105,6 +105,7 @@ class GivenSurvival(Univariate):
         distribution, self._entry = entry_column(distribution, a)
         self._neutral = neutral
         self._inner = [distribution]
+        self._is_estimate = distribution._is_estimate
         check_possible(self._log_alive() == -np.inf, self._entry)
 
     @property

@@ -45,6 +45,7 @@ class Grouped(Univariate):
         self._members = in_one_library(distributions, "Grouped", common=False)
         self._group = as_codes(group, "group")
         self._check()
+        self._is_estimate = all(member._is_estimate for member in self._members)
         self._position = np.zeros(len(self._group), dtype=np.intp)
         for number in range(len(self._members)):
             rows = self._group == number

@@ -68,6 +68,7 @@ class ProportionalHazards(Univariate):
 
     has_density: ClassVar[bool] = False
     _degree: ClassVar[int | None] = 0
+    _is_estimate = True  # its jumps are those of data
     _times: Array
     _hazard: Array
     _risk: Array

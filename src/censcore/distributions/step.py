@@ -119,7 +119,13 @@ class Step(Curve):
         every = -(-J // jumps)
         kept = slice((J - 1) % every, None, every)
         times, levels = self._times[:, kept], self._levels[:, kept]
-        return Step._trusted(times, levels, falls=self._falls)
+        return self._changed(times, levels)
+
+    def _changed(self, times: Array, levels: Array) -> Step:
+        """The same with other jumps: what is known of the curve stays known."""
+        other = Step._trusted(times, levels, falls=self._falls)
+        other._is_estimate = self._is_estimate
+        return other
 
     def censor_at(self, tau: Array) -> Univariate:
         """The distribution of min(T, tau); a step distribution where all subjects share times and ``tau``."""
@@ -136,6 +142,6 @@ class Step(Curve):
         times = xp.concat([distribution._times[:, :kept], end], axis=1)
         all_gone = xp.full_like(distribution._levels[:, :1], 1 - distribution._start)
         levels = xp.concat([distribution._levels[:, :kept], all_gone], axis=1)
-        other = Step._trusted(times, levels, falls=distribution._falls)
+        other = distribution._changed(times, levels)
         other._neutral = distribution._neutral and is_neutral(tau)
         return other

@@ -165,11 +165,13 @@ class Univariate(Formulas):
     def excludes(self, t: Array) -> Array:
         """Whether the distribution rules out that the time is ``t``: booleans of the shape of ``sf(t)``.
 
-        A time beyond the end of the support is ruled out, and where one time has all the mass every other is.
-        So are times before the support of :class:`~censcore.Uniform`. A mixture rules out what all its
-        components rule out. Otherwise a time without mass is not ruled out: the jumps of a step function or
-        the members of an ensemble stand for the times around them, since estimates have atoms at the times
-        of their data. Scores reject a censoring distribution that rules out an observed censoring time.
+        A time beyond the end of the support is ruled out, and where one time has all the mass every other is,
+        unless the distribution was estimated: that nobody was censored among some subjects, or all at one
+        date, is no certainty for others. So are times before the support of :class:`~censcore.Uniform`. A
+        mixture rules out what all its components rule out. Otherwise a time without mass is not ruled out:
+        the jumps of a step function or the members of an ensemble stand for the times around them, since
+        estimates have atoms at the times of their data. Scores reject a censoring distribution that rules out
+        an observed censoring time.
 
         Examples
         --------

@@ -15,7 +15,7 @@ from censcore.distributions import Distribution, Grouped, Independent
 from censcore.distributions.last_visit import LastVisit
 from censcore.estimators.adapted import Adapted, as_estimator
 from censcore.estimators.base import SurvivalEstimator
-from censcore.estimators.covariates import check_rows, check_weights, fit_weighted, take_rows
+from censcore.estimators.covariates import check_rows, check_weights, count_rows, fit_weighted, take_rows
 from censcore.estimators.drop_out import DropOut
 from censcore.estimators.kaplan_meier import KaplanMeier
 from censcore.estimators.pipelines import last_estimator
@@ -41,8 +41,9 @@ class Origin(NamedTuple):
         The fitted estimator.
     X : array, frame or None
         Covariates of the subjects that it predicted for.
-    out_of_fold : bool
-        Whether each subject's distribution was fitted without the subject's fold.
+    subjects : array of int, or None
+        Of out-of-fold distributions: the training subjects that they belong to, each fitted without the
+        subject's fold.
 
     Examples
     --------
@@ -51,19 +52,30 @@ class Origin(NamedTuple):
     >>> C = cs.Censoring(cs.KaplanMeier()).fit(None, y).predict_distribution()
     >>> C.estimated_from.censoring, C.estimated_from.out_of_fold
     (Censoring(estimator=KaplanMeier()), False)
+    >>> folds = cs.Censoring(cs.KaplanMeier(), cv=3).fit_predict_distribution(None, y)
+    >>> folds[[2, 0]].estimated_from.subjects
+    array([2, 0])
     >>> C.censor_at(2.5).estimated_from is None
     True
     """
 
     censoring: Censoring
     X: Any
-    out_of_fold: bool
+    subjects: np.ndarray | None = None
 
-    def take(self, rows: Any) -> Origin | None:
-        """The origin of the distributions of some subjects; None for folds, which belong to all subjects."""
-        if self.out_of_fold:
-            return None
-        return self if self.X is None else self._replace(X=take_rows(self.X, _numbers(rows, self.X)))
+    @property
+    def out_of_fold(self) -> bool:
+        """Whether each subject's distribution was fitted without the subject's fold."""
+        return self.subjects is not None
+
+    def take(self, rows: Any) -> Origin:
+        """The origin of the distributions of some subjects."""
+        X, subjects = self.X, self.subjects
+        if X is not None:
+            X = take_rows(X, _numbers(rows, count_rows(X)))
+        return Origin(
+            self.censoring, X, None if subjects is None else subjects[_numbers(rows, len(subjects))]
+        )
 
 
 class Censoring(SurvivalEstimator):
@@ -198,6 +210,8 @@ class Censoring(SurvivalEstimator):
             estimator = DropOut(estimator.stratify)
         smooth = not getattr(estimator, "represents_atoms", False)
         if smooth or _is_foreign(estimator):  # a leaf of a forest may hold nobody seen at the end
+            if not to_numpy(flipped.event)[weight > 0].any():  # P(C > t) = 1 as far as anybody was followed
+                return KaplanMeier().fit(None, flipped, weight), subjects, None
             end = _common_end(flipped, weight)
         if smooth:
             earlier = flipped if end is None else _before(end, flipped)
@@ -224,10 +238,9 @@ class Censoring(SurvivalEstimator):
         """
         self.check_fitted()
         fitted = zip(self.estimators_, self.ends_, strict=True)
-        parts = [self._up_to(end, estimator.predict_distribution(X)) for estimator, end in fitted]
-        # a copy, since an estimator may keep what it predicts
-        predicted = self._kind(copy.copy(parts[0])) if self.shared_ else Independent(parts)
-        predicted.estimated_from = Origin(self, X, out_of_fold=False)
+        parts = [self._up_to(end, _estimate(estimator.predict_distribution(X))) for estimator, end in fitted]
+        predicted = self._kind(parts[0]) if self.shared_ else Independent(parts)
+        predicted.estimated_from = Origin(self, X)
         return predicted
 
     def _kind(self, predicted: Any) -> Any:
@@ -282,12 +295,14 @@ class Censoring(SurvivalEstimator):
         for number, (_, test) in enumerate(folds):
             self.fold_[test] = number
         self.fold_training_ = [train for train, _ in folds]
+        predicted: Distribution
         if self.shared_:
             predicted = self._kind(Grouped(distributions, self.fold_))
-            predicted.estimated_from = Origin(self, X, out_of_fold=True)
-            return predicted
-        marginals = [[distribution.marginal(j) for distribution in distributions] for j in range(y.k)]
-        return Independent([Grouped(marginal, self.fold_) for marginal in marginals])
+        else:
+            marginals = [[distribution.marginal(j) for distribution in distributions] for j in range(y.k)]
+            predicted = Independent([Grouped(marginal, self.fold_) for marginal in marginals])
+        predicted.estimated_from = Origin(self, X, np.arange(len(y)))
+        return predicted
 
     def _fit_fold(self, X: Any, y: RightCensored, sample_weight: Any, train: np.ndarray) -> Censoring:
         weight = None if sample_weight is None else check_weights(sample_weight, len(y))[train]
@@ -340,9 +355,15 @@ def _is_foreign(estimator: Any) -> bool:
     )
 
 
-def _numbers(rows: Any, X: Any) -> np.ndarray:
+def _estimate(predicted: Any) -> Any:
+    """A copy, since an estimator may keep what it predicts, that claims no certainty."""
+    predicted = copy.copy(predicted)
+    predicted._is_estimate = True
+    return predicted
+
+
+def _numbers(rows: Any, n: int) -> np.ndarray:
     """Subjects that were chosen by indices, a slice or a mask, as indices."""
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
     return np.atleast_1d(np.arange(n)[rows if isinstance(rows, slice) else to_numpy(rows)])
 
 

@@ -242,4 +242,6 @@ def event_table(
 def _curve(table: np.ndarray) -> Step:
     """The distribution of an event table; without any event all mass sits at infinity."""
     times, sf = (table["time"], table["sf"]) if len(table) else (np.zeros(1), np.ones(1))
-    return Step._trusted(times[None, :], sf[None, :], falls=True)
+    curve = Step._trusted(times[None, :], sf[None, :], falls=True)
+    curve._is_estimate = True
+    return curve

@@ -1,4 +1,4 @@
-"""Whether two samples share subjects: keys of subjects, and which pairs with equal keys are believed."""
+"""Whether two samples share subjects: keys of subjects, and when equal keys are the same subject."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from censcore._numerics import bits_of, scramble
 from censcore._validation import columns_of
 from censcore.outcomes.detection_times import DetectionTimes
 
-__all__ = ["Shared", "SubjectKeys", "shared_subjects"]
+__all__ = ["NO_PAIRS", "Shared", "SubjectKeys", "shared_subjects"]
 
+NO_PAIRS = np.zeros((0, 2), dtype=np.intp)
 CHANCE = 0.05  # largest share of equal pairs that may be expected by chance where pairs are believed
+IMPOSSIBLE = 1e-6  # chance, at most, that one sample is within another one by itself where it is believed
+HIDDEN = 0.2  # largest share of the smaller sample that ties may hide where the rest counts as certain
 
 
 @dataclass(frozen=True)
@@ -71,28 +74,42 @@ class Shared:
     ----------
     pairs : array of int, (m, 2)
         Their numbers in the first and in the second sample; each subject is in one pair at most.
+    in_order : bool
+        Whether the samples are the same subjects in the same order.
+    certain : bool
+        Whether these are all, or nearly; False where ties may hide more than a fifth of the smaller sample.
     undecided : int
-        About how many more there are that cannot be told from coincidences.
+        About how many more there are, by the number of equal pairs; nobody can say which.
     """
 
     pairs: np.ndarray
+    in_order: bool = False
+    certain: bool = True
     undecided: int = 0
 
 
 def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
     r"""Find the subjects that two samples share.
 
-    Subjects are equal if their covariates (where both samples have them), times and events are.
+    Samples with equal times and events in the same order are the same subjects. Otherwise subjects are equal
+    if their covariates (where both samples have them), times and events are. Where all subjects of one
+    sample are in the other, and chance cannot bring that about, they are those subjects; by chance it has
+    about the probability
 
-    Independent subjects may be equal by chance where the data are discrete. Chance makes pairs within a
-    sample as it makes them between samples, so
+    .. math:: \Bigl(1-\frac{\#\text{subjects of }b\text{ that equal nobody else in }b}{n_b}\Bigr)^{n_a}
+
+    (Good and Turing's estimate of the probability that a new subject equals nobody), for a in b.
+
+    Otherwise independent subjects may be equal by chance where the data are discrete. Chance makes pairs
+    within a sample as it makes them between samples, so
 
     .. math:: E=n_an_b\,\tfrac12\Bigl\{\frac{\#\text{equal pairs in }a}{n_a(n_a-1)/2}
         +\frac{\#\text{equal pairs in }b}{n_b(n_b-1)/2}\Bigr\}
 
     equal pairs between the samples are expected of it. Pairs are believed where E is at most 5 % of what
-    was found. Where more were found than chance explains, but not by that much, nobody can say which
-    of them are the same subject: they are counted as ``undecided`` and not paired.
+    was found. Elsewhere nobody can say which of them are the same subject, and none are paired: those that
+    chance does not explain are counted as ``undecided``, and the result is not ``certain`` if there may be
+    many, the number found being E and three times its standard deviation or more.
 
     Parameters
     ----------
@@ -111,6 +128,8 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
     >>> shared_subjects(SubjectKeys.of(None, y), SubjectKeys.of(None, y[[3, 0]])).pairs.tolist()
     [[0, 1], [3, 0]]
     """
+    if np.array_equal(a.outcome, b.outcome):
+        return Shared(np.column_stack([np.arange(len(a))] * 2), in_order=True)
     key_a, key_b = _comparable(a, b)
     _, number = np.unique(np.concatenate([key_a, key_b]), return_inverse=True)
     number = number.reshape(-1)
@@ -118,12 +137,19 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
     count_a, count_b = (np.bincount(x, minlength=number.max() + 1).astype(np.float64) for x in (of_a, of_b))
     found = float(count_a @ count_b)
     if not found:
-        return Shared(np.zeros((0, 2), dtype=np.intp))
+        return Shared(NO_PAIRS)
     expected = len(of_a) * len(of_b) * (_repeated(count_a) + _repeated(count_b)) / 2
-    if expected <= CHANCE * found:
+    if expected <= CHANCE * found or _within(count_a, count_b) or _within(count_b, count_a):
         return Shared(_pairs(of_a, of_b))
-    excess = found - expected
-    return Shared(np.zeros((0, 2), dtype=np.intp), int(excess) if excess > 5 * np.sqrt(expected) else 0)
+    excess, noise = found - expected, np.sqrt(expected)
+    certain = bool(excess + 3 * noise <= HIDDEN * min(len(a), len(b)))
+    return Shared(NO_PAIRS, certain=certain, undecided=int(excess) if excess > 5 * noise else 0)
+
+
+def _within(few: np.ndarray, many: np.ndarray) -> bool:
+    """Whether one sample is within the other, and not by chance; both are counts of each distinct subject."""
+    alone = (many == 1).sum() / many.sum()
+    return bool((few <= many).all() and (1 - alone) ** few.sum() <= IMPOSSIBLE)
 
 
 def _comparable(a: SubjectKeys, b: SubjectKeys) -> tuple[np.ndarray, np.ndarray]:

@@ -84,7 +84,7 @@ class CalibrationCurve:
     p_value : float
         Of "the forecast is calibrated at t": how often chance gives a larger mean distance.
     note : str
-        Why intervals and the p-value are missing; empty where they are not.
+        Why intervals and the p-value are missing, or how the p-value is to be read; else empty.
 
     Examples
     --------
@@ -138,7 +138,8 @@ class CalibrationCurve:
         if self.smoothed:
             told += f"\nICI {self.ici:.3f} ({self.ici_by_chance:.3f} by chance)"
             told += f", E50 {self.e50:.3f}, E90 {self.e90:.3f}"
-            told += f", {self.note}" if self.note else f", p = {self.p_value:.2g}"
+            told += "" if np.isnan(self.p_value) else f", p = {self.p_value:.2g}"
+            told += f", {self.note}" if self.note else ""
         return told
 
 
@@ -160,7 +161,7 @@ def calibration_curve(
     binned = _in_bins(comparison, model, data, _bin_numbers(data.p, w, max(most, 1)), told)
     found = CalibrationCurve(
         model, t, whole["predicted"], whole["observed"], whole["low"], whole["high"], binned, [],
-        note="" if told else cannot_tell(events),
+        note=comparison.calibration_note if told else cannot_tell(events),
     )  # fmt: skip
     return found if np.ptp(data.p[w > 0]) < CONSTANT else _with_curve(comparison, found, data, span, told)
 

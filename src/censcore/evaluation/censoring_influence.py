@@ -154,8 +154,9 @@ class KaplanMeierPart(Part):
                 w, u = weight[subjects], table["time"][jumps]
                 found = self._derivative(score, case, subjects, losses, w, u)
                 A[jumps] = np.moveaxis(found, 0, 1)
-        xi = self.estimator.influence(A.reshape(len(table), weight.shape[1] * losses.shape[1]))
-        return xi.reshape(len(xi), weight.shape[1], losses.shape[1])
+        m, q = A.shape[1:]
+        xi = self.estimator.influence(A.reshape(len(table), m * q))  # the table may be empty
+        return xi.reshape(len(xi), m, q)
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,6 +133,11 @@ class Comparison(ScoredForecasts):
         found: CalibrationCurve = self.made[key]
         return found
 
+    @property
+    def calibration_note(self) -> str:
+        """How p-values of calibration are to be read; empty where they are what they seem."""
+        return ""
+
     def net_benefit(self, time: float | None = None, thresholds: Any = None) -> pd.DataFrame:
         """Decision curves: the net benefit of treating those whose risk by a time exceeds a threshold.
 

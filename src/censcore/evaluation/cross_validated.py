@@ -15,8 +15,9 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.discrimination import Discrimination, discriminate
 from censcore.evaluation.fold_runs import FoldRuns
 from censcore.evaluation.inference import Estimate
-from censcore.evaluation.losses import Losses, Means, Subset
+from censcore.evaluation.losses import Losses, Means, Subset, shares_of
 from censcore.evaluation.pieces import ungrouped
+from censcore.evaluation.refit_influence import refit_influence
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.splits import Split
 from censcore.evaluation.tables import Line, data_frame
@@ -29,20 +30,30 @@ __all__ = ["CrossValidated", "average"]
 
 HALF = 0.5  # summed from here, the share of pairs of a forecast that ranks nobody is exactly this
 CONDITIONAL = "for the models as fitted in the folds"
+CONSERVATIVE = "conservative: the models of the folds were fitted to each other's test subjects"
 
 
-def average(repeats: Sequence[Comparison]) -> tuple[Losses, Means]:
-    """Losses and means of all repeats, averaged; every repeat scores the same subjects."""
+def average(repeats: Sequence[Comparison], splits: Sequence[Split]) -> tuple[Losses, Means]:
+    """Losses and means of all repeats, averaged; every repeat scores the same subjects.
+
+    Influences gain those of the refits, where there are repeats to learn them from: see
+    :mod:`censcore.evaluation.refit_influence`.
+    """
     first = repeats[0]
     unavailable = {key: why for r in repeats for key, why in r.losses.unavailable.items()}
     known = [key for key in first.losses.values if key not in unavailable]
-    losses = {key: np.mean([r.losses.values[key] for r in repeats], axis=0) for key in known}
-    means = {
-        key: _mean_estimate([r.means.values[key] for r in repeats])
-        for key in first.means.values
-        if key[1:] in losses
-    }
-    method = f"{first.means.method}; {CONDITIONAL}"
+    every = {key: np.stack([r.losses.values[key] for r in repeats]) for key in known}
+    counted = {score.name: score.counted(first._case) for score in first.losses.scores}
+    means = {}
+    for s, model, score in first.means.values:
+        if (model, score) in every:
+            mean = _mean_estimate([r.means.values[s, model, score] for r in repeats])
+            weight = shares_of(first.subsets[s].weight[:, None], counted[score])[:, 0]
+            more = refit_influence(every[model, score], weight, first.groups, splits)
+            means[s, model, score] = Estimate(mean.value, np.concatenate([mean.influence, more]))
+    term = "with" if len(repeats) > 1 else "without"
+    method = f"{first.means.method}; {CONDITIONAL}, {term} the term of the refits"
+    losses = {key: values.mean(axis=0) for key, values in every.items()}
     return Losses(losses, unavailable, first.losses.scores), replace(first.means, values=means, method=method)
 
 
@@ -160,6 +171,11 @@ class CrossValidated(Comparison):
         found = [comparison.curve(score, **options) for comparison in self.repeats]
         shared = [model for model in found[0] if all(model in curves for curves in found)]
         return {model: _mean_estimate([curves[model] for curves in found]) for model in shared}
+
+    @property
+    def calibration_note(self) -> str:
+        """That p-values of calibration are too large: a fold's model has learned from the other folds."""
+        return CONSERVATIVE
 
     def _of(self, outcome: str) -> CrossValidated:
         """One of several outcomes, cross-validated as well: its pairs are ranked within folds."""

@@ -37,8 +37,9 @@ from censcore._arrays import is_torch, to_numpy
 from censcore._validation import check_option
 from censcore.distributions import Distribution, Independent
 from censcore.estimators import AalenJohansen, Censoring, KaplanMeier
+from censcore.estimators.censoring import Origin
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
-from censcore.estimators.subjects import Shared
+from censcore.estimators.subjects import Shared, SubjectKeys
 from censcore.evaluation.case import in_time
 from censcore.evaluation.censoring_influence import has_influence
 from censcore.evaluation.comparison import Comparison
@@ -48,6 +49,8 @@ from censcore.evaluation.fold_runs import FoldRuns, out_of_fold, run_folds
 from censcore.evaluation.horizon import find_horizon, given_horizon
 from censcore.evaluation.inference import group_codes
 from censcore.evaluation.intervals import TURNBULL, drop_out_estimator, followed, turnbull_for
+from censcore.evaluation.joint_compare import find_joint_horizon
+from censcore.evaluation.joint_scores import JointNames
 from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
@@ -184,7 +187,7 @@ def cross_validate(
     ]
     scored = subjects if len(tested) == n else subjects.take(tested)
     if len(layers) > 1 and given_horizon(horizon) is None:
-        horizon = _common_horizon(resolved, scored, code, tested, notes)
+        horizon = _common_horizon(resolved, scored, code, tested, options.get("names"), notes)
     labels = None if groups is None else to_numpy(groups)
     if options.get("mask") is not None:  # of several event times
         options["mask"] = to_numpy(options["mask"])[tested]
@@ -219,7 +222,8 @@ def _together(
     """One comparison of averages over repeats."""
     first = found[0]
     same = {field.name: getattr(first, field.name) for field in fields(first) if field.init}
-    losses, means = average(found)
+    losses, means = average(found, splits)
+    notes = [*notes, *first.censoring.warnings]  # one test of C beside many fits
     known = {"losses": losses, "means": means, "notes": notes}
     return _kind_of(first)(
         **{**same, **known}, splits=splits, repeats=found, tested=tested, runs=runs, all_groups=groups
@@ -373,7 +377,8 @@ def _censoring_of(
         )
     censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
     subjects = replace(subjects, y=followed(subjects.y))
-    plain = clone(censoring).set_params(cv=None)
+    shared = subjects.y.shares_censoring if censoring.shared is None else censoring.shared
+    plain = clone(censoring).set_params(cv=None, shared=bool(shared))  # the same in every fold
     fits = [_fit_censoring(plain, subjects, split) for split in splits]
     forecasts = [
         in_time(fit.predict_distribution(take_rows(subjects.X, s.test)), subjects.y.take(s.test))
@@ -389,13 +394,15 @@ def _censoring_of(
         "n_train": n,
         "shared": Shared(np.column_stack([np.arange(len(tested)), tested])),
     }
+    plain.trained_on_ = SubjectKeys.of(subjects.X, subjects.y)
+    plain.fold_estimators_, plain.fold_training_ = fits, [split.train for split in splits]
+    plain.fold_ = np.full(n, -1)
+    for split in splits:
+        plain.fold_[split.test] = split.fold
+    C.estimated_from = Origin(plain, X_tested, tested)
     name = f"{describe(fits[0])}, fitted to the training subjects of each fold"
     if all(has_influence(fit) for fit in fits):
-        plain.fold_estimators_, plain.fold_training_ = fits, [split.train for split in splits]
-        plain.fold_ = np.zeros(len(tested), dtype=np.intp)
-        for split in splits:
-            plain.fold_[np.searchsorted(tested, split.test)] = split.fold
-        parts = _parts(plain, X_tested, len(tested), out_of_fold=True)
+        parts = _parts(plain, X_tested, len(tested), plain.fold_[tested])
         return ResolvedCensoring(C, name, True, parts=parts, **common)
     return ResolvedCensoring(C, name, True, refit=Refit(plain), scored_X=X_tested, **common)
 
@@ -409,7 +416,12 @@ def _fit_censoring(censoring: Censoring, subjects: Subjects, split: Split) -> Ce
 
 
 def _common_horizon(
-    resolved: list[Any], scored: Subjects, groups: np.ndarray | None, tested: np.ndarray, notes: list[str]
+    resolved: list[Any],
+    scored: Subjects,
+    groups: np.ndarray | None,
+    tested: np.ndarray,
+    names: Any,
+    notes: list[str],
 ) -> float | str:
     """The smallest of the horizons that follow-up supports in each repeat."""
     ends: list[tuple[float, list[str]]] = []
@@ -419,7 +431,12 @@ def _common_horizon(
     for C in resolved:
         said: list[str] = []
         code = None if groups is None else group_codes(groups[tested], len(tested))
-        ends.append((find_horizon("auto", C, scored, said, code, groups), said))
+        if scored.y.k > 1:
+            named = JointNames.of(scored.y.names if names is None else names, None, scored.y.k)
+            end = find_joint_horizon("auto", C, scored, named, said, code, groups)
+        else:
+            end = find_horizon("auto", C, scored, said, code, groups)
+        ends.append((end, said))
     end, said = min(ends, key=lambda pair: pair[0])
     notes += said
     return end

@@ -247,16 +247,16 @@ def censoring_diagnostic(
         weights=_quantiles(weight),
         effective=float(weight.sum() ** 2 / (weight**2).sum()) if len(weight) else 0.0,
         events_in=len(weight),
-        conditional=_given_covariates(C),
+        conditional=given_covariates(C),
         covariates=None if isinstance(test, str) else test,
         not_tested=test if isinstance(test, str) else "",
     )
 
 
-def _given_covariates(C: Distribution) -> bool:
+def given_covariates(C: Distribution) -> bool:
     """Whether subjects differ in C by their covariates, and not only by their fold or their visits."""
     origin = C.estimated_from
-    if origin is None:
+    if origin is None or len(C) < 2:
         return len(C) > 1
     fits = origin.censoring.fold_estimators_ if origin.out_of_fold else [origin.censoring]
     X = take_rows(origin.X, np.arange(2))

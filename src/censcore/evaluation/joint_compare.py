@@ -28,7 +28,7 @@ from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import RightCensored
 from censcore.scores.energy import leave_out
 
-__all__ = ["compare_joint"]
+__all__ = ["compare_joint", "find_joint_horizon"]
 
 
 def compare_joint(asked: Request, y: RightCensored) -> JointComparison:
@@ -56,7 +56,7 @@ def compare_joint(asked: Request, y: RightCensored) -> JointComparison:
     reference = add_reference(distributions, asked.reference, KAPLAN_MEIER, notes, given, learned)
     train_code = common_codes(asked.groups, asked.train_groups, resolved.n_train or count_of(trained))
     scored = Subjects(X, y, weight)
-    end = _find_horizon(asked.horizon, resolved, scored, named, notes, code, train_code)
+    end = find_joint_horizon(asked.horizon, resolved, scored, named, notes, code, train_code)
     notes += notes_on_events(y, end, shares(weight, n), code, trained)
     sample = _pooled(scored if trained is None else trained)
     cases = make_cases(distributions, scored, resolved.distribution, end, asked.times, asked.levels, sample)
@@ -143,7 +143,7 @@ def _pooled(subjects: Subjects) -> Subjects:
     return Subjects(None, RightCensored(time, event), weight).take(kept)
 
 
-def _find_horizon(
+def find_joint_horizon(
     horizon: float | str,
     resolved: ResolvedCensoring,
     scored: Subjects,

@@ -14,7 +14,7 @@ from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
+from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic, given_covariates
 from censcore.evaluation.discrimination import Measure
 from censcore.evaluation.inference import effective_number
 from censcore.evaluation.joint_scores import JOINT, EventBrier, JointNames, OfCoordinate
@@ -216,7 +216,7 @@ class JointComparison(SeveralOutcomes):
         return JointCensoringDiagnostic(parts)
 
     def _diagnostic(self, y: RightCensored, C: Distribution) -> CensoringDiagnostic:
-        return censoring_diagnostic(
+        found = censoring_diagnostic(
             y,
             C,
             self.X,
@@ -226,6 +226,7 @@ class JointComparison(SeveralOutcomes):
             by=labels_of(self.subsets),
             seed=self.seed,
         )
+        return replace(found, conditional=given_covariates(self.resolved_censoring.distribution))
 
 
 @dataclass(frozen=True)

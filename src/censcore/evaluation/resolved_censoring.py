@@ -15,7 +15,7 @@ from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.censoring import Origin
 from censcore.estimators.covariates import take_rows
 from censcore.estimators.pipelines import last_estimator
-from censcore.estimators.subjects import Shared, SubjectKeys, shared_subjects
+from censcore.estimators.subjects import NO_PAIRS, Shared, SubjectKeys, shared_subjects
 from censcore.evaluation.case import in_time
 from censcore.evaluation.censoring_influence import Part, has_influence, parts_of
 from censcore.evaluation.subjects import Subjects
@@ -25,7 +25,7 @@ from censcore.scores.inputs import known_censoring
 
 __all__ = ["ResolvedCensoring", "describe", "resolve_censoring"]
 
-NONE_SHARED = Shared(np.zeros((0, 2), dtype=np.intp))
+NONE_SHARED = Shared(NO_PAIRS)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class ResolvedCensoring:
 
     ``parts`` are set for estimators with an influence function, ``refit`` for others: it takes training
     subjects (and covariates of those to score) and gives the distribution that they would have led to.
-    ``shared`` pairs scored subjects with the training subjects that they are.
+    ``shared`` pairs scored subjects with the training subjects that they are. ``notes_on_ties`` are for
+    comparisons in which no labels (``train_groups``) name the training subjects.
     """
 
     distribution: Distribution
@@ -60,6 +61,7 @@ class ResolvedCensoring:
     n_train: int = 0
     shared: Shared = NONE_SHARED
     notes: list[str] = field(default_factory=list)
+    notes_on_ties: list[str] = field(default_factory=list)
 
     def support(self) -> float:
         """The largest time that every subject's distribution supports, as far as training subjects go."""
@@ -117,7 +119,7 @@ def _resolved(
     if y.k > 1 and train is not None:
         estimator = _shared_if_possible(estimator, y, train)
     if train is None and hasattr(estimator, "estimators_"):
-        return _fitted_before(estimator.predict_distribution(X), Origin(estimator, X, False), scored, last)
+        return _fitted_before(estimator.predict_distribution(X), Origin(estimator, X), scored, last)
     if train is None or train.same_as(y):
         return _in_sample(clone(estimator), scored if train is None else train, last, groups)
     return _fitted_to(train, clone(estimator).set_params(cv=None), scored, last)
@@ -138,7 +140,8 @@ def _shared_if_possible(censoring: Censoring, y: RightCensored, train: Subjects)
 def _given(C: Distribution, scored: Subjects, train: Subjects | None, last: float) -> ResolvedCensoring:
     """A distribution as it is; one that was predicted by an estimator is recognised as the estimate it is."""
     origin = C.estimated_from
-    if origin is not None and len(C) in (1, len(scored.y)):
+    n = len(scored.y)
+    if origin is not None and (len(C) in (1, n) if origin.subjects is None else len(origin.subjects) == n):
         return _fitted_before(C, origin, scored, last)
     if isinstance(C, Step) and len(C) == 1:
         pooled = Censoring(KaplanMeier())
@@ -159,28 +162,27 @@ def _is_curve_of(C: Step, subjects: Subjects) -> bool:
 
 def _fitted_before(C: Distribution, origin: Origin, scored: Subjects, last: float) -> ResolvedCensoring:
     """An estimate that was made before, from subjects that the scored ones may be among."""
-    censoring, X, out_of_fold = origin
-    X = scored.X if X is None or np.shape(X)[0] != len(scored.y) else X  # one for all serves any subjects
-    trained_on = censoring.trained_on_
-    name = f"{describe(censoring)}, fitted before" + (" out of fold" if out_of_fold else "")
-    n_train = len(trained_on)
-    shared = shared_subjects(SubjectKeys.of(X, scored.y), trained_on)
-    notes = _notes_on_shared(shared, len(scored.y))
-    count = f"{n_train} subjects, {len(shared.pairs)} of them scored"
-    if not has_influence(censoring):
+    censoring, X, subjects = origin
+    n, n_train = len(scored.y), len(censoring.trained_on_)
+    X = scored.X if X is None or np.shape(X)[0] != n else X  # one for all serves any subjects
+    name, fits = f"{describe(censoring)}, fitted before", [censoring]
+    if subjects is None:
+        shared = shared_subjects(SubjectKeys.of(X, scored.y), censoring.trained_on_)
+    else:  # each distribution belongs to the training subject that its fold left out
+        name, fits = f"{name} out of fold", censoring.fold_estimators_
+        shared = Shared(np.column_stack([np.arange(n), subjects]), in_order=n == n_train)
+    count = f"{n_train} subjects, {len(shared.pairs)} of them {'scored' if shared.certain else 'recognised'}"
+    if not all(has_influence(fit) for fit in fits):
         what = f"{name} to {count}; taken as known, since it cannot be fitted again: pass train="
+        notes = _notes_on_shared(shared, n, "standard errors take it as known; pass train= to account for it")
         return ResolvedCensoring(C, what, estimated=False, last_time=last, notes=notes)
-    parts = _parts(censoring, X, len(scored.y), out_of_fold)
-    return ResolvedCensoring(
-        C,
-        f"{name} to {count}",
-        True,
-        parts=parts,
-        last_time=last,
-        n_train=n_train,
-        shared=shared,
-        notes=notes,
-    )
+    said: dict[str, Any] = {
+        "notes": _notes_on_shared(shared, n),
+        "notes_on_ties": _notes_on_ties(shared, other=False),
+    }
+    parts = _parts(censoring, X, n, None if subjects is None else censoring.fold_[subjects])
+    common: dict[str, Any] = {"parts": parts, "last_time": last, "n_train": n_train, "shared": shared}
+    return ResolvedCensoring(C, f"{name} to {count}", True, **common, **said)
 
 
 # ---- distributions that are fitted here ----------------------------------------------------------------
@@ -199,7 +201,8 @@ def _in_sample(
     everyone = Shared(np.column_stack([np.arange(n)] * 2))
     common: dict[str, Any] = {"train": subjects, "last_time": last, "n_train": n, "shared": everyone}
     if has_influence(censoring):
-        return ResolvedCensoring(C, name, True, True, _parts(censoring, subjects.X, n, out_of_fold), **common)
+        parts = _parts(censoring, subjects.X, n, censoring.fold_ if out_of_fold else None)
+        return ResolvedCensoring(C, name, True, True, parts, **common)
     plain = clone(censoring).set_params(cv=None)
     return ResolvedCensoring(C, name, True, True, refit=Refit(plain), scored_X=subjects.X, **common)
 
@@ -218,37 +221,56 @@ def _fitted_to(train: Subjects, censoring: Censoring, scored: Subjects, last: fl
         "n_train": len(train.y),
         "shared": shared,
         "notes": _notes_on_shared(shared, len(scored.y)),
+        "notes_on_ties": _notes_on_ties(shared, other=True),
     }
     if has_influence(censoring):
-        parts = _parts(censoring, scored.X, len(scored.y), out_of_fold=False)
+        parts = _parts(censoring, scored.X, len(scored.y))
         return ResolvedCensoring(C, name, True, parts=parts, **common)
     return ResolvedCensoring(C, name, True, refit=Refit(censoring), scored_X=scored.X, **common)
 
 
-def _parts(censoring: Censoring, X: Any, n: int, out_of_fold: bool) -> list[Part]:
+def _parts(censoring: Censoring, X: Any, n: int, fold: np.ndarray | None = None) -> list[Part]:
     """Fitted estimators with the scored subjects that they serve, and who they were fitted to."""
     everyone = np.arange(n)
-    if not out_of_fold:
+    if fold is None:
         return parts_of(censoring, X, everyone, np.arange(len(censoring.trained_on_)))
     folds = zip(censoring.fold_estimators_, censoring.fold_training_, strict=True)
     parts = []
     for number, (fit, train) in enumerate(folds):
-        subjects = everyone[censoring.fold_ == number]
-        parts += parts_of(fit, take_rows(X, subjects), subjects, train)
+        if len(subjects := everyone[fold == number]):
+            parts += parts_of(fit, take_rows(X, subjects), subjects, train)
     return parts
 
 
-def _notes_on_shared(shared: Shared, n: int) -> list[str]:
-    if len(shared.pairs):
-        return [
+def _notes_on_shared(shared: Shared, n: int, so: str = "standard errors account for it") -> list[str]:
+    """Scored subjects who are among those that C was fitted to."""
+    if not len(shared.pairs):
+        return []
+    if shared.in_order:
+        who = "The scored subjects are those that the censoring distribution was fitted to"
+    else:
+        who = (
             f"{len(shared.pairs)} of {n} scored subjects are among those that the censoring distribution was "
-            "fitted to (same covariates, time and event); standard errors account for it."
-        ]
+            "fitted to (same covariates, time and event)"
+        )
+    return [f"{who}; {so}."]
+
+
+def _notes_on_ties(shared: Shared, other: bool) -> list[str]:
+    """That ties may hide shared subjects; ``other`` says that the caller has kept the samples apart."""
+    taken = (
+        "Standard errors take the two samples as independent; to name the subjects, pass groups= and "
+        "train_groups= with one label per subject."
+    )
     if shared.undecided:
         return [
             "Some scored subjects seem to be among those that the censoring distribution was fitted to, but "
-            "ties make it impossible to say which. Standard errors take the two samples as independent; to "
-            "name the subjects, pass groups= and train_groups= with one label per subject."
+            f"ties make it impossible to say which. {taken}"
+        ]
+    if not (shared.certain or other):
+        return [
+            "Ties hide whether scored subjects are among those that the censoring distribution was fitted "
+            f"to. {taken}"
         ]
     return []
 

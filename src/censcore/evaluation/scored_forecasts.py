@@ -81,6 +81,7 @@ class ScoredForecasts(KeepsValues):
         groups, train_groups = settings["groups"], settings["train_groups"]
         refits, seed = settings["refits"], settings["seed"]
         means = estimate_means(losses, cases, subsets, resolved, groups, train_groups, refits, seed, progress)
+        about_C = [*resolved.notes, *(resolved.notes_on_ties if train_groups is None else [])]
         return cls(
             scores=scores,
             losses=losses,
@@ -88,7 +89,7 @@ class ScoredForecasts(KeepsValues):
             cases=cases,
             subsets=subsets,
             resolved_censoring=resolved,
-            notes=[*notes, *resolved.notes, *losses.notes, *means.notes],
+            notes=[*notes, *about_C, *losses.notes, *means.notes],
             **settings,
         )
 

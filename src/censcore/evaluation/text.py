@@ -263,8 +263,9 @@ def text_of(comparison: Comparison) -> str:
     text += ["", *legend_of(grids)]
     text += [f"censoring distribution: {one_line(settings['censoring distribution'])}"]
     text += [f"standard errors: {settings['standard errors']}"]
-    text += [f"note: {one_line(note)}" for note in comparison.notes]
-    text += [f"warning: {one_line(warning)}" for warning in comparison.censoring.warnings]
+    warnings = comparison.censoring.warnings
+    text += [f"note: {one_line(note)}" for note in comparison.notes if note not in warnings]
+    text += [f"warning: {one_line(warning)}" for warning in warnings]
     return "\n".join(line.rstrip() for line in text)
 
 

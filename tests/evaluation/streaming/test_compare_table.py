@@ -312,7 +312,9 @@ def test_kaplan_meier_that_was_fitted_before_is_not_fitted_again(table, sample):
     y = cs.RightCensored(table["t"].to_numpy(), table["d"].to_numpy())
     options = {"scores": SCORES, "reference": None}
     memory = cs.compare(forecasts_of(table, ("t", "d")), y, C, discrimination=False, **options)
-    assert_same(memory, in_batches(table, C, **options))
+    found = in_batches(table, C, **options)
+    assert_same(memory, found)
+    assert any("pass the estimator without fitting it" in note for note in found.notes)
     grouped = {**options, "groups": "clinic"}
     memory = cs.compare(
         forecasts_of(table, ("t", "d")), y, C, discrimination=False, **{**grouped, "groups": table["clinic"]}

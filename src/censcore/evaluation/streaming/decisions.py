@@ -37,6 +37,13 @@ __all__ = ["Prepared", "count_of", "prepare", "strata_numbers"]
 HEAD = 1000  # rows from which the times of survival matrices are learned
 
 
+NOT_SEARCHED_FOR = (
+    "The subjects that the censoring distribution was fitted to before count as others than those scored: a "
+    "table read in batches is not searched for them. If they are the subjects of the table, pass the "
+    "estimator without fitting it."
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """A table that is ready to be scored.
@@ -110,6 +117,7 @@ def prepare(
     counts = Counts.of(counted.keyed["outcomes"], "the table")
     trained = None if train is None else _train_counts(runner, train, columns, y.rows)
     notes = [] if trained is None else _notes_on_training(counts, trained)
+    notes += [NOT_SEARCHED_FOR] if before else []
     _check_censoring(estimator, given, counts, columns)
     fitted = None
     if estimator is not None and regression is None:
