@@ -189,6 +189,8 @@ def test_infinite_losses_are_named():
     found = compared(200, forecasts, scores="log_score")
     assert "Infinite mean: endless." in str(found.verdict)
     assert found.verdict.best == "finite"
+    two = compared(200, {name: forecasts[name] for name in ("finite", "endless")}, scores="log_score")
+    assert str(two.verdict).startswith("finite is best by the log score")
 
 
 def test_the_unit_of_time_is_in_tables_and_words():

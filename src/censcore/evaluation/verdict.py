@@ -191,12 +191,12 @@ def _clear_wins(pairs: list[Line], confidence: float) -> list[tuple[str, str]]:
 
 def _first_sentence(best: Line, tied: list[str], wins: list[tuple[str, str]], named: str, count: int) -> str:
     name, mean = one_line(best["model"]), _plus_minus(best)
-    if not wins:
+    if tied and not wins:
         return (
             f"No clear difference between the {count} forecasts: by {named}, {name} has the smallest mean "
             f"({mean}), but chance can explain its lead over {_listed(tied)}."
         )
-    if best["model"] not in {better for better, _ in wins}:
+    if tied and best["model"] not in {better for better, _ in wins}:
         return f"{name} has the smallest mean by {named} ({mean}), without a clear lead over {_listed(tied)}."
     return f"{name} is best by {named} ({mean}){f', tied with {_listed(tied)}' if tied else ''}."
 
