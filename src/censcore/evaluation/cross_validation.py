@@ -358,6 +358,15 @@ def _taken(by: Any, tested: np.ndarray, n: int) -> Any:
 # ---- the censoring distribution --------------------------------------------------------------------
 
 
+def _check_not_fitted(C: Distribution) -> None:
+    """An estimate from subjects of all folds knows the subjects that each fold is tested on."""
+    if C.estimated_from is not None:
+        raise InvalidInputError(
+            f"censoring: got a distribution that {C.estimated_from.censoring} predicted, expected one that "
+            "is known, or the estimator itself: it is then fitted to the training subjects of every fold."
+        )
+
+
 def _censoring_of(
     censoring: Any, subjects: Subjects, splits: list[Split], tested: np.ndarray, first: bool
 ) -> ResolvedCensoring | Distribution | None:
@@ -368,6 +377,7 @@ def _censoring_of(
             return None
         censoring = Censoring(KaplanMeier())
     if isinstance(censoring, Distribution):
+        _check_not_fitted(censoring)
         return censoring.take(tested) if len(tested) < len(subjects.y) else censoring
     if not hasattr(censoring, "fit"):
         raise InvalidTypeError(
