@@ -357,7 +357,7 @@ def joint_scores(scores: Any, names: JointNames) -> list[CaseScore]:
     if scores is None:
         scores = DEFAULT_JOINT_SCORES
     if isinstance(scores, str):
-        scores = [scores]
+        scores = list(dict.fromkeys((*DEFAULT_JOINT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
     given = by_name(scores)
     found: list[CaseScore] = []
     for name, function in given.items():
