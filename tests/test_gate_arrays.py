@@ -217,7 +217,7 @@ def test_text_is_no_number(name):
 
 def test_an_error_of_text_says_how_it_becomes_numbers():
     with pytest.raises(
-        InvalidTypeError, match=r"time must hold numbers; got the text '2\.5' in entry 1\. .*float"
+        InvalidTypeError, match=r"time must hold numbers; got '2\.5' in entry 1, which is text"
     ):
         cs.RightCensored([1.0, "2.5"], [1, 1])
 

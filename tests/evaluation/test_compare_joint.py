@@ -456,7 +456,9 @@ def test_bad_input():
         InvalidInputError, match=r"Forecast 'a': got a distribution of 1 event times, expected 2"
     ):
         cs.compare({"a": cs.Exponential(1.0)}, y, KM())
-    with pytest.raises(InvalidInputError, match=r"names: got \['a'\], expected 2 different names"):
+    with pytest.raises(
+        InvalidInputError, match=r"names must be 2 different names, one per event time; got \['a'\]"
+    ):
         cs.compare(ENSEMBLES, y, KM(), names=["a"])
     with pytest.raises(InvalidInputError, match=r"no score called 'crps.dead.'.*such as 'crps.relapse.'"):
         cs.compare(ENSEMBLES, y, KM(), names=NAMES, scores="crps[dead]")

@@ -93,13 +93,14 @@ def check_entries(value: Any, name: str) -> None:
 
 
 def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
-    """Objects that are numbers; an error names the first entry that is none, such as a text."""
+    """Objects that are numbers; an error names an entry that is none, such as a text."""
     values = array.ravel().tolist()
-    words = next((place for place, value in enumerate(values) if isinstance(value, str | bytes)), None)
-    if words is not None:
+    text = [place for place, value in enumerate(values) if isinstance(value, str | bytes)]
+    if text:
+        worst = next((place for place in text if not _is_number(values[place])), text[0])
         raise InvalidTypeError(
-            f"{name} must hold numbers; got the text {shown(values[words])} in entry {words}. Convert it "
-            "first, for instance by numpy.asarray(values, dtype=float)."
+            f"{name} must hold numbers; got {shown(values[worst])} in entry {worst}, which is text. Convert "
+            "text to numbers first."
         )
     try:
         return array.astype(np.float64)
