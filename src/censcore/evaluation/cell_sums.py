@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import is_torch
 from censcore._kernels import on_cpu
 from censcore._numerics import run_threads
 from censcore.distributions.piecewise_linear import Polyline
-from censcore.scores.inputs import inverse_probability_weights, scoring_inputs
+from censcore.scores.inputs import scoring_inputs
 
 if TYPE_CHECKING:
     from censcore.evaluation.case import Case
@@ -39,8 +39,9 @@ def cell_sums(case: Case, weight: np.ndarray) -> np.ndarray | None:
     if is_torch(inputs.y.time) or inputs.has_never or not (lines or F._degree == 0):
         return None
     times, sf = (F._times, F._as_sf(F._levels)) if lines else F._steps()
-    y, reach = inputs.y.time, inverse_probability_weights(inputs)[:, 0]
-    G = np.ascontiguousarray(np.broadcast_to(to_numpy(inputs.C.sf(middle)), middle.shape))
+    known = inputs.known_at(middle[None, :].astype(inputs.time.dtype))
+    y, reach = inputs.y.time, known.seen
+    G = np.ascontiguousarray(known.factors(slice(0, 1))[2][0])
     first = case.first(case.cells)
 
     def part(start: int) -> np.ndarray:

@@ -173,7 +173,8 @@ class Comparison(ScoredForecasts):
             ``"differences"``: paired differences from the reference with simultaneous intervals;
             ``"calibration"``: observed against forecast risk at a time, smoothed and binned (``time=``,
             ``bins=``, ``span=``); ``"d-calibration"``: shares of subjects by S(T); ``"decision"``: net
-            benefit over thresholds (``time=``); ``"murphy"``: elementary scores over thresholds (``time=``);
+            benefit over thresholds (``time=``); ``"murphy"``: elementary scores over thresholds (``time=``,
+            ``scale=``);
             ``"pinball"``: pinball score over levels; ``"censoring"``: the censoring distribution and the
             weights of the events.
         **options

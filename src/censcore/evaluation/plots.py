@@ -21,6 +21,7 @@ from censcore.outcomes import EventOfCause
 from censcore.plain_text import one_line
 from censcore.published import d_calibration
 from censcore.scores import brier_score
+from censcore.scores.inputs import check_scale
 from censcore.scores.known_at import weights_of_events
 
 if TYPE_CHECKING:
@@ -105,11 +106,13 @@ def pinball_chart(comparison: Comparison) -> Chart:
     return Chart(f"Pinball score over levels, {_level(comparison)} bands", [panel], legend)
 
 
-def murphy_chart(comparison: Comparison, time: float | None = None) -> Chart:
+def murphy_chart(comparison: Comparison, time: float | None = None, scale: str = "localized") -> Chart:
     """Murphy diagram at one time: mean elementary scores of F(time) over all thresholds."""
+    check_scale(scale)
     t, theta = comparison.one_time(time), np.linspace(0, 1, 101)[1:-1]
-    lines, legend = _curves(comparison, theta, comparison.curve(Elementary(t, theta)))
-    panel = Panel([*lines], "threshold θ", "elementary score", xlim=(0.0, 1.0), ylim=_top(lines))
+    lines, legend = _curves(comparison, theta, comparison.curve(Elementary(t, theta, scale)))
+    label = "elementary score" if scale == "localized" else f"elementary score, {scale}"
+    panel = Panel([*lines], "threshold θ", label, xlim=(0.0, 1.0), ylim=_top(lines) if lines else None)
     title = f"Murphy diagram of P(T ≤ {at_time(comparison, t)}), {_level(comparison)} bands"
     return Chart(title, [panel], legend)
 
