@@ -51,8 +51,9 @@ def joint_brier_score(
         T^{(t)}_j=T_j\text{ if }T_j\le t,\text{ else }\infty,
 
     where A is "either" (some event has happened by t), "all" (all of them have), or any other event, such as
-    ``first_is(j)`` (event j has happened by t, before all others). :math:`W(t)` is the probability of C > t
-    given the observation. For one C shared by the coordinates, with Y the time at which the event is decided
+    ``first_is(j)`` (event j has happened by t, before all others), ``in_order(i, j)`` (both have, i before j)
+    or ``before(i, j)`` (i has, and j has not by then). :math:`W(t)` is the probability of C > t given the
+    observation. For one C shared by the coordinates, with Y the time at which the event is decided
     (the earliest time for "either" and ``first_is``, the last one otherwise) and :math:`\Delta` whether it
     was seen,
 
