@@ -20,7 +20,8 @@ from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.risk_sets import entries_of, sums_from
 from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, as_followed
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
+from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 
 __all__ = ["Censoring", "Origin"]
 
@@ -134,16 +135,19 @@ class Censoring(SurvivalEstimator):
         self.shared = shared
         self.random_state = random_state
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+    def fit(
+        self, X: Array | None, y: OutcomeLike | SemiCompetingRisks, sample_weight: Array | None = None
+    ) -> Self:
         """Fit the censoring distribution.
 
         Parameters
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        y : RightCensored, CompetingRisks, SemiCompetingRisks, IntervalCensored, structured array or frame
             The outcome, (n,) or (n, k); censored times are the events of C. Of intervals, with their visits,
-            C is the last visit that a subject attends.
+            C is the last visit that a subject attends. Several times of which one event ends the follow-up
+            of another, as death does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.
 
@@ -161,6 +165,8 @@ class Censoring(SurvivalEstimator):
         check_rows(X, len(y))
         sample_weight = None if sample_weight is None else check_weights(sample_weight, len(y))
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
+        if self.shared_:
+            check_no_event_ends_follow_up(y)
         parts = [y] if self.shared_ else [y.marginal(j) for j in range(y.k)]
         self._reference = y.time[:0]
         fits = [self._fit_flipped(X, part, sample_weight) for part in parts]
@@ -220,7 +226,7 @@ class Censoring(SurvivalEstimator):
     def fit_predict_distribution(
         self,
         X: Array | None,
-        y: OutcomeLike,
+        y: OutcomeLike | SemiCompetingRisks,
         sample_weight: Array | None = None,
         *,
         groups: Array | None = None,

@@ -38,6 +38,7 @@ from censcore._validation import check_option
 from censcore.distributions import Distribution, Independent
 from censcore.estimators import AalenJohansen, Censoring, KaplanMeier
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
+from censcore.estimators.event_histories import event_histories
 from censcore.estimators.subjects import Shared
 from censcore.evaluation.censoring_influence import has_influence
 from censcore.evaluation.comparison import Comparison
@@ -56,12 +57,14 @@ from censcore.outcomes import (
     CompetingRisks,
     IntervalCensored,
     RightCensored,
+    SemiCompetingRisks,
     as_competing_risks,
     as_followed,
     as_outcome,
     is_competing,
 )
 from censcore.outcomes.base import Outcome
+from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 from censcore.scores.inputs import known_censoring
 
 if TYPE_CHECKING:
@@ -157,7 +160,7 @@ def cross_validate(
     """
     _check_options(compare, options, on_error)
     X, y, censoring = _data(data, X, y, censoring)
-    y = _as_outcome(y)
+    y = _as_outcome(y, options.get("mask"))
     n = len(y)
     check_rows(X, n)
     code, weight = group_codes(groups, n), None if sample_weight is None else check_weights(sample_weight, n)
@@ -272,10 +275,12 @@ def _data(data: tuple[Any, ...], X: Any, y: Any, censoring: Any) -> tuple[Any, A
     return X, y, censoring
 
 
-def _as_outcome(y: Any) -> Any:
-    """The outcome in NumPy: of one event time, several, competing risks, or intervals."""
-    if not isinstance(y, IntervalCensored):
+def _as_outcome(y: Any, mask: Any) -> Any:
+    """The outcome in NumPy: of one event time, several, competing or semi-competing risks, or intervals."""
+    if not isinstance(y, IntervalCensored | SemiCompetingRisks):
         y = as_competing_risks(y) if is_competing(y) else as_outcome(y)
+    if isinstance(y, RightCensored) and y.k > 1:  # before any time is spent on models
+        check_no_event_ends_follow_up(y, None if mask is None else to_numpy(mask))
     return y.like(np.zeros(1)) if is_torch(y._reference) else y
 
 
@@ -289,7 +294,9 @@ def _is_censoring(value: Any) -> bool:
 
 
 def _with_reference(
-    models: Mapping[str, Any], reference: Any, y: RightCensored | CompetingRisks | IntervalCensored
+    models: Mapping[str, Any],
+    reference: Any,
+    y: RightCensored | CompetingRisks | SemiCompetingRisks | IntervalCensored,
 ) -> tuple[dict[str, Any], str | None]:
     """All models, the reference among them, and its name."""
     if not isinstance(models, Mapping) or not models:
@@ -319,6 +326,8 @@ def _default_reference(y: Any) -> tuple[str, Any]:
     """The name and the estimator of the reference that learns nothing from covariates."""
     if isinstance(y, CompetingRisks):
         return AALEN_JOHANSEN, AalenJohansen()
+    if isinstance(y, SemiCompetingRisks):
+        return AALEN_JOHANSEN, event_histories
     if isinstance(y, IntervalCensored):
         return TURNBULL, turnbull_for(y)
     return KAPLAN_MEIER, KaplanMeier()

@@ -98,7 +98,19 @@ class JointComparison(SeveralOutcomes):
             found["subjects followed for each"] = self._case.mask.sum(axis=0).tolist()
         shared = self.resolved_censoring.distribution.k == 1
         found["censoring"] = "one C shared by all event times" if shared else "one C per event time"
+        if self._terminal is not None:
+            found["terminal event"] = self._terminal
         return found
+
+    @property
+    def _terminal(self) -> str | None:
+        """The event that prevents the others."""
+        return None if self.names.terminal is None else self.names.times[self.names.terminal]
+
+    def _default_outcome(self, kind: str) -> str:
+        """The terminal event where the picture is of follow-up, or of a time that is never infinite."""
+        of_end = kind in ("censoring", "d-calibration")
+        return self._terminal if of_end and self._terminal is not None else super()._default_outcome(kind)
 
     def _of(self, outcome: str) -> Comparison:
         shared = self.resolved_censoring.distribution.k == 1
@@ -135,8 +147,15 @@ class JointComparison(SeveralOutcomes):
         Chart
             Panels with curves, bars and intervals in the coordinates of the data.
         """
-        if kind == "censoring" and "outcome" not in options and self.resolved_censoring.distribution.k == 1:
+        shared = self.resolved_censoring.distribution.k == 1
+        if kind == "censoring" and "outcome" not in options and shared and self._terminal is None:
             return self._of_event("all").chart(kind, **options)
+        if kind == "d-calibration" and self._terminal not in (None, options.get("outcome") or self._terminal):
+            raise InvalidInputError(
+                f"plot('d-calibration'): got outcome={options['outcome']!r}, expected {self._terminal!r}: an "
+                "event that another one prevents may never happen, so that S(T) is not uniform. "
+                "plot('calibration') shows it."
+            )
         return super().chart(kind, **options)
 
     def pictured(self, kind: str) -> list[dict[str, Any]]:
@@ -145,6 +164,8 @@ class JointComparison(SeveralOutcomes):
         if kind == "differences" or (kind == "censoring" and shared):
             return [{}]
         outcomes = list(self.names.times)
+        if kind == "d-calibration" and self._terminal is not None:  # the times of the others may be never
+            outcomes = [self._terminal]
         if kind == "brier" and shared:
             scored = {score.outcome for score in self.scores}
             outcomes += [outcome for outcome in self._single_events if outcome in scored]
@@ -256,7 +277,7 @@ class JointCensoringDiagnostic:
 def _event_case(case: Case, event: str) -> Case:
     """The case of the earliest, or of the last, of the event times, under one C that all share."""
     F: Distribution = case.F.first() if event == "either" else _last(case)
-    y = decided_outcome(case.y, event)
+    y = case.y.first() if event == "either" else case.y.last()
     return replace(case, y=y, F=F, mask=None, coordinate=None)
 
 

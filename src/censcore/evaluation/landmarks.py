@@ -25,11 +25,12 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validation import Comparing
 from censcore.evaluation.forecast_distributions import as_distributions
 from censcore.evaluation.subjects import Subjects
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import (
     CompetingRisks,
     OutcomeLike,
     RightCensored,
+    SemiCompetingRisks,
     as_competing_risks,
     as_outcome,
     is_competing,
@@ -231,6 +232,11 @@ def compare_landmarks(
     """
     from censcore.evaluation.compare import compare
 
+    if isinstance(y, SemiCompetingRisks):
+        raise UnsupportedOutcomeError(
+            "landmarks: got SemiCompetingRisks, whose subjects are at risk of some events and not of others. "
+            "Compare one event, y.marginal(j) with the forecasts of it, or all of them without landmarks."
+        )
     y = as_competing_risks(y) if is_competing(y) else as_outcome(y)
     check_rows(X, len(y))
     places = _places(landmarks)
