@@ -109,4 +109,4 @@ def _by_time(time: np.ndarray, event: np.ndarray) -> Iterator[tuple[float, np.nd
     order = np.argsort(time[subjects, events], kind="stable")
     subjects, events = subjects[order], events[order]
     distinct, first = np.unique(time[subjects, events], return_index=True)
-    yield from zip(distinct, np.split(subjects, first[1:]), np.split(events, first[1:]), strict=True)
+    yield from zip(distinct, np.split(subjects, first)[1:], np.split(events, first)[1:], strict=True)

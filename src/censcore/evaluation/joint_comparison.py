@@ -38,7 +38,7 @@ MEMBERS = 1024  # of the time by which all events have happened, for forecasts t
 
 @dataclass(frozen=True, repr=False, eq=False)
 class JointComparison(SeveralOutcomes):
-    """What :func:`compare` found for forecasts of several event times.
+    """What :func:`compare` found for forecasts of several event times, of which one may prevent the others.
 
     Everything of :class:`Comparison` is here. ``frame()`` and ``differences()`` have a column ``outcome``:
     "joint" for scores of all event times together, the name of an event time, or that of a joint event.
@@ -53,19 +53,19 @@ class JointComparison(SeveralOutcomes):
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> models = {"clayton": truth, "independent": cs.Independent([cs.Exponential(1.0), cs.Exponential(0.5)])}
     >>> comparison = cs.compare(
-    ...     models, y, cs.Censoring(cs.KaplanMeier()), names=["relapse", "death"], discrimination=False,
+    ...     models, y, cs.Censoring(cs.KaplanMeier()), names=["left", "right"], discrimination=False,
     ...     scores=["energy_score", "crps"],
     ... )
     >>> comparison.outcomes
-    ['joint', 'relapse', 'death', 'either', 'both', 'relapse first', 'death first']
+    ['joint', 'left', 'right', 'either', 'both', 'left first', 'right first']
     >>> comparison.frame()[["score", "outcome", "model", "mean"]].round(3)
-              score  outcome        model   mean
-    0  energy_score    joint      clayton  0.522
-    1  energy_score    joint  independent  0.542
-    2          crps  relapse      clayton  0.298
-    3          crps  relapse  independent  0.298
-    4          crps    death      clayton  0.378
-    5          crps    death  independent  0.378
+              score outcome        model   mean
+    0  energy_score   joint      clayton  0.522
+    1  energy_score   joint  independent  0.542
+    2          crps    left      clayton  0.298
+    3          crps    left  independent  0.298
+    4          crps   right      clayton  0.378
+    5          crps   right  independent  0.378
     """
 
     names: JointNames = field(kw_only=True)

@@ -80,8 +80,8 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
         raise InvalidTypeError(
             f"got {type(y).__name__}, where no event may prevent another; to call those that never happen "
             "censored would give wrong numbers. compare(), also with cv=, Censoring, energy_score, "
-            "log_score, joint_brier_score, WithCensoring and CensoredEngression take it; y.marginal(j) is one "
-            "event alone, y.terminal_event() the terminal one."
+            "log_score, joint_brier_score, WithCensoring and CensoredEngression take it; y.marginal(j) is "
+            "one event alone, y.terminal_event() the terminal one."
         )
     raise InvalidTypeError(
         f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
