@@ -146,7 +146,7 @@ def test_a_death_coded_as_censoring_warns_and_gives_no_estimate_of_censoring():
     model = cs.CensoredEngression(**SMALL, epochs=1)
     coded = cs.RightCensored(y.time, y.event)
     with pytest.warns(CensoringWarning, match="coded as censoring"):
-        model.fit(None, coded, censoring=cs.Uniform(1.0, 6.0))
+        model.fit(None, coded, censoring=cs.Uniform(0.0, 6.0))
     with (
         pytest.warns(CensoringWarning, match="coded as censoring"),
         pytest.raises(UnsupportedOutcomeError, match="SemiCompetingRisks"),

@@ -45,9 +45,10 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validated import CrossValidated, average
 from censcore.evaluation.fold_fits import check_model
 from censcore.evaluation.fold_runs import FoldRuns, out_of_fold, run_folds
-from censcore.evaluation.horizon import find_horizon, given_horizon
+from censcore.evaluation.horizon import given_horizon
 from censcore.evaluation.inference import group_codes
 from censcore.evaluation.intervals import TURNBULL, turnbull_for
+from censcore.evaluation.joint_compare import horizon_of_all
 from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
@@ -422,7 +423,7 @@ def _common_horizon(
     for C in resolved:
         said: list[str] = []
         code = None if groups is None else group_codes(groups[tested], len(tested))
-        ends.append((find_horizon("auto", C, scored, said, code, groups), said))
+        ends.append((horizon_of_all("auto", C, scored, said, code, groups), said))
     end, said = min(ends, key=lambda pair: pair[0])
     notes += said
     return end

@@ -184,7 +184,7 @@ class SemiCompetingRisks(Outcome):
         return RightCensored(xp.min(self.time, axis=1), xp.any(self.event, axis=1), self.censoring_time)
 
     def last(self) -> EventOfCause:
-        """Time by which all events have happened, (n,): never, where the terminal one came before another.
+        """Time by which all events have happened, (n,): never, where the terminal one is before another.
 
         Examples
         --------
