@@ -86,3 +86,14 @@ def test_the_censoring_distribution_of_semi_competing_risks_is_that_of_the_termi
     alone = cs.Censoring(cs.KaplanMeier()).fit(None, y.marginal(1)).predict_distribution()
     at = np.linspace(0, 9, 50)[None]
     np.testing.assert_array_equal(C.sf(at), alone.sf(at))
+
+
+def test_recurrence_and_death_of_the_colon_trial(survival_data):
+    """38 patients died without a recurrence, which is censored at their death."""
+    rows = pytest.importorskip("pandas").read_csv(survival_data / "colon.csv").sort_values("id")
+    recurred, died = (rows[rows.etype == kind].set_index("id") for kind in (1, 2))
+    time = np.column_stack([recurred.time, died.time]).astype(float)
+    event = np.column_stack([recurred.status, died.status])
+    (found,) = ended_follow_up(cs.RightCensored(time, event))
+    assert (found.i, found.j, len(found.rows), found.of) == (0, 1, 38, 38)
+    assert cs.SemiCompetingRisks(time, event).never[:, 0].sum() == 38
