@@ -50,10 +50,27 @@ def test_functions_that_would_take_deaths_for_censoring_raise():
     y = cs.SemiCompetingRisks(TIME, EVENT)
     for use in (
         lambda: cs.KaplanMeier().fit(None, y),
-        lambda: cs.log_score(y, cs.Ensemble(np.ones((1, 3, 2))), cs.Uniform(0.0, 9.0)),
+        lambda: cs.crps(y, cs.Ensemble(np.ones((1, 3, 2))), cs.Uniform(0.0, 9.0)),
     ):
         with pytest.raises(InvalidTypeError, match="terminal_event"):
             use()
+
+
+def test_views_of_one_event_of_the_first_and_of_the_last():
+    y = cs.SemiCompetingRisks(TIME, EVENT, censoring_time=[9.0, 9.0, 6.0, 6.0])
+    relapse, first, last = y.marginal(0), y.first(), y.last()
+    np.testing.assert_array_equal(relapse.time, [2.0, 4.0, 6.0, 3.0])
+    assert relapse.event.tolist() == [True, False, False, True]
+    assert relapse.never.tolist() == [False, True, False, False]
+    assert y.marginal(-1) is y.terminal_event()
+    np.testing.assert_array_equal(first.time, [2.0, 4.0, 6.0, 3.0])
+    assert first.event.tolist() == [True, True, False, True]
+    np.testing.assert_array_equal(last.time, [5.0, 4.0, 6.0, 6.0])
+    assert (last.event.tolist(), last.never.tolist()) == ([True] + [False] * 3, [False, True, False, False])
+    for view in (relapse, first, last):
+        np.testing.assert_array_equal(view.censoring_time, y.censoring_time)
+    with pytest.raises(InvalidInputError, match="number 2"):
+        y.marginal(2)
 
 
 def test_the_energy_score_averages_over_the_possible_censoring_times():
@@ -61,6 +78,7 @@ def test_the_energy_score_averages_over_the_possible_censoring_times():
     rng = np.random.default_rng(0)
     z = rng.exponential(4.0, size=(1, 40, 2))
     z[0, :15, 0] = np.inf
+    z[0, 15:, 1] += z[0, 15:, 0]
     y = cs.SemiCompetingRisks([[4.0, 4.0]], [[0, 1]])
     got = cs.energy_score(y, cs.Ensemble(z), cs.Uniform(0.0, 9.0), draws=2000)
     values = []

@@ -159,8 +159,11 @@ def joint_forecasts() -> Figure:
             figure.subplots(1, 2, sharex=True, sharey=True), models.items(), (M0, M1), strict=True
         ):
             draws = model.sample(300, seed=0)[0]
-            axes.plot(*draws.T, ".", color=colour, ms=3.5, alpha=0.6)
+            relapses = draws[:, 0] <= draws[:, 1]
+            axes.plot(*draws[relapses].T, ".", color=colour, ms=3.5, alpha=0.6)
+            axes.plot(*draws[~relapses].T, ".", color=GREY, ms=3.5, alpha=0.6)
             axes.plot([0, 4], [0, 4], color=INK, lw=0.8, ls="--")
+            axes.text(3.95, 0.15, "death first: no relapse", fontsize=9, ha="right")
             axes.set(title=name, xlabel="relapse", xlim=(0, 4), ylim=(0, 6))
         figure.axes[0].set_ylabel("death")
         return figure

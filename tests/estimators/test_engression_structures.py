@@ -10,7 +10,7 @@ import censcore as cs
 from censcore.distributions.joint_events import first_is
 from censcore.estimators.engression.loss import EngressionTask
 from censcore.estimators.engression.structures import Ordered, Semicompeting
-from censcore.exceptions import CensoringWarning, InvalidInputError
+from censcore.exceptions import CensoringWarning, InvalidInputError, UnsupportedOutcomeError
 from censcore.scores.energy_pairs import energy_loss
 
 torch.set_num_threads(1)
@@ -141,11 +141,17 @@ def test_ordered_times_are_in_order():
     assert Ordered(2).scale((1.0, 1.0)) == [1.0, 0.1]
 
 
-def test_a_death_coded_as_censoring_warns():
+def test_a_death_coded_as_censoring_warns_and_gives_no_estimate_of_censoring():
     _, y = recurrence_and_death(100, 0)
     model = cs.CensoredEngression(**SMALL, epochs=1)
+    coded = cs.RightCensored(y.time, y.event)
     with pytest.warns(CensoringWarning, match="coded as censoring"):
-        model.fit(None, cs.RightCensored(y.time, y.event))
+        model.fit(None, coded, censoring=cs.Uniform(0.0, 6.0))
+    with (
+        pytest.warns(CensoringWarning, match="coded as censoring"),
+        pytest.raises(UnsupportedOutcomeError, match="SemiCompetingRisks"),
+    ):
+        model.fit(None, coded)
     both = np.column_stack([y.event[:, 0] | (y.time[:, 0] == y.time[:, 1]) & y.event[:, 1], y.event[:, 1]])
     composite = cs.RightCensored(y.time, both)
     with pytest.warns(CensoringWarning, match="from_first_event"):

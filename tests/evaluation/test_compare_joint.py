@@ -131,6 +131,18 @@ def test_chosen_events_and_custom_ones():
     assert found == pytest.approx(expected.mean())
 
 
+@pytest.mark.parametrize("each", [False, True])
+def test_repeated_folds_end_at_the_smallest_horizon(each):
+    """That of every repeat, and of every C where each event time has one."""
+    found = cs.compare(
+        {"true": lambda X, y, X_test: TRUTH}, None, observed(90, each=each), cv=2, repeats=2, scores="crps",
+        discrimination=False,
+    )  # fmt: skip
+    ends = [cs.compare({"a": TRUTH}, one.outcome, one.resolved_censoring, scores="crps").horizon
+            for one in found.repeats]  # fmt: skip
+    assert found.horizon == min(ends)
+
+
 def test_three_event_times_and_one():
     rng = np.random.default_rng(0)
     T, C = rng.exponential(size=(80, 3)), rng.uniform(0, 3, (80, 1))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import censcore as cs
-from censcore.distributions.joint_events import first_is, in_order
+from censcore.distributions.joint_events import before, first_is, in_order
 from censcore.exceptions import InvalidInputError, PositivityError
 
 T_MARGINALS = [cs.Exponential(1.0), cs.Exponential(0.5)]
@@ -14,7 +14,9 @@ TRUTH = cs.Copula("clayton", T_MARGINALS, theta=3.0)
 TIMES = np.array([0.4, 1.2, 2.0])
 C_ONE = cs.Uniform(0.0, 3.0)
 C_EACH = cs.Independent([cs.Uniform(0.0, 3.0), cs.Uniform(0.0, 4.0)])
-EVENTS = {"either": "either", "all": "all", "first": first_is(0), "order": in_order(1, 0)}
+EVENTS = {
+    "either": "either", "all": "all", "first": first_is(0), "order": in_order(1, 0), "before": before(1, 0)
+}  # fmt: skip
 
 
 def observed(n, seed=0, each=False):
@@ -88,6 +90,37 @@ def test_the_true_dependence_wins_where_the_margins_are_the_same(each):
         ]
         mean, error = cs.mean_loss(scores[0] - scores[1])
         assert mean < -3 * error, event
+
+
+#: What each event says of the times of two events and of t.
+IN_WORDS = {
+    "either": ("either", lambda a, b, t: a <= t or b <= t),
+    "all": ("all", lambda a, b, t: a <= t and b <= t),
+    "first_is(0)": (first_is(0), lambda a, b, t: a <= t and a < b),
+    "in_order(0, 1)": (in_order(0, 1), lambda a, b, t: a < b <= t),
+    "before(0, 1)": (before(0, 1), lambda a, b, t: a <= t and a < b),
+}
+
+
+@pytest.mark.parametrize("name", IN_WORDS)
+def test_every_event_means_what_it_says_by_enumeration(name):
+    """E[W (B - p)^2] = P(C > t) E[(B - p)^2] over all values of two times and of one C, and p is right."""
+    event, happened = IN_WORDS[name]
+    rng = np.random.default_rng(0)
+    values, ends = [1.0, 2.0, 3.0, np.inf], [0.5, 1.5, 2.5, 3.5]
+    pairs = np.array([(a, b) for a in values for b in values])
+    share, of_C = rng.dirichlet(np.ones(len(pairs))), rng.dirichlet(np.ones(len(ends)))
+    members = cs.Ensemble(pairs[None], rng.dirichlet(np.ones(len(pairs))))
+    C = cs.Step([ends], cdf=np.cumsum(of_C)[None])
+    for t in (1.0, 2.2, 3.0):
+        B = np.array([happened(a, b, t) for a, b in pairs])
+        p = float(members.weights[0] @ B)
+        whole = share @ (B - p) ** 2
+        seen = 0.0
+        for c, chance in zip(ends, of_C, strict=True):
+            y = cs.RightCensored(np.minimum(pairs, c), pairs <= c)
+            seen += chance * float(share @ cs.joint_brier_score(y, members, C, t, event=event))
+        assert seen == pytest.approx(float(C.sf(t)[0]) * whole, rel=1e-12)
 
 
 def test_ties_are_no_order_and_an_event_at_t_counts():

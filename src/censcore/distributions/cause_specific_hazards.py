@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
-from censcore._arrays import Array, convert, detach, namespace, to_numpy
-from censcore._quadrature import ORDER, Antiderivative
+from censcore._arrays import Array, namespace
 from censcore.distributions._panels import merge_edges
 from censcore.distributions.by_step import ByStep
+from censcore.distributions.by_subdensity import BySubdensity
 from censcore.distributions.competing_risks import TimeAndCause
 from censcore.distributions.independent import Independent
 from censcore.distributions.joint import in_one_library
@@ -19,8 +17,6 @@ from censcore.distributions.univariate import Univariate
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["CauseSpecificHazards"]
-
-_FACTOR = 4.0  # a panel in which cumulative incidences are read spans no more than this factor
 
 
 class CauseSpecificHazards(TimeAndCause):
@@ -117,11 +113,10 @@ class CauseSpecificHazards(TimeAndCause):
         return _StepCause(self._hazards, 0) if steps else Independent(self._hazards).first()
 
 
-class _SmoothCause(Univariate):
+class _SmoothCause(BySubdensity):
     r"""The distribution of T_j for continuous hazards: :math:`F_j(t)=\int_0^tf_j\prod_{k\ne j}S_k`."""
 
     _distributions: ClassVar[tuple[str, ...]] = ("_hazards",)
-    _dense_edges: ClassVar[bool] = True  # quantiles, which take a search, add nothing to the edges
     _hazards: list[Univariate]
 
     def __init__(self, hazards: list[Univariate], number: int) -> None:
@@ -139,51 +134,6 @@ class _SmoothCause(Univariate):
             if part is not own:
                 total = total + part._logsf(t)
         return total
-
-    def _density(self, t: Array) -> Array:
-        """Zero at time zero, where a rate may be infinite: only empty panels have a node there."""
-        xp = self._xp
-        later = t > 0
-        return xp.where(later, xp.exp(self._logpdf(xp.where(later, t, xp.ones_like(t)))), xp.zeros_like(t))
-
-    def _edges(self) -> Array:
-        """From 0 to where T is over, in panels that are short on the log scale."""
-        edges = self._panel_edges()
-        zero = self._xp.zeros_like(edges[:, :1])
-        return merge_edges(zero, edges, convert(_between(to_numpy(edges)), edges))
-
-    def _antiderivative(self) -> Antiderivative:
-        def make() -> Antiderivative:
-            edges = self._edges()
-            n = len(self)
-            edges = edges if edges.shape[0] == n else self._xp.broadcast_to(edges, (n, edges.shape[1]))
-            return Antiderivative.of(self._density, edges, ORDER)
-
-        return self._remember("antiderivative", make)
-
-    def _incidence(self, t: Array) -> Array:
-        """The cumulative incidence, whose limit at infinity is below one."""
-        xp, integral = self._xp, self._antiderivative()
-        last = integral.edges[:, -1:]
-        t = xp.where(t < last, t, last)
-        return xp.clip(integral(t), 0.0, 1.0)
-
-    def _cdf(self, t: Array) -> Array:
-        F = self._incidence(t)
-        return self._xp.where(self._xp.isinf(t), self._xp.ones_like(F), F)
-
-    def _sf(self, t: Array) -> Array:
-        return 1 - self._cdf(t)
-
-    def _never(self) -> Array:
-        return self._xp.full_like(self._reference.reshape(-1)[:1].reshape(1, 1), np.inf)
-
-    def _mass_at_infinity(self) -> Array:
-        return 1 - self._incidence(self._never())[:, 0]
-
-    def _end(self) -> Array:
-        """Infinite, since the event may never come."""
-        return detach(self._never())
 
     def _breaks(self) -> Array | None:
         found = [breaks for part in self._hazards if (breaks := part._breaks()) is not None]
@@ -252,15 +202,3 @@ def _jumps(parts: list[Univariate]) -> tuple[Array, list[Array]]:
     if bool(xp.any(total > 1)):
         jumps = [jump / xp.where(total > 1, total, xp.ones_like(total)) for jump in jumps]
     return times, jumps
-
-
-def _between(edges: np.ndarray) -> np.ndarray:
-    """Times that cut the gaps between positive edges (n, p) to a factor of at most ``_FACTOR``."""
-    positive = np.where(edges > 0, edges, np.inf)
-    low = max(float(positive.min()), float(np.finfo(edges.dtype).tiny) * 1e4)
-    high = float(edges.max())
-    if not low < high:
-        return np.zeros((edges.shape[0], 0), dtype=edges.dtype)
-    count = int(np.ceil(np.log(high / low) / np.log(_FACTOR))) + 1
-    grid = np.geomspace(low, high, min(count, 200))
-    return np.broadcast_to(np.minimum(grid, edges.max(axis=1, keepdims=True)), (edges.shape[0], len(grid)))

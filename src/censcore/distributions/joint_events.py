@@ -1,4 +1,4 @@
-"""Questions about several event times, to be asked of samples: either, all, first, in order."""
+"""Questions about several event times, to be asked of samples: either, all, first, before, in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from censcore._arrays import Array, namespace
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["JointEvent", "all_before", "either_before", "first_is", "in_order"]
+__all__ = ["JointEvent", "all_before", "before", "either_before", "first_is", "in_order"]
 
 #: Maps times (..., k) to booleans (...).
 JointEvent = Callable[[Array], Array]
@@ -70,22 +70,36 @@ class _FirstIs:
         return namespace(times).all(earliest < times[..., others], axis=-1)
 
 
+def before(i: int, j: int) -> JointEvent:
+    """Coordinate ``i`` happens, strictly before ``j``; whether ``j`` happens later does not matter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from censcore.distributions.joint_events import before
+    >>> before(0, 1)(np.array([[10.0, 90.0], [10.0, np.inf], [60.0, 40.0]]))
+    array([ True,  True, False])
+    """
+    return lambda times: times[..., i] < times[..., j]
+
+
 def in_order(*coordinates: int) -> JointEvent:
-    """The named coordinates happen in this order, strictly.
+    """The named coordinates all happen, in this order, strictly.
 
     Examples
     --------
     >>> import numpy as np
     >>> from censcore.distributions.joint_events import in_order
-    >>> in_order(1, 0)(np.array([[10.0, 90.0], [60.0, 40.0]]))
-    array([False,  True])
+    >>> in_order(0, 1)(np.array([[10.0, 90.0], [10.0, np.inf], [60.0, 40.0]]))
+    array([ True, False, False])
     """
     if len(coordinates) < 2:
         raise InvalidInputError("in_order needs at least two coordinates.")
 
     def event(times: Array) -> Array:
-        ordered = times[..., list(coordinates)]
-        return namespace(times).all(ordered[..., :-1] < ordered[..., 1:], axis=-1)
+        xp, ordered = namespace(times), times[..., list(coordinates)]
+        in_turn = xp.all(ordered[..., :-1] < ordered[..., 1:], axis=-1)
+        return in_turn & xp.isfinite(ordered[..., -1])  # later than t is infinite, as is never
 
     return event
 

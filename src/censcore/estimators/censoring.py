@@ -22,8 +22,9 @@ from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.risk_sets import entries_of, sums_from
 from censcore.estimators.subjects import SubjectKeys
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored, as_followed
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
 from censcore.outcomes.detection_times import DetectionTimes
+from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 
 __all__ = ["Censoring", "Origin"]
 
@@ -157,16 +158,19 @@ class Censoring(SurvivalEstimator):
         self.shared = shared
         self.random_state = random_state
 
-    def fit(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> Self:
+    def fit(
+        self, X: Array | None, y: OutcomeLike | SemiCompetingRisks, sample_weight: Array | None = None
+    ) -> Self:
         """Fit the censoring distribution.
 
         Parameters
         ----------
         X : array or frame, (n, p), or None
             Covariates.
-        y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+        y : RightCensored, CompetingRisks, SemiCompetingRisks, IntervalCensored, structured array or frame
             The outcome, (n,) or (n, k); censored times are the events of C. Of intervals, with all planned
-            visits, it is drop-out.
+            visits, it is drop-out. Several times of which one event ends the follow-up of another, as death
+            does that of a relapse, are :class:`~censcore.SemiCompetingRisks`.
         sample_weight : array, (n,), optional
             Weights of the subjects; ones if omitted.
 
@@ -186,6 +190,8 @@ class Censoring(SurvivalEstimator):
         if self.shared is not None:
             check_flag(self.shared, "shared")
         self.shared_ = bool(y.shares_censoring if self.shared is None else self.shared or y.k == 1)
+        if self.shared_:
+            check_no_event_ends_follow_up(y)
         parts = [y] if self.shared_ else [y.marginal(j) for j in range(y.k)]
         self.by_visit_ = isinstance(y, DetectionTimes)
         self._reference = y.time[:0]
@@ -254,7 +260,7 @@ class Censoring(SurvivalEstimator):
     def fit_predict_distribution(
         self,
         X: Array | None,
-        y: OutcomeLike,
+        y: OutcomeLike | SemiCompetingRisks,
         sample_weight: Array | None = None,
         *,
         groups: Array | None = None,

@@ -23,7 +23,7 @@ from censcore.evaluation.request import Request
 from censcore.evaluation.streaming.compare_table import taking_tables
 from censcore.evaluation.streaming.outcome_table import OutcomeTable
 from censcore.evaluation.univariate_compare import compare_univariate
-from censcore.outcomes import OutcomeLike, as_outcome, is_competing
+from censcore.outcomes import OutcomeLike, SemiCompetingRisks, as_outcome, is_competing
 
 __all__ = ["compare"]
 
@@ -34,7 +34,7 @@ __all__ = ["compare"]
 @taking_intervals
 def compare(
     forecasts: Mapping[str, Any],
-    y: OutcomeLike | OutcomeTable,
+    y: OutcomeLike | SemiCompetingRisks | OutcomeTable,
     censoring: Distribution | BaseEstimator | None = None,
     *,
     X: Array | None = None,
@@ -85,11 +85,13 @@ def compare(
         survival matrices are read, and where the answer depends on it.
     y : outcome
         What happened to n subjects: one event time each, (n,); several, (n, k), of which the forecasts are
-        joint distributions; or :class:`CompetingRisks`, of which they are distributions of time and cause
-        (whatever :func:`as_competing_forecast` takes). :class:`~censcore.IntervalCensored` data with visits
-        are compared by the detection time and by the log score of the intervals; drop-out is estimated by
-        the number of the visit, ``Censoring(KaplanMeier())`` by default, and the reference is
-        :class:`~censcore.Turnbull`; also with ``cv``. An
+        joint distributions; :class:`SemiCompetingRisks`, of which they are joint distributions too, and an
+        event after the terminal one is read as one that never happens; or :class:`CompetingRisks`, of which
+        they are distributions of time and cause (whatever :func:`as_competing_forecast` takes).
+        :class:`~censcore.IntervalCensored` data with visits are compared by the detection time and by the
+        log score of the intervals; drop-out is estimated by the number of the visit,
+        ``Censoring(KaplanMeier())`` by default, and the reference is :class:`~censcore.Turnbull`; also with
+        ``cv``. An
         :class:`~censcore.OutcomeTable` stays in its files or on a Dask cluster and is read in batches;
         forecasts are then functions of rows or names of columns, as are ``groups``, ``by`` and weights.
     censoring : distribution or estimator, optional
@@ -121,8 +123,8 @@ def compare(
         cumulative incidence of every cause).
     reference : "kaplan-meier", name, distribution, estimator or None
         What skill is measured against. The default is fitted on ``train`` and joins the table (for several
-        event times, independent curves of each; for competing risks the Aalen-Johansen estimate, called
-        "aalen-johansen"); without ``train`` there is no skill.
+        event times, independent curves of each; for competing and semi-competing risks the Aalen-Johansen
+        estimate, called "aalen-johansen"); without ``train`` there is no skill.
     horizon : "auto" or number
         End of the comparison. "auto" is the largest time h with P(C >= h) >= 0.1 for every subject and at
         least ten subjects at risk; where C is known, the last follow-up time. ``notes`` report it,
@@ -142,8 +144,9 @@ def compare(
         Names of several event times, or of causes; by default those of ``y``, or numbers.
     events : names, or dict of functions, optional
         Joint events whose Brier score is taken: by default "either" and "both" ("any" and "all" for more than
-        two event times), and "death first" for each name. A dict may bring others: ``{"relapse, then death":
-        in_order(0, 1)}``, see :mod:`censcore.distributions.joint_events`.
+        two event times), and "death first" for each name. A dict may bring others, which mean what has
+        happened by t: ``{"relapse, then death": in_order(0, 1)}``, see
+        :mod:`censcore.distributions.joint_events`.
     mask, train_mask : array of bool, (n, k), optional
         False where a subject is not followed for one of several event times, for instance because it has
         happened before. The subject does not count in scores of that time or of joint events, and the
@@ -238,6 +241,8 @@ def compare(
     check_kind(forecasts, "forecasts", Mapping, "a dictionary {name: forecast}")
     if is_competing(y):
         return compare_competing(request)
+    if isinstance(y, SemiCompetingRisks):
+        return compare_joint(request, y)
     outcome = as_outcome(cast(OutcomeLike, y))  # tables are compared by themselves
     if outcome.time.ndim == 1:
         return compare_univariate(request, outcome)

@@ -39,6 +39,7 @@ from censcore.distributions import Distribution, Independent
 from censcore.estimators import AalenJohansen, Censoring, KaplanMeier
 from censcore.estimators.censoring import Origin
 from censcore.estimators.covariates import check_rows, check_weights, take_rows
+from censcore.estimators.event_histories import event_histories
 from censcore.estimators.subjects import Shared, SubjectKeys
 from censcore.evaluation.case import in_time
 from censcore.evaluation.censoring_influence import has_influence
@@ -46,11 +47,10 @@ from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.cross_validated import CrossValidated, average
 from censcore.evaluation.fold_fits import check_model
 from censcore.evaluation.fold_runs import FoldRuns, out_of_fold, run_folds
-from censcore.evaluation.horizon import find_horizon, given_horizon
+from censcore.evaluation.horizon import given_horizon
 from censcore.evaluation.inference import group_codes
 from censcore.evaluation.intervals import TURNBULL, drop_out_estimator, followed, turnbull_for
-from censcore.evaluation.joint_compare import find_joint_horizon
-from censcore.evaluation.joint_scores import JointNames
+from censcore.evaluation.joint_compare import horizon_of_all
 from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
@@ -60,12 +60,14 @@ from censcore.outcomes import (
     CompetingRisks,
     IntervalCensored,
     RightCensored,
+    SemiCompetingRisks,
     as_competing_risks,
     as_followed,
     as_outcome,
     is_competing,
 )
 from censcore.outcomes.base import Outcome
+from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 from censcore.scores.inputs import known_censoring
 
 if TYPE_CHECKING:
@@ -163,7 +165,7 @@ def cross_validate(
     """
     _check_options(compare, options, on_error)
     X, y, censoring = _data(data, X, y, censoring)
-    y = _as_outcome(y)
+    y = _as_outcome(y, options.get("mask"))
     if isinstance(y, IntervalCensored):
         censoring = drop_out_estimator(censoring, y, given_horizon(horizon))
     n = len(y)
@@ -281,10 +283,12 @@ def _data(data: tuple[Any, ...], X: Any, y: Any, censoring: Any) -> tuple[Any, A
     return X, y, censoring
 
 
-def _as_outcome(y: Any) -> Any:
-    """The outcome in NumPy: of one event time, several, competing risks, or intervals."""
-    if not isinstance(y, IntervalCensored):
+def _as_outcome(y: Any, mask: Any) -> Any:
+    """The outcome in NumPy: of one event time, several, competing or semi-competing risks, or intervals."""
+    if not isinstance(y, IntervalCensored | SemiCompetingRisks):
         y = as_competing_risks(y) if is_competing(y) else as_outcome(y)
+    if isinstance(y, RightCensored) and y.k > 1:  # before any time is spent on models
+        check_no_event_ends_follow_up(y, None if mask is None else to_numpy(mask))
     return y.like(np.zeros(1)) if is_torch(y._reference) else y
 
 
@@ -298,7 +302,9 @@ def _is_censoring(value: Any) -> bool:
 
 
 def _with_reference(
-    models: Mapping[str, Any], reference: Any, y: RightCensored | CompetingRisks | IntervalCensored
+    models: Mapping[str, Any],
+    reference: Any,
+    y: RightCensored | CompetingRisks | SemiCompetingRisks | IntervalCensored,
 ) -> tuple[dict[str, Any], str | None]:
     """All models, the reference among them, and its name."""
     if not isinstance(models, Mapping) or not models:
@@ -328,6 +334,8 @@ def _default_reference(y: Any) -> tuple[str, Any]:
     """The name and the estimator of the reference that learns nothing from covariates."""
     if isinstance(y, CompetingRisks):
         return AALEN_JOHANSEN, AalenJohansen()
+    if isinstance(y, SemiCompetingRisks):
+        return AALEN_JOHANSEN, event_histories
     if isinstance(y, IntervalCensored):
         return TURNBULL, turnbull_for(y)
     return KAPLAN_MEIER, KaplanMeier()
@@ -441,12 +449,8 @@ def _common_horizon(
     for C in resolved:
         said: list[str] = []
         code = None if groups is None else group_codes(groups[tested], len(tested))
-        if scored.y.k > 1:
-            named = JointNames.of(scored.y.names if names is None else names, None, scored.y.k)
-            end = find_joint_horizon("auto", C, scored, named, said, code, groups)
-        else:
-            end = find_horizon("auto", C, scored, said, code, groups)
-        ends.append((end, said))
+        named = scored.y.names if names is None else names
+        ends.append((horizon_of_all("auto", C, scored, said, code, groups, named), said))
     end, said = min(ends, key=lambda pair: pair[0])
     notes += said
     return end

@@ -39,7 +39,7 @@ MEMBERS = 1024  # of the time by which all events have happened, for forecasts t
 
 @dataclass(frozen=True, repr=False, eq=False)
 class JointComparison(SeveralOutcomes):
-    """What :func:`compare` found for forecasts of several event times.
+    """What :func:`compare` found for forecasts of several event times, of which one may prevent the others.
 
     Everything of :class:`Comparison` is here. ``frame()`` and ``differences()`` have a column ``outcome``:
     "joint" for scores of all event times together, the name of an event time, or that of a joint event.
@@ -54,19 +54,19 @@ class JointComparison(SeveralOutcomes):
     >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
     >>> models = {"clayton": truth, "independent": cs.Independent([cs.Exponential(1.0), cs.Exponential(0.5)])}
     >>> comparison = cs.compare(
-    ...     models, y, cs.Censoring(cs.KaplanMeier()), names=["relapse", "death"], discrimination=False,
+    ...     models, y, cs.Censoring(cs.KaplanMeier()), names=["left", "right"], discrimination=False,
     ...     scores=["energy_score", "crps"],
     ... )
     >>> comparison.outcomes
-    ['joint', 'relapse', 'death', 'either', 'both', 'relapse first', 'death first']
+    ['joint', 'left', 'right', 'either', 'both', 'left first', 'right first']
     >>> comparison.frame()[["score", "outcome", "model", "mean"]].round(3)
-              score  outcome        model   mean
-    0  energy_score    joint      clayton  0.522
-    1  energy_score    joint  independent  0.542
-    2          crps  relapse      clayton  0.298
-    3          crps  relapse  independent  0.298
-    4          crps    death      clayton  0.378
-    5          crps    death  independent  0.378
+              score outcome        model   mean
+    0  energy_score   joint      clayton  0.522
+    1  energy_score   joint  independent  0.542
+    2          crps    left      clayton  0.298
+    3          crps    left  independent  0.298
+    4          crps   right      clayton  0.378
+    5          crps   right  independent  0.378
     """
 
     names: JointNames = field(kw_only=True)
@@ -99,7 +99,19 @@ class JointComparison(SeveralOutcomes):
             found["subjects followed for each"] = self._case.mask.sum(axis=0).tolist()
         shared = self.resolved_censoring.distribution.k == 1
         found["censoring"] = "one C shared by all event times" if shared else "one C per event time"
+        if self._terminal is not None:
+            found["terminal event"] = self._terminal
         return found
+
+    @property
+    def _terminal(self) -> str | None:
+        """The event that prevents the others."""
+        return None if self.names.terminal is None else self.names.times[self.names.terminal]
+
+    def _default_outcome(self, kind: str) -> str:
+        """The terminal event where the picture is of follow-up, or of a time that is never infinite."""
+        of_end = kind in ("censoring", "d-calibration")
+        return self._terminal if of_end and self._terminal is not None else super()._default_outcome(kind)
 
     def _of(self, outcome: str) -> Comparison:
         shared = self.resolved_censoring.distribution.k == 1
@@ -136,8 +148,15 @@ class JointComparison(SeveralOutcomes):
         Chart
             Panels with curves, bars and intervals in the coordinates of the data.
         """
-        if kind == "censoring" and "outcome" not in options and self.resolved_censoring.distribution.k == 1:
+        shared = self.resolved_censoring.distribution.k == 1
+        if kind == "censoring" and "outcome" not in options and shared and self._terminal is None:
             return self._of_event("all").chart(kind, **options)
+        if kind == "d-calibration" and self._terminal not in (None, options.get("outcome") or self._terminal):
+            raise InvalidInputError(
+                f"plot('d-calibration'): got outcome={options['outcome']!r}, expected {self._terminal!r}: an "
+                "event that another one prevents may never happen, so that S(T) is not uniform. "
+                "plot('calibration') shows it."
+            )
         return super().chart(kind, **options)
 
     def pictured(self, kind: str) -> list[dict[str, Any]]:
@@ -146,6 +165,8 @@ class JointComparison(SeveralOutcomes):
         if kind == "differences" or (kind == "censoring" and shared):
             return [{}]
         outcomes = list(self.names.times)
+        if kind == "d-calibration" and self._terminal is not None:  # the times of the others may be never
+            outcomes = [self._terminal]
         if kind == "brier" and shared:
             scored = {score.outcome for score in self.scores}
             outcomes += [outcome for outcome in self._single_events if outcome in scored]
@@ -261,7 +282,7 @@ class JointCensoringDiagnostic:
 
 def _event_case(case: Case, event: str) -> Case:
     """The case of the earliest, or of the last, of the event times, under one C that all share."""
-    y = decided_outcome(case.y, event)
+    y = case.y.first() if event == "either" else case.y.last()
     part = case.of_forecasts(lambda F: F.first() if event == "either" else _last(F, case))
     return replace(part, y=y, mask=None, coordinate=None)
 

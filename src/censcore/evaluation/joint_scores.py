@@ -60,19 +60,25 @@ CHUNK = 512  # subjects at a time
 
 @dataclass(frozen=True)
 class JointNames:
-    """Names of the event times, and the joint events by name: "either", "all" or a function of times."""
+    """Names of the event times, and the joint events by name: "either", "all" or a function of times.
+
+    ``terminal`` is the number of the event that prevents the others, None where there is none.
+    """
 
     times: tuple[str, ...]
     events: dict[str, str | JointEvent]
+    terminal: int | None = None
 
     @classmethod
-    def of(cls, names: Any, events: Any, k: int) -> JointNames:
+    def of(cls, names: Any, events: Any, k: int, terminal: int | None = None) -> JointNames:
         """Names as given, or by number; events as given, or either, all, and each as the first."""
         numbered = [f"event {j + 1}" for j in range(k)]
         times = as_names(numbered if names is None else names, k, of="event time")
         known = cls._known(times)
         if events is None:
-            return cls(times, known if k > 1 else {})
+            if k == 2 and terminal is not None:  # the other one is first wherever it happens
+                del known[f"{times[1 - terminal]} first"]
+            return cls(times, known if k > 1 else {}, terminal)
         if isinstance(events, str):
             events = [events]
         if not isinstance(events, Mapping):
@@ -93,7 +99,7 @@ class JointNames:
         clash = sorted(set(chosen) & {*times, JOINT})
         if clash:
             raise InvalidInputError(f"events: got the names {clash}, which are those of event times.")
-        return cls(times, chosen)
+        return cls(times, chosen, terminal)
 
     @staticmethod
     def _known(times: tuple[str, ...]) -> dict[str, str | JointEvent]:
@@ -219,10 +225,9 @@ def _few_members(case: Case) -> Ensemble:
 
 def decided_by(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """The last time of each subject, or the time of one coordinate, and whether it was an event, (n,)."""
-    time, event = to_numpy(case.y.time), to_numpy(case.y.event)
-    if case.coordinate is not None:
-        return time[:, case.coordinate], event[:, case.coordinate]
-    return np.max(time, axis=1), np.all(event, axis=1)
+    j = case.coordinate
+    seen = decided_outcome(case.y, "all") if j is None else case.y.marginal(j)
+    return to_numpy(seen.time), to_numpy(seen.event)
 
 
 class JointCustom(Custom):

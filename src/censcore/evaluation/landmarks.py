@@ -27,11 +27,12 @@ from censcore.evaluation.forecast_distributions import as_distributions
 from censcore.evaluation.landmark_average import Averages, Sample
 from censcore.evaluation.subjects import Subjects
 from censcore.evaluation.tables import data_frame
-from censcore.exceptions import InvalidInputError
+from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
 from censcore.outcomes import (
     CompetingRisks,
     OutcomeLike,
     RightCensored,
+    SemiCompetingRisks,
     as_competing_risks,
     as_outcome,
     is_competing,
@@ -248,6 +249,11 @@ def compare_landmarks(
     """
     from censcore.evaluation.compare import compare
 
+    if isinstance(y, SemiCompetingRisks):
+        raise UnsupportedOutcomeError(
+            "landmarks: got SemiCompetingRisks, whose subjects are at risk of some events and not of others. "
+            "Compare one event, y.marginal(j) with the forecasts of it, or all of them without landmarks."
+        )
     y = as_competing_risks(y) if is_competing(y) else as_outcome(y)
     check_rows(X, len(y))
     places = _places(landmarks)

@@ -197,7 +197,7 @@ def _checked(y: Any) -> RightCensored | SemiCompetingRisks | IntervalCensored:
 
 def _followed(outcome: Any) -> RightCensored:
     """How long subjects were followed: to the terminal event, where one ends the follow-up."""
-    return outcome.terminal_event() if isinstance(outcome, SemiCompetingRisks) else as_followed(outcome)
+    return as_followed(outcome)
 
 
 def _times_of(y: RightCensored, weight: np.ndarray | None) -> list[np.ndarray]:

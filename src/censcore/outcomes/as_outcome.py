@@ -80,8 +80,9 @@ def as_outcome(y: OutcomeLike, *, one_cause: bool = False) -> RightCensored:
     if hasattr(y, "terminal_event"):
         raise InvalidTypeError(
             f"got {type(y).__name__}, where no event may prevent another; to call those that never happen "
-            "censored would give wrong numbers. energy_score, WithCensoring and CensoredEngression take it; "
-            "y.terminal_event() is the terminal event alone."
+            "censored would give wrong numbers. compare(), also with cv=, Censoring, energy_score, "
+            "log_score, joint_brier_score, WithCensoring and CensoredEngression take it; y.marginal(j) is "
+            "one event alone, y.terminal_event() the terminal one."
         )
     raise InvalidTypeError(
         f"y must be a RightCensored outcome, a structured array or a frame; got {type(given).__name__}"
@@ -103,12 +104,12 @@ def _check_one_time(columns: list[Any]) -> None:
 def as_followed(y: Any) -> RightCensored:
     """The outcome that says how long each subject was followed.
 
-    Of competing risks it is that of any event, of interval-censored data the detection time: visits go on
-    until the event is found or the subject drops out.
+    Of competing risks it is that of any event, of semi-competing risks that of the terminal event, of
+    interval-censored data the detection time: visits go on until the event is found or the subject drops out.
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+    y : RightCensored, CompetingRisks, SemiCompetingRisks, IntervalCensored, structured array or frame
         The outcome; intervals with the visits.
 
     Returns
@@ -125,4 +126,6 @@ def as_followed(y: Any) -> RightCensored:
     """
     if hasattr(y, "any_cause"):
         return y.any_cause()
+    if hasattr(y, "terminal_event"):
+        return y.terminal_event()
     return y.detection() if hasattr(y, "detection") else as_outcome(y)

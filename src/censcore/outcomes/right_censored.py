@@ -292,6 +292,23 @@ class RightCensored(Outcome):
         event = xp.any(self.event & (self.time == earliest[:, None]), axis=1)
         return RightCensored(earliest, event, self._shared_censoring_time())._with_entry(self.entry)
 
+    def last(self) -> RightCensored:
+        """Time by which all events have happened, (n,); C must be shared by the coordinates.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.RightCensored([[2.0, 7.0], [4.0, 1.0]], [[1, 0], [1, 1]]).last()
+        >>> y.time, y.event
+        (array([7., 4.]), array([False,  True]))
+        """
+        if self.time.ndim == 1:
+            return self
+        self._require_shared("last")
+        xp = namespace(self.time)
+        latest, event = xp.max(self.time, axis=1), xp.all(self.event, axis=1)
+        return RightCensored(latest, event, self._shared_censoring_time())._with_entry(self.entry)
+
     def _shared_censoring_time(self) -> Array:
         c = self.censoring_time
         return c if c is None or c.ndim == 1 else c[:, 0]

@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from censcore._arrays import Array, namespace, to_numpy
-from censcore._validation import name_subjects
+from censcore._validation import as_index, name_subjects
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes.base import Outcome
+from censcore.outcomes.event_of_cause import EventOfCause
 from censcore.outcomes.right_censored import RightCensored
 
 __all__ = ["SemiCompetingRisks"]
@@ -44,6 +45,7 @@ class SemiCompetingRisks(Outcome):
     See Also
     --------
     RightCensored : Event times of which none prevents another.
+    censcore.compare : Compares forecasts of such times.
     censcore.CensoredEngression : Learns the joint distribution of such times.
 
     References
@@ -63,6 +65,11 @@ class SemiCompetingRisks(Outcome):
     """
 
     _parts: ClassVar[tuple[str, ...]] = ("time", "event", "_end")
+
+    #: There is no delayed entry, and the event times have the names that a comparison gives them.
+    entry: ClassVar[None] = None
+    has_delayed_entry: ClassVar[bool] = False
+    names: ClassVar[None] = None
 
     def __init__(self, time: Array, event: Array, terminal: int = -1, censoring_time: Array = None) -> None:
         seen = RightCensored(time, event)
@@ -128,6 +135,11 @@ class SemiCompetingRisks(Outcome):
         return ~self.event & self.event[:, self.terminal, None]
 
     @property
+    def censored(self) -> Array:
+        """Whether a time is censored, so that C = Y: not where the terminal event was seen; (n, k)."""
+        return ~self.event & ~self.event[:, self.terminal, None]
+
+    @property
     def known_time(self) -> Array:
         """The observed times, infinite for events that never happen; (n, k)."""
         xp = namespace(self.time)
@@ -141,6 +153,47 @@ class SemiCompetingRisks(Outcome):
     def terminal_event(self) -> RightCensored:
         """The terminal event alone, (n,): all that the data say of the censoring distribution."""
         return self._end
+
+    def marginal(self, j: int) -> RightCensored:
+        """Event ``j`` alone, (n,): one that the terminal event prevents is as an event of one cause.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.SemiCompetingRisks([[2.0, 5.0], [4.0, 4.0], [6.0, 6.0]], [[1, 1], [0, 1], [0, 0]])
+        >>> y.marginal(0)
+        EventOfCause(n=3, events=1 (33.3 %), never=1, time 2 to 6)
+        """
+        j = as_index(j, "j")
+        if not -self.k <= j < self.k:
+            raise InvalidInputError(f"The outcome has {self.k} event times; number {j} was asked for.")
+        if j % self.k == self.terminal:
+            return self._end
+        return EventOfCause(self.time[:, j], self.event[:, j], self.never[:, j], self.censoring_time)
+
+    def first(self) -> RightCensored:
+        """Time to whichever event comes first, (n,).
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> cs.SemiCompetingRisks([[2.0, 5.0], [6.0, 6.0]], [[1, 0], [0, 0]]).first().time
+        array([2., 6.])
+        """
+        xp = namespace(self.time)
+        return RightCensored(xp.min(self.time, axis=1), xp.any(self.event, axis=1), self.censoring_time)
+
+    def last(self) -> EventOfCause:
+        """Time by which all events have happened, (n,): never, where the terminal one is before another.
+
+        Examples
+        --------
+        >>> import censcore as cs
+        >>> y = cs.SemiCompetingRisks([[2.0, 5.0], [4.0, 4.0]], [[1, 1], [0, 1]]).last()
+        >>> y.event, y.never
+        (array([ True, False]), array([False,  True]))
+        """
+        return EventOfCause._of(self._end, namespace(self.time).all(self.event, axis=1))
 
     @property
     def k(self) -> int:

@@ -114,15 +114,16 @@ class _ScoredAlike:
     known: bool
     draws: int
     all_pairs: bool
-    never: bool = False  # after a competing event what is seen is C itself, at each of its values
+    never: bool = False  # of an event that never happens what is seen is C itself, at each of its values
 
 
 def _check_endless(inputs: ScoringInputs, z: Array, mask: Array) -> None:
     """Members that never have the event need a C that ends follow-up."""
     xp, y, C = inputs.xp, inputs.y, inputs.C
-    if inputs.has_never:
-        endless = inputs.y.never & (C.mass_at_infinity() > 0)
-        check_infinite(xp.where(endless, np.inf, xp.zeros_like(y.time)), inputs)
+    known_never = xp.any(y.never.reshape(inputs.n, -1), axis=1)
+    if bool(known_never.any()):
+        endless = known_never & (C.mass_at_infinity() > 0)
+        check_infinite(xp.where(endless, np.inf, xp.zeros_like(C.mass_at_infinity())), inputs)
     if np.isfinite(float(xp.max(detach(z)))):
         return
     never = xp.any(xp.isinf(z), axis=1)
@@ -175,7 +176,7 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: Method, unit: float, ro
             z, y, c = z / unit, y / unit, c / unit
         options: dict[str, Any] = {"beta": method.beta, "fair": method.fair, "terms": terms}
         if rows.never:
-            return _seen_at_censoring(z, c, w, lags, options)
+            return _moving_with_c(z, y, some.y.never.reshape(some.n, -1), c, w, lags, options)
         return energy_loss(
             z, y, c, weights=w, mask=None if mask is None else mask[index], lags=lags, **options
         )
@@ -187,14 +188,17 @@ def _of_rows(inputs: ScoringInputs, mask: Array, method: Method, unit: float, ro
     )
 
 
-def _seen_at_censoring(z: Array, c: Array, w: Array, lags: Array, options: dict[str, Any]) -> Array:
-    """The mean over the values c (n, D, 1) of C of the loss at what is then seen, which is c itself."""
+def _moving_with_c(
+    z: Array, y: Array, never: Array, c: Array, w: Array, lags: Array, options: dict[str, Any]
+) -> Array:
+    """The mean over the values c (n, D, 1) of C of the loss at what is then seen: c where nothing happens."""
+    xp = namespace(y)
     if c.shape[1] == 1:
-        return energy_loss(z, c[:, 0], c, weights=w, lags=lags, **options)
-    losses = [
-        _seen_at_censoring(z, c[:, d : d + 1], w, None if lags is None else lags[:, d : d + 1], options)
-        for d in range(c.shape[1])
-    ]
+        return energy_loss(z, xp.where(never, c[:, 0], y), c, weights=w, lags=lags, **options)
+    losses = []
+    for d in range(c.shape[1]):
+        lag = None if lags is None else lags[:, d : d + 1]
+        losses.append(_moving_with_c(z, y, never, c[:, d : d + 1], w, lag, options))
     return sum(losses[1:], losses[0]) / len(losses)
 
 

@@ -22,10 +22,10 @@ from censcore.scores._energy_ensembles import (
 )
 from censcore.scores.compatible_times import RandomNumbers, check_componentwise, subject_keys
 from censcore.scores.crps import crps
-from censcore.scores.inputs import ScoringInputs, inverse_probability_weights, scoring_inputs
+from censcore.scores.inputs import ScoringInputs, inverse_probability_weights
 from censcore.scores.interval import through_visits
 from censcore.scores.known_censoring import known_or_raise
-from censcore.scores.semi_competing import energy_of_semi_competing
+from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["energy_score"]
 
@@ -139,25 +139,15 @@ def energy_score(
     if isinstance(y, SemiCompetingRisks):
         if mask is not None:
             raise InvalidInputError("mask: not available for SemiCompetingRisks; leave it out.")
-        return energy_of_semi_competing(
-            y,
-            forecast,
-            censoring,
-            horizon,
-            RandomNumbers(int(seed), int(draws), subject_keys(y, ids, seed)),
-            beta=float(beta),
-            fair=bool(fair),
-            lagged=None if pairs == "auto" else pairs == "lagged",
-            members=members,
-        )
-    y, forecast, censoring = through_visits(y, forecast, censoring, horizon, members=True)
-    if mask is not None:
-        y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
+    else:
+        y, forecast, censoring = through_visits(y, forecast, censoring, horizon, members=True)
+        if mask is not None:
+            y, censoring, mask = leave_out(as_outcome(y), censoring, mask)  # competing risks have no mask
     if isinstance(y, CompetingRisks):
         random = RandomNumbers(int(seed), int(draws), subject_keys(y.any_cause(), ids, seed))
         method = Method(float(beta), pairs, bool(fair), random)
         return score_of_causes(y, forecast, censoring, horizon, method, members)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True, one_cause=True)
+    inputs = joint_scoring_inputs(y, forecast, censoring, horizon, one_cause=True)
     check_componentwise(inputs.C)
     xp = inputs.xp
     mask = None if mask is None else xp.broadcast_to(mask, (inputs.n, inputs.y.k))

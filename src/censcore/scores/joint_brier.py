@@ -11,16 +11,12 @@ from censcore.distributions import Distribution, Ensemble, Univariate
 from censcore.distributions.joint_events import JointEvent, all_before, either_before
 from censcore.distributions.random_draws import SubjectDraws, keys_of
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import OutcomeLike, RightCensored
+from censcore.outcomes import OutcomeLike, RightCensored, SemiCompetingRisks, as_followed
 from censcore.scores._support import LOCALIZED
 from censcore.scores.compatible_times import check_componentwise, subject_keys
-from censcore.scores.inputs import (
-    ScoringInputs,
-    check_scale,
-    evaluation_times,
-    scoring_inputs,
-)
+from censcore.scores.inputs import ScoringInputs, check_scale, evaluation_times
 from censcore.scores.known_at import known_at
+from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["decided_outcome", "event_rule", "joint_brier_score", "joint_weights"]
 
@@ -32,7 +28,7 @@ _SAMPLED_ROWS = 256  # subjects that are sampled together
 
 @as_loss
 def joint_brier_score(
-    y: OutcomeLike,
+    y: OutcomeLike | SemiCompetingRisks,
     forecast: Distribution,
     censoring: Distribution | None = None,
     times: Array = None,
@@ -51,10 +47,11 @@ def joint_brier_score(
         T^{(t)}_j=T_j\text{ if }T_j\le t,\text{ else }\infty,
 
     where A is "either" (some event has happened by t), "all" (all of them have), or any other event, such as
-    ``first_is(j)`` (event j has happened by t, before all others). :math:`W(t)` is the probability of C > t
-    given the observation. For one C shared by the coordinates, with Y the time at which the event is decided
-    (the earliest time for "either" and ``first_is``, the last one otherwise) and :math:`\Delta` whether it
-    was seen,
+    ``first_is(j)`` (event j has happened by t, before all others), ``in_order(i, j)`` (both have, i before j)
+    or ``before(i, j)`` (i has, and j has not by then). :math:`W(t)` is the probability of C > t given the
+    observation. For one C shared by the coordinates, with Y the time at which the event is decided
+    (the earliest time for "either" and ``first_is``, the last one otherwise, that of the terminal event where
+    there is one) and :math:`\Delta` whether it was seen,
 
     .. math:: W(t)=\mathbb 1\{Y>t\}+\Delta\,\mathbb 1\{Y\le t\}\frac{G(t)}{G(Y-)};
 
@@ -64,7 +61,7 @@ def joint_brier_score(
 
     Parameters
     ----------
-    y : RightCensored, structured array or frame
+    y : RightCensored, SemiCompetingRisks, structured array or frame
         The outcome of n subjects, k times each.
     forecast : Distribution
         Joint distribution of T. An ``Ensemble`` is scored as the empirical distribution that it is. Of
@@ -122,7 +119,7 @@ def joint_brier_score(
     """
     check_scale(scale)
     rule = event_rule(event)
-    inputs = scoring_inputs(y, forecast, censoring, horizon, joint=True)
+    inputs = joint_scoring_inputs(y, forecast, censoring, horizon)
     check_componentwise(inputs.C)
     t, single = evaluation_times(times, inputs.y, horizon)
     weight = joint_weights(inputs.y, inputs.C, t, event, scale)
@@ -147,15 +144,11 @@ def event_rule(event: str | JointEvent) -> JointEvent:
     return NAMED[event]
 
 
-def decided_outcome(y: RightCensored, event: str | JointEvent) -> RightCensored:
+def decided_outcome(y: RightCensored | SemiCompetingRisks, event: str | JointEvent) -> RightCensored:
     """When a joint event is decided under one shared C, and whether that was seen: an outcome (n,)."""
-    if y.time.ndim == 1:
-        return y
     if event == "either" or getattr(event, "decided_by_first", False):
         return y.first()
-    xp = namespace(y.time)
-    last, seen = xp.max(y.time, axis=1), xp.all(y.event, axis=1)
-    return RightCensored(last, seen, y._shared_censoring_time())._with_entry(y.entry)
+    return as_followed(y.last())
 
 
 def joint_weights(

@@ -5,17 +5,27 @@ from __future__ import annotations
 from censcore._arrays import Array, as_loss
 from censcore.distributions import Distribution
 from censcore.exceptions import NoDensityError
-from censcore.outcomes import CompetingRisks, EventOfCause, IntervalCensored, OutcomeLike
+from censcore.outcomes import (
+    CompetingRisks,
+    EventOfCause,
+    IntervalCensored,
+    OutcomeLike,
+    SemiCompetingRisks,
+)
 from censcore.scores.competing_risks import log_score_of_causes, log_survival_beyond
-from censcore.scores.inputs import scoring_inputs
 from censcore.scores.interval import interval_log_score
+from censcore.scores.semi_competing import joint_scoring_inputs
 
 __all__ = ["log_score"]
 
 
 @as_loss
 def log_score(
-    y: OutcomeLike, forecast: Distribution, censoring: Distribution | None = None, *, horizon: Array = None
+    y: OutcomeLike | SemiCompetingRisks,
+    forecast: Distribution,
+    censoring: Distribution | None = None,
+    *,
+    horizon: Array = None,
 ) -> Array:
     r"""Logarithmic score of right-censored event times: the censored negative log-likelihood.
 
@@ -27,7 +37,7 @@ def log_score(
 
     Parameters
     ----------
-    y : RightCensored, CompetingRisks, IntervalCensored, structured array or frame
+    y : RightCensored, CompetingRisks, SemiCompetingRisks, IntervalCensored, structured array or frame
         The outcome of n subjects, with one or several event times. Of an interval (l, u] the score is
         -log{F(u) - F(l)}.
     forecast : Distribution
@@ -52,6 +62,8 @@ def log_score(
     of one cause, ``y.cause(j)`` and ``forecast.cause(j)``, does need the censoring distribution: after an
     event of another cause it is the mean of :math:`-\log P(T_j>C)` given :math:`C\ge y`.
 
+    Semi-competing risks: of an event that the terminal one at y prevented, :math:`T_j>y` was seen.
+
     See Also
     --------
     crps : For forecasts without a density.
@@ -73,9 +85,7 @@ def log_score(
     if isinstance(y, CompetingRisks):
         return log_score_of_causes(y, forecast, censoring, horizon)
     averages = isinstance(y, EventOfCause) and bool(y.never.any())
-    inputs = scoring_inputs(
-        y, forecast, censoring, horizon, joint=True, needs_censoring=averages, one_cause=True
-    )
+    inputs = joint_scoring_inputs(y, forecast, censoring, horizon, needs_censoring=averages, one_cause=True)
     F = inputs.F
     if not F.has_density:
         raise NoDensityError(

@@ -11,16 +11,12 @@ from censcore._arrays import to_numpy
 from censcore._validation import name_subjects
 from censcore.exceptions import CensoringWarning, InvalidInputError
 from censcore.outcomes import RightCensored
+from censcore.outcomes.ended_follow_up import ended_follow_up, found_in_words
 
 __all__ = ["check_order", "warn_of_ties"]
 
 # Times in days or months coincide by chance in about one subject in a hundred.
 _BY_CHANCE = 0.02
-
-_SEMI_COMPETING = (
-    "If one event prevents the other (death and recurrence), pass SemiCompetingRisks(time, event, "
-    "terminal=...) instead of RightCensored."
-)
 
 
 def warn_of_ties(y: RightCensored, mask: np.ndarray | None = None) -> None:
@@ -28,26 +24,20 @@ def warn_of_ties(y: RightCensored, mask: np.ndarray | None = None) -> None:
 
     Times that do not count, where the mask is False, are no ties.
 
-    >>> y = RightCensored([[2.0, 2.0], [1.0, 3.0]], [[0, 1], [1, 0]])
+    >>> t = np.arange(1.0, 21.0)
+    >>> y = RightCensored(np.column_stack([t, t]), np.column_stack([t < 5, t % 2 == 0]))
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     warn_of_ties(y)
     >>> len(caught)
-    1
+    2
     """
+    for found in ended_follow_up(y, mask):
+        warnings.warn(f"y: got {found_in_words(found)}", CensoringWarning, stacklevel=4)
+    event = to_numpy(y.event).reshape(len(y), -1)
     for i, j, tied in _tied_pairs(y, mask):
-        event = to_numpy(y.event)
-        censored = tied & ~event[:, i] & event[:, j]
         both = tied & event[:, i] & event[:, j]
-        if censored.mean() > _BY_CHANCE:
-            warnings.warn(
-                f"Event time {i} is censored at exactly event {j} in {name_subjects(np.nonzero(censored)[0])}"
-                f": it looks as if event {j} was coded as censoring of event {i}, which biases everything "
-                f"that concerns both. {_SEMI_COMPETING}",
-                CensoringWarning,
-                stacklevel=4,
-            )
-        elif i < j and both.mean() > _BY_CHANCE:
+        if both.mean() > _BY_CHANCE:
             warnings.warn(
                 f"Events {i} and {j} happen at the same time in {name_subjects(np.nonzero(both)[0])}. The "
                 "model has no ties, so which of them comes first will be wrong. If event "
@@ -62,7 +52,7 @@ def _tied_pairs(y: RightCensored, mask: np.ndarray | None) -> Iterator[tuple[int
     counts = np.ones(time.shape, dtype=bool) if mask is None else mask
     for i in range(y.k):
         for j in range(y.k):
-            if i != j:
+            if i < j:
                 yield i, j, (time[:, i] == time[:, j]) & counts[:, i] & counts[:, j]
 
 

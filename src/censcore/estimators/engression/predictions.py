@@ -231,7 +231,7 @@ class SamplePredictions:
             Covariates.
         event : callable
             Maps times (..., k) to booleans (...): one of :mod:`censcore.distributions.joint_events`
-            (``either_before(24.0)``, ``all_before``, ``first_is``, ``in_order``) or a custom one.
+            (``either_before(24.0)``, ``all_before``, ``first_is``, ``before``, ``in_order``) or a custom one.
 
         Returns
         -------

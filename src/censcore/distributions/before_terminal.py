@@ -1,0 +1,218 @@
+"""Joint forecasts of semi-competing risks: an event that comes after the terminal one never happens."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from censcore._arrays import Array, convert, namespace
+from censcore._numerics import previous_float
+from censcore.distributions._panels import merge_edges
+from censcore.distributions.base import Distribution
+from censcore.distributions.by_step import ByStep
+from censcore.distributions.by_subdensity import BySubdensity
+from censcore.distributions.ensemble import Ensemble
+from censcore.distributions.joint import Joint
+from censcore.distributions.random_draws import Draws
+from censcore.distributions.step import Step
+from censcore.distributions.univariate import Univariate
+from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+
+__all__ = ["BeforeTerminal", "before_terminal"]
+
+
+def before_terminal(forecast: Distribution, terminal: int) -> Distribution:
+    """A joint forecast of which an event after the terminal one is read as one that never happens.
+
+    Parameters
+    ----------
+    forecast : Ensemble or Joint
+        Joint distribution of k event times.
+    terminal : int
+        The coordinate of the terminal event.
+
+    Returns
+    -------
+    Distribution
+        An ensemble of changed members, or :class:`BeforeTerminal`; the forecast itself where it has no event
+        after the terminal one.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.distributions.before_terminal import before_terminal
+    >>> before_terminal(cs.Ensemble([[[1.0, 5.0], [3.0, 2.0]]]), terminal=1).samples
+    array([[[ 1.,  5.],
+            [inf,  2.]]])
+    """
+    if isinstance(forecast, BeforeTerminal):
+        return forecast
+    if isinstance(forecast, Ensemble) and forecast.k > 1:
+        changed = _without_later(forecast.samples, terminal)
+        same = bool((changed == forecast.samples).all())
+        return forecast if same else forecast._with(changed)
+    if isinstance(forecast, Joint):
+        return BeforeTerminal(forecast, terminal)
+    raise InvalidTypeError(
+        f"forecast: got {type(forecast).__name__}, expected a joint distribution of all event times, such as "
+        "Ensemble(samples) with samples (n, m, k), Copula or Independent."
+    )
+
+
+def _without_later(times: Array, terminal: int) -> Array:
+    """Times (..., k), infinite where they are later than the terminal one."""
+    xp = namespace(times)
+    return xp.where(times > times[..., terminal, None], xp.full_like(times, np.inf), times)
+
+
+class BeforeTerminal(Distribution):
+    r"""The distribution of :math:`T_j'`, which is :math:`T_j` where :math:`T_j\le T_D` and never else.
+
+    The likelihood of what is seen of such times is that of the joint distribution of the :math:`T_j`: without
+    event j before the terminal one at y, :math:`T_j>y` is all that was seen of it.
+
+    Parameters
+    ----------
+    joint : Joint
+        The distribution of the times :math:`T_1,\dots,T_k`, of which all are continuous, or all are step
+        functions.
+    terminal : int
+        D.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> from censcore.distributions.before_terminal import BeforeTerminal
+    >>> F = BeforeTerminal(cs.Independent([cs.Exponential(0.1), cs.Exponential(0.3)]), terminal=1)
+    >>> F.marginal(0).mass_at_infinity().round(6), F.marginal(1).cdf(1.0).round(3)
+    (array([0.75]), array([0.259]))
+    """
+
+    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+
+    def __init__(self, joint: Joint, terminal: int) -> None:
+        self._inner = [joint]
+        self.terminal = terminal
+        steps = [joint.marginal(j)._degree == 0 for j in range(joint.k)]
+        if any(steps) and not all(steps):
+            raise InvalidInputError(
+                "The event times of a forecast of semi-competing risks must all be continuous, or all have "
+                f"step functions; got {', '.join(type(joint.marginal(j)).__name__ for j in range(joint.k))}."
+            )
+
+    @property
+    def joint(self) -> Joint:
+        """The distribution of the times without regard to the order."""
+        return self._inner[0]
+
+    @property
+    def k(self) -> int:
+        """Number of event times."""
+        return self.joint.k
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, k); n = 1 stands for any number of subjects."""
+        return self.joint.shape
+
+    @property
+    def has_density(self) -> bool:
+        """Whether every event time has a density."""
+        return self.joint.has_density
+
+    def marginal(self, j: int) -> Univariate:
+        """The distribution of the time of event ``j``; but for the terminal one it may be infinite."""
+        j = self.joint._coordinate(j)
+        if j == self.terminal:
+            return self.joint.marginal(j)
+        kind = _StepEvent if self.joint.marginal(j)._degree == 0 else _SmoothEvent
+        return self._remember(("event", j), lambda: kind(self.joint, j, self.terminal))
+
+    def first(self) -> Univariate:
+        """The distribution of the first of all events, which no other one prevents."""
+        return self.joint.first()
+
+    def log_likelihood(self, time: Array, event: Array) -> Array:
+        """Log density in the coordinates with an event, log survival in the others, (n,)."""
+        return self.joint.log_likelihood(time, event)
+
+    def _sample(self, m: int, rng: Draws) -> Array:
+        return _without_later(self.joint._sample(m, rng), self.terminal)
+
+    def censor_at(self, tau: Array) -> Distribution:
+        """Not available: where follow-up ends, pass ``horizon=tau`` to the score."""
+        raise UnsupportedOutcomeError(
+            "A forecast of semi-competing risks has no version that is censored at tau. Pass horizon=tau to "
+            "the score."
+        )
+
+    def given_survival(self, a: Array) -> BeforeTerminal:
+        """The distribution given that all event times exceed ``a``."""
+        return BeforeTerminal(self.joint.given_survival(a), self.terminal)
+
+
+class _Event(Univariate):
+    """The time of event j before the terminal one."""
+
+    _distributions: ClassVar[tuple[str, ...]] = ("_inner",)
+
+    def __init__(self, joint: Joint, j: int, terminal: int) -> None:
+        self._inner = [joint]
+        self._pair = (j, terminal)
+
+    @property
+    def _margins(self) -> list[Univariate]:
+        return [self._inner[0].marginal(j) for j in self._pair]
+
+    def _at(self, event: Array, terminal: Array, others: float) -> Array:
+        """Times (n, q, k): those of the event and of the terminal one, all others the same."""
+        xp = self._xp
+        columns: list[Any] = [xp.full_like(event, others)] * self._inner[0].k
+        columns[self._pair[0]], columns[self._pair[1]] = event, terminal
+        return xp.stack(columns, axis=2)
+
+
+class _SmoothEvent(_Event, BySubdensity):
+    r""":math:`F_j(t)=\int_0^tP(T_j\in ds,\,T_D\ge s)`; the others exceed zero, as all times do."""
+
+    @property
+    def has_density(self) -> bool:  # type: ignore[override]
+        return self._inner[0].has_density
+
+    def _logpdf(self, t: Array) -> Array:
+        times = self._at(t, t, 0.0)
+        only = convert(np.arange(times.shape[2]) == self._pair[0], times)
+        return self._inner[0]._log_likelihood(times, self._xp.broadcast_to(only, times.shape))
+
+    def _breaks(self) -> Array | None:
+        found = [breaks for margin in self._margins if (breaks := margin._breaks()) is not None]
+        return merge_edges(*found) if found else None
+
+    def _make_panel_edges(self) -> Array:
+        return merge_edges(*(margin._panel_edges() for margin in self._margins))
+
+
+class _StepEvent(_Event, ByStep):
+    r""":math:`F_j(t)=\sum_{u\le t}\{P(T_j\ge u,T_D\ge u)-P(T_j>u,T_D\ge u)\}` over the jumps of T_j."""
+
+    def _step(self) -> Step:
+        return self._remember("curve", self._make_curve)
+
+    def _make_curve(self) -> Step:
+        xp, joint, u = self._xp, self._inner[0], self._breaks()
+        new = xp.concat([xp.ones_like(u[:, :1]) > 0, u[:, 1:] > u[:, :-1]], axis=1)
+        before = previous_float(u)
+        reached, passed = (joint._logsf(self._at(t, before, -1.0)) for t in (before, u))
+        jump = xp.where(new, xp.exp(reached) - xp.exp(passed), xp.zeros_like(reached))
+        cdf = xp.cumulative_sum(xp.where(jump > 0, jump, xp.zeros_like(jump)), axis=1)
+        times = xp.broadcast_to(u, cdf.shape)
+        return Step._trusted(times, xp.where(cdf < 1, cdf, xp.ones_like(cdf)), falls=False)
+
+    def _breaks(self) -> Array:
+        breaks = self._margins[0]._breaks()
+        assert breaks is not None
+        return merge_edges(breaks)
+
+    def _make_panel_edges(self) -> Array:
+        return self._breaks()
