@@ -75,7 +75,7 @@ class ParquetBatch:
                 # a name is read as the beginning of names, too; pandas is to make no index of a column
                 frame = part.select(read).replace_schema_metadata(None).to_pandas()
                 for name in set(kept) - set(read):
-                    frame[name] = np.array(index[name][first : first + len(part)], dtype=np.int64)
+                    frame[name] = index[name].start + index[name].step * np.arange(first, first + len(part))
                 first += len(part)
                 yield frame if len(read) == len(kept) else frame[kept]
 
