@@ -178,7 +178,7 @@ REFUSED = {
     ),
     "a benefit where nobody can be followed": (
         lambda: evaluation.net_benefit(Y, F, cs.Gompertz(1e100, 1e-100), 1.0, [0.2]),
-        "gives no chance to be followed as long as",
+        "gives no chance to follow-up as long as",
     ),
     "a column that is a number": (
         lambda: cs.TrainingTable(pd.DataFrame({"t": [1.0], "d": [1]}), 1618, "d"),
