@@ -181,7 +181,7 @@ REFUSED = {
     ),
     "a benefit where nobody can be followed": (
         lambda: evaluation.net_benefit(Y, F, cs.Gompertz(1e100, 1e-100), 1.0, [0.2]),
-        "gives no chance to be followed as long as",
+        "gives no chance to follow-up as long as",
     ),
     "landmarks that hold themselves": (
         lambda: cs.compare_landmarks(MODELS, Y, C, landmarks=ITSELF, window=0.5),

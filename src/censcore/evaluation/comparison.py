@@ -126,6 +126,12 @@ class Comparison(ScoredForecasts):
         CalibrationCurve
             Binned and smoothed curve with intervals, and the distances ICI, E50 and E90 from the diagonal.
             The intervals cover the estimation of the censoring distribution, and clusters.
+
+        Raises
+        ------
+        PositivityError
+            If a subject has P(C > t) = 0, and C is not known for all. Where it is, the observed risk is that
+            of the subjects followed beyond t.
         """
         key = f"calibration of {model!r} at {time}, {bins}, {span}"
         if key not in self.made:
@@ -153,7 +159,13 @@ class Comparison(ScoredForecasts):
         DataFrame
             ``model`` (also "treat all" and "treat none"), ``threshold``, ``net_benefit`` with
             ``standard_error``, ``low`` and ``high``, and ``gain``: the lead over the better one of treating
-            all and treating none, with ``gain_low`` and ``gain_high`` (paired).
+            all and treating none, with ``gain_low`` and ``gain_high`` (paired). Where C is known for every
+            subject, they are those of the subjects followed beyond the time.
+
+        Raises
+        ------
+        PositivityError
+            If a subject has P(C > t) = 0, and C is not known for all.
         """
         return data_frame(decision_lines(self, time, thresholds))
 

@@ -84,14 +84,14 @@ def net_benefit(
 
     Examples
     --------
-    >>> import numpy as np, censcore as cs
+    >>> import censcore as cs
     >>> from censcore.evaluation.net_benefit import net_benefit
     >>> y = cs.RightCensored(time=[1.0, 3.0, 2.5], event=[1, 0, 1])
     >>> F = cs.Exponential([0.9, 0.1, 0.5])
-    >>> net_benefit(y, F, cs.PointMass(np.inf), 2.0, np.array([0.25, 0.5])).round(2)
-    array([[ 1.  ,  1.  ],
+    >>> net_benefit(y, F, cs.Uniform(0.0, 8.0), 2.0, [0.25, 0.5]).round(2)
+    array([[ 1.14,  1.14],
            [ 0.  ,  0.  ],
-           [-0.33, -1.  ]])
+           [-0.44, -1.33]])
     """
     check_scale(scale)
     time, theta = as_number(time, "time", least=0), check_thresholds(thresholds)

@@ -113,9 +113,7 @@ def _in_parts(inputs: ScoringInputs, t: np.ndarray) -> np.ndarray:
 
     def part(rows: slice) -> np.ndarray:
         some, at = inputs.take(rows), t if t.shape[0] == 1 else t[rows]
-        event, weight = known.weights(rows)
-        alive = weight > 0
-        weight += event
+        alive, weight = known.status(rows)
         chance = _chance(some.F, at, alive)
         np.copyto(chance, 0.0, where=weight == 0)
         chance *= weight

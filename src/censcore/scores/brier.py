@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censcore._arrays import Array, as_loss, namespace, searchsorted
+from censcore._arrays import Array, as_loss, searchsorted
 from censcore._kernels import on_cpu
 from censcore._numerics import chunked_rows, fill_rows
 from censcore.distributions import Distribution, Step, Univariate
@@ -111,13 +111,14 @@ def brier_score(
 
 
 def _losses(inputs: ScoringInputs, known: KnownAt) -> Array:
+    r""":math:`w\,F(t)^2` without the event by t, :math:`w\,(1-F(t))^2` with it, (n, q)."""
     n, q = inputs.n, known.t.shape[1]
     kernel = on_cpu("censcore.scores._brier_numba", "weighted_squares", inputs.y.time, n * q)
 
     def formula(rows: slice) -> Array:
-        t, _, _ = factors = known.factors(rows)
-        some = inputs.take(rows)
-        return _weighted_squares(some.F._sf(t), some.y.time, some.y.never, *factors, known.seen[rows])
+        some, (alive, weight) = inputs.take(rows), known.status(rows)
+        S = some.F._sf(known.t if known.t.shape[0] == 1 else known.t[rows])
+        return weight * inputs.xp.where(alive | some.never, 1 - S, S) ** 2
 
     if kernel is None:
         return chunked_rows(formula, n, q, like=inputs.y.time, budget=CACHED_NUMBERS)
@@ -141,16 +142,3 @@ def columns_of(F: Univariate, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         times, S = F._steps()
         return S, searchsorted(times, t, "right")[0] - 1
     return F._sf(t), np.arange(t.shape[1])
-
-
-def _weighted_squares(
-    S: Array, y: Array, never: Array, t: Array, living: Array, dead: Array, seen: Array
-) -> Array:
-    r""":math:`w\,F(t)^2` without the event by t, :math:`w\,(1-F(t))^2` with it, (n, q).
-
-    The factors of the weights w are those of :class:`~censcore.scores.known_at.KnownAt`.
-    """
-    xp = namespace(S)
-    alive = y[:, None] > t
-    error = xp.where(alive | never[:, None], 1 - S, S)
-    return xp.where(alive, living, seen[:, None] * dead) * error**2

@@ -142,12 +142,17 @@ class KnownAt:
             living = xp.where(entered, self.at_entry[rows][:, None] * living, xp.zeros_like(living))
         return t, living, dead
 
+    def status(self, rows: Any = slice(None)) -> tuple[Array, Array]:
+        """Who is followed beyond t, and the weight of what is known of each, (n, q) both."""
+        t, living, dead = self.factors(rows)
+        y = self.y.time[rows][:, None]
+        alive = (y >= t) if self.before else (y > t)
+        return alive, namespace(dead).where(alive, living, self.seen[rows][:, None] * dead)
+
     def weights(self, rows: Any = slice(None)) -> tuple[Array, Array]:
         """The weights of "event by t" and of "no event by t" of some subjects, (n, q) each."""
-        t, living, dead = self.factors(rows)
-        xp, y = namespace(living), self.y.time[rows][:, None]
-        alive = (y >= t) if self.before else (y > t)
-        weight = xp.where(alive, living, self.seen[rows][:, None] * dead)
+        alive, weight = self.status(rows)
+        xp = namespace(weight)
         free, none = alive | self.y.never[rows][:, None], xp.zeros_like(weight)
         return xp.where(free, none, weight), xp.where(free, weight, none)
 

@@ -1,0 +1,54 @@
+"""Concordance with delayed entry and AUC at landmarks: the numbers of R's survival and riskRegression."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import censcore as cs
+from censcore.evaluation import concordance_estimate
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    found = Path(os.environ["CENSCORE_DATA"]) / "r"
+    if not found.is_dir():
+        pytest.skip(f"no numbers of R under {found}; set CENSCORE_DATA to the folder that holds 'r'")
+    return found
+
+
+@pytest.fixture(scope="module")
+def results(folder) -> pd.DataFrame:
+    return pd.read_csv(folder / "results.csv")
+
+
+@pytest.mark.parametrize("case", ["entry", "entrytied"])
+def test_concordance_of_start_and_stop(folder, results, case):
+    data = pd.read_csv(folder / f"data_{case}.csv")
+    y = cs.RightCensored(data["time"], data["status"] > 0, entry=data["entry"])
+    found = concordance_estimate(y, -data["hgb"])
+    line = results.query("case == @case and quantity == 'concordance'").iloc[0]
+    assert found.value[0] == pytest.approx(line["value"], rel=1e-12)
+    assert found.standard_error[0] == pytest.approx(line["se"], rel=2e-3)
+
+
+@pytest.mark.parametrize("s", [365, 730])
+def test_auc_at_a_landmark(folder, results, s):
+    """Times since the landmark there, times with a common entry here."""
+    data = pd.read_csv(folder / f"data_landmark_{s}.csv")
+    y, t = cs.RightCensored(data["time"] + s, data["status"] > 0, entry=float(s)), 500.0 + s
+    forecasts = {name: cs.Step([t], cdf=data[name].to_numpy()[:, None]) for name in ("full", "small")}
+    found = cs.compare(
+        forecasts, y, cs.Censoring(cs.KaplanMeier()), scores="brier_score", times=[t], horizon=t + 300,
+        reference=None,
+    ).frame()  # fmt: skip
+    lines = results[(results["quantity"] == "AUC") & (results["option"] == f"s{s}")].set_index("model")
+    auc = found[found["score"] == "auc"].set_index("model")
+    for name in forecasts:
+        assert auc.loc[name, "mean"] == pytest.approx(lines.loc[name, "value"], rel=1e-12)
+        assert auc.loc[name, "standard_error"] == pytest.approx(lines.loc[name, "se"], rel=0.02)
+    assert np.isfinite(auc["standard_error"]).all()
