@@ -67,7 +67,7 @@ def test_links_stay_and_what_they_lead_to_is_replaced(tmp_path):
     for content in ("dangling", "replaced"):
         before = target.stat().st_ino if target.exists() else None
         write_atomically(link, content)
-        assert target.read_text() == content
+        assert target.read_text(encoding="utf-8") == content
         assert target.stat().st_ino != before, "in one step, not in place"
     assert link.is_symlink()
     assert (tmp_path / "second").is_symlink()
@@ -79,7 +79,7 @@ def test_after_an_error_what_a_link_leads_to_is_as_before(tmp_path):
     write_atomically(link, "old")
     with pytest.raises(TypeError), partial_file(link) as file:
         file.writelines([b"new", None])
-    assert (link.is_symlink(), target.read_text()) == (True, "old")
+    assert (link.is_symlink(), target.read_text(encoding="utf-8")) == (True, "old")
     assert [path.name for path in target.parent.iterdir()] == ["file"]
 
 
@@ -90,7 +90,7 @@ def test_what_cannot_be_a_file_is_told(tmp_path, monkeypatch, name):
     (tmp_path / "pool").symlink_to("loop")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link-to-folder").symlink_to("folder")
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     before = sorted(path.name for path in tmp_path.rglob("*"))
     with pytest.raises(StorageError, match="cannot be written"):
         write_atomically(name, "x")
@@ -117,7 +117,7 @@ def test_a_device_is_written_to(tmp_path):
     device = tmp_path / "null"
     try:
         os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
-        device.write_text("may it be opened?")
+        device.write_text("may it be opened?", encoding="utf-8")
     except (AttributeError, OSError) as error:
         pytest.skip(f"this user can make no devices: {error}")
     write_atomically(device, "content")
@@ -170,18 +170,18 @@ def child(code, **streams):
 def test_files_that_are_open_are_written_to_where_they_are(tmp_path):
     """Not replaced under the shell that opened them, and not from their beginning."""
     log = tmp_path / "log"
-    log.write_text("kept\n")
-    with log.open("a") as out:
+    log.write_text("kept\n", encoding="utf-8")
+    with log.open("a", encoding="utf-8") as out:
         code = "print('one'); write_atomically('/dev/stdout', 'two\\n'); print('three')"
         child(code, stdout=out)
         child(f"write_atomically('/dev/fd/{out.fileno()}', 'four\\n')", pass_fds=[out.fileno()])
         child("write_atomically('/dev/stderr', 'five\\n')", stderr=out)
-    assert log.read_text().split() == ["kept", "one", "two", "three", "four", "five"]
+    assert log.read_text(encoding="utf-8").split() == ["kept", "one", "two", "three", "four", "five"]
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
 def test_what_means_standard_output(tmp_path):
-    (tmp_path / "-").write_text("")
+    (tmp_path / "-").write_text("", encoding="utf-8")
     (tmp_path / "link").symlink_to("/dev/stdout")
     names = ["-", "/dev/stdout", "/dev/fd/1", tmp_path / "link", "/dev/stderr", tmp_path / "-", "-/file"]
     expected = [True, *[os.path.exists("/dev/stdout")] * 3, False, False, False]

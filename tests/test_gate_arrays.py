@@ -344,7 +344,5 @@ def test_measures_of_one_event_time_say_so(call):
 
 
 def test_the_forecast_of_a_net_benefit_has_one_event_time():
-    with pytest.raises(
-        CenscoreError, match=r"forecast: got Independent, expected the distribution of one event time"
-    ):
+    with pytest.raises(CenscoreError, match=r"1 event times per subject and the forecast 2"):
         evaluation.net_benefit(Y, cs.Independent([F, F]), C, 1.0, [0.2])

@@ -99,8 +99,10 @@ def test_the_lowest_versions_that_are_tested_are_those_that_are_promised():
 def test_pinned_versions_run_on_the_lowest_python():
     """Distributions of Linux have early releases of a Python, such as 3.11.2."""
     lowest = PROJECT["requires-python"].removeprefix(">=") + ".0"
-    pins = {line for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
-    found = {f"{d.name}=={d.version}": d.metadata["Requires-Python"] for d in distributions()}
+    pins = {
+        line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if "==" in line
+    }
+    found = {f"{d.name}=={d.version}": d.metadata.get("Requires-Python") for d in distributions()}
     assert len(pins & set(found)) > 100
     assert {pin for pin in pins & set(found) if lowest not in SpecifierSet(found[pin] or "")} == set()
 

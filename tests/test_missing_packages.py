@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from censcore.exceptions import MissingDependencyError
+from censcore.exceptions import MissingPackageError
 from tests import missing_packages
 from tests.missing_packages import LIBRARY, pytest_runtest_call
 
@@ -16,7 +16,7 @@ def nowhere(monkeypatch):
 
 def end_of_test(source: str, file: str) -> None:
     """The end of a test that calls a function ``f`` with this source in this file."""
-    names = {"MissingDependencyError": MissingDependencyError}
+    names = {"MissingPackageError": MissingPackageError}
     exec(compile(f"def f():\n    {source}", file, "exec"), names)
     call = pytest_runtest_call()
     next(call)
@@ -32,7 +32,7 @@ def test_a_test_that_imports_it_is_skipped():
 
 
 def test_the_library_says_what_is_missing():
-    source = "raise MissingDependencyError('Install it.') from ModuleNotFoundError(name='nowhere')"
+    source = "raise MissingPackageError('Install it.') from ModuleNotFoundError(name='nowhere')"
     with pytest.raises(pytest.skip.Exception, match="needs nowhere"):
         end_of_test(source, str(LIBRARY / "scores" / "it.py"))
 

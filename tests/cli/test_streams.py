@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.cli.test_compare import sample
+from tests.cli.predictions import sample
 from typer.testing import CliRunner
 
 from censcore.cli.app import app
@@ -74,7 +74,7 @@ def test_losses_go_to_standard_output(files, tmp_path, monkeypatch, more):
     monkeypatch.chdir(tmp_path)
     words = ("score", files / "test.csv", *ASKED, *more)
     run(*words, "--out", tmp_path / "losses.csv")
-    expected = (tmp_path / "losses.csv").read_text()
+    expected = (tmp_path / "losses.csv").read_text(encoding="utf-8")
     assert run(*words).stdout == run(*words, "--out", "-").stdout == expected
     assert "written" not in run(*words, "--out", "-").stderr
     assert [path.name for path in tmp_path.iterdir()] == ["losses.csv"]
@@ -83,11 +83,11 @@ def test_losses_go_to_standard_output(files, tmp_path, monkeypatch, more):
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="streams have no paths here")
 def test_paths_of_standard_output_are_no_files(files, tmp_path):
     log = tmp_path / "log"
-    log.write_text("kept\n")
-    with log.open("a") as out:
+    log.write_text("kept\n", encoding="utf-8")
+    with log.open("a", encoding="utf-8") as out:
         done = command("score", files / "test.csv", *ASKED, "--out", "/dev/stdout", stdout=out)
     assert (done.returncode, b"written" in done.stderr) == (0, False)
-    assert log.read_text() == "kept\n" + run("score", files / "test.csv", *ASKED).stdout
+    assert log.read_text(encoding="utf-8") == "kept\n" + run("score", files / "test.csv", *ASKED).stdout
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with a name are those of Unix")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.properness.test_drop_out import drop_outs
+from tests.properness.drop_out import drop_outs
 
 import censcore as cs
 from censcore.estimators.drop_out import AT_RISK, DropOut

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import censcore as cs
-from censcore.distributions import Distribution, Grouped
+from censcore.distributions import Grouped, Univariate
 
 N = 80
 
@@ -23,29 +23,17 @@ def distributions(seed: int) -> dict[str, cs.Distribution]:
     }
 
 
-@Distribution.register
-class Thinned:
+class Thinned(Univariate):
     """G with 1 - dLambda(u) multiplied by a factor for each subject."""
 
+    _arrays = ("_factor",)
+    _distributions = ("_inner",)
+
     def __init__(self, C, factor, u):
-        self.C, self.factor, self.u = C, factor, u
+        self._inner, self._factor, self._u = [C], factor[:, None], u
 
-    def marginal(self, j):
-        return self
+    def _sf(self, t):
+        return self._inner[0]._sf(t) * np.where(t >= self._u, self._factor, 1.0)
 
-    def __len__(self):
-        return len(self.factor)
-
-    def take(self, subjects):
-        C = self.C if len(self.C) == 1 else self.C.take(subjects)
-        return Thinned(C, self.factor[subjects], self.u)
-
-    def _times(self, t, passed, values):
-        factor = self.factor if np.ndim(t) < 2 else self.factor[:, None]
-        return values * np.where(passed, factor, 1.0)
-
-    def sf(self, t):
-        return self._times(t, np.asarray(t) >= self.u, self.C.sf(t))
-
-    def sf_left(self, t):
-        return self._times(t, np.asarray(t) > self.u, self.C.sf_left(t))
+    def _sf_left(self, t):
+        return self._inner[0]._sf_left(t) * np.where(t > self._u, self._factor, 1.0)

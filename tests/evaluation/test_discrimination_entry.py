@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.evaluation.test_discrimination import N, Thinned, distributions
+from tests.evaluation.censoring_distributions import N, Thinned, distributions
 
 import censcore as cs
 from censcore.evaluation import concordance, dynamic_auc

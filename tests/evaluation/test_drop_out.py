@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
-from tests.properness.test_drop_out import drop_outs, seen
+from tests.properness.drop_out import drop_outs, seen
 
 import censcore as cs
 from censcore.distributions.last_visit import LastVisit

@@ -153,7 +153,7 @@ def test_training_subjects_in_another_order_are_the_scored_subjects(name):
     }
     for comparison in found.values():
         pd.testing.assert_frame_equal(numbers(comparison), inside, rtol=1e-9)
-        assert "150 of 150 scored subjects" in " ".join(comparison.notes)
+        assert "standard errors account for it" in " ".join(comparison.notes)
 
 
 def test_labels_name_shared_subjects_where_ties_hide_them():
@@ -255,14 +255,15 @@ def test_subjects_of_weight_zero_are_as_if_left_out():
         np.testing.assert_allclose(zero.frame()[column], left_out.frame()[column], rtol=1e-12)
 
 
-def test_the_verdict_says_what_weights_are_worth():
+def test_the_verdict_says_that_subjects_are_weighted():
     rng = np.random.default_rng(6)
     T, C = rng.exponential(1.0, 200), rng.uniform(0, 3, 200)
     y, weight = cs.RightCensored(np.minimum(T, C), T <= C), np.where(np.arange(200) < 20, 30.0, 1.0)
     forecasts = {"one": cs.Exponential(1.0), "other": cs.Exponential(1.3)}
-    weighted = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), sample_weight=weight, scores="crps")
-    worth = weight.sum() ** 2 / (weight**2).sum()
-    assert weighted.verdict.effective_subjects == pytest.approx(worth)
-    assert f"among 200 subjects, whose weights are worth {worth:.0f} equal ones" in str(weighted.verdict)
-    plain = cs.compare(forecasts, y, cs.Censoring(cs.KaplanMeier()), scores="crps")
-    assert str(plain.verdict).endswith("among 200 subjects.")
+    options = {"scores": "crps", "censoring": cs.Censoring(cs.KaplanMeier())}
+    assert str(cs.compare(forecasts, y, sample_weight=weight, **options).verdict).endswith(
+        "among 200 weighted subjects."
+    )
+    for weights in (None, np.full(200, 3.0)):
+        plain = cs.compare(forecasts, y, sample_weight=weights, **options)
+        assert str(plain.verdict).endswith("among 200 subjects.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from censcore.evaluation.case import Case
 from censcore.evaluation.case_scores import CaseScore
-from censcore.evaluation.inference import Estimate, effective_number
+from censcore.evaluation.inference import Estimate
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.subjects import Clusters
 from censcore.exceptions import NoDensityError, PositivityError
@@ -32,9 +32,10 @@ class Subset:
         return int((self.weight > 0).sum())
 
     @property
-    def effective(self) -> float:
-        """Kish's effective number of subjects by their weights."""
-        return effective_number(self.weight)
+    def weighted(self) -> bool:
+        """Whether their weights differ."""
+        used = self.weight[self.weight > 0]
+        return bool(np.ptp(used) > 1e-9 * used.max()) if len(used) else False
 
 
 @dataclass(frozen=True, eq=False)

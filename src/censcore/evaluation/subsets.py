@@ -60,9 +60,7 @@ def _labels(by: Any, X: Any, n: int) -> dict[str, np.ndarray]:
 
 def as_subgroups(values: np.ndarray) -> np.ndarray:
     """Labels as numbers or as text, in which subjects without one are the subgroup "missing"."""
-    import pandas as pd
-
-    gone = np.asarray(pd.isna(values))
+    gone = np.array([value is None or value != value for value in values.tolist()], dtype=bool)
     if not gone.any():
         return values.astype(str) if values.dtype.kind == "O" else values
     text = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]

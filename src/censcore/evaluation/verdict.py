@@ -54,8 +54,8 @@ class Verdict:
         Forecasts that are clearly better than the reference, also where the best is tied with all of them.
     subjects, events : int
         Subjects, and events up to the horizon.
-    effective_subjects : float
-        Kish's effective number of the subjects by their sampling weights.
+    weighted : bool
+        Whether the subjects have different sampling weights.
     effective_events : float
         Kish's effective number of these events, by their sampling and inverse-probability weights; of
         clusters where there are ``groups``.
@@ -82,7 +82,7 @@ class Verdict:
     subjects: int = 0
     events: int = 0
     effective_events: float = 0.0
-    effective_subjects: float = 0.0
+    weighted: bool = False
     sentences: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]])
     score = next(s for s in comparison.scores if s.name == block[0]["score"])
     events, effective = comparison.weighted_events(score)
     counted = {"subjects": block[0]["n"], "events": events, "effective_events": effective,
-               "effective_subjects": comparison.subsets[0].effective}  # fmt: skip
+               "weighted": comparison.subsets[0].weighted}  # fmt: skip
     found = Verdict(score.name, block[0]["at"], outcome, **counted)
     about = f"{one_line(outcome)}: " if outcome else ""
 
@@ -247,9 +247,8 @@ def _based_on(found: Verdict) -> str:
     effective = (
         "" if found.effective_events > 0.995 * found.events else f" ({found.effective_events:.0f} effective)"
     )
-    weighted = found.effective_subjects < 0.995 * found.subjects
-    worth = f", whose weights are worth {found.effective_subjects:.0f} equal ones" if weighted else ""
-    return f"It is based on {found.events} events{effective} among {found.subjects} subjects{worth}."
+    subjects = f"{found.subjects} {'weighted ' if found.weighted else ''}subjects"
+    return f"It is based on {found.events} events{effective} among {subjects}."
 
 
 def _other_scores(

@@ -88,7 +88,13 @@ def _result(
     unavailable = {cast(tuple[str, str], tuple(k.split("|", 1))): v for k, v in losses.unavailable.items()}
     of_losses = Losses({}, unavailable, plan.scores)
     subsets = [
-        CountedSubset(by, label, np.ones(1), subjects=count_of(ready, s))
+        CountedSubset(
+            by,
+            label,
+            np.ones(1),
+            subjects=count_of(ready, s),
+            weights_given=ready.plan.columns.weight is not None,
+        )
         for s, (by, label, _) in enumerate(plan.subsets)
     ]
     C: Any = plan.given or (plan.curves[0].distribution if plan.curves else None)

@@ -33,6 +33,7 @@ class CountedSubset(Subset):
     """Subjects that are averaged over, of which only the number is known."""
 
     subjects: int = 0
+    weights_given: bool = False
 
     @property
     def count(self) -> int:
@@ -40,9 +41,9 @@ class CountedSubset(Subset):
         return self.subjects
 
     @property
-    def effective(self) -> float:
-        """The same: single weights are not kept."""
-        return float(self.subjects)
+    def weighted(self) -> bool:
+        """Whether a column of weights was named."""
+        return self.weights_given
 
 
 class Weights(NamedTuple):
