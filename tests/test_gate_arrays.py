@@ -86,6 +86,9 @@ MASKED = {
     "event of a structured array": lambda: cs.RightCensored.from_structured(
         np.ma.masked_array(STRUCTURED, mask=[(True, False)] + [(False, False)] * (N - 1))
     ),
+    "all of a structured array": lambda: cs.RightCensored(
+        np.ma.masked_array(STRUCTURED, mask=[(True, False)] + [(False, False)] * (N - 1)), EVENT
+    ),
     "cause": lambda: cs.CompetingRisks(TIME, masked(CAUSE)),
     "causes of draws": lambda: cs.CauseEnsemble(np.ones((2, 3)), masked(np.ones((2, 3), dtype=int))),
     "event of semi-competing risks": lambda: cs.SemiCompetingRisks(TWO.time, masked(TWO.event)),

@@ -79,7 +79,7 @@ def _listed(value: Any, name: str, expected: str) -> np.ndarray:
 
 def check_entries(value: Any, name: str) -> None:
     """Check that every entry of an array can be read: none is masked, and a tensor is dense and has data."""
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+    if isinstance(value, np.ma.MaskedArray) and _has_masked(value):
         raise InvalidInputError(
             f"{name}: got a masked array with masked entries, expected a value in every entry. Leave out the "
             "subjects that they belong to, or fill them in."
@@ -90,6 +90,11 @@ def check_entries(value: Any, name: str) -> None:
         raise InvalidTypeError(f"{name}: got a sparse tensor, expected a dense one. Pass tensor.to_dense().")
     if value.is_meta:
         raise InvalidTypeError(f"{name}: got a tensor without data, on the device 'meta'.")
+
+
+def _has_masked(array: np.ma.MaskedArray) -> bool:
+    mask = np.ascontiguousarray(np.ma.getmaskarray(array))
+    return bool(mask.view(bool).any())  # one for every field of a structured array
 
 
 def _from_objects(array: np.ndarray, name: str) -> np.ndarray:
@@ -188,10 +193,10 @@ def to_numpy(array: Array, name: str = "An array") -> np.ndarray:
     """``array`` as NumPy, cut from any graph and brought to the CPU; ``name`` is for errors."""
     if type(array) is np.ndarray:
         return array
-    if is_torch(array) and in_transform():
-        return _unwrapped(array, sys.modules["torch"]._C)
     if not is_torch(array):
         return _listed(array, name, "an array")
+    if in_transform():
+        return _unwrapped(array, sys.modules["torch"]._C)
     check_entries(array, name)
     return array.detach().cpu().numpy()
 
