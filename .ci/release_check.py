@@ -22,7 +22,7 @@ EXTRAS = ["plots", "cli", "dask", "fast", "demo", "torch"]
 BY_PYTEST = {
     "readme": ([], ["tests/test_install.py", "-k", "readme"]),
     "pages": (
-        ["scikit-survival", "xgboost-cpu"],
+        ["hazardous", "scikit-survival", "xgboost-cpu"],
         ["tests/test_docs.py", "-k", "blocks_run and (README or gallery)"],
     ),
     "tests": ([], ["-m", "not slow"]),
