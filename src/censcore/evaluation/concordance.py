@@ -254,13 +254,10 @@ class PairsByGroups(_ComparablePairs):
         super().__init__(some, counted, seen)
         time, event = (to_numpy(part) for part in (some.y.time, some.y.event))
         self.members, self.later = np.zeros((2, len(time), len(groups)))
-        at_events = some.xp.where(some.y.event, some.y.time, some.xp.zeros_like(some.y.time))
         for g, (rows, C) in enumerate(groups):
             at_entry = followed_to_entry(some.y.take(rows), C)
             self.members[rows, g] = 1.0 if at_entry is None else to_numpy(at_entry)
-            with np.errstate(divide="ignore"):  # of events that do not count
-                later = over_reached(counted, to_numpy(C.sf_left(at_events)))
-            self.later[:, g] = later
+            self.later[:, g] = over_reached(counted, to_numpy(C.sf_left(some.y.time)))
         self.rank = np.unique(risk, return_inverse=True)[1].reshape(-1)
         # events at one time are not comparable: no lower (or higher) one may come after another
         self.ascending = np.lexsort((self.rank, ~event, time))
