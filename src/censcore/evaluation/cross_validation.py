@@ -50,7 +50,7 @@ from censcore.evaluation.fold_runs import FoldRuns, out_of_fold, run_folds
 from censcore.evaluation.horizon import given_horizon
 from censcore.evaluation.inference import group_codes
 from censcore.evaluation.intervals import TURNBULL, drop_out_estimator, followed, turnbull_for
-from censcore.evaluation.joint_compare import horizon_of_all
+from censcore.evaluation.joint_compare import find_joint_horizon
 from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
@@ -450,7 +450,7 @@ def _common_horizon(
         said: list[str] = []
         code = None if groups is None else group_codes(groups[tested], len(tested))
         named = scored.y.names if names is None else names
-        ends.append((horizon_of_all("auto", C, scored, said, code, groups, named), said))
+        ends.append((find_joint_horizon("auto", C, scored, named, said, code, groups), said))
     end, said = min(ends, key=lambda pair: pair[0])
     notes += said
     return end

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -38,7 +37,7 @@ from censcore.outcomes import RightCensored, SemiCompetingRisks, as_followed
 from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
 from censcore.scores.energy import leave_out
 
-__all__ = ["compare_joint", "horizon_of_all"]
+__all__ = ["compare_joint", "find_joint_horizon"]
 
 
 def compare_joint(asked: Request, y: RightCensored | SemiCompetingRisks) -> JointComparison:
@@ -63,7 +62,7 @@ def compare_joint(asked: Request, y: RightCensored | SemiCompetingRisks) -> Join
     distributions = _read(distributions, outcome, named, notes)
     train_code = common_codes(asked.groups, asked.train_groups, resolved.n_train or count_of(trained))
     of_follow_up, scored = Subjects(X, seen, weight), Subjects(X, outcome, weight)
-    end = horizon_of_all(asked.horizon, resolved, of_follow_up, notes, code, train_code, named.times)
+    end = find_joint_horizon(asked.horizon, resolved, of_follow_up, named, notes, code, train_code)
     notes += notes_on_events(outcome, end, shares(weight, n), code, trained)
     sample = scored if trained is None else trained
     levels = asked.levels if asked.levels is not None or terminal is None else _reached_levels(sample, end)
@@ -231,14 +230,14 @@ def _reached_levels(subjects: Subjects, horizon: float) -> np.ndarray:
     return default_levels(float((w @ (seen / np.where(seen, reached, 1.0))).min()))
 
 
-def horizon_of_all(
+def find_joint_horizon(
     horizon: float | str,
     resolved: ResolvedCensoring,
     scored: Subjects,
+    names: JointNames | None,
     notes: list[str],
     groups: np.ndarray | None,
     train_groups: np.ndarray | None,
-    names: Sequence[str] | None = None,
 ) -> float:
     """The smallest of the horizons that follow-up supports, one for every censoring time."""
     found: list[tuple[float, list[str]]] = []
@@ -249,7 +248,8 @@ def horizon_of_all(
             of_one = replace(of_one, train=replace(of_one.train, y=_seen_of(of_one.train.y, resolved, j)))
         found.append((find_horizon(horizon, of_one, subjects, said, groups, train_groups), said))
         if resolved.distribution.k > 1:
-            said[:] = [f"{f'event {j + 1}' if names is None else names[j]}: {note}" for note in said]
+            name = f"event {j + 1}" if names is None else names.times[j]
+            said[:] = [f"{name}: {note}" for note in said]
     end = min(value for value, _ in found)
     notes += [note for value, said in found if value == end for note in said]
     return end
