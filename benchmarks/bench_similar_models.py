@@ -3,7 +3,8 @@ r"""What intervals of the difference of two similar models cover, by the number 
 Both models estimate the true distribution, so that their losses differ by estimation alone. The target is the
 difference of the expected losses of the models as fitted in the folds. It is known: with the true F_0 and G,
 :math:`E\{\mathrm{BS}(t)\}=(F-F_0)^2+F_0(1-F_0)` at each x on the ipcw scale, times G(t) on the localized one,
-averaged over 1,500 new x and integrated over [0, 1.8] by Gauss and Legendre.
+averaged over 1,500 new x and integrated over [0, 1.8] by Gauss and Legendre. Also: how often the second
+model, which is of the right kind, is rejected by the tests of calibration at time 1 and of D-calibration.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import censcore as cs
+from censcore.published import d_calibration
 
 HORIZON, END, SHAPE = 1.8, 4.0, 1.5
 NODES, WEIGHTS = (HORIZON / 2 * part for part in np.polynomial.legendre.leggauss(160))
@@ -42,7 +44,8 @@ DATA_SETS, REPEATS = 300, 3
 
 def main() -> None:
     for setting in SETTINGS:
-        cells = np.array([one_data_set(setting, seed) for seed in range(DATA_SETS)])
+        found = [one_data_set(setting, seed) for seed in range(DATA_SETS)]
+        cells, p = np.array([cell for cell, _ in found]), np.array([p_values for _, p_values in found])
         print(f"\n{setting.title}, {setting.n} subjects, 5 folds; {DATA_SETS} data sets\n")
         print(f"{'':30s}{'coverage of 95 % intervals':>30s}{'standard error / spread':>28s}")
         for b, what in enumerate(("1 repeat", f"{REPEATS} repeats")):
@@ -54,10 +57,12 @@ def main() -> None:
                 )
                 label = f"{score.removesuffix(':ipcw')}, {what}"
                 print(f"{label:40s}{100 * covered:18.1f} %{ratio:28.2f}", flush=True)
+        at_1, over_time = 100 * np.mean(p < 0.05, axis=0)
+        print(f"rejected at 5 %: {at_1:.1f} % by calibration at 1, {over_time:.1f} % by D-calibration")
 
 
-def one_data_set(setting: Setting, seed: int) -> np.ndarray:
-    """Ends of the interval less the target, error and standard error: (1 or all repeats, score, 4)."""
+def one_data_set(setting: Setting, seed: int) -> tuple[np.ndarray, list[float]]:
+    """Interval less the target, error, standard error, (1 or all repeats, score, 4); p-values."""
     rng = np.random.default_rng([seed, setting.n])
     p = max(columns for _, columns in setting.models)
     x, new_x = rng.normal(size=(setting.n, p)), rng.normal(size=(1500, p))
@@ -75,7 +80,8 @@ def one_data_set(setting: Setting, seed: int) -> np.ndarray:
     )  # fmt: skip
     R = np.array(losses[0]) - np.array(losses[1])
     lines = [_lines(found.repeats[0], R[:5].mean(axis=0)), _lines(found, R.mean(axis=0))]
-    return np.array(lines)
+    whole = d_calibration(found.outcome, found.cases["b"].F).p_value
+    return np.array(lines), [found.calibration("b", time=1.0).p_value, whole]
 
 
 def _lines(found: Any, target: np.ndarray) -> list[list[float]]:

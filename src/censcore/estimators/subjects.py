@@ -93,12 +93,11 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
 
     Samples with equal times and events in the same order are the same subjects. Otherwise subjects are equal
     if their covariates (where both samples have them), times and events are. Where all subjects of one
-    sample are in the other, and chance cannot bring that about, they are those subjects; by chance it has
-    about the probability
+    sample a are in the other, and chance cannot bring that about, they are those subjects. Were the samples
+    independent, a would have a binomial share of the :math:`s_v` subjects of both with the value v, and never
+    more of them than b with the probability
 
-    .. math:: \Bigl(1-\frac{\#\text{subjects of }b\text{ that equal nobody else in }b}{n_b}\Bigr)^{n_a}
-
-    (Good and Turing's estimate of the probability that a new subject equals nobody), for a in b.
+    .. math:: \prod_vP\{\mathrm{Bin}(s_v,n_a/(n_a+n_b))\le s_v/2\}.
 
     Otherwise independent subjects may be equal by chance where the data are discrete. Chance makes pairs
     within a sample as it makes them between samples, so
@@ -148,8 +147,14 @@ def shared_subjects(a: SubjectKeys, b: SubjectKeys) -> Shared:
 
 def _within(few: np.ndarray, many: np.ndarray) -> bool:
     """Whether one sample is within the other, and not by chance; both are counts of each distinct subject."""
-    alone = (many == 1).sum() / many.sum()
-    return bool((few <= many).all() and (1 - alone) ** few.sum() <= IMPOSSIBLE)
+    from scipy.special import betainc
+
+    if not (few <= many).all():
+        return False
+    both = few + many
+    half = np.floor(both / 2)
+    chance = betainc(both - half, half + 1, many.sum() / both.sum())  # of at most half of them
+    return bool(np.log(chance).sum() <= np.log(IMPOSSIBLE))
 
 
 def _comparable(a: SubjectKeys, b: SubjectKeys) -> tuple[np.ndarray, np.ndarray]:

@@ -173,7 +173,9 @@ def compare(
         scored on the others. A number gives shuffled folds with equal shares of events; where there are
         ``groups``, folds that keep them together. The result is a :class:`CrossValidated` comparison.
     repeats : int
-        How often a number of folds is drawn; losses are averaged over the repeats.
+        How often a number of folds is drawn; losses are averaged over the repeats. Two or more show how much
+        losses depend on who trains the models, which errors then include: without it, those of differences
+        between similar models are too small.
     n_jobs : int, optional
         Fits at a time, through joblib: a backend chosen with ``joblib.parallel_config`` is respected.
     store : path, optional
