@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -99,9 +100,12 @@ class Kind:
 def probabilities(m: int, site: int) -> np.ndarray:
     """Of m atoms at a site; all positive, and different between sites."""
     p = 1.0 + ((np.arange(m) * (3 if site else 5) + 2 * site) % 7)
+    if m == len(EXAMINED):  # the schedule is independent of the onset
+        p = np.repeat(p[::2], 2)
     return p / p.sum()
 
 
+@cache
 def world(name: str, *, by_site: bool = False, entry: bool = False, copies: int = 1) -> World:
     """The population of a kind; ``by_site``: C depends on the site; ``copies``: written out several times."""
     kind = KINDS[name]
@@ -191,6 +195,32 @@ def forecast_joint(atoms: np.ndarray) -> Callable[[np.ndarray], cs.Ensemble]:
     return lambda p: cs.Ensemble(np.broadcast_to(atoms, (len(p), *atoms.shape)), weights=p)
 
 
+# ---- intervals between visits ----------------------------------------------------------------------------
+
+VISITS = np.array([[1.0, 2.0, 3.0, 4.0], [1.5, 2.5, 3.25, 4.5]])  # two schedules; END counts visits here
+ONSET = np.array([0.5, 1.2, 1.7, 2.2, 2.8, 5.0])
+EXAMINED = np.array(list(product(ONSET, (0, 1))))
+
+
+def see_intervals(
+    atoms: np.ndarray, c: np.ndarray | None, entry: np.ndarray | None, told: bool
+) -> cs.IntervalCensored | None:
+    """The c-th visit is the last that is attended; its number has no distribution in time that could be told."""
+    if told:
+        return None
+    visits = VISITS[atoms[:, 1].astype(int)]
+    attended = visits if c is None else np.where(np.arange(1, 5) <= c[:, None], visits, np.nan)
+    T = atoms[:, :1]
+    lower = np.nanmax(np.where(attended < T, attended, 0.0), axis=1)
+    upper = np.nanmin(np.where(attended >= T, attended, np.inf), axis=1)
+    return cs.IntervalCensored(lower, upper, visits, entry=entry)
+
+
+def forecast_intervals(p: np.ndarray) -> cs.Step:
+    of_onset = p.reshape(len(p), len(ONSET), 2).sum(axis=2)
+    return cs.Step(ONSET, sf=np.maximum(1 - np.cumsum(of_onset, axis=1), 0.0))
+
+
 KINDS = {
     "one time": Kind(GRID, GRID, see_one, forecast_one, lambda T: T),
     "causes": Kind(CAUSES, CAUSES[:, 0], see_causes, forecast_causes, lambda atoms: atoms[:, 0]),
@@ -199,5 +229,8 @@ KINDS = {
     ),
     "semi-competing": Kind(
         ILLNESS, ILLNESS[:, 1], see_illness, forecast_joint(ILLNESS), lambda T: T.min(axis=1)
+    ),
+    "intervals": Kind(
+        EXAMINED, EXAMINED[:, 0], see_intervals, forecast_intervals, lambda atoms: atoms[:, 0]
     ),
 }
