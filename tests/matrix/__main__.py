@@ -1,4 +1,4 @@
-"""The whole matrix: ``python -m tests.matrix [--kind NAME] [--out FILE]`` prints how many cells are in each state."""
+"""The whole matrix: ``python -m tests.matrix [--kind NAME] [--out FOLDER]`` counts cells by their state."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import sys
 import warnings
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
 import pandas as pd
 from tests.matrix.cells import DESIGNS, KINDS, SOURCES, Cell, cells_of
+from tests.matrix.page import short, write
 
 
 def run(kinds: list[tuple[str, bool]], designs: list[str], sources: list[str]) -> list[Cell]:
@@ -36,12 +38,13 @@ def main() -> int:
     )
     table = pd.DataFrame([vars(cell) for cell in cells])
     if options.out:
-        table.to_csv(options.out, index=False)
+        write(table, Path(options.out))
     counts = Counter(table.state)
     print(", ".join(f"{counts[state]} {state}" for state in ("works", "refused", "fails")))
     for reason, some in table[table.state == "fails"].groupby("reason"):
         print(f"fails ({len(some)}): {', '.join(map(str, some.iloc[0, :4]))}: {reason}"[:300])
-    for reason, some in table[table.state == "refused"].groupby("reason"):
+    refused = table[table.state == "refused"]
+    for reason, some in refused.groupby(refused.reason.map(short)):
         print(f"refused ({len(some)}): {', '.join(map(str, some.iloc[0, :4]))}: {reason}"[:240])
     return 1 if counts["fails"] else 0
 
