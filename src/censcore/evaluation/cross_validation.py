@@ -52,6 +52,7 @@ from censcore.evaluation.horizon import given_horizon
 from censcore.evaluation.inference import group_codes
 from censcore.evaluation.intervals import TURNBULL, drop_out_estimator, followed, turnbull_for
 from censcore.evaluation.joint_compare import find_joint_horizon
+from censcore.evaluation.joint_scores import JointNames
 from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER
 from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
 from censcore.evaluation.splits import Split, make_splits, notes_on_splits
@@ -450,7 +451,8 @@ def _common_horizon(
     for C in resolved:
         said: list[str] = []
         code = None if groups is None else group_codes(groups[tested], len(tested))
-        named = scored.y.names if names is None else names
+        k = scored.y.k
+        named = JointNames.of(scored.y.names if names is None else names, None, k) if k > 1 else None
         ends.append((find_joint_horizon("auto", C, scored, named, said, code, groups), said))
     end, said = min(ends, key=lambda pair: pair[0])
     notes += said

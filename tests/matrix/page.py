@@ -1,0 +1,77 @@
+"""The matrix as tables for the documentation: one per design, kinds of outcome against sources of C."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+#: What a reason begins with, or contains, and how the page says it.
+REASONS = {
+    "divides by P\\(C > t\\)|no chance to be followed|P\\(C > t\\) = 0|no chance to": "some subject has P(C > t) = 0 at its known "
+    "censoring time, and this measure divides by it; scores on the localized scale do not",
+    "distribution that .* predicted": "a distribution fitted to subjects of all folds knows whom a fold is tested on; "
+    "pass the estimator",
+    "got it together with cv=": "the other folds are the training subjects",
+    "for a table read in batches expected an estimator": "a distribution of given subjects does not fit a table read in "
+    "batches; pass the estimator",
+    "not available for a table that is read in batches": "not available for tables read in batches",
+    "stayed in their table|all pairs of subjects|needs the subjects": "needs all subjects in memory",
+    "OutcomeTable has no columns": "tables read in batches hold one right-censored time",
+    "number of the last visit": "drop-out is a number of visits; its distribution is estimated, not given",
+    "IntervalCensored where|landmark": "no landmarks for this kind of outcome",
+    "one event|expected a cause": "it shows the risk of one event",
+}
+
+
+def short(reason: str) -> str:
+    """A reason in the words of the page."""
+    for pattern, words in REASONS.items():
+        if re.search(pattern, reason):
+            return words
+    return re.sub(r"\s+", " ", reason.partition(": ")[2] or reason)[:160]
+
+
+def tables(cells: pd.DataFrame) -> str:
+    """All tables, with the reasons below each."""
+    counts = cells.state.value_counts()
+    text = [f"{counts.get('works', 0):,} cells work, {counts.get('refused', 0):,} are refused, "
+            f"{counts.get('fails', 0):,} fail.\n"]  # fmt: skip
+    for design, of_design in cells.groupby("design", sort=False):
+        text.append(f"### {design[0].upper()}{design[1:]}\n")
+        text.append(_table(of_design))
+    return "\n".join(text)
+
+
+def _table(cells: pd.DataFrame) -> str:
+    reasons: list[str] = []
+    sources = list(dict.fromkeys(cells.source))
+    lines = [f"| | {' | '.join(sources)} |", "|---" * (len(sources) + 1) + "|"]
+    for kind, of_kind in cells.groupby("kind", sort=False):
+        entries = [_entry(of_kind[of_kind.source == source], reasons) for source in sources]
+        lines.append(f"| {kind} | {' | '.join(entries)} |")
+    notes = [f"{i}. {reason}" for i, reason in enumerate(reasons, start=1)]
+    return "\n".join([*lines, "", *notes, ""])
+
+
+def _entry(cells: pd.DataFrame, reasons: list[str]) -> str:
+    refused = cells[cells.state == "refused"]
+    numbers = []
+    for reason in dict.fromkeys(map(short, refused.reason)):
+        if reason not in reasons:
+            reasons.append(reason)
+        numbers.append(f"({reasons.index(reason) + 1})")
+    if refused.empty:
+        return "all"
+    if len(refused) == len(cells):
+        return f"none {' '.join(numbers)}"
+    return f"all but {', '.join(refused.measure)} {' '.join(numbers)}"
+
+
+def write(cells: pd.DataFrame, folder: Path) -> None:
+    """``cells.csv`` and ``tables.md``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = cells.assign(reason=cells.reason.map(lambda reason: short(reason) if reason else ""))
+    kept.to_csv(folder / "cells.csv", index=False)
+    (folder / "tables.md").write_text(tables(cells), encoding="utf-8")
