@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 import pandas as pd
+
 from tests.matrix.cells import DESIGNS, KINDS, SOURCES, Cell, cells_of
 from tests.matrix.page import short, write
 

@@ -1,8 +1,8 @@
 """The matrix: kinds of outcome x measures x designs x sources of C, each cell with its state.
 
-A cell *works* if the censored estimate equals what uncensored data give (a measure of the uncensored time), or
-what known censoring times give (a score of min(T, C)), and the truth is not beaten by a wrong forecast. It is
-*refused* if an error, or a note in place of a number, says why. Anything else *fails*.
+A cell *works* if the censored estimate equals what uncensored data give (a measure of the uncensored time),
+or what known censoring times give (a score of min(T, C)), and the truth is not beaten by a wrong forecast. It
+is *refused* if an error, or a note in place of a number, says why. Anything else *fails*.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tests.matrix.worlds import HORIZON, TIMES, World, world
 
 import censcore as cs
 from censcore.evaluation.murphy import Elementary
 from censcore.exceptions import CenscoreError, UnsupportedOutcomeError
+from tests.matrix.worlds import HORIZON, TIMES, World, world
 
 TOLERANCE = 1e-9
 THRESHOLDS = np.array([0.2, 0.45])
@@ -113,9 +113,7 @@ def clusters(w: World, y: Any, options: dict[str, Any]) -> list[Any]:
 
 def landmarks(w: World, y: Any, options: dict[str, Any]) -> list[Any]:
     late = {**options, "times": TIMES[TIMES > LANDMARK]}
-    found = cs.compare_landmarks(
-        w.forecasts, y, X=w.X, sample_weight=w.weight, landmarks=[LANDMARK], **late
-    )
+    found = cs.compare_landmarks(w.forecasts, y, X=w.X, sample_weight=w.weight, landmarks=[LANDMARK], **late)
     return found.comparisons
 
 

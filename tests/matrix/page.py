@@ -9,13 +9,13 @@ import pandas as pd
 
 #: What a reason begins with, or contains, and how the page says it.
 REASONS = {
-    "divides by P\\(C > t\\)|no chance to be followed|P\\(C > t\\) = 0|no chance to": "some subject has P(C > t) = 0 at its known "
+    r"divides by P\(C > t\)|no chance to|P\(C > t\) = 0": "some subject has P(C > t) = 0 at its known "
     "censoring time, and this measure divides by it; scores on the localized scale do not",
-    "distribution that .* predicted": "a distribution fitted to subjects of all folds knows whom a fold is tested on; "
-    "pass the estimator",
+    "distribution that .* predicted": "a distribution fitted to subjects of all folds knows whom a fold is "
+    "tested on; pass the estimator",
     "got it together with cv=": "the other folds are the training subjects",
-    "for a table read in batches expected an estimator": "a distribution of given subjects does not fit a table read in "
-    "batches; pass the estimator",
+    "for a table read in batches expected an estimator": "a distribution of given subjects does not fit a "
+    "table read in batches; pass the estimator",
     "not available for a table that is read in batches": "not available for tables read in batches",
     "stayed in their table|all pairs of subjects|needs the subjects": "needs all subjects in memory",
     "OutcomeTable has no columns": "tables read in batches hold one right-censored time",

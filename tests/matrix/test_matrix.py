@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+
 from tests.matrix.cells import DESIGNS, KINDS, SOURCES, cells_of
 from tests.matrix.page import tables
 
@@ -54,4 +55,6 @@ def test_no_committed_cell_fails_and_every_refusal_says_why():
     assert set(COMMITTED.state) == {"works", "refused"}
     assert (COMMITTED[COMMITTED.state == "refused"].reason != "").all()
     assert len(COMMITTED.drop_duplicates(["kind", "measure", "design", "source"])) == len(COMMITTED)
-    assert (FOLDER / "tables.md").read_text(encoding="utf-8") == tables(COMMITTED), "run python -m tests.matrix"
+    assert (FOLDER / "tables.md").read_text(encoding="utf-8") == tables(COMMITTED), (
+        "run python -m tests.matrix"
+    )

@@ -67,10 +67,16 @@ class World:
     def take(self, rows: np.ndarray) -> World:
         """Some of its subjects."""
         return World(
-            self.kind, self.seen.take(rows), None if self.known is None else self.known.take(rows),
-            self.full.take(rows), {name: F.take(rows) for name, F in self.forecasts.items()},
-            self.C if len(self.C) == 1 else self.C.take(rows), self.c[rows], self.weight[rows], self.X.iloc[rows].reset_index(drop=True),
-        )  # fmt: skip
+            self.kind,
+            self.seen.take(rows),
+            None if self.known is None else self.known.take(rows),
+            self.full.take(rows),
+            {name: F.take(rows) for name, F in self.forecasts.items()},
+            self.C if len(self.C) == 1 else self.C.take(rows),
+            self.c[rows],
+            self.weight[rows],
+            self.X.iloc[rows].reset_index(drop=True),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +145,7 @@ def world(name: str, *, by_site: bool = False, entry: bool = False, copies: int 
 def see_one(T: np.ndarray, c: np.ndarray | None, entry: np.ndarray | None, told: bool) -> cs.RightCensored:
     if c is None:
         return cs.RightCensored(T, np.ones(len(T)), entry=entry)
-    return cs.RightCensored(np.minimum(T, c), T <= c, c if told else None, entry=entry)
+    return cs.RightCensored(np.minimum(T, c), c >= T, c if told else None, entry=entry)
 
 
 def forecast_one(p: np.ndarray) -> cs.Step:
@@ -158,7 +164,7 @@ def see_causes(
     if c is None:
         return cs.CompetingRisks(T, cause, entry=entry)
     known = c if told else None
-    return cs.CompetingRisks(np.minimum(T, c), np.where(T <= c, cause, 0), known, entry=entry)
+    return cs.CompetingRisks(np.minimum(T, c), np.where(c >= T, cause, 0), known, entry=entry)
 
 
 def forecast_causes(p: np.ndarray) -> cs.CumulativeIncidence:
@@ -172,13 +178,11 @@ PAIRS = np.array(list(product(GRID[:3], GRID)))
 ILLNESS = np.array([(t, d) for t, d in product(GRID, GRID) if t <= d] + [(np.inf, d) for d in GRID])
 
 
-def see_pairs(
-    T: np.ndarray, c: np.ndarray | None, entry: np.ndarray | None, told: bool
-) -> cs.RightCensored:
+def see_pairs(T: np.ndarray, c: np.ndarray | None, entry: np.ndarray | None, told: bool) -> cs.RightCensored:
     if c is None:
         return cs.RightCensored(T, np.ones(T.shape), entry=entry)
     seen = np.minimum(T, c[:, None])
-    return cs.RightCensored(seen, T <= c[:, None], c if told else None, entry=entry)
+    return cs.RightCensored(seen, c[:, None] >= T, c if told else None, entry=entry)
 
 
 def see_illness(
@@ -205,7 +209,7 @@ EXAMINED = np.array(list(product(ONSET, (0, 1))))
 def see_intervals(
     atoms: np.ndarray, c: np.ndarray | None, entry: np.ndarray | None, told: bool
 ) -> cs.IntervalCensored | None:
-    """The c-th visit is the last that is attended; its number has no distribution in time that could be told."""
+    """The c-th visit is the last that is attended; censoring times cannot be told."""
     if told:
         return None
     visits = VISITS[atoms[:, 1].astype(int)]
@@ -230,7 +234,5 @@ KINDS = {
     "semi-competing": Kind(
         ILLNESS, ILLNESS[:, 1], see_illness, forecast_joint(ILLNESS), lambda T: T.min(axis=1)
     ),
-    "intervals": Kind(
-        EXAMINED, EXAMINED[:, 0], see_intervals, forecast_intervals, lambda atoms: atoms[:, 0]
-    ),
+    "intervals": Kind(EXAMINED, EXAMINED[:, 0], see_intervals, forecast_intervals, lambda atoms: atoms[:, 0]),
 }
