@@ -192,6 +192,8 @@ def values_of(comparison: Any) -> Found:
             found.values[key] = line.mean
     for (_, score), reason in comparison.losses.unavailable.items():
         found.reasons[score.partition("[")[0]] = reason
+    left_out = [note for note in comparison.notes if "Concordance and AUC" in note]
+    found.reasons |= {measure: left_out[0] for measure in ("concordance:uno", "auc") if left_out}
     for outcome, view in views_of(comparison):
         if view.discrimination:
             pairs = view.pair_measures
@@ -236,7 +238,8 @@ def _curves(outcome: str, view: Any, found: Found) -> Iterator[tuple[Key, float]
 
 
 def _murphy(view: Any, t: float, score: Elementary) -> Any:
-    view.one_time(t)  # as the diagram does, which is of one event
+    if view.cases:
+        view.one_time(t)  # as the diagram does, which is of one event
     return view.curve(score)
 
 

@@ -256,4 +256,5 @@ def _note(y: IntervalCensored, dropout: bool) -> str:
         "Interval-censored data: forecasts of T are judged by the detection time, the first visit at or "
         "after T, and by the log score of the intervals."
         + (" Who drops out is followed to the first planned visit that it misses." if dropout else "")
+        + " Concordance and AUC, which order event times, are left out."
     )
