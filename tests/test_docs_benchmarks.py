@@ -127,6 +127,32 @@ def one_process() -> str:
     )
 
 
+def similar_models() -> list[tuple[str, list[str], list[float]]]:
+    """Of each difference: name, coverage and standard error by repeats, and the shares of rejections."""
+    found = []
+    for section in re.split(r"\n\n(?=[^\n]+ subjects, 5 folds)", output("similar_models"))[1:]:
+        shown = []
+        for repeats in ("1 repeat", "3 repeats"):
+            lines = re.findall(rf", {repeats} +([\d.]+) % +([\d.]+)$", section, re.MULTILINE)
+            covered, ratio = (list(map(float, column)) for column in zip(*lines, strict=True))
+            shown.append(f"{spread(covered)} ({spread(ratio, '.2f')})")
+        rejected = [float(x) for x in re.findall(r"([\d.]+) % by", section)]
+        found.append((section.split(", 250 subjects")[0].strip(), shown, rejected))
+    return found
+
+
+def test_the_coverage_of_similar_models_is_that_of_the_benchmark():
+    rows = [row for row in cells("cross_validation.md") if len(row) == 3]
+    for name, shown, _ in similar_models():
+        assert [name, *shown] in rows
+
+
+@QUOTES.on("cross_validation.md")
+def rejections_of_calibration_in_folds() -> str:
+    rejected = [share for *_, shares in similar_models() for share in shares]
+    return f"reject a model of the right kind in {spread(rejected)} % of data sets at a nominal 5 %"
+
+
 @pytest.mark.parametrize(("page", "quote"), QUOTES, ids=lambda value: getattr(value, "__name__", value))
 def test_the_sentence_is_on_the_page(page, quote):
     assert stands_on(page, quote), quote()
