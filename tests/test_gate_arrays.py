@@ -349,3 +349,26 @@ def test_measures_of_one_event_time_say_so(call):
 def test_the_forecast_of_a_net_benefit_has_one_event_time():
     with pytest.raises(CenscoreError, match=r"1 event times per subject and the forecast 2"):
         evaluation.net_benefit(Y, cs.Independent([F, F]), C, 1.0, [0.2])
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (
+            lambda: cs.IntervalCensored([1.0, 2.0], [2.0, 3.0], visits=[1, 2, 3]).censor_at(np.ones(3)),
+            "tau must be",
+        ),
+        (lambda: cs.Independent([cs.Weibull(1.5, 1.0)] * 2).sf(np.zeros((0, 2))), "t must have one column"),
+        (
+            lambda: cs.OutcomeTable("t.csv", "time", "event", censoring_time=np.ones(3)),
+            "the name of a column",
+        ),
+        (
+            lambda: cs.scores.clustered_mean(np.ones(3), np.ones(3) / 3, None, np.ones(3), 0),
+            "one boolean per subject",
+        ),
+    ],
+)
+def test_shapes_and_names_are_checked_before_they_are_used(call, match):
+    with pytest.raises(CenscoreError, match=match):
+        call()

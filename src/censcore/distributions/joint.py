@@ -139,7 +139,7 @@ class Joint(Distribution):
         array = as_float(values, name, like=distribution._reference)
         if array.ndim == 1 and self.k == 1:
             array = array[:, None]
-        if array.ndim != 2 or array.shape[1] != self.k:
+        if array.ndim != 2 or array.shape[1] != self.k or not array.shape[0]:
             raise InvalidInputError(
                 f"{name} must have one column per event time, (n, {self.k}); got an array of shape "
                 f"{tuple(array.shape)}."

@@ -278,20 +278,21 @@ class IntervalCensored(Outcome):
         (array([2., 4.]), array([ 4., inf]))
         """
         one_namespace(tau=tau, outcome=self.lower)
-        xp, tau = namespace(self.lower), as_float(tau, "tau", like=self.lower)
+        xp, tau = namespace(self.lower), one_each(tau, self.lower, "tau")
         check_positive(tau, "tau", zero=True, infinite=True)
         late, beyond, exact = self.upper > tau, self.lower > tau, self.exact
-        end = xp.broadcast_to(tau, self.lower.shape)
+        end = tau
         if bool((beyond & ~exact).any()):
             if self.visits is None:
                 raise missing_visits("A horizon before the end of follow-up")
-            end = xp.where(exact, end, last_visit(self.visits, until=tau[:, None] if tau.ndim else tau))
+            end = xp.where(exact, end, last_visit(self.visits, until=tau[:, None]))
         other = copy.copy(self)
         other.lower = xp.where(beyond, end, self.lower)
         other.upper = xp.where(late, xp.full_like(self.upper, np.inf), self.upper)
         if self.visits is not None:
-            limit = tau[:, None] if tau.ndim else tau
-            other.visits = xp.where(self.visits <= limit, self.visits, xp.full_like(self.visits, np.inf))
+            other.visits = xp.where(
+                self.visits <= tau[:, None], self.visits, xp.full_like(self.visits, np.inf)
+            )
         return other
 
     # ---- the detection time --------------------------------------------------------------------

@@ -166,7 +166,7 @@ def clustered_mean(
                 f"added must have the shape of losses, {tuple(losses.shape)}; got {tuple(added.shape)}."
             )
         influence = influence + added
-        used = xp.ones_like(used) if counted is None else counted
+        used = xp.ones_like(used) if counted is None else _counted(counted, losses)
         everyone = bool(xp.all(used))
     if groups is not None:
         influence = _sum_by_group(influence, groups, to_numpy(used))
@@ -174,6 +174,17 @@ def clustered_mean(
         influence = influence[used]
     g = influence.shape[0]
     return mean, influence * (np.sqrt(g / (g - 1)) if g > 1 else np.nan)
+
+
+def _counted(counted: Any, losses: Array) -> Array:
+    """Who counts, one boolean per subject, in the library of the losses."""
+    chosen = to_numpy(counted) if hasattr(counted, "shape") else np.asarray(counted)
+    if chosen.shape != (int(losses.shape[0]),) or chosen.dtype != np.bool_:
+        raise InvalidInputError(
+            f"counted must be one boolean per subject, ({int(losses.shape[0])},); got {chosen.dtype} of "
+            f"shape {chosen.shape}."
+        )
+    return convert(chosen, losses) if is_torch(losses) else chosen
 
 
 def _sum_by_group(values: Array, groups: Any, used: np.ndarray) -> Array:

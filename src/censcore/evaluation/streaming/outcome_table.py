@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from censcore._validation import check_kind
 from censcore.tables import check_batch_rows
 
 __all__ = ["OutcomeTable"]
@@ -66,3 +67,7 @@ class OutcomeTable:
 
     def __post_init__(self) -> None:
         check_batch_rows(self.rows)
+        for name in ("time", "event", "censoring_time", "entry"):
+            value = getattr(self, name)
+            if name in ("time", "event") or value is not None:
+                check_kind(value, name, str, "the name of a column")
