@@ -216,7 +216,10 @@ def censoring_diagnostic(
     if groups is not None:
         groups = as_labels(groups, len(y))
     check_rows(X, len(y))
-    labels = {str(name): np.asarray(as_labels(values, len(y))) for name, values in (by or {}).items()}
+    labels = {}
+    if by is not None:
+        check_kind(by, "by", Mapping, "a dictionary {name: labels}")
+        labels = {str(name): np.asarray(as_labels(values, len(y))) for name, values in by.items()}
     time, event = to_numpy(y.time), to_numpy(y.event)
     G = C.marginal(0)
     ends = to_numpy(G.isf(0.0))

@@ -7,7 +7,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
-from censcore._arrays import Array, as_prototype, as_rows, convert, like_moved, namespace, take_rows
+from censcore._arrays import (
+    Array,
+    as_prototype,
+    as_rows,
+    check_entries,
+    convert,
+    like_moved,
+    namespace,
+    take_rows,
+)
 from censcore._validation import no_array
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
@@ -66,6 +75,7 @@ class Outcome:
     def like(self, array: Array) -> Self:
         """The same outcome in the library, on the device and in the dtype of ``array``."""
         array = as_prototype(array)
+        check_entries(array, "array")
         return self._each(
             lambda part: part.like(array) if isinstance(part, Outcome) else convert(part, array)
         )
