@@ -64,9 +64,12 @@ if TYPE_CHECKING:  # the same names as _EXPORTS, for type checkers and editors
     from censcore.evaluation import dependent_censoring_sensitivity as dependent_censoring_sensitivity
     from censcore.evaluation.compare import compare as compare
     from censcore.evaluation.copula_graphic import copula_graphic as copula_graphic
+    from censcore.evaluation.cross_validate import Folds as Folds
+    from censcore.evaluation.cross_validate import cross_validate as cross_validate
     from censcore.evaluation.scorers import scorer as scorer
     from censcore.evaluation.scorers import scorers as scorers
     from censcore.evaluation.streaming.outcome_table import OutcomeTable as OutcomeTable
+    from censcore.evaluation.subjects import Sample as Sample
     from censcore.outcomes import CompetingRisks as CompetingRisks
     from censcore.outcomes import IntervalCensored as IntervalCensored
     from censcore.outcomes import RightCensored as RightCensored
@@ -156,6 +159,8 @@ _EXPORTS = {
         "dependent_censoring_sensitivity",
     ],
     "evaluation.compare": ["compare"],
+    "evaluation.cross_validate": ["Folds", "cross_validate"],
+    "evaluation.subjects": ["Sample"],
     "evaluation.copula_graphic": ["copula_graphic"],
     "evaluation.scorers": ["scorer", "scorers"],
     "evaluation.streaming.outcome_table": ["OutcomeTable"],

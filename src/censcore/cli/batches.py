@@ -139,7 +139,7 @@ def compare_batches(
     forecasts, table, C, train = _inputs(predictions, columns, **inputs)
     return cs.compare(
         forecasts,
-        table,
+        replace(table, n_jobs=jobs, store=store),
         C,
         train=train,
         reference=None if reference == "none" else reference,
@@ -152,8 +152,6 @@ def compare_batches(
         progress=progress and sys.stderr.isatty(),
         time_unit=time_unit,
         scores=DEFAULT_SCORES if scores is None else words(scores),
-        n_jobs=jobs,
-        store=store,
     )
 
 

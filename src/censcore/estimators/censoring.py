@@ -113,6 +113,9 @@ class Censoring(SurvivalEstimator):
         or one C per event time (``Independent`` distributions). If omitted, shared where the data allow it.
     random_state : int
         Seed of the folds where ``cv`` is a number.
+    refits : int
+        Bootstrap samples that a comparison fits it to for its standard errors, where the estimator has no
+        influence function.
 
     Attributes
     ----------
@@ -151,12 +154,18 @@ class Censoring(SurvivalEstimator):
     """
 
     def __init__(
-        self, estimator: Any, cv: Any = None, shared: bool | None = None, random_state: int | None = 0
+        self,
+        estimator: Any,
+        cv: Any = None,
+        shared: bool | None = None,
+        random_state: int | None = 0,
+        refits: int = 60,
     ) -> None:
         self.estimator = estimator
         self.cv = cv
         self.shared = shared
         self.random_state = random_state
+        self.refits = refits
 
     def fit(
         self, X: Array | None, y: OutcomeLike | SemiCompetingRisks, sample_weight: Array | None = None

@@ -9,6 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
+from censcore._validation import as_count
 from censcore.distributions import Distribution
 from censcore.evaluation.case import Case
 from censcore.evaluation.inference import Estimate, separate_stream
@@ -32,7 +33,6 @@ def means_by_refitting(
     subsets: list[Subset],
     censoring: ResolvedCensoring,
     clusters: Clusters,
-    refits: int,
     seed: int,
     progress: bool,
 ) -> Means:
@@ -51,7 +51,7 @@ def means_by_refitting(
     def means_under(C: Distribution, weight: np.ndarray) -> np.ndarray:
         return _means(losses, cases, C, weight)
 
-    spread, notes = spread_over_refits(means_under, weight, censoring, clusters, refits, seed, progress)
+    spread, notes = spread_over_refits(means_under, weight, censoring, clusters, seed, progress)
     values: dict[Key, Estimate] = {}
     start = 0
     for (model, name), found in losses.values.items():
@@ -65,7 +65,8 @@ def means_by_refitting(
             values[s, model, name] = Estimate(mean.value, influence)
         start += q * len(subsets)
     what = "all subjects" if clusters.overlap else "the training subjects"
-    method = f"bootstrap: the censoring distribution fitted again to {refits} samples of {what}"
+    assert censoring.refit is not None
+    method = f"bootstrap: the censoring distribution fitted again to {censoring.refit.count} samples of {what}"
     return Means(values, method, notes)
 
 
@@ -74,7 +75,6 @@ def spread_over_refits(
     weight: np.ndarray,
     censoring: ResolvedCensoring,
     clusters: Clusters,
-    refits: int,
     seed: int,
     progress: bool = False,
 ) -> tuple[np.ndarray, list[str]]:
@@ -83,13 +83,10 @@ def spread_over_refits(
     ``values_under`` gives all values, one after the other, under a refitted censoring distribution and the
     weights (n, m) of the drawn subjects.
     """
-    if refits < 2:
-        raise InvalidInputError(
-            f"refits, the number of bootstrap samples: got {refits}, expected at least 2."
-        )
     refit, train = censoring.refit, censoring.train
     assert refit is not None
     assert train is not None
+    refits = as_count(refit.count, "refits", least=2, most=10**6)
     of_scored, of_train, count = _numbered(clusters)
     rng = separate_stream(seed)
     drawn: list[np.ndarray] = []
@@ -132,7 +129,7 @@ def _announce(seconds: float, refits: int) -> None:
     if seconds >= LONG:
         logging.getLogger("censcore").warning(
             "Standard errors: the censoring distribution is fitted to %d bootstrap samples, about %.0f "
-            "seconds. progress=True shows a bar, refits= takes fewer samples, and Censoring(KaplanMeier()) "
+            "seconds. progress=True shows a bar, Censoring(..., refits=) takes fewer samples, and Censoring(KaplanMeier()) "
             "and Censoring(CoxRegression()), also at the end of a pipeline, need none.",
             refits,
             seconds,

@@ -163,7 +163,7 @@ def calibration_curve(
     binned = _in_bins(comparison, model, data, _bin_numbers(data.p, w, max(most, 1)), told)
     found = CalibrationCurve(
         model, t, whole["predicted"], whole["observed"], whole["low"], whole["high"], binned, [],
-        note=comparison.calibration_note if told else cannot_tell(events),
+        note=comparison.design.calibration_note if told else cannot_tell(events),
     )  # fmt: skip
     return found if np.ptp(data.p[w > 0]) < CONSTANT else _with_curve(comparison, found, data, span, told)
 
@@ -203,7 +203,7 @@ class _ObservedRisk(OfRisk):
 
 def _estimate(comparison: Comparison, model: str, t: float, level: np.ndarray, loads: np.ndarray) -> Estimate:
     """Levels (q,) of a fit with the influences of its equations."""
-    zero = comparison.mean_of(_ObservedRisk(t, loads), model)
+    zero = comparison.design.mean_of(comparison, _ObservedRisk(t, loads), model)
     return Estimate(level, zero.influence)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from censcore.evaluation.risk_at import RiskAt, risk_at
 from censcore.outcomes import CompetingRisks, EventOfCause, RightCensored
 from censcore.outcomes.detection_times import DetectionTimes
 from censcore.scores import brier_score
+
+if TYPE_CHECKING:
+    from censcore.evaluation.views import View
 
 __all__ = ["CELLS", "Case", "as_losses", "in_time", "sums_at"]
 
@@ -50,6 +53,12 @@ class Case(KeepsValues):
     prognosis : Distribution, optional
         With delayed entry the forecast given survival to the first entry of all, by which concordance ranks
         the subjects: F is given survival to the entry of each, so that it ranks them by their entries, too.
+    whole : outcome, optional
+        The outcome as scores take it, where that is more than y: competing risks, of which y is any cause.
+    source : pair, optional
+        The intervals, and the forecast of T, that y and F (of the time of detection) were made from.
+    edges : array, optional
+        Cells of time, where they are those of more subjects than these.
     """
 
     y: RightCensored
@@ -62,15 +71,28 @@ class Case(KeepsValues):
     coordinate: int | None = None
     seed: int = 0
     prognosis: Distribution | None = None
+    whole: Any = None
+    source: tuple[Any, Distribution] | None = None
+    edges: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "C", in_time(self.C, self.y))
 
     def take(self, rows: np.ndarray) -> Self:
         """The case of some subjects."""
-        some = self.of_forecasts(lambda D: D if len(D) == 1 else D.take(rows))
-        C = self.C if len(self.C) == 1 else self.C.take(rows)
-        return replace(some, y=self.y.take(rows), C=C, mask=None if self.mask is None else self.mask[rows])
+
+
+        def part(D: Any) -> Any:
+            return D if len(D) == 1 else D.take(rows)
+
+        return replace(
+            self.of_forecasts(part),
+            y=self.y.take(rows),
+            C=part(self.C),
+            mask=None if self.mask is None else self.mask[rows],
+            whole=None if self.whole is None else self.whole.take(rows),
+            source=None if self.source is None else (self.source[0].take(rows), part(self.source[1])),
+        )
 
     def of_forecasts(self, part: Callable[[Any], Distribution]) -> Self:
         """The case of a part of the forecast, such as one of its event times."""
@@ -80,7 +102,7 @@ class Case(KeepsValues):
     @property
     def scored(self) -> RightCensored | CompetingRisks:
         """The outcome as scores take it."""
-        return self.y
+        return self.y if self.whole is None else self.whole
 
     @property
     def never(self) -> np.ndarray:
@@ -102,15 +124,14 @@ class Case(KeepsValues):
         changed.__dict__.update({name: self.__dict__[name] for name in WITHOUT_C if name in self.__dict__})
         return changed
 
-    def marginal(self, j: int) -> Case:
-        """The case of event time j alone; made once."""
-        if j not in self._marginals:
-            C, part = self.C.marginal(j if self.C.k > 1 else 0), self.of_forecasts(lambda F: F.marginal(j))
-            self._marginals[j] = replace(part, y=self.y.marginal(j), C=C, mask=None, coordinate=None)
-        return self._marginals[j]
+    def of(self, view: View) -> Case:
+        """The case of one view of the outcome; made once."""
+        if view not in self._views:
+            self._views[view] = view.of(self)
+        return self._views[view]
 
     @cached_property
-    def _marginals(self) -> dict[int, Case]:
+    def _views(self) -> dict[View, Case]:
         return {}
 
     @cached_property
@@ -150,6 +171,8 @@ class Case(KeepsValues):
     @cached_property
     def cells(self) -> np.ndarray:
         """Edges from 0 to the horizon, between quantiles of the distinct observed times."""
+        if self.edges is not None:
+            return self.edges
         inner = np.quantile(np.unique(self.time), np.linspace(0, 1, CELLS + 1)[1:-1])
         even = np.linspace(0, self.horizon, CELLS + 1)
         edges = np.unique(np.concatenate([inner, even]))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ from censcore._arrays import to_numpy
 from censcore._validation import as_list
 from censcore.distributions import ProportionalHazards, Step, Univariate
 from censcore.evaluation.case import Case, as_losses, sums_at
+from censcore.evaluation.effective_events import effective_events, first_event
 from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import RightCensored
 from censcore.scores import brier_score, registry
 from censcore.scores.inputs import as_columns, scoring_inputs
 from censcore.scores.known_at import known_at, over_reached
@@ -49,9 +51,12 @@ class CaseScore(ABC):
     ----------
     info : ScoreInfo
         Name, title, axis, scale and function.
+    outcome : str
+        Which of several event times, which cause or joint event is scored; empty where there is one time.
     """
 
     info: ScoreInfo
+    outcome: str = field(default="", kw_only=True)
 
     @property
     def name(self) -> str:
@@ -62,11 +67,6 @@ class CaseScore(ABC):
     def title(self) -> str:
         """In tables and pictures."""
         return self.info.title
-
-    @property
-    def outcome(self) -> str:
-        """Which of several event times, or which joint event, is scored; empty where there is one time."""
-        return ""
 
     @property
     def axis(self) -> str:
@@ -100,6 +100,14 @@ class CaseScore(ABC):
     @abstractmethod
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u) for each column of weights (n, m), (m, J, q); weights may have any sign and sum."""
+
+    def events(self, case: Case) -> tuple[RightCensored, Univariate]:
+        """The events that the score is about, as an outcome (n,), and the distribution of their C."""
+        return first_event(case.y), case.C.marginal(0)
+
+    def effective_events(self, cases: list[Case], weight: np.ndarray, groups: Any) -> np.ndarray:
+        """How many events its mean is based on, (q,), where ``cases`` are those of all forecasts."""
+        return effective_events(self, cases, weight, groups)
 
 
 class WithoutCensoring(CaseScore):
@@ -288,11 +296,9 @@ class Custom(CaseScore):
     """
 
     @classmethod
-    def of(cls, name: str, function: Callable[..., Any]) -> Custom:
-        """From its name and function, or what is known of it."""
-        if isinstance(function, ScoreInfo):
-            return cls(function)
-        return cls(ScoreInfo(name, function, name, formula="", reference=""))
+    def of(cls, name: str, function: Callable[..., Any], outcome: str = "") -> Custom:
+        """From its name and function."""
+        return cls(ScoreInfo(name, function, name, formula="", reference=""), outcome=outcome)
 
     def losses(self, case: Case) -> np.ndarray:
         """One loss per subject, (n, 1)."""

@@ -13,7 +13,7 @@ from censcore.estimators import Censoring, KaplanMeier
 from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.subjects import SubjectKeys, shared_subjects
 from censcore.evaluation.inference import MINIMUM_EVENTS, effective_number
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
@@ -49,7 +49,7 @@ def as_numbers(values: Any, name: str) -> np.ndarray:
 # ---- units -------------------------------------------------------------------------------------------
 
 
-def check_units(y: RightCensored, train: Subjects | None) -> list[str]:
+def check_units(y: RightCensored, train: Sample | None) -> list[str]:
     """Whether scored and training subjects seem to have their times in one unit; an error or a note if not.
 
     Samples of one population differ little in their median and in their largest time. A factor of 7, 12, 30
@@ -123,7 +123,7 @@ def _notes_on_units(forecasts: Mapping[str, Distribution], y: RightCensored) -> 
 
 
 def notes_on_events(
-    y: RightCensored, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Subjects | None
+    y: RightCensored, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
 ) -> list[str]:
     """Too few events to tell forecasts apart, or none to fit the reference to."""
     notes = []
@@ -146,7 +146,7 @@ def notes_on_events(
     return notes
 
 
-def notes_on_training(X: Any, y: RightCensored, train: Subjects | None) -> list[str]:
+def notes_on_training(X: Any, y: RightCensored, train: Sample | None) -> list[str]:
     """Scored subjects that are training subjects, whom a model that was fitted to them knows."""
     if train is None:
         return []
@@ -164,11 +164,11 @@ def notes_on_training(X: Any, y: RightCensored, train: Subjects | None) -> list[
     ]  # fmt: skip
 
 
-def _count_shared(X: Any, y: RightCensored, train: Subjects) -> int:
+def _count_shared(X: Any, y: RightCensored, train: Sample) -> int:
     return len(shared_subjects(SubjectKeys.of(X, y), SubjectKeys.of(train.X, train.y)).pairs)
 
 
-def notes_on_censoring(censoring: Any, X: Any, train: Subjects | None) -> list[str]:
+def notes_on_censoring(censoring: Any, X: Any, train: Sample | None) -> list[str]:
     """A regression of C without covariates, which is one curve for all subjects."""
     if not hasattr(censoring, "fit") or isinstance(censoring, Distribution):
         return []

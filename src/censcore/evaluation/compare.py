@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike
-from typing import Any, cast
+from typing import Any
 
 from sklearn.base import BaseEstimator
 
@@ -13,32 +12,27 @@ from censcore._validation import check_kind
 from censcore.distributions import Distribution
 from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.competing_compare import compare_competing
-from censcore.evaluation.cross_validation import Folds, cross_validating
-from censcore.evaluation.intervals import taking_intervals
-from censcore.evaluation.joint_compare import compare_joint
-from censcore.evaluation.landmarks import taking_landmarks
+from censcore.evaluation.decide import about_censoring, decide, score
+from censcore.evaluation.designs.fixed import Design
+from censcore.evaluation.readings import reading_notes
 from censcore.evaluation.reference import KAPLAN_MEIER
 from censcore.evaluation.request import Request
-from censcore.evaluation.streaming.compare_table import taking_tables
 from censcore.evaluation.streaming.outcome_table import OutcomeTable
-from censcore.evaluation.univariate_compare import compare_univariate
-from censcore.outcomes import OutcomeLike, SemiCompetingRisks, as_outcome, is_competing
+from censcore.evaluation.subjects import Sample
+from censcore.exceptions import InvalidTypeError
+from censcore.outcomes import OutcomeLike, SemiCompetingRisks
+from censcore.outcomes.base import Outcome
 
-__all__ = ["compare"]
+__all__ = ["compare", "compare_request"]
 
 
-@taking_tables
-@taking_landmarks
-@cross_validating
-@taking_intervals
 def compare(
     forecasts: Mapping[str, Any],
-    y: OutcomeLike | SemiCompetingRisks | OutcomeTable,
+    y: OutcomeLike | SemiCompetingRisks | OutcomeTable | Sample,
     censoring: Distribution | BaseEstimator | None = None,
     *,
     X: Array | None = None,
-    train: tuple[Array | None, OutcomeLike] | OutcomeTable | None = None,
+    train: tuple[Array | None, OutcomeLike] | Sample | OutcomeTable | None = None,
     scores: str | Iterable[str] | Mapping[str, Any] = DEFAULT_SCORES,
     times: Array | None = None,
     levels: Array | None = None,
@@ -47,25 +41,13 @@ def compare(
     by: str | Sequence[str] | Array | Mapping[str, Array] | None = None,
     sample_weight: Array | None = None,
     groups: Array | None = None,
-    train_groups: Array | None = None,
-    train_weight: Array | None = None,
     names: Sequence[str] | None = None,
     events: str | Iterable[str] | Mapping[str, Any] | None = None,
-    mask: Array | None = None,
-    train_mask: Array | None = None,
     confidence: float = 0.95,
     discrimination: bool = True,
     time_unit: str = "",
-    refits: int = 60,
     seed: int = 0,
     progress: bool = False,
-    cv: Folds | None = None,
-    repeats: int = 1,
-    n_jobs: int | None = None,
-    store: str | PathLike[str] | None = None,
-    on_error: str = "raise",
-    landmarks: Iterable[float] | None = None,
-    window: float | None = None,
 ) -> Comparison:
     r"""Compare forecasts of event times by proper scores, with errors that cover the estimation of C.
 
@@ -79,34 +61,37 @@ def compare(
     Parameters
     ----------
     forecasts : dict
-        Name -> forecast: a distribution, or whatever :func:`as_forecast` takes (a fitted model, which is
-        asked for the subjects of X). A pair (model, X_a) gives a model covariates of its own; where the
-        model has risk scores only, a third entry gives those of the training subjects. ``notes`` say how
-        survival matrices are read, and where the answer depends on it.
-    y : outcome
+        *What to compare.* Name -> forecast: a distribution, or whatever :func:`as_forecast` takes (a fitted
+        model, which is asked for the subjects of X). A pair (model, X_a) gives a model covariates of its own;
+        where the model has risk scores only, a third entry gives those of the training subjects. ``notes``
+        say how survival matrices are read, and where the answer depends on it.
+    y : outcome, Sample or OutcomeTable
         What happened to n subjects: one event time each, (n,); several, (n, k), of which the forecasts are
         joint distributions; :class:`SemiCompetingRisks`, of which they are joint distributions too, and an
-        event after the terminal one is read as one that never happens; or :class:`CompetingRisks`, of which
-        they are distributions of time and cause (whatever :func:`as_competing_forecast` takes).
-        :class:`~censcore.IntervalCensored` data with visits are compared by the detection time and by the
-        log score of the intervals; drop-out is estimated by the number of the visit,
-        ``Censoring(KaplanMeier())`` by default, and the reference is :class:`~censcore.Turnbull`; also with
-        ``cv``. An
-        :class:`~censcore.OutcomeTable` stays in its files or on a Dask cluster and is read in batches;
-        forecasts are then functions of rows or names of columns, as are ``groups``, ``by`` and weights.
+        event after the terminal one is read as one that never happens; :class:`CompetingRisks`, of which they
+        are distributions of time and cause (whatever :func:`as_competing_forecast` takes); or
+        :class:`~censcore.IntervalCensored` data with visits, which are compared by the detection time and by
+        the log score of the intervals, with drop-out estimated by the number of the visit
+        (``Censoring(KaplanMeier())`` by default) and :class:`~censcore.Turnbull` as the reference. A
+        :class:`Sample` also brings covariates, weights, groups, and a mask of event times that are not
+        followed. An :class:`~censcore.OutcomeTable` stays in its files or on a Dask cluster and is read in
+        batches; forecasts are then functions of rows or names of columns, as are ``groups``, ``by`` and
+        weights.
     censoring : distribution or estimator, optional
         A censoring distribution; or an estimator such as ``Censoring(KaplanMeier())``, fitted on ``train``,
-        or on the scored subjects without it (``cv=5`` predicts every subject from the other folds; subjects
-        of one of ``groups`` stay in one fold). One that was fitted before, and what it predicted, are
-        recognised as the estimates they are. It may be left out only where nothing is censored or
-        ``y.censoring_time`` is known.
+        or on the scored subjects without it (``Censoring(..., cv=5)`` predicts every subject from the other
+        folds; subjects of one of ``groups`` stay in one fold). One that was fitted before, and what it
+        predicted, are recognised as the estimates they are. It may be left out only where nothing is
+        censored or ``y.censoring_time`` is known.
     X : array or frame, optional
         Covariates of the n subjects, for fitted models, conditional censoring distributions and ``by``.
-    train : pair (X_train, y_train), optional
+    train : pair (X_train, y_train), or Sample, optional
         Subjects that the reference and the censoring distribution are fitted to. Scored subjects among them
-        are recognised by equal covariates, time and event, and the errors account for them.
+        are recognised by equal covariates, time and event, and the errors account for them. A label of
+        ``groups`` that is in both samples marks the same group. Without weights of their own, the scored
+        subjects themselves keep those of ``sample_weight``.
     scores : names, or dict of functions
-        By default ``integrated_brier_score:ipcw`` (a mean over [0, horizon]), ``crps``,
+        *How.* By default ``integrated_brier_score:ipcw`` (a mean over [0, horizon]), ``crps``,
         ``brier_score:ipcw`` and ``log_score``; the first that all forecasts have decides the verdict. "all"
         adds ``brier_score`` (localized), ``binomial_log_score`` and ``pinball_score``. A dict may bring
         custom scores: ``{"mine": f}`` with ``f(y, forecast, censoring, horizon=h)`` giving one loss per
@@ -131,15 +116,13 @@ def compare(
         and where a given horizon is longer than follow-up supports.
     by : name, array, dict of arrays, optional
         Subgroups: a column of X, labels, or several of them.
-    sample_weight, train_weight : array, optional
-        Sampling weights of the scored subjects, (n,), and of those of ``train``. They enter the scores, the
-        censoring distribution, the reference and the default times and levels; a weight of k gives the
-        estimates of k equal subjects. Errors are robust: they hold for one subject of weight k, not for k
-        independent ones. Without ``train``, or where it is the scored subjects, ``sample_weight`` serves
-        for both.
-    groups, train_groups : array, optional
+    sample_weight : array, (n,), optional
+        Sampling weights of the scored subjects. They enter the scores, the censoring distribution, the
+        reference and the default times and levels; a weight of k gives the estimates of k equal subjects.
+        Errors are robust: they hold for one subject of weight k, not for k independent ones.
+    groups : array, (n,), optional
         Labels of subjects that depend on each other, such as visits of one patient or patients of one
-        hospital. A label that is in both marks the same group.
+        hospital.
     names : sequence of str, optional
         Names of several event times, or of causes; by default those of ``y``, or numbers.
     events : names, or dict of functions, optional
@@ -147,56 +130,23 @@ def compare(
         two event times), and "death first" for each name. A dict may bring others, which mean what has
         happened by t: ``{"relapse, then death": in_order(0, 1)}``, see
         :mod:`censcore.distributions.joint_events`.
-    mask, train_mask : array of bool, (n, k), optional
-        False where a subject is not followed for one of several event times, for instance because it has
-        happened before. The subject does not count in scores of that time or of joint events, and the
-        time is left out of the energy and log score and of the censoring distribution.
     confidence : float
-        Of intervals.
+        *Inference.* Of intervals.
     discrimination : bool
         Also report concordance and AUC, which are descriptive and not proper; for competing risks those of
         each cause, where another event means never, and of the first event of any cause.
-    time_unit : str
-        Of the times, such as "days": for tables, axes and the verdict. Nothing is converted.
-    refits : int
-        Bootstrap samples, where the estimator of the censoring distribution has no influence function.
     seed : int
         Of the bootstrap, of simultaneous p-values, and of the draws of the energy score.
+    time_unit : str
+        *Output.* Of the times, such as "days": for tables, axes and the verdict. Nothing is converted.
     progress : bool
-        Show a progress bar on refits and folds.
-    cv : int, splitter or list of (train, test), optional
-        Cross-validation: ``compare(models, X, y, cv=5)``, with models that are not fitted yet in place of
-        forecasts (estimators of this library, pipelines, searches over parameters, scikit-survival,
-        lifelines, functions ``f(X_train, y_train, X_test)`` that give a forecast, or pairs ``(model, X)``
-        with covariates of their own). Each is copied and fitted to the training subjects of every fold, as
-        are the reference and the censoring distribution (``Censoring(KaplanMeier())`` by default), and is
-        scored on the others. A number gives shuffled folds with equal shares of events; where there are
-        ``groups``, folds that keep them together. The result is a :class:`CrossValidated` comparison.
-    repeats : int
-        How often a number of folds is drawn; losses are averaged over the repeats. Two or more show how much
-        losses depend on who trains the models, which errors then include: without it, those of differences
-        between similar models are too small.
-    n_jobs : int, optional
-        Fits at a time, through joblib: a backend chosen with ``joblib.parallel_config`` is respected.
-    store : path, optional
-        Folder for the forecasts of finished folds, so that a run that was stopped goes on. A change of data,
-        folds or models leads to new fits.
-    on_error : "raise" or "skip"
-        Whether a model that fails in a fold ends the comparison, or is left out with a note.
-    landmarks : numbers, optional
-        Compare at each of these times s, of the subjects at risk at s and given T > s; the result is a
-        :class:`~censcore.evaluation.LandmarkComparison`. A forecast may then also be a mapping
-        ``{s: forecast}`` or a function ``f(s, subjects)``: predictions that are made anew at s, see
-        :func:`compare_landmarks`.
-    window : float, optional
-        With ``landmarks``: scores of times are taken at s + window.
+        Show a progress bar on refits and batches.
 
     Returns
     -------
     Comparison
-        ``frame()``, ``differences()``, ``plot()``, ``to_html()``, ``to_json()``. For several event times a
-        :class:`~censcore.evaluation.JointComparison`, whose ``of("death")`` is the comparison of one of them;
-        for competing risks a :class:`~censcore.evaluation.CompetingRisksComparison`, with one per cause.
+        ``frame()``, ``differences()``, ``plot()``, ``to_html()``, ``to_json()``; for several event times or
+        causes ``of("death")`` is the comparison of one of them.
 
     Notes
     -----
@@ -210,7 +160,8 @@ def compare(
     censcore.censoring_diagnostic : How far the censoring distribution can be trusted.
     censcore.scorer : The same scores for tuning and for scikit-learn's cross-validation.
     censcore.mean_loss : A mean and its error where the censoring distribution is known.
-    censcore.compare_landmarks : What ``landmarks`` does.
+    censcore.cross_validate : Fit models fold by fold, and compare them.
+    censcore.compare_landmarks : Forecasts of what comes next, for those at risk at a time.
 
     References
     ----------
@@ -239,13 +190,50 @@ def compare(
     0           cox  0.207           0.014  0.386
     1  kaplan-meier  0.337           0.019  0.000
     """
-    request = Request.of(locals())
+    sample = Sample.scored(y, X, sample_weight, groups)
+    in_batches = isinstance(sample.y, OutcomeTable)
+    training = train if in_batches or train is None else Sample.of(train)
+    asked = Request(
+        forecasts, sample, censoring, training, scores, times, levels, reference, horizon, by, names, events,
+        confidence, discrimination, time_unit, seed, progress,
+    )  # fmt: skip
+    if in_batches:
+        from censcore.evaluation.streaming.compare_table import compare_table
+
+        return compare_table(asked)
+    if isinstance(censoring, Outcome) and not isinstance(y, Outcome):
+        raise InvalidTypeError(
+            "compare(forecasts, y, censoring) judges forecasts that were made before; got models, X and y. "
+            "Pass them to cross_validate(models, X, y, cv=5), which fits the models fold by fold."
+        )
     check_kind(forecasts, "forecasts", Mapping, "a dictionary {name: forecast}")
-    if is_competing(y):
-        return compare_competing(request)
-    if isinstance(y, SemiCompetingRisks):
-        return compare_joint(request, y)
-    outcome = as_outcome(cast(OutcomeLike, y))  # tables are compared by themselves
-    if outcome.time.ndim == 1:
-        return compare_univariate(request, outcome)
-    return compare_joint(request, outcome)
+    return compare_request(asked)
+
+
+def compare_request(asked: Request) -> Comparison:
+    """The comparison of forecasts of subjects in memory."""
+    plan = decide(asked)
+    losses, means = score(plan)
+    asked = plan.asked
+    notes = [*plan.notes, *about_censoring(plan), *losses.notes, *means.notes]
+    weight = plan.subsets[0].weight
+    notes += reading_notes(plan.cases, losses, means, weight, asked.confidence, asked.seed)
+    return Comparison(
+        plan.kind,
+        Design(),
+        plan.scores,
+        losses,
+        means,
+        plan.cases,
+        plan.subsets,
+        plan.censoring,
+        plan.reference,
+        asked.confidence,
+        asked.discrimination,
+        asked.seed,
+        asked.sample.X,
+        plan.groups,
+        plan.train_groups,
+        notes,
+        asked.time_unit,
+    )

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from censcore._validation import check_flag
+import numpy as np
+
+from censcore._kept_values import KeepsValues
+from censcore._validation import as_index, as_number, check_flag, check_kind, check_option
 from censcore.evaluation.calibration import CalibrationCurve, calibration_curve
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore
 from censcore.evaluation.decision_curve import decision_lines
-from censcore.evaluation.scored_forecasts import ScoredForecasts
+from censcore.evaluation.designs.fixed import Design
+from censcore.evaluation.discrimination import Discrimination, Measure
+from censcore.evaluation.inference import Estimate
+from censcore.evaluation.kinds import Kind
+from censcore.evaluation.losses import Losses, Means, Subset
+from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.tables import Line, data_frame, difference_lines, mean_lines
 from censcore.evaluation.verdict import Verdict, verdicts_of
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
+from censcore.outcomes import RightCensored
+from censcore.plain_text import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,15 +38,27 @@ __all__ = ["Comparison"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison(ScoredForecasts):
-    """What :func:`compare` found.
+class Comparison(KeepsValues):
+    """What :func:`compare` and :func:`cross_validate` found.
+
+    Where there are several event times or causes, ``frame()`` and ``differences()`` have a column
+    ``outcome``: "joint" or "all causes" for scores of all together, or the name of an event time, of a cause
+    or of a joint event. :meth:`of` gives the comparison of one outcome, with all its tables and plots.
 
     Attributes
     ----------
-    horizon : float
-        End of the comparison.
-    settings : dict
-        Everything that was decided: horizon, times, levels, the censoring distribution, the errors.
+    kind : Kind
+        Of the outcome, and what it can be asked for.
+    design : Design
+        Where the losses come from: fixed forecasts, folds, or batches of a table.
+    scores : list of CaseScore
+        What the forecasts were scored by.
+    losses, means : Losses, Means
+        Losses of all subjects, and their means with influences, by model and score.
+    cases : dict of Case
+        Name of the forecast -> forecast, outcome and censoring distribution.
+    subsets : list of Subset
+        All subjects first, then subgroups.
     notes : list of str
         What a reader should know: scores that are not available, infinite losses, missing parts.
 
@@ -47,7 +71,195 @@ class Comparison(ScoredForecasts):
     >>> comparison.differences(discrimination=False)[["model", "versus", "difference"]].round(3)
       model versus  difference
     0  fast   slow       0.749
+
+    Of the time and the cause of an event:
+
+    >>> import numpy as np
+    >>> names = ["relapse", "death"]
+    >>> truth = cs.CauseSpecificHazards([cs.Exponential(0.4), cs.Exponential(0.2)], names=names)
+    >>> time, cause = (draws[0] for draws in truth.sample(400, seed=1))
+    >>> c = np.random.default_rng(0).uniform(0, 6, 400)
+    >>> y = cs.CompetingRisks(np.minimum(time, c), np.where(time <= c, cause, 0), names=names)
+    >>> swapped = cs.CauseSpecificHazards([cs.Exponential(0.2), cs.Exponential(0.4)], names=names)
+    >>> comparison = cs.compare(
+    ...     {"truth": truth, "swapped": swapped}, y, cs.Censoring(cs.KaplanMeier()), scores="crps",
+    ...     discrimination=False,
+    ... )
+    >>> comparison.outcomes
+    ['all causes', 'relapse', 'death', 'any cause']
+    >>> comparison.frame()[["score", "outcome", "model", "mean"]].round(3)
+      score     outcome    model   mean
+    0  crps  all causes    truth  0.756
+    1  crps  all causes  swapped  0.908
+    2  crps     relapse    truth  0.594
+    3  crps     relapse  swapped  0.731
+    4  crps       death    truth  0.390
+    5  crps       death  swapped  0.558
+    6  crps   any cause    truth  0.527
+    7  crps   any cause  swapped  0.527
     """
+
+    kind: Kind
+    design: Design
+    scores: list[CaseScore]
+    losses: Losses
+    means: Means
+    cases: dict[str, Case]
+    subsets: list[Subset]
+    resolved_censoring: ResolvedCensoring
+    reference: str | None
+    confidence: float
+    discrimination: bool
+    seed: int
+    X: Any = None
+    groups: np.ndarray | None = None
+    train_groups: np.ndarray | None = None
+    notes: list[str] = field(default_factory=list)
+    time_unit: str = ""
+    made: dict[str, Any] = field(default_factory=dict, init=False)
+
+    # ---- what was compared -------------------------------------------------------------------------
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the forecasts, the reference last where it was added."""
+        return self.design.models(self)
+
+    @property
+    def outcome(self) -> RightCensored:
+        """What happened; of competing risks, the time of the first event of any cause."""
+        return self.design.case(self).y
+
+    @property
+    def horizon(self) -> float:
+        """End of the comparison."""
+        return self.design.horizon(self)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything that was decided, by the caller or by default."""
+        return self.design.settings(self)
+
+    @cached_property
+    def censoring(self) -> Any:
+        """How far the censoring distribution can be trusted."""
+        return self.design.censoring(self)
+
+    @property
+    def outcomes(self) -> list[str]:
+        """The outcomes that scores may be of; empty where there is one event time."""
+        return self.kind.outcomes
+
+    def of(self, outcome: str) -> Comparison:
+        """The comparison of one outcome, as if it were the only one.
+
+        Parameters
+        ----------
+        outcome : str
+            One of :attr:`outcomes`; of joint events only "either" and "both" ("any", "all" for more than
+            two), where all event times share their censoring time.
+
+        Returns
+        -------
+        Comparison
+            With the scores of this outcome, and all plots.
+        """
+        check_kind(outcome, "outcome", str, f"one of {', '.join(self.outcomes)}")
+        if outcome not in self._parts:
+            self._parts[outcome] = self.design.part(self, self.kind.view(outcome))
+        return self._parts[outcome]
+
+    @cached_property
+    def _parts(self) -> dict[str, Comparison]:
+        return {}
+
+    def estimate(self, model: str, score: str, subset: int = 0) -> Estimate | None:
+        """A mean with its influence, None where the score is not available."""
+        check_option(model, "model", self.models)
+        check_kind(score, "score", str, "the name of a score")
+        return self.means.values.get((as_index(subset, "subset"), model, score))
+
+    def effective_events(
+        self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
+    ) -> np.ndarray:
+        r"""How many events the mean of a score is based on, for each of its times or levels, (q,).
+
+        A score of a time t is based on the events by t and on the subjects followed beyond t (or with an
+        event of another cause), whichever are fewer; a pinball score on the events before the largest of the
+        forecast quantiles; any other score on the events before the horizon. They are counted by Kish's
+        effective number :math:`(\sum w)^2/\sum w^2`, over clusters by their total weights where there are
+        ``groups``.
+
+        Without events all forecasts of a small risk look alike and certain: the losses hardly vary, whatever
+        the risk is. So below five effective events a comparison says "cannot tell".
+
+        Parameters
+        ----------
+        score : CaseScore
+            One of ``self.scores``.
+        s : int
+            Number of the subset, 0 for all subjects.
+        times : array, optional
+            Other times, for a score of times.
+
+        Returns
+        -------
+        array, (q,)
+        """
+        return self.design.effective_events(self, score, s, times)
+
+    def curve(
+        self, score: CaseScore, *, times: np.ndarray | None = None, levels: np.ndarray | None = None
+    ) -> dict[str, Estimate]:
+        """Means of a score at other times or levels, over all subjects, by model; where it is available."""
+        return self.design.curve(self, score, times, levels)
+
+    @cached_property
+    def pair_measures(self) -> Discrimination:
+        """Concordance and AUC of every forecast and outcome that has them, with their influences."""
+        if not self.kind.views:
+            return self.design.pair_measures(self)
+        every = Discrimination([])
+        for name in self.kind.ranked:
+            part, first = self.of(name).pair_measures, len(every.measures)
+            every.measures.extend(measure.of_outcome(name) for measure in part.measures)
+            every.values.update({(s, m, first + k): e for (s, m, k), e in part.values.items()})
+            every.unavailable.update({(s, m, first + k): e for (s, m, k), e in part.unavailable.items()})
+        return every
+
+    def one_time(self, time: float | None = None) -> float:
+        """A time between 0 and the horizon, the middle one of the evaluation times by default."""
+        times = self.design.case(self).times
+        t = as_number(times[len(times) // 2] if time is None else time, "time", infinite=True)
+        if not 0 < t < self.horizon:
+            raise InvalidInputError(f"time must lie between 0 and the horizon, {self.horizon:g}; got {t:g}.")
+        return t
+
+    def _one(self, picture: str, outcome: str | None) -> Comparison:
+        """The comparison of the outcome that a picture or a table of one event is about."""
+        if not self.kind.views:
+            if outcome is not None:
+                self.kind.view(outcome)  # an error
+            return self
+        outcome = self.kind.default_outcome(picture) if outcome is None else outcome
+        self.kind.check_picture(picture, outcome)
+        return self.of(outcome)
+
+    def folds(self) -> pd.DataFrame:
+        """Of a cross-validation: one line per repeat, fold, score, time or level, and model.
+
+        Columns: ``repeat`` and ``fold`` (from 1), ``train`` (training subjects), ``subjects`` and ``events``
+        of the fold, ``score``, ``at``, ``model``, ``mean`` and ``seconds`` (to fit the model and forecast).
+
+        The spread of the means over folds is no standard error of their mean: the folds share training
+        subjects.
+        """
+        lines = self.design.fold_lines(self)
+        if not lines:
+            raise InvalidInputError("folds: got fixed forecasts; cross_validate(models, X, y) has folds.")
+        return data_frame(lines)
+
+    # ---- tables ------------------------------------------------------------------------------------
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
@@ -102,11 +314,18 @@ class Comparison(ScoredForecasts):
         return data_frame(self.shown(difference_lines(self, adjustment, discrimination)))
 
     def shown(self, lines: list[Line]) -> list[Line]:
-        """Lines of a table as ``frame()`` shows them."""
-        return lines
+        """Lines of a table as ``frame()`` shows them: the outcome in a column, and who counts in it."""
+        if not self.kind.views:
+            return lines
+        return [self.design.shown(self, line) for line in lines]
 
     def calibration(
-        self, model: str, time: float | None = None, bins: int | None = None, span: float = 0.75
+        self,
+        model: str,
+        time: float | None = None,
+        bins: int | None = None,
+        span: float = 0.75,
+        outcome: str | None = None,
     ) -> CalibrationCurve:
         """How the observed risk of the event by a time goes with the forecast risk.
 
@@ -120,6 +339,8 @@ class Comparison(ScoredForecasts):
             Of equal numbers of subjects; by default ten, or one for every ten events where these are fewer.
         span : float
             Share of the subjects that each point of the smoothed curve is fitted to.
+        outcome : str, optional
+            One of :attr:`outcomes` that is a risk of one event, by default the first event time or cause.
 
         Returns
         -------
@@ -133,18 +354,16 @@ class Comparison(ScoredForecasts):
             If a subject has P(C > t) = 0, and C is not known for all. Where it is, the observed risk is that
             of the subjects followed beyond t.
         """
-        key = f"calibration of {model!r} at {time}, {bins}, {span}"
-        if key not in self.made:
-            self.made[key] = calibration_curve(self, model, time, bins, span)
-        found: CalibrationCurve = self.made[key]
-        return found
+        one, key = self._one("calibration", outcome), f"calibration of {model!r} at {time}, {bins}, {span}"
+        if key not in one.made:
+            one.design.case(one)  # an error where the subjects are not in memory
+            one.made[key] = calibration_curve(one, model, time, bins, span)
+        curve: CalibrationCurve = one.made[key]
+        return curve
 
-    @property
-    def calibration_note(self) -> str:
-        """How p-values of calibration are to be read; empty where they are what they seem."""
-        return ""
-
-    def net_benefit(self, time: float | None = None, thresholds: Any = None) -> pd.DataFrame:
+    def net_benefit(
+        self, time: float | None = None, thresholds: Any = None, outcome: str | None = None
+    ) -> pd.DataFrame:
         """Decision curves: the net benefit of treating those whose risk by a time exceeds a threshold.
 
         Parameters
@@ -153,6 +372,8 @@ class Comparison(ScoredForecasts):
             By default the middle one of the evaluation times.
         thresholds : array, optional
             Risks in (0, 1); by default 50 up to the largest that some forecast gives to many subjects.
+        outcome : str, optional
+            As in :meth:`calibration`.
 
         Returns
         -------
@@ -167,13 +388,16 @@ class Comparison(ScoredForecasts):
         PositivityError
             If a subject has P(C > t) = 0, and C is not known for all.
         """
-        return data_frame(decision_lines(self, time, thresholds))
+        return data_frame(decision_lines(self._one("decision", outcome), time, thresholds))
 
     # ---- pictures and pages ------------------------------------------------------------------------
 
     def pictured(self, kind: str) -> list[dict[str, Any]]:
         """Options of the pictures of a kind that a page shows, one entry per picture."""
-        return [{}]
+        if not self.design.can_draw(kind):
+            return []
+        outcomes = self.kind.pictured(kind, {score.outcome for score in self.scores})
+        return [{"outcome": outcome} if outcome else {} for outcome in outcomes]
 
     def plot(self, kind: str = "brier", **options: Any) -> Figure:
         """A picture, by matplotlib.
@@ -188,9 +412,11 @@ class Comparison(ScoredForecasts):
             benefit over thresholds (``time=``); ``"murphy"``: elementary scores over thresholds (``time=``,
             ``scale=``);
             ``"pinball"``: pinball score over levels; ``"censoring"``: the censoring distribution and the
-            weights of the events.
+            weights of the events; ``"folds"``, of a cross-validation: mean losses of every fold (``score=``,
+            ``column=``, the number of its time or level).
         **options
-            Of the plot, such as ``scale="localized"`` or ``time=2.0``.
+            Of the plot, such as ``scale="localized"`` or ``time=2.0``; ``outcome=`` names one of
+            :attr:`outcomes`.
 
         Returns
         -------
@@ -198,7 +424,10 @@ class Comparison(ScoredForecasts):
             ``figure.savefig(path)`` writes it.
         """
         from censcore.evaluation.draw import figure_of
+        from censcore.evaluation.fold_plot import plot_folds
 
+        if kind == "folds":
+            return plot_folds(self, **options)
         return figure_of(self.chart(kind, **options))
 
     def chart(self, kind: str, **options: Any) -> Chart:
@@ -220,7 +449,18 @@ class Comparison(ScoredForecasts):
 
         if kind not in CHARTS:
             raise InvalidInputError(f"There is no plot called {kind!r}; there are {', '.join(CHARTS)}.")
-        return CHARTS[kind](self, **options)
+        if not self.design.can_draw(kind):
+            self.design.case(self)  # an error: the subjects are not in memory
+        outcome = options.pop("outcome", None)
+        if not self.kind.views or (outcome is None and not self.kind.pictured(kind, set())[0]):
+            if outcome is not None:
+                self.kind.view(outcome)  # an error
+            view = self.kind.follow_up_view() if kind == "censoring" else None
+            return CHARTS[kind](self if view is None else self.design.part(self, view), **options)
+        one = self._one(kind, outcome)
+        outcome = self.kind.default_outcome(kind) if outcome is None else outcome
+        chart = one.chart(kind, **options)
+        return replace(chart, title=f"{one_line(outcome)}: {chart.title}")
 
     def to_html(self, path: str | PathLike[str] | None = None, title: str = "Comparison of forecasts") -> str:
         """One self-contained page: tables, pictures, the censoring diagnostic and the exact settings.

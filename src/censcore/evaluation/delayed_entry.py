@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from censcore.exceptions import ImpossibleForecastError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_to_exceed
 
+if TYPE_CHECKING:
+    from censcore.evaluation.kinds import Kind
+
 __all__ = ["from_entry_on", "given_entry", "note_on_entry"]
 
 D = TypeVar("D", bound=Distribution)
 
 
-def from_entry_on(cases: dict[str, Case], notes: list[str]) -> dict[str, Case]:
+def from_entry_on(kind: Kind, cases: dict[str, Case], notes: list[str]) -> dict[str, Case]:
     """Cases with the forecasts given survival to the entry, if there is one."""
     case = next(iter(cases.values()))
     y, horizon = case.y, case.horizon
@@ -28,11 +31,10 @@ def from_entry_on(cases: dict[str, Case], notes: list[str]) -> dict[str, Case]:
     entry = to_numpy(y.entry)
     notes.append(note_on_entry(entry, np.ones(len(entry)), horizon))
     first = min(float(known_to_exceed(entry).min()), horizon)
-    found = {}
-    for name, case in cases.items():
-        F = given_entry(name, case.F, y, horizon)
-        found[name] = replace(case, F=F, prognosis=case.F.given_survival(first))
-    return found
+    return {
+        name: replace(case, F=kind.given_entry(name, case.F, horizon), prognosis=case.F.given_survival(first))
+        for name, case in cases.items()
+    }
 
 
 def given_entry(name: str, F: D, y: RightCensored, horizon: float) -> D:

@@ -21,7 +21,13 @@ from censcore.plain_text import one_line
 from censcore.scores.inputs import known_censoring
 from censcore.scores.known_at import weights_of_events
 
-__all__ = ["CensoringDiagnostic", "CensoringTest", "censoring_diagnostic"]
+__all__ = [
+    "CensoringDiagnostic",
+    "CensoringTest",
+    "JointCensoringDiagnostic",
+    "censoring_diagnostic",
+    "given_covariates",
+]
 
 SAFE_SHARE = 0.1  # of follow-up, at least, that an event should have had
 ALARM = 0.01  # p-value of the test of covariates below which there is a warning
@@ -145,6 +151,36 @@ def _remedy(test: CensoringTest) -> str:
     if test.kind.startswith(("trend", "difference")) and "over time" not in test.kind:
         return "Censoring(CoxRegression()) or Censoring(KaplanMeier(stratify=...))"
     return "Censoring(KaplanMeier(stratify=...)), or a regression of C with such terms"
+
+
+@dataclass(frozen=True)
+class JointCensoringDiagnostic:
+    """One :class:`CensoringDiagnostic` for every event time, where each has its censoring time."""
+
+    parts: dict[str, CensoringDiagnostic]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Reasons to doubt the scores, with the event time that they concern."""
+        return [f"{name}: {warning}" for name, part in self.parts.items() for warning in part.warnings]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The largest median, 90 % quantile and maximum of the weights over the event times."""
+        found = [part.weights for part in self.parts.values()]
+        return {key: float(np.max([weights[key] for weights in found])) for key in found[0]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers and warnings by event time."""
+        return {name: part.to_dict() for name, part in self.parts.items()}
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What and how much, for tables."""
+        found = ((name, *line) for name, part in self.parts.items() for line in part.lines())
+        return [(f"{name}: {what}" if what else "", value) for name, what, value in found]
+
+    def __repr__(self) -> str:
+        return "\n\n".join(f"{one_line(name)}\n{part!r}" for name, part in self.parts.items())
 
 
 def censoring_diagnostic(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
@@ -33,15 +33,33 @@ Key = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class Measure(ABC):
-    """A share of pairs that a forecast ranks rightly."""
+    """A share of pairs that a forecast ranks rightly.
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    axis: ClassVar[str] = ""
-    #: Whether pairs have weights that depend on the censoring distribution.
-    weighted: ClassVar[bool] = True
+    Parameters
+    ----------
+    name, title : str
+        As of a score.
+    axis : {"time", ""}
+        What the column is.
+    at_time : float
+        Its one time; NaN without any.
+    weighted : bool
+        Whether pairs have weights that depend on the censoring distribution.
+    outcome : str
+        Which of several event times or causes it is of; empty where there is one time.
+    """
 
+    name: str
+    title: str
+    axis: str = ""
     at_time: float = np.nan
+    weighted: bool = True
+    outcome: str = ""
+
+    def of_outcome(self, outcome: str) -> Self:
+        """The measure of one of several outcomes, which its name and title say."""
+        name, title = f"{self.name}[{outcome}]", f"{self.title}, {outcome}"
+        return replace(self, name=name, title=title, outcome=outcome)
 
     def at(self, case: Case) -> np.ndarray:
         """Its one time; NaN without any."""
@@ -52,11 +70,8 @@ class Measure(ABC):
         """The pairs of some subjects, ranked by the forecast."""
 
 
-class UnoConcordance(Measure):
-    """Concordance of the expected time up to the horizon, with inverse-probability weights."""
-
-    name = "concordance:uno"
-    title = "concordance, uno"
+class Concordance(Measure):
+    """Concordance of the expected time up to the horizon, by Harrell, or with inverse weights by Uno."""
 
     def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
         """The comparable pairs."""
@@ -64,25 +79,20 @@ class UnoConcordance(Measure):
         return comparable_pairs(case.y, -case.restricted_mean, C, horizon=case.horizon, subjects=subjects)
 
 
-class HarrellConcordance(UnoConcordance):
-    """The same without weights."""
-
-    name = "concordance:harrell"
-    title = "concordance, harrell"
-    weighted = False
-
-
 class DynamicAUC(Measure):
     """The area under the curve of F(t) between cases, who have had the event by t, and controls."""
-
-    name = "auc"
-    title = "auc"
-    axis = "time"
 
     def pairs(self, case: Case, subjects: np.ndarray) -> Pairs:
         """The pairs of a case and a control."""
         risk = np.broadcast_to(to_numpy(case.F.marginal(0).cdf(self.at_time)), (len(case.y),))
         return cases_and_controls(case.y, risk, case.C, self.at_time, subjects=subjects)
+
+
+def measures_at(times: np.ndarray) -> list[Measure]:
+    """Both concordances, and the AUC at each of the times."""
+    harrell = Concordance("concordance:harrell", "concordance, harrell", weighted=False)
+    uno = Concordance("concordance:uno", "concordance, uno")
+    return [harrell, uno, *(DynamicAUC("auc", "auc", "time", float(t)) for t in times)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +110,12 @@ def discriminate(
     censoring: ResolvedCensoring,
     groups: np.ndarray | None = None,
     train_groups: np.ndarray | None = None,
-    refits: int = 60,
     seed: int = 0,
 ) -> Discrimination:
     """Concordance of the expected time up to the horizon, and AUC of F(t), in all subsets."""
     first = next(iter(cases.values()))
     clusters = Clusters.of(len(first.y), censoring.n_train, groups, train_groups, censoring.shared.pairs)
-    at_times = (DynamicAUC(float(t)) for t in first.times)
-    measures = [HarrellConcordance(), UnoConcordance(), *at_times]
+    measures = measures_at(first.times)
     found, counted = Discrimination(measures), subsets[0].weight > 0
     for model, case in cases.items():
         pieces = [part.cases(case) for part in censoring.parts]
@@ -122,11 +130,9 @@ def discriminate(
                     found.unavailable[s, model, k] = NO_PAIR
                 else:
                     found.values[s, model, k] = estimate
-    return (
-        found
-        if censoring.refit is None
-        else _with_refits(found, cases, subsets, censoring, clusters, refits, seed)
-    )
+    if censoring.refit is None:
+        return found
+    return _with_refits(found, cases, subsets, censoring, clusters, seed)
 
 
 def _estimate(
@@ -179,7 +185,6 @@ def _with_refits(
     subsets: list[Subset],
     censoring: ResolvedCensoring,
     clusters: Clusters,
-    refits: int,
     seed: int,
 ) -> Discrimination:
     """Where the estimator has no influence function, it is refitted to bootstrap samples."""
@@ -191,7 +196,7 @@ def _with_refits(
     if not found.values:
         return found
     weight = np.column_stack([subset.weight for subset in subsets])
-    spread, _ = spread_over_refits(values_under, weight, censoring, clusters, refits, seed)
+    spread, _ = spread_over_refits(values_under, weight, censoring, clusters, seed)
     values = {}
     for (key, estimate), column in zip(found.values.items(), spread.T, strict=True):
         entries = [column[:, None]] if clusters.overlap else [estimate.influence, column[:, None]]

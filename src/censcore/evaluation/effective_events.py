@@ -1,40 +1,42 @@
-"""How many events the mean of a score rests on, by Kish's effective number."""
+"""How many events the mean of a score is based on, by Kish's effective number."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.distributions import Distribution, Univariate
 from censcore.evaluation.case import Case
-from censcore.evaluation.case_scores import CaseScore
-from censcore.evaluation.discrimination import Measure
 from censcore.evaluation.inference import effective_number
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import without_forecast
 from censcore.scores.known_at import weights_of_events
 
-__all__ = ["effective_events", "weighted_events", "who_is_known"]
+if TYPE_CHECKING:
+    from censcore.evaluation.case_scores import CaseScore
+    from censcore.evaluation.discrimination import Measure
+
+__all__ = ["effective_events", "first_event", "weighted_events", "who_is_known"]
 
 
 def effective_events(
-    score: CaseScore | Measure,
-    case: Case,
-    quantiles: Sequence[np.ndarray],
-    weight: np.ndarray,
-    groups: np.ndarray | None,
+    score: CaseScore | Measure, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None
 ) -> np.ndarray:
     """The effective number of events, (q,), as ``Comparison.effective_events`` describes it.
 
-    ``quantiles`` are those of all forecasts, (n, q) each, for a score of levels.
+    ``cases`` are those of all forecasts, whose quantiles a score of levels is about.
     """
+    case = cases[0]
     if score.axis == "time":
         known = who_is_known(case.y, case.C, np.minimum(score.at(case), case.horizon))
         return np.min([_by_column(who, weight, groups) for who in known], axis=0)
     time, event = to_numpy(case.y.time)[:, None], to_numpy(case.y.event)[:, None]
-    until = np.max(quantiles, axis=0) if score.axis == "level" else case.horizon
+    if case.y.time.ndim > 1:  # of several event times: the subjects with an event of any
+        seen = event & (time <= case.horizon) & (True if case.mask is None else case.mask[:, None])
+        return np.repeat(_by_column(seen.any(axis=2), weight, groups), len(score.at(case)))
+    until = np.max([of.quantiles for of in cases], axis=0) if score.axis == "level" else case.horizon
     return _by_column(event & (time <= until), weight, groups)
 
 
@@ -59,3 +61,13 @@ def weighted_events(
     counted = (of_event > 0) & (to_numpy(y.time) > 0) & (weight > 0)
     w = weight * np.where(counted & np.isfinite(of_event), of_event, 0.0)
     return int(counted.sum()), effective_number(w, groups)
+
+
+def first_event(y: RightCensored) -> RightCensored:
+    """The first event of any of the event times, (n,); where none was seen, the first of the times."""
+    if y.time.ndim == 1:
+        return y
+    time, event = to_numpy(y.time), to_numpy(y.event)
+    first = np.argmin(np.where(event, time, np.inf), axis=1)[:, None]
+    time, event = (np.take_along_axis(part, first, axis=1)[:, 0] for part in (time, event))
+    return RightCensored(time, event)._with_entry(y.entry)

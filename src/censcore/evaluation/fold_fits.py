@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
-from censcore._arrays import is_torch, to_numpy
+from censcore._arrays import is_torch
 from censcore.distributions import Distribution
-from censcore.estimators import Adapted, as_competing_forecast, as_forecast
-from censcore.estimators.competing_risks_adapters import predicts_times_apart
+from censcore.estimators import Adapted
 from censcore.estimators.covariates import check_rows, fit_weighted, take_rows
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import is_competing
 
-__all__ = ["check_model", "forecast_fold"]
+if TYPE_CHECKING:
+    from censcore.evaluation.kinds import Kind
+
+__all__ = ["check_model", "forecast_fold", "forecast_of"]
 
 
 def check_model(name: str, model: Any, n: int) -> None:
@@ -46,30 +48,32 @@ def check_model(name: str, model: Any, n: int) -> None:
         )
 
 
-def forecast_fold(model: Any, subjects: Subjects, train: np.ndarray, test: np.ndarray) -> Distribution:
+def forecast_fold(
+    kind: Kind, model: Any, subjects: Sample, train: np.ndarray, test: np.ndarray
+) -> Distribution:
     """Forecasts of the test subjects by a copy of the model that is fitted to the training subjects.
 
-    Parameters
-    ----------
-    model : estimator, function, distribution, or pair (model, X)
-        Anything that :func:`as_forecast` can ask once it is fitted. A function is called as ``f(X_train,
-        y_train, X_test)``, and with ``sample_weight=`` where there are weights and it takes them. A
-        distribution was made before, and is taken as it is.
-    subjects : Subjects
-        All subjects.
-    train, test : arrays of int
-        The two parts.
+    ``model`` may be a pair (model, X) with covariates of its own; a distribution was made before, and is
+    taken as it is.
     """
     model, X = _with_covariates(model, subjects.X)
-    X_test = take_rows(X, test)
-    fold = Subjects(X, subjects.y, subjects.weight).take(train)
     if isinstance(model, Distribution):
-        found = model.take(test)
-    elif hasattr(model, "fit"):
-        found = _predicted(_fitted(model, fold), X_test, len(test), fold.y)
+        forecast = model.take(test)
     else:
-        found = _as_forecast(_called(model, fold, X_test), X_test, len(test), fold.y)
-    return found.like(np.zeros(1)) if is_torch(found._reference) else found
+        fold = replace(subjects, X=X).take(train)
+        forecast = forecast_of(kind, model, fold, take_rows(X, test), len(test))
+    return forecast.like(np.zeros(1)) if is_torch(forecast._reference) else forecast
+
+
+def forecast_of(kind: Kind, model: Any, train: Sample, X: Any, n: int) -> Distribution:
+    """Forecasts of n subjects with covariates X by a model that is fitted to the training subjects.
+
+    A function is called as ``f(X_train, y_train, X)``, and with ``sample_weight=`` (and ``mask=``) where there
+    are weights (not all subjects are followed for all event times) and it takes them.
+    """
+    if hasattr(model, "fit"):
+        return _predicted(kind, _fitted(kind, model, train), X, n)
+    return kind.as_forecast(_called(model, train, X), X, n)
 
 
 def _with_covariates(model: Any, X: Any) -> tuple[Any, Any]:
@@ -81,15 +85,18 @@ def _with_covariates(model: Any, X: Any) -> tuple[Any, Any]:
     return model, X
 
 
-def _called(function: Callable[..., Any], fold: Subjects, X_test: Any) -> Any:
-    if fold.weight is None:
-        return function(fold.X, fold.y, X_test)
-    if "sample_weight" not in inspect.signature(function).parameters:
-        raise InvalidInputError(
-            f"{getattr(function, '__name__', 'The function')} takes no sample_weight, and the subjects have "
-            "weights. Write it as f(X_train, y_train, X_test, sample_weight=None)."
-        )
-    return function(fold.X, fold.y, X_test, sample_weight=fold.weight)
+def _called(function: Callable[..., Any], train: Sample, X: Any) -> Any:
+    takes, options = inspect.signature(function).parameters, {}
+    if train.weight is not None:
+        if "sample_weight" not in takes:
+            raise InvalidInputError(
+                f"{getattr(function, '__name__', 'The function')} takes no sample_weight, and the subjects "
+                "have weights. Write it as f(X_train, y_train, X_test, sample_weight=None)."
+            )
+        options["sample_weight"] = train.weight
+    if train.mask is not None and "mask" in takes:
+        options["mask"] = train.mask
+    return function(train.X, train.y, X, **options)
 
 
 # ---- estimators ------------------------------------------------------------------------------------
@@ -107,30 +114,17 @@ def _is_search(model: Any) -> bool:
     return hasattr(model, "refit") and hasattr(model, "estimator")
 
 
-def _fitted(model: Any, fold: Subjects) -> Any:
+def _fitted(kind: Kind, model: Any, train: Sample) -> Any:
     """A copy, fitted. Estimators of other libraries receive the outcome in the form they know."""
     last = _last_step(model)
     ours = hasattr(last, "predict_distribution")
-    if is_competing(fold.y) and not ours:
-        return clone(model).fit(fold.X, _event_and_duration(fold.y), **_weights(model, fold.weight))
+    for_others = None if ours else kind.for_others(train.y)
+    if for_others is not None:
+        return clone(model).fit(train.X, for_others, **_weights(model, train.weight))
     if ours and last is not model:
-        return clone(model).fit(fold.X, fold.y, **_weights(model, fold.weight))
-    estimator = Adapted(model) if not ours else clone(model, safe=False)
-    return fit_weighted(estimator, fold.X, fold.y, fold.weight)
-
-
-def _event_and_duration(y: Any) -> Any:
-    """Competing risks as hazardous takes them."""
-    import pandas as pd
-
-    return pd.DataFrame({"event": to_numpy(y.causes), "duration": to_numpy(y.time)})
-
-
-def _as_forecast(model: Any, X: Any, n: int, y: Any) -> Distribution:
-    """What a model forecasts for n subjects, of the kind of the outcome y."""
-    if not is_competing(y):
-        return as_forecast(model, X, n=n)
-    return as_competing_forecast(model, X, repair=predicts_times_apart(model))
+        return clone(model).fit(train.X, train.y, **_weights(model, train.weight))
+    estimator = clone(model, safe=False) if ours else Adapted(model)
+    return fit_weighted(estimator, train.X, train.y, train.weight)
 
 
 def _weights(model: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
@@ -146,12 +140,12 @@ def _weights(model: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
     return {name: weight}
 
 
-def _predicted(model: Any, X: Any, n: int, y: Any) -> Distribution:
+def _predicted(kind: Kind, model: Any, X: Any, n: int) -> Distribution:
     """What a fitted model forecasts; pipelines and searches are asked step by step."""
     if not hasattr(model, "predict_distribution"):
         if hasattr(model, "best_estimator_"):
-            return _predicted(model.best_estimator_, X, n, y)
+            return _predicted(kind, model.best_estimator_, X, n)
         if hasattr(model, "steps"):
             earlier = model[:-1]
-            return _predicted(model.steps[-1][1], earlier.transform(X) if len(earlier) else X, n, y)
-    return _as_forecast(model, X, n, y)
+            return _predicted(kind, model.steps[-1][1], earlier.transform(X) if len(earlier) else X, n)
+    return kind.as_forecast(model, X, n)

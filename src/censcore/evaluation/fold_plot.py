@@ -41,11 +41,11 @@ def plot_folds(comparison: CrossValidated, score: str | None = None, column: int
     name = next(iter(known)) if score is None else score
     if name not in known:
         raise InvalidInputError(f"score: got {name!r}, expected one of {', '.join(known)}.")
-    places = comparison.places(known[name])
+    places = comparison.design.places(comparison, known[name])
     if not 0 <= column < len(places):
         raise InvalidInputError(f"column: got {column}, expected 0 to {len(places) - 1}.")
     at = float(places[column])
-    lines = [line for line in comparison.fold_lines() if line["score"] == name]
+    lines = [line for line in comparison.design.fold_lines(comparison) if line["score"] == name]
     lines = [line for line in lines if np.isnan(at) or line["at"] == at]
     with styled(grid=True):
         figure = new_figure(6.0, 1.6 + 0.5 * len(comparison.models))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,13 @@ from censcore.distributions.univariate import Univariate
 from censcore.evaluation.fold_fits import forecast_fold
 from censcore.evaluation.fold_store import data_key, fold_path, load_forecast, model_key, save_forecast
 from censcore.evaluation.splits import Split
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import FoldError, InvalidTypeError
 from censcore.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from censcore.evaluation.cross_validate import Folds
+    from censcore.evaluation.kinds import Kind
 
 __all__ = ["FoldRuns", "out_of_fold", "run_folds"]
 
@@ -50,11 +54,11 @@ class _Task:
     split: Split
     path: Path | None
 
-    def run(self, subjects: Subjects) -> tuple[_Task, Distribution | Exception, float, bool]:
+    def run(self, kind: Kind, subjects: Sample) -> tuple[_Task, Distribution | Exception, float, bool]:
         """The forecast or what went wrong, the seconds, and whether it could be kept."""
         start = perf_counter()
         try:
-            found = forecast_fold(self.model, subjects, self.split.train, self.split.test)
+            found = forecast_fold(kind, self.model, subjects, self.split.train, self.split.test)
         except Exception as error:
             return self, error, perf_counter() - start, True
         seconds, kept = perf_counter() - start, True
@@ -72,26 +76,25 @@ class _Task:
 
 
 def run_folds(
+    kind: Kind,
     models: Mapping[str, Any],
-    subjects: Subjects,
+    subjects: Sample,
     splits: list[Split],
-    n_jobs: int | None = None,
-    store: Any = None,
-    on_error: str = "raise",
+    folds: Folds,
     progress: bool = False,
 ) -> FoldRuns:
     """Fit every model in every fold, but for those that the store has already."""
-    tasks = _tasks(models, subjects, splits, store)
+    tasks = _tasks(models, subjects, splits, folds.store)
     runs = FoldRuns(splits, list(models), {}, {})
     todo = [task for task in tasks if not _restored(task, runs)]
     failures: dict[str, str] = {}
     unkept: set[str] = set()
     with ProgressBar("fitting", len(tasks), len(tasks) - len(todo), progress) as bar:
-        for task, found, seconds, kept in _results(todo, subjects, n_jobs):
+        for task, found, seconds, kept in _results(todo, kind, subjects, folds.n_jobs):
             bar.advance(f"{task.name}, {task.split.name}")
             if isinstance(found, Exception):
-                if on_error == "raise":
-                    hint = "Pass on_error='skip' to compare the others; store= keeps what is finished."
+                if folds.on_error == "raise":
+                    hint = "cv=Folds(5, on_error='skip') compares the others; store= keeps what is finished."
                     raise FoldError(f"{task.failed(found)} ({hint})") from found
                 failures.setdefault(task.name, task.failed(found))
                 continue
@@ -109,7 +112,7 @@ def run_folds(
     return runs
 
 
-def _tasks(models: Mapping[str, Any], subjects: Subjects, splits: list[Split], store: Any) -> list[_Task]:
+def _tasks(models: Mapping[str, Any], subjects: Sample, splits: list[Split], store: Any) -> list[_Task]:
     """All models of a fold, then the next fold: so the first failure shows early."""
     paths: dict[Key, Path] = {}
     if store is not None:
@@ -135,13 +138,13 @@ def _restored(task: _Task, runs: FoldRuns) -> bool:
     return True
 
 
-def _results(tasks: Iterable[_Task], subjects: Subjects, n_jobs: int | None) -> Iterator[Any]:
+def _results(tasks: Iterable[_Task], kind: Kind, subjects: Sample, n_jobs: int | None) -> Iterator[Any]:
     if n_jobs in (None, 1):
-        return (task.run(subjects) for task in tasks)
+        return (task.run(kind, subjects) for task in tasks)
     from joblib import Parallel, delayed
 
     return Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_Task.run)(task, subjects) for task in tasks
+        delayed(_Task.run)(task, kind, subjects) for task in tasks
     )
 
 

@@ -25,7 +25,7 @@ from censcore._arrays import to_numpy
 from censcore._validation import columns_of
 from censcore.distributions import Distribution
 from censcore.evaluation.splits import Split
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.files import write_atomically
 from censcore.outcomes.base import Outcome
@@ -128,7 +128,7 @@ def _hash(*parts: Any) -> str:
     return digest.hexdigest()
 
 
-def data_key(subjects: Subjects) -> str:
+def data_key(subjects: Sample) -> str:
     """A hash of covariates (with their names and order), outcomes and weights."""
     weight = b"" if subjects.weight is None else subjects.weight.tobytes()
     return _hash(_key_of_table(subjects.X, subjects.y), weight)

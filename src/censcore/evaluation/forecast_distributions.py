@@ -8,7 +8,7 @@ from typing import Any
 from censcore._arrays import is_torch
 from censcore.distributions import Distribution
 from censcore.estimators import NotFitted, as_forecast
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 from censcore.outcomes import RightCensored
 
@@ -25,7 +25,7 @@ def check_forecasts(forecasts: Any) -> None:
 
 
 def as_distributions(
-    forecasts: Mapping[str, Any], X: Any, y: RightCensored, train: Subjects | None = None
+    forecasts: Mapping[str, Any], X: Any, y: RightCensored, train: Sample | None = None
 ) -> dict[str, Distribution]:
     """All forecasts as distributions in NumPy; the training subjects serve models that lack a baseline."""
     check_forecasts(forecasts)
@@ -43,7 +43,7 @@ def as_distributions(
     return distributions
 
 
-def with_covariates(forecast: Any, X: Any, train: Subjects | None) -> tuple[Any, Any, Any]:
+def with_covariates(forecast: Any, X: Any, train: Sample | None) -> tuple[Any, Any, Any]:
     """A forecast, the covariates it is asked for, and those of the training subjects."""
     X_train = None if train is None else train.X
     if not isinstance(forecast, tuple) or len(forecast) not in (2, 3) or hasattr(forecast[0], "x"):

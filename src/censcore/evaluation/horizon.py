@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from censcore._arrays import to_numpy
 from censcore._validation import as_number, shown
 from censcore.distributions import Distribution, PointMass
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import CenscoreError, InvalidInputError
+from censcore.outcomes import RightCensored
 
 __all__ = ["FollowUp", "find_horizon", "follow_up_end", "given_horizon", "reach_of", "settle_horizon"]
 
@@ -114,7 +115,7 @@ def _supported(reach: float | None, samples: list[FollowUp]) -> float:
     return min(reach, *(sample.end() for sample in samples))
 
 
-def followed(subjects: Subjects, groups: np.ndarray | None) -> list[FollowUp]:
+def followed(subjects: Sample, groups: np.ndarray | None) -> list[FollowUp]:
     """Follow-up of subjects that count, and of groups: how long any subject of each was followed.
 
     A subject with a weight is one subject, and so are its copies in one group.
@@ -147,16 +148,34 @@ def given_horizon(horizon: float | str) -> float | None:
 def find_horizon(
     horizon: float | str,
     censoring: ResolvedCensoring,
-    scored: Subjects,
+    scored: Sample,
     notes: list[str],
     groups: np.ndarray | None = None,
     train_groups: np.ndarray | None = None,
+    names: Sequence[str] = (),
 ) -> float:
-    """The end of the comparison as a number; ``notes`` gains how it was chosen, or why it is too far."""
-    samples, C = followed(scored, groups), censoring.distribution
-    if censoring.train is not None:
-        samples += followed(censoring.train, groups if censoring.in_sample else train_groups)
+    """The end of the comparison as a number; ``notes`` gains how it was chosen, or why it is too far.
 
+    Where every event time (called ``names``) has a censoring time, it is the smallest of the horizons that
+    follow-up supports.
+    """
+    C, ends = censoring.distribution, list[tuple[float, list[str]]]()
+    for j in range(C.k):
+        told: list[str] = []
+        one, sample = censoring.of_time(j), _of_censoring_time(scored, C, j)
+        samples = followed(sample, groups)
+        if one.train is not None:
+            train = _of_censoring_time(one.train, C, j)
+            samples += followed(train, groups if one.in_sample else train_groups)
+        ends.append((_one_horizon(horizon, one.distribution, samples, told), told))
+        if C.k > 1:
+            told[:] = [f"{names[j] if names else f'event {j + 1}'}: {note}" for note in told]
+    end = min(value for value, _ in ends)
+    notes += [note for value, told in ends if value == end for note in told]
+    return end
+
+
+def _one_horizon(horizon: float | str, C: Distribution, samples: list[FollowUp], notes: list[str]) -> float:
     def smallest(t: float) -> float:
         return float(to_numpy(C.marginal(0).sf_left(t)).min())
 
@@ -164,6 +183,15 @@ def find_horizon(
         return _limited_by(C, end, samples)
 
     return settle_horizon(horizon, reach_of([C]), samples, notes, smallest, why_short)
+
+
+def _of_censoring_time(sample: Sample, C: Distribution, j: int) -> Sample:
+    """Subjects as followed for censoring time j, (n,): for one that all event times share, the last time."""
+    y = sample.y
+    if y.time.ndim == 1 or C.k > 1:
+        return replace(sample, y=y.marginal(j))
+    last = RightCensored(to_numpy(y.time).max(axis=1), to_numpy(y.event).all(axis=1))
+    return replace(sample, y=last)
 
 
 def settle_horizon(

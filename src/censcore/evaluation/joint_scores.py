@@ -1,111 +1,40 @@
-r"""Scores of joint forecasts in a comparison: of all event times together, of each, and of joint events.
-
-A comparison of k event times holds one list of scores, each of one *outcome*: all times together ("joint"),
-one of them, or a joint event. Names say which: ``energy_score``, ``crps[death]``, ``brier_score[either]``.
+r"""Scores of several event times, or causes, together: log and energy score, and Brier scores of joint events.
 
 How their means move with the censoring distribution follows the formulas of
 :mod:`censcore.evaluation.case_scores`. For one C that all event times share, Y is the time at which the loss
 is decided: the last time of a subject for the energy score. Where every event time has its C, there is one
-derivative for each of them, with Y the time of that coordinate.
+derivative for each of them, with Y the time of that coordinate. A subject with an event at y, of whatever
+cause, has the weight :math:`G(s)/G(y-)` at times s beyond y; so the derivatives hold for every cause, with
+the loss of that cause. Only the log score of one cause depends on C where that of one event time does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from censcore._arrays import to_numpy
-from censcore._validation import as_list, as_names
-from censcore.distributions import Distribution, Ensemble, PointMass
-from censcore.distributions.joint_events import JointEvent, first_is
+from censcore.distributions import CauseEnsemble, Distribution, Ensemble, PointMass, TimeAndCause
+from censcore.distributions.joint_events import JointEvent
 from censcore.distributions.random_draws import SubjectDraws
 from censcore.evaluation.case import Case, as_losses
-from censcore.evaluation.case_scores import (
-    CASE_SCORES,
-    CaseScore,
-    Custom,
-    WithoutCensoring,
-    by_name,
-    of_single_times,
-)
-from censcore.exceptions import InvalidInputError, InvalidTypeError, NoDensityError
+from censcore.evaluation.case_scores import CaseScore, WithoutCensoring, of_single_times
+from censcore.evaluation.inference import effective_number
+from censcore.exceptions import NoDensityError
 from censcore.outcomes import RightCensored
 from censcore.scores import energy_score, registry
 from censcore.scores.compatible_times import subject_keys
-from censcore.scores.joint_brier import decided_outcome
+from censcore.scores.joint_brier import decided_outcome, event_rule, joint_weights
 from censcore.scores.known_at import over_reached
-from censcore.scores.registry import ScoreInfo
 
-__all__ = [
-    "JOINT",
-    "MEMBERS",
-    "Energy",
-    "EventBrier",
-    "JointNames",
-    "OfCoordinate",
-    "joint_scores",
-    "lost_beyond",
-]
+__all__ = ["Energy", "EventBrier", "JointLog", "LogOfCause", "lost_beyond"]
 
-JOINT = "joint"
-DEFAULT_JOINT_SCORES = ("energy_score", "log_score", "crps", "brier_score")
 KNOTS = 24  # censoring times at which the energy score is taken for its derivative
 DRAWS = 4  # lags of the ensemble, or draws of the other censoring times, at each of them
 MEMBERS = 128  # at most, for derivatives
 CHUNK = 512  # subjects at a time
-
-
-@dataclass(frozen=True)
-class JointNames:
-    """Names of the event times, and the joint events by name: "either", "all" or a function of times.
-
-    ``terminal`` is the number of the event that prevents the others, None where there is none.
-    """
-
-    times: tuple[str, ...]
-    events: dict[str, str | JointEvent]
-    terminal: int | None = None
-
-    @classmethod
-    def of(cls, names: Any, events: Any, k: int, terminal: int | None = None) -> JointNames:
-        """Names as given, or by number; events as given, or either, all, and each as the first."""
-        numbered = [f"event {j + 1}" for j in range(k)]
-        times = as_names(numbered if names is None else names, k, of="event time")
-        known = cls._known(times)
-        if events is None:
-            if k == 2 and terminal is not None:  # the other one is first wherever it happens
-                del known[f"{times[1 - terminal]} first"]
-            return cls(times, known if k > 1 else {}, terminal)
-        if isinstance(events, str):
-            events = [events]
-        if not isinstance(events, Mapping):
-            events = dict.fromkeys(map(str, as_list(events, "events", "names of joint events")))
-        chosen: dict[str, str | JointEvent] = {}
-        for name, event in events.items():
-            if event is not None and not callable(event) and event not in ("either", "all"):
-                raise InvalidTypeError(
-                    f"events: got {type(event).__name__} for {name!r}, expected a function of times (..., "
-                    "k), such as in_order(0, 1)."
-                )
-            if event is None and name not in known:
-                raise InvalidInputError(
-                    f"events: got {name!r}, expected some of {', '.join(map(repr, known))}, or a dict of "
-                    "functions of times (..., k), such as {'relapse, then death': in_order(0, 1)}."
-                )
-            chosen[str(name)] = known[name] if event is None else event
-        clash = sorted(set(chosen) & {*times, JOINT})
-        if clash:
-            raise InvalidInputError(f"events: got the names {clash}, which are those of event times.")
-        return cls(times, chosen, terminal)
-
-    @staticmethod
-    def _known(times: tuple[str, ...]) -> dict[str, str | JointEvent]:
-        some, everything = ("either", "both") if len(times) == 2 else ("any", "all")
-        order = {f"{name} first": first_is(j) for j, name in enumerate(times)}
-        return {some: "either", everything: "all", **order}
 
 
 # ---- all event times together --------------------------------------------------------------------------
@@ -113,11 +42,6 @@ class JointNames:
 
 class OfAllTimes(CaseScore):
     """A score of all event times that a subject is followed for."""
-
-    @property
-    def outcome(self) -> str:
-        """All event times together."""
-        return JOINT
 
     def counted(self, case: Case) -> np.ndarray | None:
         """Subjects who are followed for some event time."""
@@ -155,8 +79,8 @@ class Energy(OfAllTimes):
         return as_losses(self._score(case, case.C, seed=case.seed))
 
     def _score(self, case: Case, C: Distribution, **options: Any) -> Any:
-        given = {"mask": case.mask, "horizon": case.horizon, **dict(self.info.options), **options}
-        return energy_score(case.y, case.F, C, **given)
+        known = {"mask": case.mask, "horizon": case.horizon, **dict(self.info.options), **options}
+        return energy_score(case.scored, case.F, C, **known)
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
         """A(u), from the knots."""
@@ -166,8 +90,8 @@ class Energy(OfAllTimes):
             return A
         spread = before[np.linspace(0, len(before) - 1, min(KNOTS, len(before))).astype(np.intp)]
         knots = np.append(np.unique(spread), case.horizon)
-        y, seen = self._decided(case)
-        unknown = np.nonzero(seen & (y <= case.horizon) & weight.any(axis=1))[0]
+        y, event = decided_by(case)
+        unknown = np.nonzero(event & (y <= case.horizon) & weight.any(axis=1))[0]
         at_knots = np.zeros((weight.shape[1], len(knots)))
         for start in range(0, len(unknown), CHUNK):
             some = unknown[start : start + CHUNK]
@@ -178,17 +102,9 @@ class Energy(OfAllTimes):
 
     def _lost(self, case: Case, y: np.ndarray, knots: np.ndarray) -> np.ndarray:
         """What is lost under the horizon u, for each of the knots u, (n, knots)."""
-        case = replace(case, F=self._few(case))
+        case = replace(case, F=_few_members(case))
         e = np.stack([self._at(case, np.maximum(u, y)) for u in knots], axis=1)
         return lost_beyond(case, y, e, knots)
-
-    def _decided(self, case: Case) -> tuple[np.ndarray, np.ndarray]:
-        """The time from which C is unknown, and whether it is, (n,) each."""
-        return decided_by(case)
-
-    def _few(self, case: Case) -> Distribution:
-        """The forecast by few members."""
-        return _few_members(case)
 
     def _at(self, case: Case, c: np.ndarray) -> np.ndarray:
         """e(c), (n,): the loss at a known C, or at a known C of one coordinate."""
@@ -210,12 +126,16 @@ def lost_beyond(case: Case, y: np.ndarray, e: np.ndarray, knots: np.ndarray) -> 
     return np.where(y[:, None] <= knots, beyond * inverse[:, None], 0.0)
 
 
-def _few_members(case: Case) -> Ensemble:
+def _few_members(case: Case) -> Distribution:
     """The forecast as an ensemble of few members; a derivative averages over subjects, and needs no more."""
     F, n = case.F, len(case.y)
+    if isinstance(F, CauseEnsemble):
+        return F
     if not isinstance(F, Ensemble):
         m = MEMBERS * (n if len(F) == 1 else 1)
         draws = SubjectDraws(subject_keys(case.y, seed=case.seed), flat=len(F) == 1)
+        if isinstance(F, TimeAndCause):
+            return CauseEnsemble(*(to_numpy(part).reshape(n, MEMBERS) for part in F.sample(m, draws)))
         return Ensemble(to_numpy(F.sample(m, draws)).reshape(n, MEMBERS, case.y.k))
     if F.m <= MEMBERS or F.weights is not None:
         return F
@@ -225,66 +145,30 @@ def _few_members(case: Case) -> Ensemble:
 
 def decided_by(case: Case) -> tuple[np.ndarray, np.ndarray]:
     """The last time of each subject, or the time of one coordinate, and whether it was an event, (n,)."""
-    j = case.coordinate
-    seen = decided_outcome(case.y, "all") if j is None else case.y.marginal(j)
-    return to_numpy(seen.time), to_numpy(seen.event)
+    y, j = case.y, case.coordinate
+    if y.time.ndim > 1:
+        y = decided_outcome(y, "all") if j is None else y.marginal(j)
+    return to_numpy(y.time), to_numpy(y.event)
 
 
-class JointCustom(Custom):
-    """A custom score of all event times."""
+class LogOfCause(CaseScore):
+    r"""The log score of one cause: after an event of another one, the mean of :math:`-\log P(T_j>C)`.
 
-    @property
-    def outcome(self) -> str:
-        """All event times together."""
-        return JOINT
+    At a known C = c it is :math:`e(c)=-\log P(T_j>c)`, and as for every average over C given C >= y
 
-
-# ---- one of the event times ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class OfCoordinate(CaseScore):
-    """A score of one event time, over the subjects who are followed for it."""
-
-    base: CaseScore
-    j: int
-    event_time: str
-
-    @classmethod
-    def of(cls, base: CaseScore, j: int, name: str) -> OfCoordinate:
-        """A score of the event time with this number and name."""
-        return cls(_renamed(base.info, name), base, j, name)
-
-    @property
-    def outcome(self) -> str:
-        """Name of the event time."""
-        return self.event_time
-
-    def counted(self, case: Case) -> np.ndarray | None:
-        """Subjects who are followed for it."""
-        return None if case.mask is None else case.mask[:, self.j]
-
-    def losses(self, case: Case) -> np.ndarray:
-        """One loss per subject and column, (n, q); zero for subjects that are not followed."""
-        rows = self._rows(case)
-        if rows is None:
-            return self.base.losses(case.marginal(self.j))
-        found = np.zeros((len(case.y), len(self.at(case))))
-        if len(rows):
-            found[rows] = self.base.losses(case.take(rows).marginal(self.j))
-        return found
+    .. math:: \ell-\ell^{(u)}=\frac1{G(y-)}\int_u^hG(c)\,de(c),\qquad y\le u.
+    """
 
     def derivative(self, case: Case, losses: np.ndarray, weight: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """That of the score, if the C of this event time moves."""
-        rows = self._rows(case)
-        if case.coordinate not in (None, self.j) or (rows is not None and not len(rows)):
-            return np.zeros((weight.shape[1], len(u), losses.shape[1]))
-        if rows is not None:
-            case, losses, weight = case.take(rows), losses[rows], weight[rows]
-        return self.base.derivative(case.marginal(self.j), losses, weight, u)
-
-    def _rows(self, case: Case) -> np.ndarray | None:
-        return None if case.mask is None else np.nonzero(case.mask[:, self.j])[0]
+        """A(u) of the subjects with an event of another cause."""
+        rows = np.nonzero(case.never & (to_numpy(case.y.time) <= case.horizon))[0]
+        if not len(rows):
+            return np.zeros((weight.shape[1], len(u), 1))
+        knots, others = case.cells, case.take(rows)
+        log_survival = to_numpy(others.F.marginal(0).logsf(knots[None, :]))
+        e = -np.broadcast_to(log_survival, (len(rows), len(knots)))
+        A = weight[rows].T @ lost_beyond(others, others.time, e, knots)
+        return np.stack([np.interp(u, knots, column, right=0.0) for column in A])[:, :, None]
 
 
 # ---- joint events --------------------------------------------------------------------------------------
@@ -295,7 +179,6 @@ class EventBrier(CaseScore):
     """The Brier score of a joint event, over the subjects who are followed for all event times."""
 
     event: str | JointEvent
-    event_name: str
     functions: ClassVar[dict[str, str]] = {"brier_score": "localized", "brier_score:ipcw": "ipcw"}
 
     @classmethod
@@ -304,12 +187,8 @@ class EventBrier(CaseScore):
         of_one, joint = registry.SCORES[name], registry.SCORES["joint_brier_score"]
         options = (("event", event), ("scale", cls.functions[name]))
         info = replace(of_one, function=joint.function, formula=joint.formula, options=options)
-        return cls(_renamed(info, event_name), event, event_name)
-
-    @property
-    def outcome(self) -> str:
-        """Name of the joint event."""
-        return self.event_name
+        info = replace(info, name=f"{name}[{event_name}]", title=f"{of_one.title}, {event_name}")
+        return cls(info, event, outcome=event_name)
 
     def counted(self, case: Case) -> np.ndarray | None:
         """Subjects who are followed for all event times."""
@@ -337,67 +216,16 @@ class EventBrier(CaseScore):
         seen = decided_outcome(case.y, self.event)
         return to_numpy(seen.time), to_numpy(seen.event)
 
-
-# ---- by name -------------------------------------------------------------------------------------------
-
-
-def _renamed(info: ScoreInfo, outcome: str) -> ScoreInfo:
-    return replace(info, name=f"{info.name}[{outcome}]", title=f"{info.title}, {outcome}")
-
-
-def _of_all(name: str) -> CaseScore | None:
-    """A score of all event times together."""
-    info = registry.SCORES.get(name)
-    if info is None or not info.joint or info.needs_times:
-        return None
-    return JointLog(info) if info.univariate else Energy(info)
-
-
-def joint_scores(scores: Any, names: JointNames) -> list[CaseScore]:
-    """Scores by name; a name without an outcome stands for every outcome that has the score.
-
-    ``"energy_score"`` and ``"log_score"`` are of all event times, ``"log_score[death]"`` of one of them,
-    ``"crps"`` of each of them, ``"brier_score"`` of each of them and of every joint event.
-    """
-    if scores is None:
-        scores = DEFAULT_JOINT_SCORES
-    if isinstance(scores, str):
-        scores = list(dict.fromkeys((*DEFAULT_JOINT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
-    given = by_name(scores)
-    found: list[CaseScore] = []
-    for name, function in given.items():
-        if callable(function):
-            found.append(JointCustom.of(name, function))
-        else:
-            found += _named(str(name), names)
-    if not found:
-        raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
-    return list({score.name: score for score in found}.values())
-
-
-def _named(name: str, names: JointNames) -> Sequence[CaseScore]:
-    base, _, outcome = name.partition("[")
-    outcome = outcome.removesuffix("]")
-    whole = _of_all(base)
-    if whole is not None and outcome in ("", JOINT):
-        return [whole]
-    found: list[CaseScore] = []
-    if base in CASE_SCORES:
-        found += [OfCoordinate.of(CASE_SCORES[base], j, time) for j, time in enumerate(names.times)]
-    if base in EventBrier.functions:
-        found += [EventBrier.of(base, event, rule) for event, rule in names.events.items()]
-    chosen = [score for score in found if outcome in ("", score.outcome)]
-    if not chosen:
-        raise InvalidInputError(_no_such_score(name, names))
-    return chosen
-
-
-def _no_such_score(name: str, names: JointNames) -> str:
-    whole = [score for score in registry.SCORES if _of_all(score) is not None]
-    briers, events = ", ".join(EventBrier.functions), ", ".join(names.events) or "joint events"
-    return (
-        f"There is no score called {name!r} for these event times. There are {', '.join(whole)} of all of "
-        f"them together; {', '.join(CASE_SCORES)} of each, such as 'crps[{names.times[0]}]', with one of "
-        f"{', '.join(names.times)}; and {briers} of {events}. A custom score is given as {{name: function}}, "
-        "with function(y, forecast, censoring, horizon=h) giving one loss per subject."
-    )
+    def effective_events(self, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+        """Those who are known to have had the event by t, or not to have had it, whichever are fewer."""
+        case = cases[0]
+        counted = self.counted(case)
+        weight = weight if counted is None else np.where(counted, weight, 0.0)
+        time, event = to_numpy(case.y.time), to_numpy(case.y.event)
+        rule, fewest = event_rule(self.event), []
+        for t in case.times:
+            happened = rule(np.where(event & (time <= t), time, np.inf))
+            known = to_numpy(joint_weights(case.y, case.C, np.array([[t]]), self.event))[:, 0] > 0
+            groups_of = (known & (happened == value) for value in (True, False))
+            fewest.append(min(effective_number(np.where(who, weight, 0.0), groups) for who in groups_of))
+        return np.array(fewest)

@@ -17,11 +17,11 @@ from censcore.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from censcore.evaluation.comparison import Comparison
 
-__all__ = ["Averages", "Sample"]
+__all__ = ["Averages", "AtRisk"]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class AtRisk:
     """Whom the comparisons at the landmarks are about.
 
     Parameters
@@ -37,7 +37,7 @@ class Sample:
     train_groups: np.ndarray | None = None
 
     @classmethod
-    def of(cls, at_risk: list[np.ndarray], groups: Any, train_groups: Any) -> Sample:
+    def of(cls, at_risk: list[np.ndarray], groups: Any, train_groups: Any) -> AtRisk:
         """From labels as they were given."""
         labels = (None if given is None else to_numpy(given) for given in (groups, train_groups))
         return cls(at_risk, *labels)
@@ -51,7 +51,7 @@ class Averages:
     the average, whatever the dependence of the means.
     """
 
-    def __init__(self, comparisons: list[Comparison], sample: Sample) -> None:
+    def __init__(self, comparisons: list[Comparison], sample: AtRisk) -> None:
         self.comparisons, self.sample = comparisons, sample
         if any(found.resolved_censoring.refit is not None for found in comparisons):
             raise InvalidInputError(

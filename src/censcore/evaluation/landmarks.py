@@ -8,45 +8,35 @@ at s, and forecasts are judged given T > s. :func:`compare_landmarks` makes one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import wraps
-from inspect import signature
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ParamSpec, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore._validation import as_list, as_number
 from censcore.distributions import Distribution
-from censcore.estimators.covariates import check_rows, take_rows
+from censcore.estimators.covariates import check_rows
+from censcore.evaluation.case_scores import DEFAULT_SCORES
 from censcore.evaluation.checks import as_numbers
+from censcore.evaluation.compare import compare_request
 from censcore.evaluation.comparison import Comparison
-from censcore.evaluation.cross_validation import Comparing
-from censcore.evaluation.forecast_distributions import as_distributions
-from censcore.evaluation.landmark_average import Averages, Sample
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.forecast_distributions import check_forecasts
+from censcore.evaluation.kinds import Kind, kind_of
+from censcore.evaluation.landmark_average import AtRisk, Averages
+from censcore.evaluation.reference import KAPLAN_MEIER
+from censcore.evaluation.request import Request
+from censcore.evaluation.subjects import Sample
 from censcore.evaluation.tables import data_frame
 from censcore.exceptions import InvalidInputError, UnsupportedOutcomeError
-from censcore.outcomes import (
-    CompetingRisks,
-    OutcomeLike,
-    RightCensored,
-    SemiCompetingRisks,
-    as_competing_risks,
-    as_outcome,
-    is_competing,
-)
+from censcore.outcomes import OutcomeLike
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["LandmarkComparison", "compare_landmarks", "taking_landmarks"]
-
-P = ParamSpec("P")
-#: Options of ``compare`` with one value per subject.
-PER_SUBJECT = ("sample_weight", "groups", "mask")
+__all__ = ["LandmarkComparison", "compare_landmarks"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +49,7 @@ class LandmarkComparison:
         The landmarks, ascending.
     comparisons : list of Comparison
         The comparison of the subjects at risk at each of them.
-    sample : Sample
+    sample : AtRisk
         Numbers of the subjects at risk at each of them, and groups.
 
     See Also
@@ -78,7 +68,7 @@ class LandmarkComparison:
 
     landmarks: np.ndarray
     comparisons: list[Comparison]
-    sample: Sample
+    sample: AtRisk
 
     def __getitem__(self, i: int) -> Comparison:
         return self.comparisons[i]
@@ -179,13 +169,26 @@ def _chosen(outcome: str | None, there: list[str]) -> str:
 
 def compare_landmarks(
     forecasts: Mapping[str, Any],
-    y: OutcomeLike,
+    y: OutcomeLike | Sample,
     censoring: Any = None,
     *,
     landmarks: Iterable[float],
     window: float | None = None,
     X: Any = None,
-    **options: Any,
+    train: Any = None,
+    scores: Any = DEFAULT_SCORES,
+    times: Any = None,
+    levels: Any = None,
+    reference: Any = KAPLAN_MEIER,
+    horizon: float | str = "auto",
+    by: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    confidence: float = 0.95,
+    discrimination: bool = True,
+    time_unit: str = "",
+    seed: int = 0,
+    progress: bool = False,
 ) -> LandmarkComparison:
     r"""Compare forecasts at landmarks: given survival to s, of the subjects at risk at s.
 
@@ -211,8 +214,10 @@ def compare_landmarks(
         Scores of times are taken at s + window; at quartiles of the event times if omitted.
     X : array or frame, (n, p), optional
         Covariates.
-    **options
-        Of :func:`censcore.compare`: ``train``, ``scores``, ``horizon``, ``sample_weight``, ``groups``, ...
+    train, scores, times, levels, reference, horizon, by, sample_weight, groups
+        As in :func:`censcore.compare`.
+    confidence, discrimination, seed, time_unit, progress
+        As in :func:`censcore.compare`.
 
     Returns
     -------
@@ -221,7 +226,7 @@ def compare_landmarks(
 
     See Also
     --------
-    at_landmark : Subjects, covariates and outcome at a landmark, from a table of intervals.
+    at_landmark : Sample, covariates and outcome at a landmark, from a table of intervals.
     censcore.compare : One comparison.
 
     References
@@ -247,33 +252,39 @@ def compare_landmarks(
     2       1.5      152  scale  0.167
     3       1.5      152   flat  0.198
     """
-    from censcore.evaluation.compare import compare
-
-    if isinstance(y, SemiCompetingRisks):
-        raise UnsupportedOutcomeError(
-            "landmarks: got SemiCompetingRisks, whose subjects are at risk of some events and not of others. "
-            "Compare one event, y.marginal(j) with the forecasts of it, or all of them without landmarks."
-        )
-    y = as_competing_risks(y) if is_competing(y) else as_outcome(y)
-    check_rows(X, len(y))
+    sample = Sample.scored(y, X, sample_weight, groups)
+    _check_window(window, times)
     places = _places(landmarks)
-    _check_window(window, options.get("times"))
-    at = _predictions(forecasts, y, X, options.get("train"))
+    training = None if train is None else Sample.of(train)
+    asked = Request(
+        forecasts, sample, censoring, training, scores, times, levels, reference, horizon, by, None, None,
+        confidence, discrimination, time_unit, seed, progress,
+    )  # fmt: skip
+    kind, _ = kind_of(sample.y).settle(asked)
+    if not kind.has_landmarks:
+        raise UnsupportedOutcomeError(
+            f"landmarks: got {type(sample.y).__name__}, whose subjects are at risk of some events and not of "
+            "others. Compare one event, y.marginal(j) with the forecasts of it, or all of them without "
+            "landmarks."
+        )
+    n = len(kind)
+    check_rows(sample.X, n)
+    at = _predictions(kind, forecasts, sample.X, training)
     comparisons, at_risk = [], []
-    for s in places:
-        subjects = np.nonzero(to_numpy(y.at_risk(float(s))))[0]
-        outcome = y.after(float(s))
-        here = dict(options) if window is None else {**options, "times": [float(s) + window]}
-        for name in PER_SUBJECT:
-            if here.get(name) is not None:
-                here[name] = _of_each(here[name], name, len(y))[subjects]
-        here |= {"by": _labels(here.get("by"), subjects, len(y))}
-        here |= {"X": take_rows(X, subjects)}
-        chosen = {name: predict(float(s), subjects) for name, predict in at.items()}
-        comparisons.append(compare(chosen, outcome, _of_subjects(censoring, subjects), **here))
+    for s in map(float, places):
+        subjects = np.nonzero(to_numpy(kind.y.at_risk(s)))[0]
+        here = replace(
+            asked,
+            forecasts={name: predict(s, subjects) for name, predict in at.items()},
+            sample=_of_each(sample, n).take(subjects, kind.y.after(s)),
+            censoring=_of_subjects(censoring, subjects),
+            by=_labels(by, subjects, n),
+            times=times if window is None else [s + window],
+        )
+        comparisons.append(compare_request(here))
         at_risk.append(subjects)
-    sample = Sample.of(at_risk, options.get("groups"), options.get("train_groups"))
-    return LandmarkComparison(places, comparisons, sample)
+    labels = (None if train is None else training.groups, sample.groups)  # type: ignore[union-attr]
+    return LandmarkComparison(places, comparisons, AtRisk.of(at_risk, labels[1], labels[0]))
 
 
 def _places(landmarks: Any) -> np.ndarray:
@@ -294,7 +305,15 @@ def _check_window(window: float | None, times: Any) -> None:
         )
 
 
-def _of_each(values: Any, name: str, n: int) -> np.ndarray:
+def _of_each(sample: Sample, n: int) -> Sample:
+    """The sample, if it has one value per subject of everything."""
+    for name, values in {"sample_weight": sample.weight, "groups": sample.groups, "mask": sample.mask}.items():
+        if values is not None:
+            _of_all(values, name, n)
+    return sample
+
+
+def _of_all(values: Any, name: str, n: int) -> np.ndarray:
     array = to_numpy(values, name)
     if array.shape[:1] != (n,):
         raise InvalidInputError(
@@ -303,51 +322,24 @@ def _of_each(values: Any, name: str, n: int) -> np.ndarray:
     return array
 
 
-def taking_landmarks(compare: Comparing[P]) -> Comparing[P]:
-    """``compare`` that makes a comparison per landmark where it is called with ``landmarks=``."""
-
-    @wraps(compare)
-    def either(*args: Any, **options: Any) -> Any:
-        if options.get("landmarks") is None:
-            if options.get("window") is not None:
-                raise InvalidInputError("window: a time after each landmark; got no landmarks=[...].")
-            return compare(*args, **options)
-        if options.get("cv") is not None:
-            raise InvalidInputError(
-                "got cv and landmarks, expected one of them: fit the models to training subjects, and pass "
-                "their forecasts of the others with landmarks."
-            )
-        return compare_landmarks(**signature(compare).bind(*args, **options).arguments)
-
-    return cast(Comparing[P], either)
-
-
-def _distributions(forecasts: Any, y: RightCensored | CompetingRisks, X: Any, train: Any) -> dict[str, Any]:
-    """Forecasts of all subjects as distributions, of time and cause for competing risks."""
-    if isinstance(y, CompetingRisks):
-        from censcore.evaluation.competing_compare import as_competing_distributions
-
-        return dict(as_competing_distributions(forecasts, X, len(y), []))  # compare notes what was repaired
-    return dict(as_distributions(forecasts, X, y, None if train is None else Subjects.of(train)))
-
-
 def _predictions(
-    forecasts: Any, y: RightCensored | CompetingRisks, X: Any, train: Any
+    kind: Kind, forecasts: Any, X: Any, train: Sample | None
 ) -> dict[str, Callable[[float, np.ndarray], Any]]:
     """What each forecast says of the subjects at risk at a landmark, as a function of both."""
     if not isinstance(forecasts, Mapping):
-        _distributions(forecasts, y, X, None)  # an error that says what is expected
+        check_forecasts(forecasts)  # an error that says what is expected
     anew = {name: F for name, F in forecasts.items() if _is_function(F) or _is_by_landmark(F)}
     fixed = {name: F for name, F in forecasts.items() if name not in anew}
-    distributions = _distributions(fixed, y, X, train) if fixed or not anew else {}
+    read = None if train is None else kind.read_training(train, [])
+    distributions = kind.read(fixed, X, read, []) if fixed or not anew else {}  # compare takes the notes
 
-    def given(name: str) -> Callable[[float, np.ndarray], Any]:
+    def predicted(name: str) -> Callable[[float, np.ndarray], Any]:
         if name in fixed:
             return lambda s, subjects: _of_subjects(distributions[str(name)], subjects)
         made = anew[name] if _is_function(anew[name]) else _lookup(name, anew[name])
-        return lambda s, subjects: _of_these(made(s, subjects), subjects, len(y))
+        return lambda s, subjects: _of_these(made(s, subjects), subjects, len(kind))
 
-    return {str(name): given(name) for name in forecasts}
+    return {str(name): predicted(name) for name in forecasts}
 
 
 def _is_function(forecast: Any) -> bool:
@@ -382,11 +374,11 @@ def _of_these(forecast: Any, subjects: np.ndarray, n: int) -> Any:
 def _labels(by: Any, subjects: np.ndarray, n: int) -> Any:
     """Labels of the subjects at risk; names of columns stay."""
     if isinstance(by, Mapping):
-        return {name: _of_each(values, f"by: {name!r}", n)[subjects] for name, values in by.items()}
+        return {name: _of_all(values, f"by: {name!r}", n)[subjects] for name, values in by.items()}
     names = isinstance(by, list | tuple) and all(isinstance(name, str) for name in by) and len(by) != n
     if by is None or isinstance(by, str) or names:
         return by
-    return {str(getattr(by, "name", None) or "group"): _of_each(by, "by", n)[subjects]}
+    return {str(getattr(by, "name", None) or "group"): _of_all(by, "by", n)[subjects]}
 
 
 def _of_subjects(distribution: Any, subjects: np.ndarray) -> Any:

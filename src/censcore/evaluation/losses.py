@@ -90,7 +90,6 @@ def estimate_means(
     censoring: ResolvedCensoring,
     groups: np.ndarray | None = None,
     train_groups: np.ndarray | None = None,
-    refits: int = 60,
     seed: int = 0,
     progress: bool = False,
 ) -> Means:
@@ -100,7 +99,7 @@ def estimate_means(
     if censoring.refit is not None:
         from censcore.evaluation.bootstrap import means_by_refitting
 
-        return means_by_refitting(losses, cases, subsets, censoring, clusters, refits, seed, progress)
+        return means_by_refitting(losses, cases, subsets, censoring, clusters, seed, progress)
     weight = np.column_stack([subset.weight for subset in subsets])
     values, counted = {}, subsets[0].weight > 0
     for model, case in cases.items():

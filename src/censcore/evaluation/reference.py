@@ -2,57 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from censcore.distributions import Distribution
-from censcore.estimators import KaplanMeier, as_forecast
-from censcore.estimators.adapted import as_estimator
-from censcore.estimators.covariates import fit_weighted
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["AALEN_JOHANSEN", "KAPLAN_MEIER", "add_reference", "check_reference_name", "fitted_reference"]
+if TYPE_CHECKING:
+    from censcore.evaluation.kinds import Kind
+
+__all__ = ["AALEN_JOHANSEN", "KAPLAN_MEIER", "add_reference", "check_reference_name"]
 
 #: Names of the default references, of competing risks and of all other outcomes.
 AALEN_JOHANSEN, KAPLAN_MEIER = "aalen-johansen", "kaplan-meier"
 
 
 def add_reference(
-    distributions: dict[str, Any],
-    reference: Any,
-    default: str,
-    notes: list[str],
-    given: Callable[[Any], Any],
-    learned: Callable[[Any], Any] | None,
+    kind: Kind, forecasts: dict[str, Any], reference: Any, train: Sample | None, X: Any, notes: list[str]
 ) -> str | None:
-    """Put the reference among the forecasts and give its name; None where there is none.
-
-    ``default`` names the estimate that stands for a reference of that name. ``given`` checks a distribution;
-    ``learned`` gives the forecast of an estimator fitted to the training subjects, or of the default for
-    None, and is None without training subjects.
-    """
-    if reference is None or (isinstance(reference, str) and reference in distributions):
+    """Put the reference among the forecasts and give its name; None where there is none."""
+    default = kind.reference
+    reference = default if isinstance(reference, str) and reference == KAPLAN_MEIER else reference
+    notes += check_reference_name(forecasts, reference, default, train)
+    if reference is None or (isinstance(reference, str) and reference in forecasts):
         return reference
     if isinstance(reference, str) and reference != default:
-        raise InvalidInputError(
-            f"reference {reference!r} is none of the forecasts: {', '.join(distributions)}."
-        )
+        raise InvalidInputError(f"reference {reference!r} is none of the forecasts: {', '.join(forecasts)}.")
     if isinstance(reference, Distribution):
-        distributions["reference"] = given(reference)
+        forecasts["reference"] = kind.as_forecast(reference, X, len(kind))
         return "reference"
-    if learned is None:
+    if train is None:
         notes.append("No skill: the reference is fitted on train=(X_train, y_train), which is missing.")
         return None
-    name, estimator = (default, None) if isinstance(reference, str) else ("reference", reference)
-    distributions[name] = learned(estimator)
-    return name
-
-
-def fitted_reference(estimator: Any, train: Subjects, X: Any, n: int) -> Distribution:
-    """The forecast of an estimator, by default Kaplan-Meier, fitted to the training subjects."""
-    model = KaplanMeier() if estimator is None else as_estimator(estimator)
-    return as_forecast(fit_weighted(model, train.X, train.y, train.weight), X, n=n)
+    if isinstance(reference, str):
+        forecasts[default] = kind.fit(kind.reference_model(train.y), train, X)
+        return default
+    forecasts["reference"] = kind.fit(reference, train, X)
+    return "reference"
 
 
 def check_reference_name(forecasts: Iterable[str], reference: Any, default: str, train: Any) -> list[str]:

@@ -245,8 +245,7 @@ def _subgroups(comparison: Comparison) -> str:
 
 def _folds(comparison: Comparison) -> str:
     """Means by fold of a cross-validation: of the deciding score in a table, of all scores folded."""
-    made = getattr(comparison, "fold_lines", None)
-    lines: list[Line] = [] if made is None else made()
+    lines = comparison.design.fold_lines(comparison)
     if not lines:
         return ""
     shown, looks = "", looks_of(comparison)
@@ -311,8 +310,8 @@ CALIBRATION = ("calibration", "d-calibration")
 def _calibration(comparison: Comparison) -> str:
     """Numbers and curves of calibration at the middle one of the evaluation times."""
     parts = [_calibration_table(comparison, options) for options in comparison.pictured("calibration")]
-    if comparison.calibration_note:
-        parts.insert(0, f"<p>p-values of calibration are {html_text(comparison.calibration_note)}.</p>")
+    if comparison.design.calibration_note:
+        parts.insert(0, f"<p>p-values of calibration are {html_text(comparison.design.calibration_note)}.</p>")
     return "".join(parts) + _pictures(comparison, list(CALIBRATION))
 
 

@@ -1,96 +1,72 @@
-"""What a comparison was asked for: the arguments of ``compare``, checked once for all kinds of outcomes."""
+"""What a comparison was asked for: arguments that are checked once, for all kinds of outcomes and designs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from censcore._validation import as_confidence, as_count, as_seed, check_flag
+from censcore._validation import as_confidence, as_seed, check_flag
 from censcore.estimators.covariates import check_rows, check_weights
 from censcore.evaluation.case_scores import DEFAULT_SCORES
+from censcore.evaluation.horizon import given_horizon
 from censcore.evaluation.inference import group_codes
+from censcore.evaluation.reference import KAPLAN_MEIER
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import InvalidInputError
 
 __all__ = ["Request"]
 
-#: Options that only several event times have.
-OF_JOINT = ("names", "events", "mask", "train_mask")
-
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """All arguments of :func:`censcore.compare`, where each is described."""
+    """The arguments of :func:`censcore.compare`, where each is described."""
 
     forecasts: Any
-    y: Any
-    censoring: Any
-    X: Any
-    train: Any
-    scores: Any
-    times: Any
-    levels: Any
-    reference: Any
-    horizon: float | str
-    by: Any
-    sample_weight: Any
-    groups: Any
-    train_groups: Any
-    train_weight: Any
-    names: Any
-    events: Any
-    mask: Any
-    train_mask: Any
-    confidence: float
-    discrimination: bool
-    time_unit: str
-    refits: int
-    seed: int
-    progress: bool
-    cv: Any
-    repeats: int
-    n_jobs: int | None
-    store: Any
-    on_error: str
-    landmarks: Any
-    window: float | None
+    sample: Sample
+    censoring: Any = None
+    train: Sample | None = None
+    scores: Any = DEFAULT_SCORES
+    times: Any = None
+    levels: Any = None
+    reference: Any = KAPLAN_MEIER
+    horizon: float | str = "auto"
+    by: Any = None
+    names: Any = None
+    events: Any = None
+    confidence: float = 0.95
+    discrimination: bool = True
+    time_unit: str = ""
+    seed: int = 0
+    progress: bool = False
+    train_groups: Any = None
 
-    @classmethod
-    def of(cls, arguments: Mapping[str, Any]) -> Request:
-        """Arguments by name, all of them; what can be checked without knowing the kind of outcome is."""
-        given = cls(**arguments)
-        checked = replace(
-            given,
-            confidence=as_confidence(given.confidence),
-            refits=as_count(given.refits, "refits", least=0, most=10**6),
-            seed=as_seed(given.seed),
-            time_unit=str(given.time_unit or ""),
-        )
-        check_flag(given.discrimination, "discrimination")
-        return checked
+    def __post_init__(self) -> None:
+        given_horizon(self.horizon)
+        check_flag(self.discrimination, "discrimination")
+        checked = {"confidence": as_confidence(self.confidence), "seed": as_seed(self.seed)}
+        for name, value in {**checked, "time_unit": str(self.time_unit or "")}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def chosen_scores(self) -> Any:
         """The scores asked for; None for the default, which depends on the kind of outcome."""
         return None if self.scores is DEFAULT_SCORES else self.scores
 
-    def check_one_time(self, *allowed: str) -> None:
-        """Options of joint forecasts are for several event times, but for those that are allowed."""
-        given = [name for name in OF_JOINT if name not in allowed and getattr(self, name) is not None]
-        if given:
-            raise InvalidInputError(
-                f"{', '.join(given)}: got an outcome of one event time per subject, expected several, (n, k)."
-            )
-
     def subjects(self, n: int) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Numbers of the groups and weights of the n scored subjects, whose covariates are checked too."""
-        check_rows(self.X, n)
-        code = group_codes(self.groups, n)
-        return code, None if self.sample_weight is None else check_weights(self.sample_weight, n)
+        check_rows(self.sample.X, n)
+        weight = self.sample.weight
+        return group_codes(self.sample.groups, n), None if weight is None else check_weights(weight, n)
 
-    def kept(self, **decided: Any) -> dict[str, Any]:
-        """What a comparison keeps of its arguments, and what was decided in their place."""
-        same = ("X", "refits", "confidence", "discrimination", "seed", "time_unit", "progress")
-        return {name: getattr(self, name) for name in same} | decided
+    def refuse(self, *names: str) -> None:
+        """An error where an option was passed that only several event times have."""
+        passed = [name for name in names if getattr(self, name, None) is not None]
+        if "mask" in names and (self.sample.mask is not None or (self.train and self.train.mask is not None)):
+            passed.append("mask")
+        if passed:
+            raise InvalidInputError(
+                f"{', '.join(passed)}: got an outcome of one event time per subject, expected several, "
+                "(n, k)."
+            )

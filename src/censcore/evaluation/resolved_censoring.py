@@ -18,7 +18,7 @@ from censcore.estimators.pipelines import last_estimator
 from censcore.estimators.subjects import NO_PAIRS, Shared, SubjectKeys, shared_subjects
 from censcore.evaluation.case import in_time
 from censcore.evaluation.censoring_influence import Part, has_influence, parts_of
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import InvalidTypeError, MissingCensoringError
 from censcore.outcomes import RightCensored
 from censcore.scores.inputs import known_censoring
@@ -30,13 +30,25 @@ NONE_SHARED = Shared(NO_PAIRS)
 
 @dataclass(frozen=True)
 class Refit:
-    """The estimator of a censoring distribution, to be fitted to other training subjects."""
+    """The estimator of a censoring distribution, to be fitted to other training subjects.
+
+    Where every event time has a censoring time, ``coordinate`` is the one that is wanted, None for all.
+    """
 
     censoring: Censoring
+    coordinate: int | None = None
+    most: int | None = None
 
-    def __call__(self, train: Subjects, X: Any) -> Distribution:
+    @property
+    def count(self) -> int:
+        """How many bootstrap samples it is fitted to."""
+        refits: int = self.censoring.refits
+        return refits if self.most is None else min(refits, self.most)
+
+    def __call__(self, train: Sample, X: Any) -> Distribution:
         """The distribution of subjects with covariates X that these training subjects lead to."""
-        return clone(self.censoring).fit(train.X, train.y, train.weight).predict_distribution(X)
+        C = clone(self.censoring).fit(train.X, train.y, train.weight).predict_distribution(X)
+        return C if self.coordinate is None else C.marginal(self.coordinate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +67,26 @@ class ResolvedCensoring:
     in_sample: bool = False
     parts: list[Part] = field(default_factory=list)
     refit: Refit | None = None
-    train: Subjects | None = None
+    train: Sample | None = None
     scored_X: Any = None
     last_time: float = np.inf
     n_train: int = 0
     shared: Shared = NONE_SHARED
     notes: list[str] = field(default_factory=list)
     notes_on_ties: list[str] = field(default_factory=list)
+
+    def of_time(self, j: int) -> ResolvedCensoring:
+        """The censoring distribution of event time j alone, where every event time has one."""
+        C = self.distribution
+        if C.k == 1:
+            return self
+        parts = [part for part in self.parts if part.coordinate == j]
+        refit = None if self.refit is None else replace(self.refit, coordinate=j)
+        return replace(self, distribution=C.marginal(j), parts=parts, refit=refit)
+
+    def with_refits(self, most: int) -> ResolvedCensoring:
+        """The same with at most so many refits."""
+        return self if self.refit is None else replace(self, refit=replace(self.refit, most=most))
 
     def support(self) -> float:
         """The largest time that every subject's distribution supports, as far as training subjects go."""
@@ -76,7 +101,7 @@ def resolve_censoring(
     censoring: Distribution | BaseEstimator | ResolvedCensoring | None,
     y: RightCensored,
     X: Any,
-    train: Subjects | None,
+    train: Sample | None,
     weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> ResolvedCensoring:
@@ -90,12 +115,12 @@ def resolve_censoring(
 
 
 def _resolved(
-    censoring: Any, y: RightCensored, X: Any, train: Subjects | None, weight: Any, groups: Any
+    censoring: Any, y: RightCensored, X: Any, train: Sample | None, weight: Any, groups: Any
 ) -> ResolvedCensoring:
     if isinstance(censoring, ResolvedCensoring):
         return censoring
     last = float(to_numpy(y.time).max()) if train is None else float(to_numpy(train.y.time).max())
-    scored = Subjects(X, y, weight)
+    scored = Sample(X, y, weight)
     if censoring is None:
         known = known_censoring(y)
         if known is None:
@@ -125,7 +150,7 @@ def _resolved(
     return _fitted_to(train, clone(estimator).set_params(cv=None), scored, last)
 
 
-def _shared_if_possible(censoring: Censoring, y: RightCensored, train: Subjects) -> Censoring:
+def _shared_if_possible(censoring: Censoring, y: RightCensored, train: Sample) -> Censoring:
     """One C per subject, unless either sample shows that every event time has one."""
     if censoring.shared is not None:
         return censoring
@@ -137,7 +162,7 @@ def _shared_if_possible(censoring: Censoring, y: RightCensored, train: Subjects)
 # ---- distributions that are given ----------------------------------------------------------------------
 
 
-def _given(C: Distribution, scored: Subjects, train: Subjects | None, last: float) -> ResolvedCensoring:
+def _given(C: Distribution, scored: Sample, train: Sample | None, last: float) -> ResolvedCensoring:
     """A distribution as it is; one that was predicted by an estimator is recognised as the estimate it is."""
     origin = C.estimated_from
     n = len(scored.y)
@@ -152,7 +177,7 @@ def _given(C: Distribution, scored: Subjects, train: Subjects | None, last: floa
     return ResolvedCensoring(C, f"given: {type(C).__name__}, taken as known", estimated=False, last_time=last)
 
 
-def _is_curve_of(C: Step, subjects: Subjects) -> bool:
+def _is_curve_of(C: Step, subjects: Sample) -> bool:
     """Whether C is the Kaplan-Meier curve of these subjects."""
     curve = Censoring(KaplanMeier()).fit(None, subjects.y, subjects.weight).estimators_[0].distributions_[0]
     return all(
@@ -160,7 +185,7 @@ def _is_curve_of(C: Step, subjects: Subjects) -> bool:
     )
 
 
-def _fitted_before(C: Distribution, origin: Origin, scored: Subjects, last: float) -> ResolvedCensoring:
+def _fitted_before(C: Distribution, origin: Origin, scored: Sample, last: float) -> ResolvedCensoring:
     """An estimate that was made before, from subjects that the scored ones may be among."""
     censoring, X, subjects = origin
     n, n_train = len(scored.y), len(censoring.trained_on_)
@@ -189,7 +214,7 @@ def _fitted_before(C: Distribution, origin: Origin, scored: Subjects, last: floa
 
 
 def _in_sample(
-    censoring: Censoring, subjects: Subjects, last: float, groups: np.ndarray | None
+    censoring: Censoring, subjects: Sample, last: float, groups: np.ndarray | None
 ) -> ResolvedCensoring:
     """The scored subjects are the training subjects: one fit to all of them, or out of fold with cv."""
     n = len(subjects.y)
@@ -207,7 +232,7 @@ def _in_sample(
     return ResolvedCensoring(C, name, True, True, refit=Refit(plain), scored_X=subjects.X, **common)
 
 
-def _fitted_to(train: Subjects, censoring: Censoring, scored: Subjects, last: float) -> ResolvedCensoring:
+def _fitted_to(train: Sample, censoring: Censoring, scored: Sample, last: float) -> ResolvedCensoring:
     """A fit to training subjects, some of which may be scored as well."""
     censoring = censoring.fit(train.X, train.y, train.weight)
     C = censoring.predict_distribution(scored.X)

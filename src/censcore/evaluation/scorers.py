@@ -9,21 +9,17 @@ from typing import Any
 import numpy as np
 
 from censcore._arrays import Array
-from censcore._validation import as_list, check_levels
+from censcore._validation import check_levels
 from censcore.estimators.covariates import check_weights
 from censcore.estimators.pipelines import last_step
-from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, Custom, named_scores
+from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, by_name, named_scores
 from censcore.evaluation.checks import as_numbers
-from censcore.evaluation.intervals import score_of_intervals
-from censcore.evaluation.joint_scores import JOINT, Energy
 from censcore.evaluation.with_censoring import WithCensoring
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import IntervalCensored, OutcomeLike
+from censcore.outcomes import OutcomeLike
 from censcore.scores import registry
 
 __all__ = ["scorer", "scorers"]
-
-_JOINT_NAMES = ("energy_score", "energy_score:fair")
 
 
 def scorer(
@@ -72,7 +68,7 @@ def scorer(
     if len(found) != 1:
         raise InvalidTypeError(f"scorer() makes one scorer; got {len(found)} scores. Use scorers([...]).")
     _check_times_and_levels(times, levels)
-    return Scorer(found[0], times, levels)
+    return Scorer(*next(iter(found.items())), times, levels)
 
 
 def scorers(
@@ -112,7 +108,8 @@ def scorers(
     (array([-0.437, -0.407, -0.469]), array([2.8, 3.3, 2.9]))
     """
     _check_times_and_levels(times, levels)
-    return {score.name: Scorer(score, times, levels) for score in _named(scores)} | {"horizon": horizon_of}
+    made = {name: Scorer(name, function, times, levels) for name, function in _named(scores).items()}
+    return {**made, "horizon": horizon_of}
 
 
 def _check_times_and_levels(times: Array | None, levels: Array) -> None:
@@ -121,25 +118,17 @@ def _check_times_and_levels(times: Array | None, levels: Array) -> None:
     check_levels(as_numbers(levels, "levels"))
 
 
-def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> list[CaseScore]:
-    """Scores by name, in the order asked for: of one event time, custom, and of several."""
-    if not isinstance(scores, str | Mapping):
-        scores = as_list(scores, "scores", "names of scores, such as 'crps'")
-    names = [scores] if isinstance(scores, str) else list(scores)
-    joint = {
-        name: Energy(registry.SCORES[name])
-        for name in names
-        if isinstance(name, str) and name in _JOINT_NAMES
-    }
-    if not joint:
-        return named_scores(scores)
-    functions = dict(scores) if isinstance(scores, Mapping) else {}
-    return [
-        joint[name]
-        if name in joint
-        else named_scores({name: functions[name]} if name in functions else name)[0]
-        for name in names
-    ]
+def _named(scores: str | Iterable[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """Functions by the names of scores, None for scores of the library, in the order asked for."""
+    if isinstance(scores, str):
+        scores = list(dict.fromkeys((*DEFAULT_SCORES, *CASE_SCORES))) if scores == "all" else [scores]
+    functions = by_name(scores)
+    for name, function in functions.items():
+        if not callable(function) and name.partition("[")[0] not in registry.SCORES:
+            named_scores(name)  # an error that says which there are
+    if not functions:
+        raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
+    return functions
 
 
 def horizon_of(
@@ -154,7 +143,8 @@ def horizon_of(
 class Scorer:
     """Minus the mean of one score under the censoring distribution of the training fold."""
 
-    score: CaseScore
+    name: str
+    function: Any = None
     times: Array | None = None
     levels: Array = (0.1, 0.25, 0.5)
 
@@ -163,19 +153,14 @@ class Scorer:
     ) -> float:
         """Minus the mean loss of the subjects (X, y), weighted where weights are given."""
         model, X = _checked(estimator, X)
-        score = score_of_intervals(self.score, y) if isinstance(y, IntervalCensored) else self.score
-        case = model.case(X, y, self.times, self.levels)
-        if case.y.k > 1 and self.score.outcome != JOINT and not isinstance(self.score, Custom):
-            raise InvalidInputError(
-                f"{self.score.name} scores one event time; got an outcome with {case.y.k}. Use "
-                "scorer('energy_score'), or fit and score y.marginal(j)."
-            )
+        kind, case = model.kind_and_case(X, y, self.times, self.levels)
+        score = kind.one_score(self.name, self.function)
         weight = check_weights(sample_weight, len(case.y))
         losses = score.losses(case)[weight > 0]  # an infinite loss of weight zero does not count
         return -float(np.mean(weight[weight > 0] @ losses) / weight.sum())
 
     def __repr__(self) -> str:
-        return f"scorer({self.score.name!r})"
+        return f"scorer({self.name!r})"
 
 
 def _checked(estimator: Any, X: Any) -> tuple[WithCensoring, Any]:

@@ -12,7 +12,6 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore._validation import name_subjects
 from censcore.exceptions import InvalidInputError, InvalidTypeError
-from censcore.outcomes import IntervalCensored, is_competing
 
 __all__ = ["Split", "make_splits", "notes_on_splits"]
 
@@ -32,7 +31,9 @@ class Split:
         return f"fold {self.fold + 1}" + (f" of repeat {self.repeat + 1}" if self.repeat else "")
 
 
-def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, seed: int = 0) -> list[Split]:
+def make_splits(
+    cv: Any, X: Any, event: np.ndarray, groups: Any = None, repeats: int = 1, seed: int = 0
+) -> list[Split]:
     """The folds, in repeats within which no subject is tested twice.
 
     Parameters
@@ -42,20 +43,14 @@ def make_splits(cv: Any, X: Any, y: Any, groups: Any = None, repeats: int = 1, s
         keep them together.
     X : array, frame or None
         Covariates, for splitters that look at them.
-    y : outcome
-        Outcomes of n subjects.
+    event : array of int, (n,)
+        Whether there was an event, or of which cause; shares are equal in all folds.
     groups : array of int, optional
         Group of each subject.
     repeats, seed : int
         How often a number of folds is drawn, and the seed.
     """
-    n = len(y)
-    if is_competing(y):
-        event = to_numpy(y.causes)
-    elif isinstance(y, IntervalCensored):
-        event = to_numpy(y.found)
-    else:
-        event = np.any(to_numpy(y.event).reshape(n, -1), axis=1)
+    n = len(event)
     if isinstance(cv, bool | str) or not (
         isinstance(cv, int | np.integer) or hasattr(cv, "split") or isinstance(cv, Iterable)
     ):

@@ -11,17 +11,16 @@ from censcore._arrays import to_numpy
 from censcore.estimators.covariates import column_of
 from censcore.evaluation.losses import Subset
 from censcore.exceptions import InvalidInputError
-from censcore.outcomes import RightCensored
 
 __all__ = ["as_subgroups", "labels_of", "make_subsets"]
 
 MISSING = "missing"
 
 
-def make_subsets(by: Any, X: Any, y: RightCensored, weight: np.ndarray) -> list[Subset]:
+def make_subsets(by: Any, X: Any, n: int, weight: np.ndarray) -> list[Subset]:
     """All subjects, and every subgroup, with weights that sum to one."""
     subsets = [Subset("", "all", weight)]
-    for name, labels in _labels(by, X, len(y)).items():
+    for name, labels in _labels(by, X, n).items():
         for value in np.unique(labels):
             inside = np.where(labels == value, weight, 0.0)
             if inside.any():

@@ -69,7 +69,7 @@ def _columns(comparison: Comparison, s: int) -> Iterator[tuple[CaseScore, int, f
     """Every column of every score: its number, its time or level, and its effective events."""
     for score in comparison.scores:
         events = comparison.effective_events(score, s)
-        for j, at in enumerate(comparison.places(score)):
+        for j, at in enumerate(comparison.design.places(comparison, score)):
             yield score, j, float(at), float(events[j])
 
 
@@ -84,7 +84,7 @@ def _score_lines(comparison: Comparison, s: int) -> Iterator[Line]:
                 yield line | {"note": NOT_AVAILABLE}
                 continue
             line |= _numbers(estimate, comparison.confidence) | {"rank": ranks[model]}
-            line["infinite"] = comparison.infinite_losses(model, score.name, j, s)
+            line["infinite"] = comparison.design.infinite_losses(comparison, model, score.name, j, s)
             if against is not None and score.info.has_skill:
                 same = model == comparison.reference
                 line |= NO_SKILL if same else _skill(estimate, against, comparison.confidence)

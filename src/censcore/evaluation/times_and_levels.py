@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,31 +12,23 @@ from censcore._validation import check_levels
 from censcore.distributions import Distribution
 from censcore.estimators import KaplanMeier
 from censcore.estimators.covariates import check_weights
-from censcore.evaluation.case import Case
 from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.readings import on_grid
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
-__all__ = ["LEVELS", "default_levels", "default_times", "make_cases"]
+__all__ = ["LEVELS", "default_levels", "default_times", "times_and_levels"]
 
 LEVELS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9])
 
 TIME_LEVELS = np.array([0.25, 0.5, 0.75])
 
 
-def make_cases(
-    distributions: dict[str, Distribution],
-    scored: Subjects,
-    C: Distribution,
-    horizon: float,
-    times: Any,
-    levels: Any,
-    train: Subjects | None,
-) -> dict[str, Case]:
-    """One case per forecast, with times and levels that suit the data where none are given."""
-    sample = scored if train is None else train  # times chosen on scored subjects would fix their events
+def times_and_levels(
+    distributions: Mapping[str, Distribution], sample: Sample, horizon: float, times: Any, levels: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times and levels as they were asked for, or such that suit the event times of a sample."""
     if times is None:
         at = on_grid(default_times(sample.y, horizon, sample.weight), distributions, horizon)
     else:
@@ -47,11 +40,10 @@ def make_cases(
             )
     if levels is None:
         curve = KaplanMeier().fit(None, sample.y, sample.weight).predict_distribution()
-        alpha = default_levels(1 - float(curve.sf_left(horizon)[0]))
-    else:
-        alpha = as_numbers(levels, "levels")
-        check_levels(alpha)
-    return {name: Case(scored.y, F, C, horizon, at, alpha) for name, F in distributions.items()}
+        return at, default_levels(1 - float(curve.sf_left(horizon)[0]))
+    alpha = as_numbers(levels, "levels")
+    check_levels(alpha)
+    return at, alpha
 
 
 def default_levels(reached: float) -> np.ndarray:

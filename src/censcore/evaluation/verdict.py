@@ -104,7 +104,7 @@ def verdicts_of(comparison: Comparison) -> list[Verdict]:
 def _verdict(comparison: Comparison, outcome: str, means: dict[Key, list[Line]]) -> Verdict:
     block = _leading(means)
     score = next(s for s in comparison.scores if s.name == block[0]["score"])
-    events, effective = comparison.weighted_events(score)
+    events, effective = comparison.design.weighted_events(comparison, score)
     counted = {"subjects": block[0]["n"], "events": events, "effective_events": effective,
                "weighted": comparison.subsets[0].weighted}  # fmt: skip
     found = Verdict(score.name, block[0]["at"], outcome, **counted)

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from censcore._arrays import Array, is_torch, to_numpy
+from censcore._arrays import Array, to_numpy
 from censcore._validation import check_method
 from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled, up_to
-from censcore.estimators import Censoring, KaplanMeier, NotFitted
+from censcore.estimators import Censoring, NotFitted
 from censcore.estimators.adapted import as_estimator
 from censcore.estimators.covariates import check_weights, fit_weighted
 from censcore.evaluation.case import Case, in_time
 from censcore.evaluation.checks import as_numbers
 from censcore.evaluation.horizon import follow_up_end, given_horizon
-from censcore.evaluation.intervals import detected, drop_out_estimator, sent_through
+from censcore.evaluation.kinds import Kind, kind_of
 from censcore.evaluation.readings import on_grid
+from censcore.evaluation.request import Request
+from censcore.evaluation.subjects import Sample
 from censcore.evaluation.times_and_levels import default_times
-from censcore.exceptions import InvalidInputError
-from censcore.outcomes import (
-    IntervalCensored,
-    OutcomeLike,
-    RightCensored,
-    SemiCompetingRisks,
-    as_followed,
-    as_outcome,
-)
+from censcore.exceptions import InvalidInputError, MissingCensoringError
+from censcore.outcomes import OutcomeLike, RightCensored
 from censcore.scores.inputs import known_censoring
 
 __all__ = ["WithCensoring"]
@@ -98,43 +94,46 @@ class WithCensoring(BaseEstimator):
         check_method(self.model, "model", "fit", "a model with fit(X, y)")
         if self.censoring is not None:
             check_method(self.censoring, "censoring", "fit", "an estimator, such as Censoring(KaplanMeier())")
-        outcome, given = _checked(y), given_horizon(self.horizon)
-        weight = None if sample_weight is None else check_weights(sample_weight, len(outcome))
-        self.censoring_ = self._fitted_censoring(X, outcome, weight)
+        kind, asked = self._kind(X, y, self.censoring, self.horizon)
+        outcome, followed = kind.y, kind.followed(kind.y)
+        weight = None if sample_weight is None else check_weights(sample_weight, len(kind))
+        self.censoring_ = self._fitted_censoring(kind, asked.censoring, X, weight)
         self.model_ = fit_weighted(as_estimator(self.model), X, outcome, weight)
         self.n_features_in_ = 0 if X is None else int(np.shape(X)[1])
-        seen, end = self._seen(outcome, given)
-        self._train_times = _times_of(_followed(seen), weight)
-        self.horizon_ = self._supported(self._censoring_of(X, seen)) if end is None else end
-        each = RightCensored(seen.time.reshape(-1), seen.event.reshape(-1))  # of all event times
-        self.times_ = default_times(each, self.horizon_, None if weight is None else weight.repeat(seen.k))
-        seen_as_they_happen = to_numpy(each.event) & (not isinstance(outcome, IntervalCensored))
-        self._train_events = to_numpy(each.time)[seen_as_they_happen]
+        self._train_times = _times_of(followed, weight)
+        end = given_horizon(asked.horizon)
+        self.horizon_ = self._supported(self._censoring_of(X, followed)) if end is None else end
+        each = kind.pooled(Sample(None, outcome, weight))
+        self.times_ = default_times(each.y, self.horizon_, each.weight)
+        self._train_events = kind.event_times()
         return self
 
-    def _fitted_censoring(self, X: Any, outcome: Any, weight: np.ndarray | None) -> Censoring | None:
+    @staticmethod
+    def _kind(X: Any, y: Any, censoring: Any, horizon: float | str) -> tuple[Kind, Request]:
+        """The outcome of subjects, settled as in a comparison."""
+        return kind_of(y).settle(Request({}, Sample(X, y), censoring, horizon=horizon))
+
+    @staticmethod
+    def _fitted_censoring(kind: Kind, censoring: Any, X: Any, weight: np.ndarray | None) -> Censoring | None:
         """The fitted estimator; None for intervals where all planned visits took place."""
-        given = self.censoring
-        if isinstance(outcome, IntervalCensored):
-            given = drop_out_estimator(given, outcome, given_horizon(self.horizon))
-            if given is None:
-                return None
-        censoring = Censoring(KaplanMeier()) if given is None else clone(given)
-        censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
-        fitted: Censoring = censoring.set_params(cv=None).fit(X, _followed(outcome), weight)
+        estimator = kind.censoring_estimator() if censoring is None else clone(censoring)
+        if estimator is None:
+            return None
+        estimator = estimator if isinstance(estimator, Censoring) else Censoring(estimator)
+        fitted: Censoring = estimator.set_params(cv=None).fit(X, kind.followed(kind.y), weight)
         return fitted
 
-    def _seen(self, outcome: Any, horizon: float | None) -> tuple[Any, float | None]:
-        """What was seen of the event times, or of the detection times of intervals, and until when."""
-        if not isinstance(outcome, IntervalCensored):
-            return outcome, horizon
-        return detected(outcome, self.censoring_ is not None, horizon)
-
-    def _censoring_of(self, X: Any, seen: Any) -> Distribution:
+    def _censoring_of(self, X: Any, followed: RightCensored) -> Distribution:
         """The censoring distribution; the censoring times of subjects with all planned visits are known."""
         if self.censoring_ is not None:
-            return in_time(self.censoring_.predict_distribution(X), seen)
-        return cast(Distribution, known_censoring(seen))
+            return in_time(self.censoring_.predict_distribution(X), followed)
+        known = known_censoring(followed)
+        if known is None:
+            raise MissingCensoringError(
+                "Subjects dropped out, and none of the training subjects did: there is no estimate of "
+                "drop-out. Pass censoring=, or other folds."
+            )
+        return known
 
     def _supported(self, C: Distribution) -> float:
         """The horizon that follow-up supports, for every C where each event time has one."""
@@ -162,42 +161,35 @@ class WithCensoring(BaseEstimator):
         self, X: Array | None, y: OutcomeLike, times: Array | None = None, levels: Array = (0.1, 0.25, 0.5)
     ) -> Case:
         """Forecasts, censoring distribution and outcomes of subjects, scored up to a supported horizon."""
+        return self.kind_and_case(X, y, times, levels)[1]
+
+    def kind_and_case(
+        self, X: Array | None, y: OutcomeLike, times: Array | None, levels: Array
+    ) -> tuple[Kind, Case]:
+        """The same with the kind of the outcome, which knows its scores."""
         self._check_fitted()
-        outcome = _checked(y)
-        fixed = self.horizon_ if self.censoring_ is None else given_horizon(self.horizon)
-        seen, _ = self._seen(outcome, self.horizon_)
-        C = self._censoring_of(X, seen)
-        horizon = min(self.horizon_, self._supported(C)) if fixed is None else self.horizon_
+        kind, _ = self._kind(X, y, self.censoring_, self.horizon_)
+        C = self._censoring_of(X, kind.followed(kind.y))
+        kind, horizon = kind.under(C), self.horizon_
+        if self.censoring_ is not None and given_horizon(self.horizon) is None:
+            horizon = min(self.horizon_, self._supported(C))
         F = self.predict_distribution(X)
-        if isinstance(outcome, IntervalCensored):
-            F = sent_through(outcome, F, fixed)
-        F = up_to(F, horizon)
         at = self.times_[self.times_ < horizon] if times is None else as_numbers(times, "times")
         at = at if len(at) else np.array([horizon / 2])
-        at = on_grid(at, {"": F}, horizon) if times is None else at
-        levels = as_numbers(levels, "levels")
-        return Case(cast(RightCensored, seen), F, C, horizon, at, levels)
+        case = kind.case(kind.check("model", F), C, horizon, at, as_numbers(levels, "levels"), seed=0)
+        case = replace(case, F=up_to(case.F, horizon))
+        return kind, replace(case, times=on_grid(at, {"": case.F}, horizon)) if times is None else case
 
     def score(self, X: Array | None, y: OutcomeLike, sample_weight: Array | None = None) -> float:
         """Minus the (weighted) mean CRPS, or energy score of several event times, so that more is better."""
         from censcore.evaluation.scorers import scorer
 
-        return scorer("crps" if len(_checked(y).shape) == 1 else "energy_score")(self, X, y, sample_weight)
+        name = "energy_score" if "energy_score" in kind_of(y).default_scores else "crps"
+        return scorer(name)(self, X, y, sample_weight)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFitted("This WithCensoring is not fitted yet. Call fit(X, y) first.")
-
-
-def _checked(y: Any) -> RightCensored | SemiCompetingRisks | IntervalCensored:
-    if isinstance(y, IntervalCensored):
-        return y.like(np.zeros(1)) if is_torch(y.lower) else y  # as in a comparison
-    return y if isinstance(y, SemiCompetingRisks) else as_outcome(y)
-
-
-def _followed(outcome: Any) -> RightCensored:
-    """How long subjects were followed: to the terminal event, where one ends the follow-up."""
-    return as_followed(outcome)
 
 
 def _times_of(y: RightCensored, weight: np.ndarray | None) -> list[np.ndarray]:

@@ -2,74 +2,45 @@
 
 from __future__ import annotations
 
-from functools import wraps
-from inspect import signature
 from pathlib import Path
-from typing import Any, ParamSpec, cast
+from typing import Any, cast
 
 import numpy as np
 
 from censcore.evaluation.checks import EXPECTED
-from censcore.evaluation.cross_validation import Comparing
+from censcore.evaluation.comparison import Comparison
 from censcore.evaluation.inference import MINIMUM_EVENTS, Estimate
+from censcore.evaluation.kinds.one_time import OneTime
 from censcore.evaluation.losses import Losses, Means
 from censcore.evaluation.request import Request
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.streaming.decisions import Prepared, count_of, prepare, strata_numbers
 from censcore.evaluation.streaming.means import centres_of, means_of
-from censcore.evaluation.streaming.outcome_table import OutcomeTable
 from censcore.evaluation.streaming.partial_sums import PartialSums
 from censcore.evaluation.streaming.passes import Influences, LossSums
 from censcore.evaluation.streaming.runners import Runner, cluster
-from censcore.evaluation.streaming.streamed_comparison import CountedSubset, StreamedComparison, Weights
+from censcore.evaluation.streaming.streamed_comparison import Batches, CountedSubset, Weights
 from censcore.exceptions import InvalidInputError
 
-__all__ = ["compare_table", "taking_tables"]
+__all__ = ["compare_table"]
 
-P = ParamSpec("P")
-#: Arguments of ``compare`` that a table has.
-TAKEN = (
-    "forecasts", "y", "censoring", "train", "scores", "times", "levels", "reference", "horizon", "by",
-    "sample_weight", "groups", "confidence", "discrimination", "time_unit", "seed", "progress", "n_jobs",
-    "store", "refits",
-)  # fmt: skip
-
-
-def taking_tables(compare: Comparing[P]) -> Comparing[P]:
-    """``compare`` that also takes an :class:`~censcore.OutcomeTable` in place of the outcome."""
-
-    @wraps(compare)
-    def either(*args: Any, **options: Any) -> Any:
-        if not isinstance(options.get("y", args[1] if len(args) > 1 else None), OutcomeTable):
-            return compare(*args, **options)
-        bound = signature(compare).bind(*args, **options)
-        defaults = {name: p.default for name, p in signature(compare).parameters.items()}
-        other = [n for n, v in bound.arguments.items() if n not in TAKEN and not _same(v, defaults[n])]
-        if other:
-            raise InvalidInputError(
-                f"{', '.join(other)}: not available for a table that is read in batches. Read the table into "
-                "memory, and pass its outcome in place of OutcomeTable."
-            )
-        bound.apply_defaults()
-        return compare_table(Request.of(bound.arguments))
-
-    return cast(Comparing[P], either)
-
-
-def _same(value: Any, default: Any) -> bool:
-    return value is default or (np.isscalar(value) and bool(value == default))
-
-
-def compare_table(asked: Request) -> StreamedComparison:
-    """Compare forecasts of the subjects in a table, ``asked.y``; see :func:`censcore.compare`."""
-    table: OutcomeTable = asked.y
+def compare_table(asked: Request) -> Comparison:
+    """Compare forecasts of the subjects in a table; see :func:`censcore.compare`."""
+    sample, table = asked.sample, asked.sample.y
+    other = [name for name in ("names", "events") if getattr(asked, name) is not None]
+    other += [name for name in ("X", "mask") if getattr(sample, name) is not None]
+    if other:
+        raise InvalidInputError(
+            f"{', '.join(other)}: not available for a table that is read in batches. Read the table into "
+            "memory, and pass its outcome in place of OutcomeTable."
+        )
     with cluster(table.dask) as client:
-        store = None if asked.store is None else Path(asked.store)
-        runner = Runner(asked.n_jobs, client, store, asked.progress)
+        store = None if table.store is None else Path(table.store)
+        runner = Runner(table.n_jobs, client, store, asked.progress)
         ready = prepare(
             runner, asked.forecasts, table, asked.censoring, train=asked.train, scores=asked.scores,
             times=asked.times, levels=asked.levels, reference=asked.reference, horizon=asked.horizon,
-            by=asked.by, sample_weight=asked.sample_weight, groups=asked.groups,
+            by=asked.by, sample_weight=sample.weight, groups=sample.groups,
         )  # fmt: skip
         losses = runner.total(LossSums(ready.plan), ready.batches, "scoring")
         centres, apart = centres_of(ready, losses)
@@ -82,7 +53,7 @@ def compare_table(asked: Request) -> StreamedComparison:
 
 def _result(
     asked: Request, ready: Prepared, losses: PartialSums, values: dict[tuple[int, str, str], Estimate]
-) -> StreamedComparison:
+) -> Comparison:
     plan, counts = ready.plan, ready.counts
     effective, weighted = _effective(ready, losses)
     unavailable = {cast(tuple[str, str], tuple(k.split("|", 1))): v for k, v in losses.unavailable.items()}
@@ -99,21 +70,22 @@ def _result(
     ]
     C: Any = plan.given or (plan.curves[0].distribution if plan.curves else None)
     estimated = ready.fitted is not None or plan.fitted is not None
-    resolved = ResolvedCensoring(C, ready.description, estimated, ready.in_sample)
     notes = [*ready.notes, *_notes(ready, losses, effective[0, 0], asked.discrimination), *of_losses.notes]
-    return StreamedComparison(
-        scores=plan.scores, losses=of_losses, means=Means(values, _method(ready)), cases={},
-        subsets=list(subsets), resolved_censoring=resolved, X=None, groups=None, train_groups=None, refits=0,
+    infinite = {
+        (model, score.name): losses.sums[f"infinite|{model}|{score.name}"]
+        for score in plan.scores
+        for model in plan.forecasts
+        if f"infinite|{model}|{score.name}" in losses.sums
+    }
+    groups = ready.counted.keyed.get("groups")
+    n_groups = None if groups is None else len(groups.values)
+    design = Batches(plan, counts, effective, weighted, infinite, n_groups, _weights(ready, losses))
+    return Comparison(
+        kind=OneTime(None), design=design, scores=plan.scores, losses=of_losses,
+        means=Means(values, _method(ready)), cases={}, subsets=list(subsets),
+        resolved_censoring=ResolvedCensoring(C, ready.description, estimated, ready.in_sample),
         reference=ready.reference, confidence=asked.confidence, discrimination=False, seed=asked.seed,
-        notes=notes, time_unit=asked.time_unit, plan=plan, counts=counts, effective=effective,
-        weighted=weighted,
-        infinite={
-            (model, score.name): losses.sums[f"infinite|{model}|{score.name}"]
-            for score in plan.scores for model in plan.forecasts
-            if f"infinite|{model}|{score.name}" in losses.sums
-        },
-        weights=_weights(ready, losses),
-        n_groups=None if "groups" not in ready.counted.keyed else len(ready.counted.keyed["groups"].values),
+        notes=notes, time_unit=asked.time_unit,
     )  # fmt: skip
 
 

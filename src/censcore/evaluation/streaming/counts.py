@@ -10,7 +10,7 @@ import numpy as np
 from censcore._arrays import to_numpy
 from censcore.evaluation.horizon import FollowUp
 from censcore.evaluation.streaming.partial_sums import Keyed
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import InvalidInputError
 from censcore.outcomes import RightCensored
 
@@ -66,12 +66,12 @@ class Counts:
         """Whether some of them entered late."""
         return self.entry is not None and bool((self.entry > 0).any())
 
-    def subjects(self, stratify: str | None) -> Subjects:
+    def subjects(self, stratify: str | None) -> Sample:
         """The distinct outcomes as subjects of many, for estimators that take weights."""
         import pandas as pd
 
         X = None if stratify is None else pd.DataFrame({stratify: self.stratum})
-        return Subjects(X, RightCensored(self.time, self.event, entry=self.entry), self.weight)
+        return Sample(X, RightCensored(self.time, self.event, entry=self.entry), self.weight)
 
     def take(self, chosen: np.ndarray) -> Counts:
         """Some of them."""

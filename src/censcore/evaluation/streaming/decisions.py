@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from censcore.distributions import Distribution, PointMass
+from censcore.distributions import Distribution
 from censcore.distributions.survival_matrix import settled
 from censcore.estimators import Censoring, KaplanMeier
 from censcore.evaluation.case import Case
@@ -26,10 +26,9 @@ from censcore.evaluation.streaming.partial_sums import PartialSums
 from censcore.evaluation.streaming.passes import Counting, Support
 from censcore.evaluation.streaming.plan import Columns, Curve, Plan, rows_of
 from censcore.evaluation.streaming.runners import Runner
-from censcore.evaluation.subjects import Subjects
-from censcore.evaluation.times_and_levels import make_cases
+from censcore.evaluation.subjects import Sample
+from censcore.evaluation.times_and_levels import times_and_levels
 from censcore.exceptions import InvalidInputError, InvalidTypeError, MissingCensoringError
-from censcore.outcomes import as_outcome
 from censcore.tables import Batch, FrameBatch, batches_of, check_columns, column_names
 
 __all__ = ["Prepared", "count_of", "prepare", "strata_numbers"]
@@ -222,8 +221,8 @@ def _frame(train: Any, stratify: str | None) -> Any:
     from censcore._arrays import to_numpy
     from censcore.estimators.covariates import column_of
 
-    subjects = Subjects.of(train)
-    y = as_outcome(subjects.y)
+    subjects = Sample.of(train).checked()
+    y = subjects.y
     columns = {"time": to_numpy(y.time), "event": to_numpy(y.event)}
     columns |= {} if y.entry is None else {"entry": to_numpy(y.entry)}
     return pd.DataFrame(columns | ({} if stratify is None else {"stratum": column_of(subjects.X, stratify)}))
@@ -231,7 +230,7 @@ def _frame(train: Any, stratify: str | None) -> Any:
 
 def _notes_on_training(counts: Counts, trained: Counts) -> list[str]:
     return [
-        *check_units(counts.typical(), Subjects(None, trained.typical())),
+        *check_units(counts.typical(), Sample(None, trained.typical())),
         "Training subjects count as others than those scored: a table read in batches is not searched for "
         "subjects of both.",
     ]
@@ -305,10 +304,7 @@ def _places(
     head: dict[str, Distribution], counts: Counts, trained: Counts | None, end: float, times: Any, levels: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Evaluation times and levels."""
-    train = None if trained is None else trained.subjects(None)
-    nothing = PointMass(np.inf)  # any distribution: nothing is scored here
-    case = make_cases({**head, "": nothing}, counts.subjects(None), nothing, end, times, levels, train)[""]
-    return case.times, case.levels
+    return times_and_levels(head, (counts if trained is None else trained).subjects(None), end, times, levels)
 
 
 def _subsets(counted: PartialSums, counts: Counts, columns: Columns) -> list[tuple[str, str, float]]:

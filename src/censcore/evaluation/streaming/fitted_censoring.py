@@ -22,7 +22,7 @@ from censcore.estimators.pipelines import last_estimator
 from censcore.evaluation.censoring_influence import CoxPart, has_influence, parts_of
 from censcore.evaluation.resolved_censoring import describe
 from censcore.evaluation.streaming.outcome_table import OutcomeTable
-from censcore.evaluation.subjects import Subjects
+from censcore.evaluation.subjects import Sample
 from censcore.exceptions import InvalidInputError, InvalidTypeError
 
 __all__ = ["FittedCensoring", "estimator_of", "regression_of"]
@@ -53,7 +53,7 @@ class FittedCensoring:
                 "with the columns of its covariates in a data frame, an estimator that was fitted before, or "
                 "Censoring(KaplanMeier()), whose fit is a sum over all subjects."
             )
-        subjects = Subjects.of(train)
+        subjects = Sample.of(train).checked()
         columns = _names(getattr(subjects.X, "columns", None))
         return cls(clone(estimator).fit(subjects.X, subjects.y), columns)
 

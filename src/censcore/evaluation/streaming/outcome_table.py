@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from censcore._validation import check_kind
@@ -35,6 +36,10 @@ class OutcomeTable:
         its workers.
     entry : str, optional
         Column of the entry times, for delayed entry (left truncation); zero for subjects seen from the start.
+    n_jobs : int, optional
+        Batches at a time, in processes of joblib.
+    store : path, optional
+        Folder for the sums of finished batches, so that a comparison that was stopped goes on.
 
     See Also
     --------
@@ -64,6 +69,8 @@ class OutcomeTable:
     rows: int = 100_000
     dask: Any = None
     entry: str | None = None
+    n_jobs: int | None = None
+    store: str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         check_batch_rows(self.rows)

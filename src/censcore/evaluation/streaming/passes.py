@@ -27,13 +27,7 @@ from censcore.evaluation.losses import score_all
 from censcore.evaluation.streaming.counts import Counts
 from censcore.evaluation.streaming.fitted_censoring import FittedCensoring
 from censcore.evaluation.streaming.partial_sums import Keyed, PartialSums, merged
-from censcore.evaluation.streaming.plan import (
-    BatchCase,
-    Columns,
-    Plan,
-    Rows,
-    rows_of,
-)
+from censcore.evaluation.streaming.plan import Columns, Plan, Rows, rows_of
 from censcore.evaluation.streaming.summed_estimates import power_sums
 from censcore.scores.known_at import weights_of_events
 
@@ -119,7 +113,7 @@ class LossSums:
                 found.sums[f"repaired|{model}"] = np.array(float(len(reading.repair.subjects)))
         return found + self._events(rows, cases, w)
 
-    def _events(self, rows: Rows, cases: dict[str, BatchCase], w: np.ndarray) -> PartialSums:
+    def _events(self, rows: Rows, cases: dict[str, Case], w: np.ndarray) -> PartialSums:
         """What the effective numbers of events need: sums of weights and of their squares, or by group."""
         counted = event_columns(self.plan, rows, cases)
         parts = [w[:, s, None] * counted for s in range(w.shape[1])]
@@ -162,7 +156,7 @@ def _expected(case: Case) -> float:
     return float(np.minimum(hazard, LARGEST_HAZARD).sum())
 
 
-def event_columns(plan: Plan, rows: Rows, cases: dict[str, BatchCase]) -> np.ndarray:
+def event_columns(plan: Plan, rows: Rows, cases: dict[str, Case]) -> np.ndarray:
     """Who counts as an event for each kind of score, (n, columns), see ``Comparison.effective_events``.
 
     First of scores without times; then, where there are such scores, those by each time, those free of the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from censcore.scores.inputs import known_censoring
 from censcore.tables import Batch, FrameBatch
 
 __all__ = [
-    "BatchCase", "Columns", "Curve", "Piece", "Plan", "Rows",
+    "Columns", "Curve", "Piece", "Plan", "Rows",
     "labels_of", "rows_of",
 ]  # fmt: skip
 
@@ -102,18 +102,6 @@ def labels_of(values: np.ndarray, name: str, gaps: bool) -> np.ndarray:
     if missing.any() and not gaps:
         raise InvalidInputError(f"column {name}: got {int(missing.sum())} missing labels, expected none.")
     return as_subgroups(values)
-
-
-@dataclass(frozen=True, eq=False)
-class BatchCase(Case):
-    """The case of a batch; cells of time are those of all subjects, not of the batch."""
-
-    edges: np.ndarray = field(default_factory=lambda: np.zeros(0))
-
-    @property
-    def cells(self) -> np.ndarray:
-        """Edges from 0 to the horizon."""
-        return self.edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +214,7 @@ class Plan:
             found.append(np.where(inside, rows.weight, 0.0) / total)
         return np.column_stack(found)
 
-    def cases(self, rows: Rows) -> dict[str, BatchCase]:
+    def cases(self, rows: Rows) -> dict[str, Case]:
         """One case per forecast."""
         C = self._censoring(rows)
         made = {}
@@ -235,7 +223,7 @@ class Plan:
             F = up_to(settled(F, self.events[0], self.whose, self.events[1]), self.horizon)
             if rows.y.has_delayed_entry:
                 F = given_entry(name, F, rows.y, self.horizon)
-            made[name] = BatchCase(rows.y, F, C, self.horizon, self.times, self.levels, edges=self.edges)
+            made[name] = Case(rows.y, F, C, self.horizon, self.times, self.levels, edges=self.edges)
         return made
 
     def _called(self, name: str, forecast: Callable[[Any], Any], rows: Rows) -> Distribution:
@@ -259,7 +247,7 @@ class Plan:
         found, number = np.unique(self.stratum(rows), return_inverse=True)
         return Grouped([self.curves[i].distribution for i in found], number.reshape(-1))
 
-    def pieces(self, rows: Rows, case: BatchCase, w: np.ndarray) -> Iterator[Piece]:
+    def pieces(self, rows: Rows, case: Case, w: np.ndarray) -> Iterator[Piece]:
         """What derivatives by the estimated censoring distribution are taken of; nothing where it is known.
 
         The subjects of each stratum under its curve, or all of them under a regression.

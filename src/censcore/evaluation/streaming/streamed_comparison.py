@@ -1,16 +1,15 @@
-"""The result of a comparison whose subjects stayed in their table."""
+"""Batches of a table: a design in which the subjects stay where they are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.evaluation.case_scores import CaseScore
-from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.diagnostic import SAFE_SHARE, CensoringDiagnostic
 from censcore.evaluation.discrimination import Measure
 from censcore.evaluation.losses import Subset
@@ -21,11 +20,9 @@ from censcore.outcomes import RightCensored
 from censcore.scores.known_at import weights_of_events
 
 if TYPE_CHECKING:
-    from censcore.evaluation.charts import Chart
+    from censcore.evaluation.comparison import Comparison
 
-__all__ = ["CountedSubset", "StreamedComparison", "Weights"]
-
-PICTURES = ("differences",)
+__all__ = ["Batches", "CountedSubset", "Weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +57,15 @@ class Weights(NamedTuple):
     safe: float
 
 
-@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
-class StreamedComparison(Comparison):
-    """What :func:`compare` found of an :class:`~censcore.OutcomeTable`.
+@dataclass(frozen=True, eq=False)
+class Batches(Design):
+    """Losses of subjects that stayed in their table: sums over its batches are all that is known.
 
-    It has the tables, tests, verdict, page and exports of a :class:`~censcore.evaluation.Comparison`. What
-    needs all subjects at once is missing: concordance and AUC, which are over all pairs of subjects, and
-    calibration, decision and other curves. For these compare a sample in memory.
+    There are tables, tests, verdict, page and exports. What needs all subjects at once is missing:
+    concordance and AUC, which are over all pairs of subjects, and calibration, decision and other curves. For
+    these compare a sample in memory.
 
-    Attributes
+    Parameters
     ----------
     plan : Plan
         What was decided.
@@ -78,60 +75,55 @@ class StreamedComparison(Comparison):
         Effective numbers of events.
     weighted : pair
         Events up to the horizon, and their effective number under inverse-probability weights.
-    infinite : dict
-        Numbers of infinite losses, (subsets, q), by model and score.
+    infinite : dict of arrays
+        How many losses are infinite, by model and score: (subsets, columns).
     n_groups : int, optional
-        Number of groups.
+        How many clusters there are.
     weights : Weights, optional
-        Of events, under censoring distributions given covariates.
+        Of the events, under censoring distributions given covariates.
     """
 
     plan: Plan
     counts: Counts
     effective: np.ndarray
     weighted: tuple[int, float]
-    infinite: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    infinite: dict[tuple[str, str], np.ndarray]
     n_groups: int | None = None
     weights: Weights | None = None
 
-    @property
-    def models(self) -> list[str]:
+    def can_draw(self, picture: str) -> bool:
+        """Differences alone."""
+        return picture == "differences"
+
+    def case(self, of: Comparison) -> NoReturn:
+        """Not in memory."""
+        raise InvalidInputError(
+            "This needs the subjects in memory, which stayed in their table: outcomes, calibration, decision "
+            "and other curves. Compare a sample in memory."
+        )
+
+    def models(self, of: Comparison) -> list[str]:
         """Names of the forecasts."""
         return list(self.plan.forecasts)
 
-    @property
-    def horizon(self) -> float:
+    def horizon(self, of: Comparison) -> float:
         """End of the comparison."""
         return self.plan.horizon
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Everything that was decided, by the caller or by default."""
-        from importlib.metadata import version
+    def places(self, of: Comparison, score: CaseScore) -> np.ndarray:
+        """The times or levels that a score is taken at; NaN for one without any."""
+        return {"time": self.plan.times, "level": self.plan.levels}.get(score.axis, np.array([np.nan]))
 
-        counts = self.counts
-        return {
-            "subjects": counts.n,
-            "events": int(counts.rows[counts.event].sum()),
-            "horizon": self.horizon,
-            "time unit": self.time_unit or None,
-            "times": self.plan.times.tolist(),
-            "levels": self.plan.levels.tolist(),
-            "scores": [score.name for score in self.scores],
-            "censoring distribution": self.resolved_censoring.description,
-            "standard errors": self.means.method,
-            "groups": self.n_groups,
-            "reference": self.reference,
-            "confidence": self.confidence,
-            "seed": self.seed,
-            "read in batches of": self.plan.rows,
-            "censcore": version("censcore"),
-        }
+    def settings(self, of: Comparison) -> dict[str, Any]:
+        """Everything that was decided."""
+        counts = {"subjects": self.counts.n, "events": int(self.counts.rows[self.counts.event].sum())}
+        told = self.told(of, counts, self.plan.times, self.plan.levels, self.n_groups, {})
+        version = told.pop("censcore")
+        return {**told, "read in batches of": self.plan.rows, "censcore": version}
 
-    @cached_property
-    def censoring(self) -> CensoringDiagnostic:
+    def censoring(self, of: Comparison) -> CensoringDiagnostic:
         """How far the censoring distribution can be trusted."""
-        counts, end, weights = self.counts, self.horizon, self.weights or self._weights_of_curves()
+        counts, end, weights = self.counts, self.plan.horizon, self.weights or self._weights_of_curves()
         weight, count = weights.weight, weights.events
         return CensoringDiagnostic(
             subjects=counts.n,
@@ -150,9 +142,34 @@ class StreamedComparison(Comparison):
             not_tested="covariates stay in the table",
         )
 
+    def weighted_events(self, of: Comparison, score: CaseScore) -> tuple[int, float]:
+        """Events up to the horizon, and their effective number."""
+        return self.weighted
+
+    def infinite_losses(self, of: Comparison, model: str, score: str, j: int, s: int = 0) -> int:
+        """How many losses of a column of a score are infinite."""
+        return int(self.infinite[model, score][s, j])
+
+    def effective_events(
+        self, of: Comparison, score: CaseScore | Measure, s: int, times: np.ndarray | None
+    ) -> np.ndarray:
+        """How many events the mean of a score is based on, for each of its times or levels, (q,)."""
+        if times is not None:
+            self.case(of)
+        found, q = self.effective[s], len(self.plan.times)
+        if score.axis == "time":
+            return np.minimum(found[1 : 1 + q], found[1 + q : 1 + 2 * q])
+        return found[-len(self.plan.levels) :] if score.axis == "level" else found[:1]
+
+    def curve(
+        self, of: Comparison, score: CaseScore, times: np.ndarray | None, levels: np.ndarray | None
+    ) -> NoReturn:
+        """Needs the subjects again."""
+        self.case(of)
+
     def _weights_of_curves(self) -> Weights:
         """From the counts, under the same censoring distribution for all, or one per stratum."""
-        counts, end = self.counts, self.horizon
+        counts, end = self.counts, self.plan.horizon
         y = RightCensored(counts.time, counts.event)._with_entry(counts.entry)
         weight = counts.event.astype(np.float64)
         support = safe = np.inf
@@ -173,66 +190,6 @@ class StreamedComparison(Comparison):
         if len(self.plan.curves) < 2:
             return np.zeros(len(self.counts.time), dtype=np.intp)
         return np.searchsorted(self.plan.strata, self.counts.stratum)
-
-    @property
-    def outcome(self) -> RightCensored:
-        """Not in memory."""
-        _needs_subjects("the outcome")
-
-    def weighted_events(self, score: CaseScore) -> tuple[int, float]:
-        """Events up to the horizon, and their effective number."""
-        return self.weighted
-
-    def infinite_losses(self, model: str, score: str, j: int, s: int = 0) -> int:
-        """How many losses of a column of a score are infinite."""
-        return int(self.infinite[model, score][s, j])
-
-    def places(self, score: CaseScore) -> np.ndarray:
-        """The times or levels that a score is taken at; NaN for one without any."""
-        return {"time": self.plan.times, "level": self.plan.levels}.get(score.axis, np.array([np.nan]))
-
-    def effective_events(
-        self, score: CaseScore | Measure, s: int = 0, times: np.ndarray | None = None
-    ) -> np.ndarray:
-        """How many events the mean of a score rests on, for each of its times or levels, (q,)."""
-        if times is not None:
-            _needs_subjects("other times")
-        found, q = self.effective[s], len(self.plan.times)
-        if score.axis == "time":
-            return np.minimum(found[1 : 1 + q], found[1 + q : 1 + 2 * q])
-        return found[-len(self.plan.levels) :] if score.axis == "level" else found[:1]
-
-    def pictured(self, kind: str) -> list[dict[str, Any]]:
-        """Options of the pictures of a kind that a page shows."""
-        return [{}] if kind in PICTURES else []
-
-    def chart(self, kind: str, **options: Any) -> Chart:
-        """What :meth:`plot` draws, as data: differences."""
-        if kind not in PICTURES:
-            _needs_subjects(f"the plot {kind!r}")
-        return super().chart(kind, **options)
-
-    def calibration(self, *args: Any, **options: Any) -> NoReturn:
-        """Needs all subjects at once."""
-        _needs_subjects("a calibration curve")
-
-    def net_benefit(self, *args: Any, **options: Any) -> NoReturn:
-        """Needs all subjects at once."""
-        _needs_subjects("a decision curve")
-
-    def curve(self, *args: Any, **options: Any) -> NoReturn:
-        """Needs the subjects again."""
-        _needs_subjects("a curve")
-
-    def mean_of(self, *args: Any, **options: Any) -> NoReturn:
-        """Needs the subjects again."""
-        _needs_subjects("a mean of another score")
-
-
-def _needs_subjects(what: str) -> NoReturn:
-    raise InvalidInputError(
-        f"{what} needs the subjects in memory, which stayed in their table. Compare a sample in memory."
-    )
 
 
 def _quantiles(weight: np.ndarray, count: np.ndarray) -> dict[str, float]:

@@ -1,17 +1,16 @@
-"""The result of a comparison by cross-validation."""
+"""Folds: every model is fitted once per fold, and losses are of the subjects that the fold left out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from censcore._arrays import to_numpy
 from censcore.evaluation.case_scores import CaseScore
-from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.fixed import Design
 from censcore.evaluation.discrimination import Discrimination, discriminate
 from censcore.evaluation.fold_runs import FoldRuns
 from censcore.evaluation.inference import Estimate
@@ -20,13 +19,13 @@ from censcore.evaluation.pieces import ungrouped
 from censcore.evaluation.refit_influence import refit_influence
 from censcore.evaluation.resolved_censoring import ResolvedCensoring
 from censcore.evaluation.splits import Split
-from censcore.evaluation.tables import Line, data_frame
+from censcore.evaluation.tables import Line
+from censcore.evaluation.views import View
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
+    from censcore.evaluation.comparison import Comparison
 
-__all__ = ["CrossValidated", "average"]
+__all__ = ["CrossValidation", "average"]
 
 HALF = 0.5  # summed from here, the share of pairs of a forecast that ranks nobody is exactly this
 CONDITIONAL = "for the models as fitted in the folds"
@@ -43,7 +42,8 @@ def average(repeats: Sequence[Comparison], splits: Sequence[Split]) -> tuple[Los
     unavailable = {key: why for r in repeats for key, why in r.losses.unavailable.items()}
     known = [key for key in first.losses.values if key not in unavailable]
     every = {key: np.stack([r.losses.values[key] for r in repeats]) for key in known}
-    counted = {score.name: score.counted(first._case) for score in first.losses.scores}
+    case = first.design.case(first)
+    counted = {score.name: score.counted(case) for score in first.losses.scores}
     means = {}
     for s, model, score in first.means.values:
         if (model, score) in every:
@@ -66,15 +66,14 @@ def _mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
         )
 
 
-@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
-class CrossValidated(Comparison):
-    """What :func:`compare` found by cross-validation: a :class:`Comparison` that also knows the folds.
+@dataclass(frozen=True, eq=False)
+class CrossValidation(Design):
+    """Losses, means and their errors are averages over repeats, subject by subject.
 
-    Losses, means and their errors are averages over repeats, subject by subject. Concordance and AUC are
-    taken within folds, since forecasts of different fits do not rank subjects on one scale, and averaged.
-    Pictures of single forecasts (calibration) show those of the first repeat.
+    Concordance and AUC are taken within folds, since forecasts of different fits do not rank subjects on one
+    scale, and averaged. Pictures of single forecasts (calibration) show those of the first repeat.
 
-    Attributes
+    Parameters
     ----------
     splits : list of Split
         Training and test subjects of every fold.
@@ -82,19 +81,10 @@ class CrossValidated(Comparison):
         The comparison of each repeat.
     tested : array of int
         The subjects that are scored.
-
-    Examples
-    --------
-    >>> import numpy as np, censcore as cs
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(300, 1))
-    >>> T, C = rng.weibull(1.5, 300) * np.exp(x[:, 0]), rng.uniform(0, 4, 300)
-    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
-    >>> found = cs.compare({"cox": cs.CoxRegression()}, x, y, cv=3, scores="crps", discrimination=False)
-    >>> found.frame()[["model", "mean", "standard_error", "skill"]].round(3)
-              model   mean  standard_error  skill
-    0           cox  0.205           0.014  0.401
-    1  kaplan-meier  0.342           0.018  0.000
+    runs : FoldRuns
+        Forecasts of all models in all folds, and how long each took.
+    all_groups : array of int, optional
+        Numbers of the clusters of all subjects.
     """
 
     splits: list[Split]
@@ -103,36 +93,26 @@ class CrossValidated(Comparison):
     runs: FoldRuns
     all_groups: np.ndarray | None
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Everything that was decided, by the caller or by default."""
+    calibration_note = CONSERVATIVE
+
+    def settings(self, of: Comparison) -> dict[str, Any]:
+        """And the folds."""
         count = len(self.splits) // len(self.repeats)
         folds = f"{count} folds" + (f", {len(self.repeats)} repeats" if len(self.repeats) > 1 else "")
-        return {**super().settings, "cross-validation": folds}
+        return {**super().settings(of), "cross-validation": folds}
 
-    def folds(self) -> pd.DataFrame:
-        """One line per repeat, fold, score, time or level, and model.
-
-        Columns: ``repeat`` and ``fold`` (from 1), ``train`` (training subjects), ``subjects`` and ``events``
-        of the fold, ``score``, ``at``, ``model``, ``mean`` and ``seconds`` (to fit the model and forecast).
-
-        The spread of the means over folds is no standard error of their mean: the folds share training
-        subjects.
-        """
-        return data_frame(self.fold_lines())
-
-    def fold_lines(self) -> list[Line]:
-        """The lines of :meth:`folds`, without pandas."""
+    def fold_lines(self, of: Comparison) -> list[Line]:
+        """The lines of ``comparison.folds()``, without pandas."""
         lines: list[Line] = []
-        weight, event = self.subsets[0].weight, to_numpy(self.outcome.event)
+        weight, event = of.subsets[0].weight, to_numpy(of.outcome.event)
         for number, split in enumerate(self.splits):
             rows, losses = self._rows(split), self.repeats[split.repeat].losses.values
             about: Line = {"repeat": split.repeat + 1, "fold": split.fold + 1, "train": len(split.train)}
             about |= {"subjects": len(rows), "events": int(event[rows].sum())}
             w = weight[rows]
-            for score in self.scores:
-                for j, at in enumerate(self.places(score)):
-                    for model in self.models:
+            for score in of.scores:
+                for j, at in enumerate(self.places(of, score)):
+                    for model in of.models:
                         found = losses.get((model, score.name))
                         mean = np.nan
                         if found is not None and w.any():
@@ -145,60 +125,27 @@ class CrossValidated(Comparison):
         """The test subjects of a fold among those who are scored."""
         return np.searchsorted(self.tested, split.test)
 
-    def plot(self, kind: str = "brier", **options: Any) -> Figure:
-        """A picture: "folds", or one of those of :meth:`Comparison.plot`.
+    def curve(
+        self, of: Comparison, score: CaseScore, times: np.ndarray | None, levels: np.ndarray | None
+    ) -> dict[str, Estimate]:
+        """Averaged over repeats."""
+        curves = [repeat.curve(score, times=times, levels=levels) for repeat in self.repeats]
+        shared = [model for model in curves[0] if all(model in each for each in curves)]
+        return {model: _mean_estimate([each[model] for each in curves]) for model in shared}
 
-        Parameters
-        ----------
-        kind : str
-            ``"folds"``: mean losses of every fold, and the mean over all subjects with its interval.
-        **options
-            Of the plot: for folds ``score=`` and ``column=``, the number of its time or level.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            ``figure.savefig(path)`` writes it.
-        """
-        if kind != "folds":
-            return super().plot(kind, **options)
-        from censcore.evaluation.fold_plot import plot_folds
-
-        return plot_folds(self, **options)
-
-    def curve(self, score: CaseScore, **options: Any) -> dict[str, Estimate]:
-        """Means of a score at other times or levels, averaged over repeats; see :meth:`Comparison.curve`."""
-        found = [comparison.curve(score, **options) for comparison in self.repeats]
-        shared = [model for model in found[0] if all(model in curves for curves in found)]
-        return {model: _mean_estimate([curves[model] for curves in found]) for model in shared}
-
-    @property
-    def calibration_note(self) -> str:
-        """That p-values of calibration are too large: a fold's model has learned from the other folds."""
-        return CONSERVATIVE
-
-    def _of(self, outcome: str) -> CrossValidated:
-        """One of several outcomes, cross-validated as well: its pairs are ranked within folds."""
-        several: Any = super()
-        part: Comparison = several._of(outcome)
-        known = {field.name: getattr(part, field.name) for field in fields(part) if field.init}
-        every: list[Any] = self.repeats
-        return CrossValidated(
-            **known, splits=self.splits, repeats=[one.of(outcome) for one in every], tested=self.tested,
-            runs=self.runs, all_groups=self.all_groups,
-        )  # fmt: skip
+    def part(self, of: Comparison, view: View) -> Comparison:
+        """One view, cross-validated as well: its pairs are ranked within folds."""
+        design = replace(self, repeats=[repeat.of(view.name) for repeat in self.repeats])
+        return replace(super().part(of, view), design=design)
 
     # ---- concordance and AUC -----------------------------------------------------------------------
 
-    @cached_property
-    def pair_measures(self) -> Discrimination:
+    def pair_measures(self, of: Comparison) -> Discrimination:
         """Concordance and AUC of pairs within folds, averaged over folds by their weight."""
-        if len({score.outcome for score in self.scores} - {""}):  # one part per outcome
-            return super().pair_measures
-        folds = [self._ranked_in(split) for split in self.splits]
+        folds = [self._ranked_in(of, split) for split in self.splits]
         together = Discrimination(folds[0].found.measures)
-        for s in range(len(self.subsets)):
-            for model in self.models:
+        for s in range(len(of.subsets)):
+            for model in of.models:
                 for k in range(len(together.measures)):
                     key = (s, model, k)
                     used = [fold for fold in folds if fold.share[s] > 0]
@@ -209,11 +156,11 @@ class CrossValidated(Comparison):
                         together.values[key] = self._pooled(used, key)
         return together
 
-    def _ranked_in(self, split: Split) -> _RankedFold:
+    def _ranked_in(self, of: Comparison, split: Split) -> _RankedFold:
         """Concordance and AUC of the pairs of one fold."""
         base, rows = self.repeats[split.repeat], self._rows(split)
         cases = {model: ungrouped(case, rows) for model, case in base.cases.items()}
-        weights = [subset.weight[rows] for subset in self.subsets]
+        weights = [subset.weight[rows] for subset in of.subsets]
         shares = [float(w.sum()) / len(self.repeats) for w in weights]
         of_fold = [Subset("", "", w / w.sum() if w.any() else w) for w in weights]
         C = next(iter(cases.values())).C

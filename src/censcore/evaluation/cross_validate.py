@@ -1,0 +1,377 @@
+r"""Comparison of models by cross-validation: every model is fitted once per fold and scored on the rest.
+
+With folds :math:`I_1,\ldots,I_K` and the model :math:`\hat F_k` (and the censoring distribution
+:math:`\hat G_k`) fitted without :math:`I_k`, the mean loss and what it estimates are
+
+.. math::
+    \bar\ell=\frac1n\sum_k\sum_{i\in I_k}\ell(y_i,\hat F_k(x_i),\hat G_k(x_i)),\qquad
+    R=\sum_k\frac{|I_k|}n\,\mathrm E\{\ell(Y,\hat F_k(X),G(X))\mid\hat F_k\}.
+
+R is the expected loss of the K fitted models for new subjects. Errors are those of :math:`\bar\ell-R`: the
+spread of the losses over subjects, the influence of every training subject on each :math:`\hat G_k`, and,
+with repeats, that subjects train each other's models (:mod:`censcore.evaluation.refit_influence`). They do
+not cover how much R would change with another sample to train on, nor that models fitted to more subjects
+are better.
+
+References
+----------
+.. [1] Bengio, Y. and Grandvalet, Y. (2004). No unbiased estimator of the variance of K-fold cross-validation.
+   Journal of Machine Learning Research 5, 1089-1105.
+.. [2] Bayle, P., Bayle, A., Janson, L. and Mackey, L. (2020). Cross-validation confidence intervals for test
+   error. Advances in Neural Information Processing Systems 33.
+.. [3] Bates, S., Hastie, T. and Tibshirani, R. (2024). Cross-validation: what does it estimate and how well
+   does it do it? Journal of the American Statistical Association 119, 1434-1445.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from censcore._arrays import Array, to_numpy
+from censcore._validation import check_option
+from censcore.distributions import Distribution
+from censcore.estimators import Censoring
+from censcore.estimators.censoring import Origin
+from censcore.estimators.covariates import take_rows
+from censcore.estimators.subjects import Shared, SubjectKeys
+from censcore.evaluation.case import in_time
+from censcore.evaluation.case_scores import DEFAULT_SCORES
+from censcore.evaluation.censoring_influence import has_influence
+from censcore.evaluation.compare import compare_request
+from censcore.evaluation.comparison import Comparison
+from censcore.evaluation.designs.folds import CrossValidation, average
+from censcore.evaluation.fold_fits import check_model
+from censcore.evaluation.fold_runs import out_of_fold, run_folds
+from censcore.evaluation.horizon import find_horizon, given_horizon
+from censcore.evaluation.inference import group_codes
+from censcore.evaluation.kinds import Kind, kind_of
+from censcore.evaluation.reference import KAPLAN_MEIER
+from censcore.evaluation.request import Request
+from censcore.evaluation.resolved_censoring import Refit, ResolvedCensoring, _parts, describe
+from censcore.evaluation.splits import Split, make_splits, notes_on_splits
+from censcore.evaluation.subjects import Sample
+from censcore.exceptions import CenscoreError, FoldError, InvalidInputError, InvalidTypeError
+from censcore.outcomes import OutcomeLike
+from censcore.outcomes.base import Outcome
+
+__all__ = ["Folds", "cross_validate"]
+
+
+class Splitter(Protocol):
+    """A splitter of scikit-learn."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterable[tuple[Any, Any]]:
+        """Pairs of training and test subjects."""
+
+
+@dataclass(frozen=True)
+class Folds:
+    """How models are fitted and tested.
+
+    Parameters
+    ----------
+    cv : int, splitter or list of (train, test)
+        A number gives shuffled folds with equal shares of events; where there are groups, folds that keep
+        them together.
+    repeats : int
+        How often a number of folds is drawn; losses are averaged over the repeats. Two or more show how much
+        losses depend on who trains the models, which errors then include: without it, those of differences
+        between similar models are too small.
+    n_jobs : int, optional
+        Fits at a time, through joblib: a backend chosen with ``joblib.parallel_config`` is respected.
+    store : path, optional
+        Folder for the forecasts of finished folds, so that a run that was stopped goes on. A change of data,
+        folds or models leads to new fits.
+    on_error : "raise" or "skip"
+        Whether a model that fails in a fold ends the comparison, or is left out with a note.
+
+    Examples
+    --------
+    >>> import censcore as cs
+    >>> cs.Folds(5, repeats=3)
+    Folds(cv=5, repeats=3, n_jobs=None, store=None, on_error='raise')
+    """
+
+    cv: int | Splitter | Iterable[tuple[Any, Any]] = 5
+    repeats: int = 1
+    n_jobs: int | None = None
+    store: str | PathLike[str] | None = None
+    on_error: str = "raise"
+
+    def __post_init__(self) -> None:
+        check_option(self.on_error, "on_error", ("raise", "skip"))
+
+
+def cross_validate(
+    models: Mapping[str, Any],
+    X: Array | None,
+    y: OutcomeLike | Sample,
+    *,
+    cv: int | Splitter | Iterable[tuple[Any, Any]] | Folds = 5,
+    censoring: Distribution | BaseEstimator | None = None,
+    scores: Any = DEFAULT_SCORES,
+    times: Array | None = None,
+    levels: Array | None = None,
+    reference: Any = KAPLAN_MEIER,
+    horizon: float | str = "auto",
+    by: Any = None,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
+    names: Any = None,
+    events: Any = None,
+    confidence: float = 0.95,
+    discrimination: bool = True,
+    time_unit: str = "",
+    seed: int = 0,
+    progress: bool = False,
+) -> Comparison:
+    """Fit models fold by fold, and compare their forecasts of the subjects left out.
+
+    Each model is copied and fitted to the training subjects of every fold, as are the reference and the
+    censoring distribution, and is scored on the others. Each repeat is a comparison of out-of-fold forecasts
+    under out-of-fold censoring distributions, as :func:`compare` makes it; means and influences are averaged.
+
+    Parameters
+    ----------
+    models : dict
+        *What to compare.* Name -> model that is not fitted yet: estimators of this library, pipelines,
+        searches over parameters, scikit-survival, lifelines, functions ``f(X_train, y_train, X_test)`` that
+        give a forecast, or pairs ``(model, X)`` with covariates of their own.
+    X : array or frame, (n, p), or None
+        Covariates of all subjects.
+    y : outcome, or Sample
+        What happened to them; a :class:`Sample` also brings weights, groups and a mask.
+    cv : int, splitter, list of (train, test), or Folds
+        *How.* A number of folds, or :class:`Folds`, which also has repeats, jobs, a store, and what to do
+        about models that fail.
+    censoring : distribution or estimator, optional
+        ``Censoring(KaplanMeier())`` by default, fitted to the training subjects of every fold; none is needed
+        where nothing is censored or ``y.censoring_time`` is known.
+    scores, times, levels, reference, horizon, by, names, events
+        As in :func:`compare`; the reference is fitted in every fold.
+    sample_weight : array, (n,), optional
+        Sampling weights, of fitting and of scoring.
+    groups : array, (n,), optional
+        Labels of subjects that depend on each other: they stay in one fold.
+    confidence, discrimination, seed
+        *Inference*, as in :func:`compare`; the seed is also that of the folds.
+    time_unit, progress
+        *Output*, as in :func:`compare`.
+
+    Returns
+    -------
+    Comparison
+        Also ``folds()`` and ``plot("folds")``.
+
+    See Also
+    --------
+    compare : Forecasts that were made before.
+    censcore.scorer : The same scores for tuning and for scikit-learn's cross-validation.
+
+    Examples
+    --------
+    >>> import numpy as np, censcore as cs
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(300, 1))
+    >>> T, C = rng.weibull(1.5, 300) * np.exp(x[:, 0]), rng.uniform(0, 4, 300)
+    >>> y = cs.RightCensored(np.minimum(T, C), T <= C)
+    >>> found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=3, scores="crps", discrimination=False)
+    >>> found.frame()[["model", "mean", "standard_error", "skill"]].round(3)
+              model   mean  standard_error  skill
+    0           cox  0.205           0.014  0.401
+    1  kaplan-meier  0.342           0.018  0.000
+    """
+    _check_order(X, y)
+    folds = cv if isinstance(cv, Folds) else Folds(cv)
+    sample = Sample.scored(y, X, sample_weight, groups)
+    asked = Request(
+        models, sample, censoring, None, scores, times, levels, reference, horizon, by, names, events,
+        confidence, discrimination, time_unit, seed, progress,
+    )  # fmt: skip
+    kind, settled = kind_of(sample.y).settle(asked)
+    n = len(kind)
+    code, weight = asked.subjects(n)
+    sample = replace(sample, y=kind.read_outcome(sample.y), weight=weight)
+    splits = make_splits(folds.cv, X, kind.strata(), code, folds.repeats, asked.seed)
+    everything, name = _with_reference(kind, models, reference)
+    for model_name, model in everything.items():
+        check_model(model_name, model, n)
+    runs = run_folds(kind, everything, sample, splits, folds, progress)
+    if not runs.models:
+        raise FoldError(f"None of the {len(everything)} models could be fitted. {' '.join(runs.notes)}")
+    notes = [*notes_on_splits(splits, n, code), *runs.notes]
+    tested = np.unique(np.concatenate([split.test for split in splits]))
+    layers = [[i for i, split in enumerate(splits) if split.repeat == r] for r in range(_count(splits))]
+    subjects = replace(sample, y=kind.y)
+    estimator = censoring if censoring is not None else settled.censoring or kind.default_censoring()
+    resolved = [_censoring_of(kind, estimator, subjects, [splits[i] for i in layer], tested) for layer in layers]
+    asked = replace(asked, sample=_tested(sample, tested, n), by=_taken(by, tested, n))
+    asked = replace(asked, reference=name if name in runs.models else None)
+    if len(layers) > 1 and given_horizon(horizon) is None:
+        asked = replace(asked, horizon=_common_horizon(kind, resolved, subjects, code, tested, notes))
+    found: list[Comparison] = []
+    for layer, C in zip(layers, resolved, strict=True):
+        forecasts = {model: out_of_fold(runs.of(model, layer), tested) for model in runs.models}
+        labels = sample.groups if isinstance(C, ResolvedCensoring) else None
+        found.append(compare_request(replace(asked, forecasts=forecasts, censoring=C, train_groups=labels)))
+        asked = replace(asked, **_decided(found[0]))
+    return _together(found, CrossValidation(splits, found, tested, runs, code), notes)
+
+
+def _check_order(X: Any, y: Any) -> None:
+    if isinstance(X, Outcome) and not isinstance(y, Outcome | Sample):
+        raise InvalidInputError(
+            "The order is that of scikit-learn, cross_validate(models, X, y); got the outcome second, and "
+            f"{type(y).__name__} third."
+        )
+
+
+def _count(splits: list[Split]) -> int:
+    return max(split.repeat for split in splits) + 1
+
+
+def _tested(sample: Sample, tested: np.ndarray, n: int) -> Sample:
+    return sample if len(tested) == n else sample.take(tested)
+
+
+def _together(found: list[Comparison], design: CrossValidation, notes: list[str]) -> Comparison:
+    """One comparison of averages over repeats."""
+    first = found[0]
+    losses, means = average(found, design.splits)
+    notes = [*notes, *first.notes, *first.censoring.warnings]  # one test of C beside many fits
+    return replace(first, losses=losses, means=means, notes=notes, design=design)
+
+
+def _with_reference(kind: Kind, models: Mapping[str, Any], reference: Any) -> tuple[dict[str, Any], str | None]:
+    """All models, the reference among them, and its name."""
+    if not isinstance(models, Mapping) or not models:
+        raise InvalidTypeError(
+            "models must be a dictionary of at least one model, {'cox': CoxRegression(), ...}; got "
+            f"{type(models).__name__}."
+        )
+    everything = {str(name): model for name, model in models.items()}
+    if reference is None:
+        return everything, None
+    if not isinstance(reference, str):
+        return everything | {"reference": reference}, "reference"
+    reference = kind.reference if reference == KAPLAN_MEIER else reference
+    if reference not in everything:
+        if reference != kind.reference:
+            raise InvalidInputError(
+                f"reference: got {reference!r}, expected one of the models, {', '.join(everything)}, "
+                f"{kind.reference!r}, an estimator or None."
+            )
+        everything[reference] = kind.reference_model(kind.y)
+    return everything, reference
+
+
+def _taken(by: Any, tested: np.ndarray, n: int) -> Any:
+    """Labels of subgroups of those who are tested."""
+    if by is None or len(tested) == n or isinstance(by, str):
+        return by
+    if isinstance(by, Mapping):
+        return {name: to_numpy(labels)[tested] for name, labels in by.items()}
+    if isinstance(by, list | tuple) and len(by) != n:
+        return by
+    return {str(getattr(by, "name", None) or "group"): to_numpy(by)[tested]}
+
+
+# ---- the censoring distribution --------------------------------------------------------------------
+
+
+def _check_not_fitted(C: Distribution) -> None:
+    """An estimate from subjects of all folds knows the subjects that each fold is tested on."""
+    if C.estimated_from is not None:
+        raise InvalidInputError(
+            f"censoring: got a distribution that {C.estimated_from.censoring} predicted, expected one that "
+            "is known, or the estimator itself: it is then fitted to the training subjects of every fold."
+        )
+
+
+def _censoring_of(
+    kind: Kind, censoring: Any, subjects: Sample, splits: list[Split], tested: np.ndarray
+) -> ResolvedCensoring | Distribution | None:
+    """The censoring distributions of the tested subjects, each estimated from the other folds."""
+    if censoring is None:
+        return None
+    if isinstance(censoring, Distribution):
+        _check_not_fitted(censoring)
+        return censoring.take(tested) if len(tested) < len(subjects) else censoring
+    if not hasattr(censoring, "fit"):
+        raise InvalidTypeError(
+            "censoring: got "
+            f"{type(censoring).__name__}, expected an estimator such as Censoring(KaplanMeier()), which is "
+            "fitted to the training subjects of every fold, or a censoring distribution."
+        )
+    censoring = censoring if isinstance(censoring, Censoring) else Censoring(censoring)
+    subjects = replace(subjects, y=kind.followed(subjects.y))
+    shared = subjects.y.shares_censoring if censoring.shared is None else censoring.shared
+    plain = clone(censoring).set_params(cv=None, shared=bool(shared))  # the same in every fold
+    fits = [_fit_censoring(plain, subjects, split) for split in splits]
+    forecasts = [
+        in_time(fit.predict_distribution(take_rows(subjects.X, s.test)), subjects.y.take(s.test))
+        for fit, s in zip(fits, splits, strict=True)
+    ]
+    C = out_of_fold([(s.test, D) for s, D in zip(splits, forecasts, strict=True)], tested)
+    X_tested = take_rows(subjects.X, tested)
+    n = len(subjects)
+    common: dict[str, Any] = {
+        "in_sample": len(tested) == n,
+        "train": subjects,
+        "last_time": min(float(to_numpy(subjects.y.time)[split.train].max()) for split in splits),
+        "n_train": n,
+        "shared": Shared(np.column_stack([np.arange(len(tested)), tested])),
+    }
+    plain.trained_on_ = SubjectKeys.of(subjects.X, subjects.y)
+    plain.fold_estimators_, plain.fold_training_ = fits, [split.train for split in splits]
+    plain.fold_ = np.full(n, -1)
+    for split in splits:
+        plain.fold_[split.test] = split.fold
+    C.estimated_from = Origin(plain, X_tested, tested)
+    name = f"{describe(fits[0])}, fitted to the training subjects of each fold"
+    if all(has_influence(fit) for fit in fits):
+        parts = _parts(plain, X_tested, len(tested), plain.fold_[tested])
+        return ResolvedCensoring(C, name, True, parts=parts, **common)
+    return ResolvedCensoring(C, name, True, refit=Refit(plain), scored_X=X_tested, **common)
+
+
+def _fit_censoring(censoring: Censoring, subjects: Sample, split: Split) -> Censoring:
+    fold = subjects.take(split.train)
+    try:
+        return clone(censoring).fit(fold.X, fold.y, fold.weight)
+    except CenscoreError as error:
+        raise type(error)(f"The censoring distribution, {split.name}: {error}") from error
+
+
+def _common_horizon(
+    kind: Kind,
+    resolved: list[Any],
+    subjects: Sample,
+    groups: np.ndarray | None,
+    tested: np.ndarray,
+    notes: list[str],
+) -> float | str:
+    """The smallest of the horizons that follow-up supports in each repeat."""
+    if not all(isinstance(C, ResolvedCensoring) for C in resolved):  # the same in all repeats
+        return "auto"
+    scored = replace(subjects, y=kind.followed(subjects.y)).take(tested)
+    code = None if groups is None else group_codes(groups[tested], len(tested))
+    ends: list[tuple[float, list[str]]] = []
+    for C in resolved:
+        told: list[str] = []
+        ends.append((find_horizon("auto", C, scored, told, code, groups, kind.ranked), told))
+    end, told = min(ends, key=lambda pair: pair[0])
+    notes += told
+    return end
+
+
+def _decided(first: Comparison) -> dict[str, Any]:
+    """What later repeats take over from the first."""
+    settings = first.settings
+    return {name: settings[name] for name in ("horizon", "times", "levels")}

@@ -1,0 +1,223 @@
+"""Forecasts that are given: their losses are of subjects in memory. The base of all designs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CASE_SCORES, CaseScore
+from censcore.evaluation.diagnostic import CensoringDiagnostic, censoring_diagnostic
+from censcore.evaluation.discrimination import Discrimination, Measure, discriminate
+from censcore.evaluation.effective_events import effective_events, weighted_events
+from censcore.evaluation.inference import Estimate
+from censcore.evaluation.kinds.one_time import OneTime
+from censcore.evaluation.losses import Losses, estimate_means, score_all, shares_of
+from censcore.evaluation.readings import readings_of
+from censcore.evaluation.subsets import labels_of
+from censcore.evaluation.tables import Line
+from censcore.evaluation.views import OfView, View
+
+if TYPE_CHECKING:
+    from censcore.evaluation.comparison import Comparison
+
+__all__ = ["Design"]
+
+CURVE_REFITS = 25  # of the censoring distribution for the bands of a curve, where it needs them
+
+
+class Design:
+    """Fixed forecasts of subjects in memory; other designs say where they differ."""
+
+    #: How p-values of calibration are to be read; empty where they are what they seem.
+    calibration_note = ""
+
+    def can_draw(self, picture: str) -> bool:
+        """Whether there is a picture of this kind."""
+        return True
+
+    def case(self, of: Comparison) -> Case:
+        """One forecast with the outcome, which all forecasts share."""
+        return next(iter(of.cases.values()))
+
+    def models(self, of: Comparison) -> list[str]:
+        """Names of the forecasts."""
+        return list(of.cases)
+
+    def horizon(self, of: Comparison) -> float:
+        """End of the comparison."""
+        return self.case(of).horizon
+
+    def places(self, of: Comparison, score: CaseScore) -> np.ndarray:
+        """The times or levels that a score is taken at; NaN for one without any."""
+        return score.at(self.case(of))
+
+    def settings(self, of: Comparison) -> dict[str, Any]:
+        """Everything that was decided."""
+        case = self.case(of)
+        counts = {"subjects": len(case.y), "events": int(to_numpy(case.y.event).sum())}
+        readings = readings_of(of.cases)
+        groups = None if of.groups is None else int(of.groups.max()) + 1
+        told = self.told(of, counts, case.times, case.levels, groups, readings)
+        return told | of.kind.settings(case, of.resolved_censoring.distribution)
+
+    @staticmethod
+    def told(
+        of: Comparison,
+        counts: dict[str, int],
+        times: np.ndarray,
+        levels: np.ndarray,
+        groups: int | None,
+        readings: dict[str, str],
+    ) -> dict[str, Any]:
+        """Settings in their order."""
+        from importlib.metadata import version
+
+        return {
+            **counts,
+            "horizon": of.horizon,
+            "time unit": of.time_unit or None,
+            "times": times.tolist(),
+            "levels": levels.tolist(),
+            **({"survival matrices": readings} if readings else {}),
+            "scores": [score.name for score in of.scores],
+            "censoring distribution": of.resolved_censoring.description,
+            "standard errors": of.means.method,
+            "groups": groups,
+            "reference": of.reference,
+            "confidence": of.confidence,
+            "seed": of.seed,
+            "censcore": version("censcore"),
+        }
+
+    # ---- numbers ---------------------------------------------------------------------------------------
+
+    def censoring(self, of: Comparison) -> Any:
+        """How far the censoring distribution can be trusted."""
+
+        def diagnose(y: Any, C: Any) -> CensoringDiagnostic:
+            return censoring_diagnostic(
+                y,
+                C,
+                of.X,
+                horizon=of.horizon,
+                sample_weight=of.subsets[0].weight,
+                groups=of.groups,
+                by=labels_of(of.subsets),
+                seed=of.seed,
+            )
+
+        return of.kind.diagnostic(self.case(of), of.resolved_censoring, diagnose)
+
+    def weighted_events(self, of: Comparison, score: CaseScore) -> tuple[int, float]:
+        """Events up to the horizon; their effective number by sampling and inverse-probability weights."""
+        return weighted_events(*score.events(self.case(of)), of.horizon, of.subsets[0].weight, of.groups)
+
+    def infinite_losses(self, of: Comparison, model: str, score: str, j: int, s: int = 0) -> int:
+        """How many losses of a column of a score are infinite, among the subjects of a subset."""
+        counted = of.subsets[s].weight > 0
+        return int(np.isinf(of.losses.values[model, score][counted, j]).sum())
+
+    def effective_events(
+        self, of: Comparison, score: CaseScore | Measure, s: int, times: np.ndarray | None
+    ) -> np.ndarray:
+        """See :meth:`Comparison.effective_events`."""
+        cases = [case if times is None else replace(case, times=times) for case in of.cases.values()]
+        weight = of.subsets[s].weight
+        if isinstance(score, CaseScore):
+            return score.effective_events(cases, weight, of.groups)
+        if score.outcome:
+            view = of.kind.view(score.outcome)
+            weight = shares_of(weight[:, None], view.counted(cases[0]))[:, 0]
+            cases = [case.of(view) for case in cases]
+        return effective_events(score, cases, weight, of.groups)
+
+    def curve(
+        self, of: Comparison, score: CaseScore, times: np.ndarray | None, levels: np.ndarray | None
+    ) -> dict[str, Estimate]:
+        """See :meth:`Comparison.curve`."""
+        new = {"times": times} if times is not None else {}
+        new |= {"levels": levels} if levels is not None else {}
+        return self._means(of, score, {m: replace(case, **new) for m, case in of.cases.items()})
+
+    def mean_of(self, of: Comparison, score: CaseScore, model: str) -> Estimate:
+        """The mean of a score that is made for one of the models, over all subjects."""
+        return self._means(of, score, {model: of.cases[model]})[model]
+
+    @staticmethod
+    def _means(of: Comparison, score: CaseScore, cases: dict[str, Case]) -> dict[str, Estimate]:
+        means = estimate_means(
+            score_all(cases, [score]),
+            cases,
+            of.subsets[:1],
+            of.resolved_censoring.with_refits(CURVE_REFITS),
+            of.groups,
+            of.train_groups,
+            seed=of.seed,
+        )
+        return {model: mean for model in cases if (mean := means.values.get((0, model, score.name))) is not None}
+
+    def pair_measures(self, of: Comparison) -> Discrimination:
+        """Concordance and AUC of one outcome."""
+        return discriminate(
+            of.cases, of.subsets, of.resolved_censoring, of.groups, of.train_groups, of.seed
+        )
+
+    # ---- views -----------------------------------------------------------------------------------------
+
+    def part(self, of: Comparison, view: View) -> Comparison:
+        """What was found of one view, by the names that its scores have where there is one event time."""
+        plain = {score.name: _plain(score) for score in of.scores if score.outcome == view.name}
+
+        def renamed(values: dict[Any, Any]) -> dict[Any, Any]:
+            known = ((key, value) for key, value in values.items() if key[-1] in plain)
+            return {(*key[:-1], plain[key[-1]].name): value for key, value in known}
+
+        scores, counted = list(plain.values()), view.counted(self.case(of))
+        cases = {model: case.of(view) for model, case in of.cases.items()}
+        return replace(
+            of,
+            kind=OneTime(next(iter(cases.values())).y),
+            scores=scores,
+            losses=Losses(renamed(of.losses.values), renamed(of.losses.unavailable), scores),
+            means=replace(of.means, values=renamed(of.means.values)),
+            cases=cases,
+            subsets=[replace(s, weight=shares_of(s.weight[:, None], counted)[:, 0]) for s in of.subsets],
+            resolved_censoring=view.censoring(of.resolved_censoring),
+            discrimination=of.discrimination and view.name in of.kind.ranked,
+        )
+
+    def shown(self, of: Comparison, line: Line) -> Line:
+        """A line with the outcome in a column, and how many subjects count in it."""
+        score = self._scored(of)[line["score"]]
+        new: Line = {}
+        for key, value in line.items():
+            name = line["score"].removesuffix(f"[{score.outcome}]")
+            new |= {"score": name, "outcome": score.outcome} if key == "score" else {key: value}
+        case = self.case(of)
+        counted = score.counted(case) if isinstance(score, CaseScore) else of.kind.view(score.outcome).counted(case)
+        if "n" in new and counted is not None:
+            subset = next(s for s in of.subsets if (s.by, s.label) == (line["by"], line["group"]))
+            new["n"] = int(((subset.weight > 0) & counted).sum())
+        return new
+
+    @staticmethod
+    def _scored(of: Comparison) -> dict[str, CaseScore | Measure]:
+        scored: dict[str, CaseScore | Measure] = {score.name: score for score in of.scores}
+        if of.discrimination:
+            scored |= {measure.name: measure for measure in of.pair_measures.measures}
+        return scored
+
+    def fold_lines(self, of: Comparison) -> list[Line]:
+        """Means by fold; none where there are no folds."""
+        return []
+
+
+def _plain(score: CaseScore) -> CaseScore:
+    """A score of one view without its name; the Brier score of a joint event is that of its time."""
+    if isinstance(score, OfView):
+        return score.base
+    return CASE_SCORES.get(score.name.partition("[")[0], score)

@@ -1,0 +1,288 @@
+"""What depends on the kind of an outcome, in one place: everything else asks the kind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from censcore._arrays import is_torch, to_numpy
+from censcore.distributions import Distribution
+from censcore.estimators import Censoring, KaplanMeier
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CaseScore, Custom, by_name
+from censcore.evaluation.checks import notes_on_events, notes_on_forecasts
+from censcore.evaluation.delayed_entry import given_entry
+from censcore.evaluation.diagnostic import CensoringDiagnostic
+from censcore.evaluation.fold_fits import forecast_of
+from censcore.evaluation.forecast_distributions import as_distributions
+from censcore.evaluation.request import Request
+from censcore.evaluation.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.subjects import Sample
+from censcore.evaluation.views import View
+from censcore.exceptions import InvalidInputError
+from censcore.outcomes import RightCensored, as_followed
+from censcore.scores.inputs import known_censoring
+
+__all__ = ["Kind", "kind_of", "register_kind"]
+
+
+@dataclass(frozen=True, eq=False)
+class Kind(ABC):
+    """The outcome of n subjects, and how it is compared.
+
+    A subclass says which outcomes it is for (:func:`register_kind`), how they are settled and read, which
+    follow-up problem the censoring distribution is estimated from, what is scored by default and against
+    which reference, and which *views* there are: parts of the outcome that are scored as if they were the
+    only one.
+
+    Parameters
+    ----------
+    y : outcome
+        What happened, in NumPy.
+    """
+
+    y: Any
+
+    #: Name of the reference that is fitted to the training subjects by default.
+    reference: ClassVar[str]
+    #: Names of the scores that are taken by default; the first that all forecasts have decides the verdict.
+    default_scores: ClassVar[tuple[str, ...]]
+
+    #: Whether the outcome says who is at risk at a landmark: ``y.at_risk(s)`` and ``y.after(s)``.
+    has_landmarks: ClassVar[bool] = True
+
+    # ---- the outcome -----------------------------------------------------------------------------------
+
+    @classmethod
+    @abstractmethod
+    def settle(cls, asked: Request) -> tuple[Self, Request]:
+        """The kind of the outcome that was passed, and the request with what follows from it."""
+
+    @classmethod
+    @abstractmethod
+    def read_outcome(cls, y: Any) -> Any:
+        """An outcome of this kind, in NumPy."""
+
+    def read_training(self, train: Sample, notes: list[str]) -> Sample:
+        """Training subjects with an outcome of this kind."""
+        return train.checked(self.read_outcome)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """The kind of some of the subjects."""
+        return replace(self, y=self.y.take(rows))
+
+    def followed(self, y: Any) -> RightCensored:
+        """How long subjects were followed, of this or another sample: all that C is estimated from."""
+        followed: RightCensored = y
+        return followed
+
+    @property
+    def scored(self) -> Any:
+        """The outcome as cases have it."""
+        return self.y
+
+    def strata(self) -> np.ndarray:
+        """Numbers whose shares are equal in all folds, (n,): by default whether there was an event."""
+        return np.any(to_numpy(self.y.event).reshape(len(self), -1), axis=1)
+
+    def default_censoring(self) -> Any:
+        """The estimator of C where none is passed; None where the censoring times are known."""
+        return None if known_censoring(self.followed(self.y)) is not None else self.censoring_estimator()
+
+    def censoring_estimator(self) -> Any:
+        """The estimator of C for subjects of whom some may be censored."""
+        return Censoring(KaplanMeier())
+
+    def event_times(self) -> np.ndarray:
+        """Event times as they happened, which tell how survival matrices are read."""
+        y = self.pooled(Sample(None, self.y)).y
+        return to_numpy(y.time)[to_numpy(y.event)]
+
+    # ---- forecasts -------------------------------------------------------------------------------------
+
+    def read(self, forecasts: Mapping[str, Any], X: Any, train: Sample | None, notes: list[str]) -> dict[str, Any]:
+        """All forecasts as distributions in NumPy; ``notes`` gains what a reader should know of it."""
+        followed = None if train is None else replace(train, y=self.followed(train.y))
+        return dict(as_distributions(forecasts, X, self.followed(self.y), followed))
+
+    def as_forecast(self, forecast: Any, X: Any, n: int) -> Distribution:
+        """What a fitted model, or whatever else is a forecast, says of n subjects."""
+        from censcore.estimators import as_forecast
+
+        return as_forecast(forecast, X, n=n)
+
+    def check(self, name: str, F: Any) -> Any:
+        """The forecast, if it is one of this outcome."""
+        return F
+
+    def named(self, forecasts: Mapping[str, Any], train: Sample | None) -> tuple[Self, Sample | None]:
+        """The kind and the training subjects with names that outcome, training subjects and forecasts share."""
+        return self, train
+
+    def settled(self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]) -> dict[str, Any]:
+        """Forecasts as they are scored up to the horizon."""
+        return {name: self.check(name, F) for name, F in forecasts.items()}
+
+    def reference_model(self, train: Any) -> Any:
+        """The estimator, or function f(X_train, y_train, X_test, sample_weight), of the default reference."""
+        return KaplanMeier()
+
+    def fit(self, model: Any, train: Sample, X: Any) -> Distribution:
+        """The forecasts of subjects with covariates X by a model that is fitted to the training subjects."""
+        return forecast_of(self, model, train, X, len(self))
+
+    def for_others(self, y: Any) -> Any:
+        """The outcome as models of other libraries take it; None where :class:`Adapted` knows their ways."""
+        return None
+
+    def given_entry(self, name: str, F: Any, horizon: float) -> Any:
+        """The forecast given survival to the entry."""
+        return given_entry(name, F, self.followed(self.y), horizon)
+
+    def under(self, C: Distribution) -> Self:
+        """The kind under a censoring distribution, of one C for all event times or of several."""
+        return self
+
+    # ---- what is scored --------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def views(self) -> Sequence[View]:
+        """Parts of the outcome that ``comparison.of(name)`` gives; none for one event time."""
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Names that scores may be of; none for one event time."""
+        return [view.name for view in self.views]
+
+    @property
+    def ranked(self) -> list[str]:
+        """Views that have concordance and AUC."""
+        return self.outcomes
+
+    def view(self, outcome: str) -> View:
+        """The view with this name."""
+        by_names = {view.name: view for view in self.views}
+        if outcome not in by_names:
+            expected = f"one of {', '.join(by_names)}" if by_names else "none: there is one event time"
+            raise InvalidInputError(f"outcome: got {outcome!r}, expected {expected}.")
+        return by_names[outcome]
+
+    def scores(self, scores: Any) -> list[CaseScore]:
+        """Scores by name, None for the default ones; a mapping may bring custom scores."""
+        if scores is None:
+            scores = self.default_scores
+        elif isinstance(scores, str):
+            scores = list(dict.fromkeys((*self.default_scores, *self.all_scores))) if scores == "all" else [scores]
+        chosen: list[CaseScore] = []
+        for name, function in by_name(scores).items():
+            chosen += [self.custom(name, function)] if callable(function) else self.named_score(str(name))
+        if not chosen:
+            raise InvalidInputError("scores: got none, expected at least one name, such as 'crps'.")
+        return list({score.name: score for score in chosen}.values())
+
+    @property
+    def all_scores(self) -> Sequence[str]:
+        """What ``scores="all"`` adds to the default."""
+        from censcore.evaluation.case_scores import CASE_SCORES
+
+        return list(CASE_SCORES)
+
+    @abstractmethod
+    def named_score(self, name: str) -> list[CaseScore]:
+        """The scores that a name stands for: without an outcome, of every outcome that has the score."""
+
+    def custom(self, name: str, function: Callable[..., Any]) -> CaseScore:
+        """A score that the caller brings, of the whole outcome."""
+        return Custom.of(name, function)
+
+    def one_score(self, name: str, function: Any) -> CaseScore:
+        """The one score of the whole outcome that a scorer takes."""
+        chosen = self.scores({name: function})
+        if len(chosen) != 1:
+            raise InvalidInputError(
+                f"{name}: got an outcome with {len(chosen)} parts that have this score. Use "
+                f"scorer('energy_score'), one of {', '.join(score.name for score in chosen)}, or fit and "
+                "score one of the parts, such as y.marginal(j)."
+            )
+        return chosen[0]
+
+    def case(self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int) -> Case:
+        """One forecast with what happened and the censoring distribution."""
+        return Case(self.y, F, C, horizon, times, levels, seed=seed)
+
+    def pooled(self, sample: Sample) -> Sample:
+        """Event times (n,) from which default times and levels are chosen."""
+        return sample
+
+    def levels(self, sample: Sample, horizon: float) -> np.ndarray | None:
+        """Default quantile levels; None for those that the pooled event times reach by the horizon."""
+        return None
+
+    # ---- what is said ----------------------------------------------------------------------------------
+
+    def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
+        """What may be wrong with a forecast: its unit of time, or few members of an ensemble."""
+        return notes_on_forecasts(forecasts, self.followed(self.y))
+
+    def notes_on_events(
+        self, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
+    ) -> list[str]:
+        """Too few events to tell forecasts apart."""
+        return notes_on_events(self.y, horizon, weight, groups, train)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know first."""
+        return []
+
+    def settings(self, case: Case, C: Distribution) -> dict[str, Any]:
+        """What a comparison says of its outcome."""
+        return {}
+
+    def diagnostic(
+        self, case: Case, resolved: ResolvedCensoring, diagnose: Callable[..., CensoringDiagnostic]
+    ) -> Any:
+        """How far the censoring distribution can be trusted, by ``diagnose(y, C)``."""
+        return diagnose(as_followed(case.y), resolved.distribution)
+
+    def default_outcome(self, picture: str) -> str:
+        """The view that a picture shows where none is named."""
+        return self.ranked[0]
+
+    def pictured(self, picture: str, scored: set[str]) -> list[str]:
+        """The views that a page shows pictures of; one empty name for a picture of all."""
+        return [""] if picture == "differences" or not self.views else self.ranked
+
+    def follow_up_view(self) -> View | None:
+        """The view whose events and weights a picture of the censoring distribution shows; None for all."""
+        return None
+
+    def check_picture(self, picture: str, outcome: str) -> None:
+        """An error where there is no such picture of a view."""
+
+
+KINDS: list[tuple[Callable[[Any], bool], type[Kind]]] = []
+
+
+def register_kind(kind: type[Kind], recognises: Callable[[Any], bool]) -> type[Kind]:
+    """Compare outcomes that ``recognises`` is true of by ``kind``; the last one that is registered comes first."""
+    KINDS.insert(0, (recognises, kind))
+    return kind
+
+
+def kind_of(y: Any) -> type[Kind]:
+    """The kind of an outcome."""
+    return next(kind for recognises, kind in KINDS if recognises(y))
+
+
+def in_numpy(y: Any) -> Any:
+    """An outcome as arrays of NumPy."""
+    return y.like(np.zeros(1)) if is_torch(y._reference) else y

@@ -1,0 +1,328 @@
+r"""Competing risks: scores of all causes together, of each, and of any.
+
+A score is of one *outcome*: all causes (time and cause), one of them (:math:`T_j`, infinite if the cause is
+another), or any cause (T). Names say which: ``crps[all causes]``, ``crps[death]``, ``crps[any cause]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from censcore._arrays import is_torch, to_numpy
+from censcore.distributions import CumulativeIncidence, Distribution, TimeAndCause
+from censcore.estimators import AalenJohansen, NotFitted, as_competing_forecast
+from censcore.estimators.competing_risks_adapters import predicts_times_apart
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CASE_SCORES, DEFAULT_SCORES, CaseScore, Custom
+from censcore.evaluation.checks import notes_on_events, notes_on_forecasts
+from censcore.evaluation.forecast_distributions import check_forecasts, with_covariates
+from censcore.evaluation.joint_scores import Energy, LogOfCause
+from censcore.evaluation.kinds.base import Kind, in_numpy
+from censcore.evaluation.reference import AALEN_JOHANSEN
+from censcore.evaluation.request import Request
+from censcore.evaluation.subjects import Sample
+from censcore.evaluation.times_and_levels import LEVELS, default_levels
+from censcore.evaluation.views import OfView, View
+from censcore.exceptions import InvalidInputError, InvalidTypeError
+from censcore.outcomes import CompetingRisks, RightCensored, as_competing_risks
+from censcore.scores import energy_score, registry
+
+__all__ = ["ALL_CAUSES", "ANY_CAUSE", "Causes"]
+
+ALL_CAUSES, ANY_CAUSE = "all causes", "any cause"
+#: Pictures that there are of all causes together; the others show the risk of one event.
+OF_ALL = ("brier", "differences", "censoring")
+
+
+@dataclass(frozen=True)
+class CauseView(View):
+    """One cause, from 1; any of them, 0; all of them together, None."""
+
+    number: int | None
+
+    def of(self, case: Case) -> Case:
+        """The event of the cause; events of other causes mean that it never comes."""
+        number = self.number
+        if number is None:
+            return case
+        y = case.whole.cause(number) if number else case.y
+        part = case.of_forecasts(lambda F: F.cause(number) if number else F.any_cause())
+        return replace(part, y=y, whole=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Causes(Kind):
+    """The time and the cause of an event.
+
+    Parameters
+    ----------
+    y : CompetingRisks
+        Whose names are those of the causes.
+    names : tuple of str, optional
+        As they were asked for.
+    """
+
+    names: tuple[str, ...] | None = None
+
+    reference: ClassVar[str] = AALEN_JOHANSEN
+    default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
+
+    # ---- the outcome -----------------------------------------------------------------------------------
+
+    @classmethod
+    def settle(cls, asked: Request) -> tuple[Self, Request]:
+        """The outcome; its names are settled once the forecasts are known."""
+        asked.refuse("events", "mask")
+        names = None if asked.names is None else tuple(map(str, asked.names))
+        return cls(cls.read_outcome(asked.sample.y), names), asked
+
+    @classmethod
+    def read_outcome(cls, y: Any) -> Any:
+        """Competing risks."""
+        return in_numpy(as_competing_risks(y))
+
+    def read_training(self, train: Sample, notes: list[str]) -> Sample:
+        """Training subjects, whose outcome must have causes."""
+        try:
+            return super().read_training(train, notes)
+        except (InvalidInputError, InvalidTypeError) as error:
+            raise type(error)(
+                f"train: got {type(train.y).__name__} for the outcome of the training subjects, expected "
+                "CompetingRisks(time, cause) as that of the scored subjects: the reference and the default "
+                f"levels are estimated from their causes. ({error})"
+            ) from error
+
+    def followed(self, y: Any) -> RightCensored:
+        """To the first event of any cause."""
+        followed: RightCensored = y.any_cause()
+        return followed
+
+    @property
+    def scored(self) -> Any:
+        """Any cause; the case has all of them beside it."""
+        return self.y.any_cause()
+
+    def strata(self) -> np.ndarray:
+        """The causes."""
+        return to_numpy(self.y.causes)
+
+    def named(self, forecasts: Mapping[str, Any], train: Sample | None) -> tuple[Self, Sample | None]:
+        """Both outcomes with the same causes: as named, or as many as any of them, or of the forecasts, has.
+
+        A cause that did not happen to any of the scored subjects is still one.
+        """
+        outcomes = {"y": self.y} | ({} if train is None else {"train": train.y})
+        named = [y.names for y in outcomes.values() if _is_named(y.names)] if self.names is None else [self.names]
+        m = max([*(y.n_causes for y in outcomes.values()), *(F.n_causes for F in forecasts.values())])
+        chosen = named[0] if named else _default_names(m)
+        for what, y in outcomes.items():
+            differs = _is_named(y.names) and y.names != chosen and self.names is None
+            if differs or y.n_causes > len(chosen):
+                raise InvalidInputError(
+                    f"{what}: got the causes {', '.join(y.names)}, expected {', '.join(chosen)}, the same "
+                    "causes in the same order for scored and training subjects."
+                )
+        if len({*chosen, ALL_CAUSES, ANY_CAUSE}) != len(chosen) + 2:
+            raise InvalidInputError(
+                f"names: got {list(chosen)}, expected different names of causes, none of them {ALL_CAUSES!r} "
+                f"or {ANY_CAUSE!r}, which name outcomes of a comparison."
+            )
+
+        def renamed(y: CompetingRisks) -> CompetingRisks:
+            return y if y.names == chosen else y.with_names(chosen)
+
+        return replace(self, y=renamed(self.y)), train and replace(train, y=renamed(train.y))
+
+    # ---- forecasts -------------------------------------------------------------------------------------
+
+    def read(
+        self, forecasts: Mapping[str, Any], X: Any, train: Sample | None, notes: list[str]
+    ) -> dict[str, Any]:
+        """Distributions of time and cause; ``notes`` gains what was repaired."""
+        check_forecasts(forecasts)
+        read: dict[str, Any] = {}
+        for name, forecast in forecasts.items():
+            model, covariates, _ = with_covariates(forecast, X, None)
+            try:
+                F: Any = self.as_forecast(model, covariates, len(self))
+            except (InvalidInputError, InvalidTypeError, NotFitted) as error:
+                raise type(error)(f"Forecast {name!r}: {error}") from error
+            repaired = F.repaired if isinstance(F, CumulativeIncidence) else None
+            if repaired is not None:
+                notes.append(
+                    f"{name!r}: cumulative incidences that decrease or sum to more than 1 were replaced by "
+                    f"possible ones in {len(repaired.subjects)} subjects; the largest change is "
+                    f"{repaired.largest:.2g}."
+                )
+            read[str(name)] = F.like(np.zeros(1)) if is_torch(F._reference) else F
+        return read
+
+    def as_forecast(self, forecast: Any, X: Any, n: int) -> Distribution:
+        """A distribution of time and cause."""
+        F = as_competing_forecast(forecast, X, repair=predicts_times_apart(forecast))
+        if len(F) not in (1, n):
+            raise InvalidInputError(f"got forecasts of {len(F)} subjects, expected {n}, or one for all.")
+        return F
+
+    def check(self, name: str, F: Any) -> Any:
+        """The forecast, if its causes are those of the outcome; one without names takes them."""
+        y = self.y
+        if F.n_causes != y.n_causes:
+            raise InvalidInputError(
+                f"Forecast {name!r}: got cumulative incidences of {F.n_causes} cause{'s' * (F.n_causes > 1)}, "
+                f"expected {y.n_causes} ({', '.join(y.names)}), one for every cause of the outcome."
+            )
+        if F.names == y.names:
+            return F
+        if _is_named(F.names):
+            hint = " The order differs." if set(F.names) == set(y.names) else ""
+            raise InvalidInputError(
+                f"Forecast {name!r}: got the causes {', '.join(F.names)}, expected {', '.join(y.names)}, as "
+                f"the outcome has them.{hint} Pass names={list(y.names)} to the forecast if they mean the same."
+            )
+        other: TimeAndCause = F._map(lambda array: array)
+        other.names = y.names
+        return other
+
+    def reference_model(self, train: Any) -> Any:
+        """The Aalen-Johansen estimate."""
+        return AalenJohansen()
+
+    def for_others(self, y: Any) -> Any:
+        """A frame with columns event and duration, as hazardous takes it."""
+        import pandas as pd
+
+        return pd.DataFrame({"event": to_numpy(y.causes), "duration": to_numpy(y.time)})
+
+    # ---- what is scored --------------------------------------------------------------------------------
+
+    @property
+    def views(self) -> Sequence[View]:
+        """All causes together, each cause, and any cause."""
+        each = (CauseView(name, j) for j, name in enumerate(self.y.names, start=1))
+        return [CauseView(ALL_CAUSES, None), *each, CauseView(ANY_CAUSE, 0)]
+
+    @property
+    def ranked(self) -> list[str]:
+        """Each cause, and the first event of any."""
+        return [*self.y.names, ANY_CAUSE]
+
+    def named_score(self, name: str) -> list[CaseScore]:
+        """``"crps"`` is of all causes, of each and of any; ``"crps[death]"`` of one.
+
+        The log score of one cause, which depends on the censoring distribution, is taken only where it is
+        asked for.
+        """
+        base, _, outcome = name.partition("[")
+        outcome = outcome.removesuffix("]")
+        if base in _energy() and outcome in ("", ALL_CAUSES):
+            return [Energy(registry.SCORES[base], outcome=ALL_CAUSES)]
+        score, views = CASE_SCORES.get(base), [v for v in self.views if isinstance(v, CauseView)]
+        if score is not None:
+            views = [v for v in views if v.number is not None or score.info.over_causes]
+            apart = score.info.needs_density and not outcome
+            views = [v for v in views if outcome in ("", v.name) and not (apart and v.number)]
+        if score is None or not views:
+            raise InvalidInputError(self._no_such_score(name))
+        return [self._of(score, view) for view in views]
+
+    @staticmethod
+    def _of(score: CaseScore, view: CauseView) -> OfView:
+        base = LogOfCause(score.info) if score.info.needs_density and view.number else score
+        title = score.info.title.replace("binomial", "multinomial") if view.number is None else None
+        return OfView.score(base, view, title)
+
+    def _no_such_score(self, name: str) -> str:
+        names = self.y.names
+        return (
+            f"There is no score called {name!r} for these causes. There are {', '.join(CASE_SCORES)}, each "
+            f"also of one outcome, such as 'crps[{names[0]}]', with one of {', '.join(self.outcomes)} "
+            f"(pinball_score: not of {ALL_CAUSES}); and {', '.join(_energy())} of {ALL_CAUSES}. A custom "
+            "score is given as {name: function}, with function(y, forecast, censoring, horizon=h) giving one "
+            "loss per subject."
+        )
+
+    def one_score(self, name: str, function: Any) -> CaseScore:
+        """Of all causes, unless the name says another outcome."""
+        whole = not callable(function) and "[" not in name and name in CASE_SCORES
+        return super().one_score(f"{name}[{ALL_CAUSES}]" if whole else name, function)
+
+    def custom(self, name: str, function: Callable[..., Any]) -> CaseScore:
+        """A score of all causes: its function receives the outcome and the forecast of all of them."""
+        return Custom.of(name, function, ALL_CAUSES)
+
+    def case(
+        self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int
+    ) -> Case:
+        """The outcome of any cause, with all causes beside it."""
+        return Case(self.scored, F, C, horizon, times, levels, seed=seed, whole=self.y)
+
+    def pooled(self, sample: Sample) -> Sample:
+        """Events of any cause."""
+        return replace(sample, y=self.followed(sample.y))
+
+    def levels(self, sample: Sample, horizon: float) -> np.ndarray | None:
+        """Levels that every cause reaches by the horizon, so that its quantiles are not all infinite."""
+        risks = sample.y
+        if len(np.unique(risks.causes[risks.causes > 0])) < risks.n_causes:  # a cause that nobody has
+            return LEVELS[:1]
+        curves = AalenJohansen().fit(None, risks, sample.weight).predict_distribution()
+        return default_levels(float(curves.cif(np.nextafter(horizon, 0.0)).min()))
+
+    # ---- what is said ----------------------------------------------------------------------------------
+
+    def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
+        """Of the event of any cause."""
+        return notes_on_forecasts({name: F.any_cause() for name, F in forecasts.items()}, self.scored)
+
+    def notes_on_events(
+        self, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
+    ) -> list[str]:
+        """Too few events of a cause to tell forecasts of it apart."""
+        return [
+            f"{name}: {note}"
+            for j, name in enumerate(self.y.names, start=1)
+            for note in notes_on_events(self.y.cause(j), horizon, weight, groups, None)
+        ]
+
+    def settings(self, case: Case, C: Distribution) -> dict[str, Any]:
+        """Events by cause."""
+        cause = to_numpy(case.whole.causes)
+        counts = {name: int((cause == j).sum()) for j, name in enumerate(self.y.names, start=1)}
+        return {"events by cause": counts}
+
+    def default_outcome(self, picture: str) -> str:
+        """All causes, where there is such a picture."""
+        if picture in OF_ALL:
+            return ANY_CAUSE if picture == "censoring" else ALL_CAUSES
+        return ANY_CAUSE if picture == "d-calibration" else self.ranked[0]
+
+    def pictured(self, picture: str, scored: set[str]) -> list[str]:
+        """One picture per cause, and of any and all causes where there are such."""
+        if picture in ("differences", "censoring"):
+            return [""]
+        return {"brier": self.outcomes, "d-calibration": self.ranked}.get(picture, list(self.y.names))
+
+    def check_picture(self, picture: str, outcome: str) -> None:
+        """Most pictures show the risk of one event."""
+        if picture not in OF_ALL and outcome == ALL_CAUSES:
+            raise InvalidInputError(
+                f"{picture}: got outcome={ALL_CAUSES!r}, expected a cause ({', '.join(self.y.names)}) or "
+                f"{ANY_CAUSE!r}: it shows the risk of one event."
+            )
+
+
+def _energy() -> list[str]:
+    return [name for name, info in registry.SCORES.items() if info.function is energy_score]
+
+
+def _default_names(m: int) -> tuple[str, ...]:
+    return tuple(f"cause {j + 1}" for j in range(m))
+
+
+def _is_named(names: Sequence[str]) -> bool:
+    return tuple(names) != _default_names(len(names))

@@ -1,0 +1,252 @@
+"""Interval-censored event times: forecasts are sent through the visits, and compared by the time of detection.
+
+The first visit at or after T is right-censored data. The comparison of forecasts of it is the comparison of
+the forecasts. The log score is that of the intervals themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore.distributions import Distribution, Step
+from censcore.distributions.last_visit import LastVisit
+from censcore.estimators import Censoring, KaplanMeier, Turnbull
+from censcore.evaluation.case import Case, as_losses
+from censcore.evaluation.case_scores import CASE_SCORES, CaseScore, WithoutCensoring
+from censcore.evaluation.checks import notes_on_forecasts
+from censcore.evaluation.horizon import given_horizon
+from censcore.evaluation.kinds.base import in_numpy
+from censcore.evaluation.kinds.one_time import OneTime
+from censcore.evaluation.request import Request
+from censcore.evaluation.subjects import Sample
+from censcore.exceptions import UnsupportedOutcomeError
+from censcore.outcomes import IntervalCensored, RightCensored
+from censcore.outcomes.detection_times import DetectionTimes
+from censcore.scores import SCORES
+from censcore.scores.interval import detection_forecast, interval_log_score, on_own_visits
+
+__all__ = ["Intervals"]
+
+TURNBULL = "turnbull"
+
+
+@dataclass(frozen=True)
+class IntervalLog(WithoutCensoring):
+    """The log score of the intervals, by the forecast of T, up to the horizon that was asked for."""
+
+    until: float | None = None
+
+    def losses(self, case: Case) -> np.ndarray:
+        """One loss per subject, (n, 1)."""
+        assert case.source is not None
+        y, F = case.source
+        return as_losses(interval_log_score(y, F, horizon=self.until if y.visits is not None else None))
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals(OneTime):
+    """Intervals in which the event times are, with the visits that found them.
+
+    Parameters
+    ----------
+    y : IntervalCensored
+        The intervals.
+    detected : RightCensored
+        The detection times; with drop-out, censored before the first visit that a subject misses.
+    until : float, optional
+        The horizon that was asked for, or the last visit where nobody drops out.
+    """
+
+    detected: RightCensored | None = None
+    until: float | None = None
+
+    reference: ClassVar[str] = TURNBULL
+    has_landmarks: ClassVar[bool] = False
+    default_scores: ClassVar[tuple[str, ...]] = (
+        "log_score", "crps", "brier_score", "binomial_log_score", "pinball_score",
+    )  # fmt: skip
+
+    @classmethod
+    def settle(cls, asked: Request) -> tuple[Self, Request]:
+        """The detection times, and the horizon where nobody drops out: the last visit, if none is given."""
+        asked.refuse("names", "events", "mask")
+        y = cls.read_outcome(asked.sample.y)
+        horizon = given_horizon(asked.horizon)
+        censoring = drop_out_estimator(y, horizon) if asked.censoring is None else asked.censoring
+        detected, tau = detection_times(y, censoring is not None, horizon)
+        given = isinstance(censoring, Distribution) and not isinstance(censoring, LastVisit)
+        if y.visits is not None and given:
+            censoring = on_own_visits(y, censoring, np.inf if tau is None else tau)
+        asked = replace(
+            asked, censoring=censoring, horizon=asked.horizon if tau is None else tau, discrimination=False
+        )
+        return cls(y, detected, tau), asked
+
+    @classmethod
+    def read_outcome(cls, y: Any) -> Any:
+        """The intervals."""
+        return in_numpy(y)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Some of the subjects."""
+        detected = None if self.detected is None else self.detected.take(rows)
+        return replace(self, y=self.y.take(rows), detected=detected)
+
+    def read_training(self, train: Sample, notes: list[str]) -> Sample:
+        """Whatever the reference takes; drop-out is estimated from intervals with visits."""
+        return train.checked(lambda y: in_numpy(y) if isinstance(y, IntervalCensored) else OneTime.read_outcome(y))
+
+    def followed(self, y: Any) -> RightCensored:
+        """To the first visit that a subject misses; who attended all of them, to the last."""
+        if y is self.y and self.detected is not None:
+            return self.detected
+        if not isinstance(y, IntervalCensored):
+            return y
+        until = float(to_numpy(self.y.last_visit).max()) if self.until is None else self.until
+        return y.detection(until, dropout=True) if y.visits is not None else detection_times(y, False, None)[0]
+
+    @property
+    def scored(self) -> Any:
+        """The detection times."""
+        return self.detected
+
+    def strata(self) -> np.ndarray:
+        """Whether the event was found."""
+        return to_numpy(self.y.found)
+
+    def default_censoring(self) -> Any:
+        """The estimator of drop-out, where subjects drop out."""
+        return self.censoring_estimator()
+
+    def censoring_estimator(self) -> Any:
+        """The estimator of drop-out, where subjects drop out."""
+        return drop_out_estimator(self.y, self.until)
+
+    def event_times(self) -> np.ndarray:
+        """None: visits find the events later."""
+        return np.zeros(0)
+
+    # ---- forecasts -------------------------------------------------------------------------------------
+
+    def read(
+        self, forecasts: Mapping[str, Any], X: Any, train: Sample | None, notes: list[str]
+    ) -> dict[str, Any]:
+        """Forecasts of T."""
+        return super().read(forecasts, X, None, notes)
+
+    def settled(
+        self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
+    ) -> dict[str, Any]:
+        """Forecasts of T in the precision of the intervals."""
+        return {name: F.like(self.y.lower) for name, F in forecasts.items()}
+
+    def given_entry(self, name: str, F: Any, horizon: float) -> Any:
+        """The same, since T is given survival to the entry before it is sent through the visits."""
+        return F
+
+    def reference_model(self, train: Any) -> Any:
+        """Turnbull's estimate: mass is spread over the intervals, unless some times are exact."""
+        spread = isinstance(train, IntervalCensored) and not bool(train.exact.any())
+        return Turnbull("uniform" if spread else "right")
+
+    # ---- what is scored --------------------------------------------------------------------------------
+
+    @property
+    def all_scores(self) -> list[str]:
+        """Without visits the log score alone."""
+        return list(CASE_SCORES) if self.y.visits is not None else ["log_score"]
+
+    def scores(self, scores: Any) -> list[CaseScore]:
+        """Without visits the log score alone."""
+        return super().scores("log_score" if scores is None and self.y.visits is None else scores)
+
+    def named_score(self, name: str) -> list[CaseScore]:
+        """A score of detection times, or of the intervals themselves for the log score."""
+        if name == "log_score":
+            return [IntervalLog(SCORES[name], self.until)]
+        if self.y.visits is None:
+            self.y.detection()  # an error that says what the other scores need
+            raise UnsupportedOutcomeError(
+                f"{name}: got exact and right-censored times as IntervalCensored without visits, of which the "
+                "log score alone is taken. Pass y.detection(), the same data as RightCensored."
+            )
+        return super().named_score(name)
+
+    def case(
+        self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int
+    ) -> Case:
+        """The forecast of the detection time, with that of T beside it."""
+        return Case(self.scored, self._sent(F), C, horizon, times, levels, seed=seed, source=(self.y, F))
+
+    def _sent(self, F: Distribution) -> Step:
+        """The forecast sent through the visits."""
+        if self.y.visits is not None:
+            return detection_forecast(self.y, F)
+        # the log score alone, so that the curve serves for nothing but its shape
+        ends = np.concatenate([to_numpy(self.y.lower), to_numpy(self.y.upper)])
+        times = np.unique(np.quantile(ends[np.isfinite(ends) & (ends > 0)], np.linspace(0, 1, 21)))
+        return Step(times, sf=to_numpy(F.marginal(0).sf(times[None, :])))
+
+    def pooled(self, sample: Sample) -> Sample:
+        """Detection times."""
+        return replace(sample, y=self.followed(sample.y))
+
+    # ---- what is said ----------------------------------------------------------------------------------
+
+    def notes_on_forecasts(self, forecasts: Mapping[str, Any]) -> list[str]:
+        """Of the detection times."""
+        return notes_on_forecasts({name: self._sent(F) for name, F in forecasts.items()}, self.scored)
+
+    def notes_on_events(
+        self, horizon: float, weight: np.ndarray, groups: np.ndarray | None, train: Sample | None
+    ) -> list[str]:
+        """Too few detected events to tell forecasts apart."""
+        followed = None if train is None else self.pooled(train)
+        return OneTime(self.detected).notes_on_events(horizon, weight, groups, followed)
+
+    @property
+    def notes(self) -> list[str]:
+        """How intervals are compared."""
+        if self.y.visits is None:
+            return ["Intervals without examination times: the log score of the intervals."]
+        left = isinstance(self.detected, DetectionTimes)
+        return [
+            "Interval-censored data: forecasts of T are judged by the detection time, the first visit at or "
+            "after T, and by the log score of the intervals."
+            + (" Who drops out is followed to the first planned visit that it misses." if left else "")
+            + " Concordance and AUC, which order event times, are left out."
+        ]
+
+
+def drop_out_estimator(y: IntervalCensored, horizon: float | None) -> Any:
+    """The estimator of drop-out where subjects drop out before the horizon; else None."""
+    if y.visits is None:
+        return None
+    gone = y.dropped_out(np.inf if horizon is None else horizon)
+    return Censoring(KaplanMeier()) if bool(gone.any()) else None
+
+
+def detection_times(
+    y: IntervalCensored, dropout: bool, horizon: float | None
+) -> tuple[RightCensored, float | None]:
+    """The detection times, and the horizon where nobody drops out: the last visit, if none is given.
+
+    With ``dropout`` subjects are censored before the first visit that they miss; the distribution of C is
+    known or estimated. Otherwise all planned visits took place, and C is the horizon. Without visits all
+    that is scored is the log score, of the intervals themselves.
+    """
+    if y.visits is None:
+        found = to_numpy(y.found)
+        time = np.where(found, to_numpy(y.upper), to_numpy(y.lower))
+        return RightCensored(time, found, np.where(found, time.max(), time)), horizon
+    y.check_planned_visits("A comparison")
+    tau = float(to_numpy(y.last_visit).max()) if horizon is None else horizon
+    if dropout:
+        return y.detection(tau, dropout=True), horizon
+    outcome = y.detection(until=tau)
+    return RightCensored(outcome.time, outcome.event, outcome.censoring_time), tau  # F is given T > entry

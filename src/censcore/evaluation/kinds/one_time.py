@@ -1,0 +1,50 @@
+"""One event time per subject."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+from censcore.evaluation.case_scores import DEFAULT_SCORES, CaseScore, named_scores
+from censcore.evaluation.kinds.base import Kind
+from censcore.evaluation.readings import settle_readings
+from censcore.evaluation.reference import KAPLAN_MEIER
+from censcore.evaluation.request import Request
+from censcore.evaluation.subjects import Sample, in_numpy
+from censcore.evaluation.views import View
+from censcore.outcomes import as_outcome
+
+__all__ = ["OneTime"]
+
+
+class OneTime(Kind):
+    """One event time, (n,), right-censored."""
+
+    reference: ClassVar[str] = KAPLAN_MEIER
+    default_scores: ClassVar[tuple[str, ...]] = DEFAULT_SCORES
+
+    @classmethod
+    def settle(cls, asked: Request) -> tuple[Self, Request]:
+        """The outcome as it is."""
+        asked.refuse("names", "events", "mask")
+        return cls(cls.read_outcome(asked.sample.y)), asked
+
+    @classmethod
+    def read_outcome(cls, y: Any) -> Any:
+        """A right-censored outcome."""
+        return in_numpy(as_outcome(y))
+
+    @property
+    def views(self) -> Sequence[View]:
+        """None: there is one event time."""
+        return ()
+
+    def named_score(self, name: str) -> list[CaseScore]:
+        """The score with this name."""
+        return named_scores(name)
+
+    def settled(
+        self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
+    ) -> dict[str, Any]:
+        """Survival matrices are read by the event times of the training or else the scored subjects."""
+        return dict(settle_readings(forecasts, self.y, None if train is None else train.y, horizon))

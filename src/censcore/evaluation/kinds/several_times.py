@@ -1,0 +1,466 @@
+"""Several event times per subject, of which one may be terminal: it ends the follow-up of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from censcore._arrays import to_numpy
+from censcore._validation import as_list, as_names
+from censcore.distributions import Distribution, Ensemble, Independent, Univariate
+from censcore.distributions.before_terminal import before_terminal
+from censcore.distributions.joint_events import JointEvent, first_is
+from censcore.distributions.random_draws import SubjectDraws, keys_of
+from censcore.estimators import Censoring, KaplanMeier
+from censcore.estimators.event_histories import event_histories
+from censcore.evaluation.case import Case
+from censcore.evaluation.case_scores import CASE_SCORES, CaseScore, Custom
+from censcore.evaluation.diagnostic import CensoringDiagnostic, JointCensoringDiagnostic, given_covariates
+from censcore.evaluation.inference import shares
+from censcore.evaluation.joint_scores import Energy, EventBrier, JointLog
+from censcore.evaluation.kinds.base import Kind, in_numpy
+from censcore.evaluation.reference import AALEN_JOHANSEN, KAPLAN_MEIER
+from censcore.evaluation.request import Request
+from censcore.evaluation.resolved_censoring import ResolvedCensoring
+from censcore.evaluation.subjects import Sample
+from censcore.evaluation.subjects import in_numpy as right_censored
+from censcore.evaluation.times_and_levels import default_levels
+from censcore.evaluation.views import OfView, View
+from censcore.exceptions import InvalidInputError, InvalidTypeError, UnsupportedOutcomeError
+from censcore.outcomes import RightCensored, SemiCompetingRisks, as_followed, as_outcome
+from censcore.outcomes.ended_follow_up import check_no_event_ends_follow_up
+from censcore.scores import registry
+from censcore.scores.compatible_times import subject_keys
+from censcore.scores.energy import leave_out
+from censcore.scores.joint_brier import decided_outcome
+
+__all__ = ["JOINT", "SemiCompeting", "SeveralTimes"]
+
+JOINT = "joint"
+MEMBERS = 1024  # of the time by which all events have happened, for forecasts that are no ensemble
+
+
+@dataclass(frozen=True)
+class TimeView(View):
+    """One of the event times, j, of the subjects who are followed for it."""
+
+    j: int
+
+    def of(self, case: Case) -> Case:
+        """The event time alone."""
+        C = case.C.marginal(self.j if case.C.k > 1 else 0)
+        part = case.of_forecasts(lambda F: F.marginal(self.j))
+        return replace(part, y=case.y.marginal(self.j), C=C, mask=None, coordinate=None)
+
+    def counted(self, case: Case) -> np.ndarray | None:
+        """Subjects who are followed for it."""
+        return None if case.mask is None else case.mask[:, self.j]
+
+    def depends_on(self, coordinate: int | None) -> bool:
+        """On its own censoring time, and on one that all share."""
+        return coordinate in (None, self.j)
+
+    def censoring(self, resolved: ResolvedCensoring) -> ResolvedCensoring:
+        """That of the event time, where each has one."""
+        return resolved.of_time(self.j)
+
+
+@dataclass(frozen=True)
+class EventView(View):
+    """The earliest ("either") or the last ("all") of the event times, under one C that all share."""
+
+    event: str
+
+    def of(self, case: Case) -> Case:
+        """The earliest or last event time, of the subjects who are followed for all of them."""
+        y = case.y.first() if self.event == "either" else case.y.last()
+        part = case.of_forecasts(lambda F: F.first() if self.event == "either" else _last(F, case))
+        return replace(part, y=y, mask=None, coordinate=None)
+
+    def counted(self, case: Case) -> np.ndarray | None:
+        """Subjects who are followed for all event times."""
+        return None if case.mask is None else np.all(case.mask, axis=1)
+
+
+def _last(F: Distribution, case: Case) -> Ensemble:
+    """The distribution of the last event time: that of the members, or of draws."""
+    if isinstance(F, Ensemble):
+        return Ensemble(to_numpy(F.samples).max(axis=2), F.weights)
+    keys = keys_of([np.zeros(1)], case.seed) if len(F) == 1 else subject_keys(case.y, seed=case.seed)
+    return Ensemble(to_numpy(F.sample(MEMBERS, SubjectDraws(keys))).max(axis=2))
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralTimes(Kind):
+    """k event times, (n, k); a score is of all of them together ("joint"), of one, or of a joint event.
+
+    Parameters
+    ----------
+    y : RightCensored
+        Where a subject is not followed, an event at time zero.
+    names : tuple of str
+        Of the event times.
+    events : dict
+        Joint events by name: "either", "all" or a function of times.
+    mask : array of bool, (n, k), optional
+        False where a subject is not followed for an event time.
+    shared : bool
+        Whether one C serves all event times.
+    """
+
+    names: tuple[str, ...] = ()
+    events: dict[str, str | JointEvent] = field(default_factory=dict)
+    mask: np.ndarray | None = None
+    shared: bool = True
+
+    reference: ClassVar[str] = KAPLAN_MEIER
+    default_scores: ClassVar[tuple[str, ...]] = ("energy_score", "log_score", "crps", "brier_score")
+
+    # ---- the outcome -----------------------------------------------------------------------------------
+
+    @classmethod
+    def settle(cls, asked: Request) -> tuple[Self, Request]:
+        """Names and joint events by default, and who is followed for what."""
+        y = cls.read_outcome(asked.sample.y)
+        given = y.names if asked.names is None else asked.names
+        names = as_names(_numbered(y.k) if given is None else given, y.k, of="event time")
+        y, mask = cls._followed_for(y, asked.sample.mask, "mask")
+        cls._check(y, names, "y", mask)
+        return cls(y, names, cls._joint_events(asked.events, names, y), mask), asked
+
+    @classmethod
+    def read_outcome(cls, y: Any) -> Any:
+        """A right-censored outcome."""
+        return right_censored(as_outcome(y))
+
+    @staticmethod
+    def _check(y: Any, names: tuple[str, ...], of: str, mask: np.ndarray | None) -> None:
+        check_no_event_ends_follow_up(y, mask, names=names, of=of)
+
+    @staticmethod
+    def _followed_for(y: Any, mask: Any, name: str) -> tuple[Any, np.ndarray | None]:
+        """The outcome, with an event at time zero where a subject is not followed, and the mask."""
+        if mask is None:
+            return y, None
+        try:
+            y, _, followed = leave_out(y, "not needed", mask)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{name}: {error}") from error
+        counted = np.asarray(to_numpy(followed))
+        if counted.all():
+            return y, None
+        if y.has_delayed_entry:
+            raise UnsupportedOutcomeError(
+                f"{name}: got event times that are not followed, of subjects with entries. What is known of "
+                "those times at the entry is not known to a comparison: leave such subjects out, or compare "
+                "y.marginal(j) with forecast.given_survival(y.entry).marginal(j)."
+            )
+        return y, counted
+
+    def read_training(self, train: Sample, notes: list[str]) -> Sample:
+        """As many event times, and an event at time zero where a subject is not followed."""
+        train = train.checked(self.read_outcome)
+        if train.y.k != self.y.k:
+            raise InvalidInputError(f"train: got outcomes of {train.y.k} event times, expected {self.y.k}.")
+        mask = train.mask
+        if mask is None and self.mask is not None:
+            if train.same_as(self.y):
+                mask = self.mask
+            else:
+                notes.append(
+                    "The scored subjects have a mask, the training subjects have none: pass train=Sample(X, "
+                    "y, mask=) if some of their event times were not followed either."
+                )
+        y, mask = self._followed_for(train.y, mask, "train: mask")
+        self._check(y, self.names, "train", mask)
+        return replace(train, y=y, mask=mask)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Some of the subjects."""
+        return replace(self, y=self.y.take(rows), mask=None if self.mask is None else self.mask[rows])
+
+    # ---- forecasts -------------------------------------------------------------------------------------
+
+    def check(self, name: str, F: Any) -> Any:
+        """The forecast, if it is of as many event times."""
+        if F.k != self.y.k:
+            raise InvalidInputError(
+                f"Forecast {name!r}: got a distribution of {F.k} event times, expected {self.y.k}, as the "
+                "outcome has. Forecasts of single times are joined by Independent([F_1, ..., F_k])."
+            )
+        return F
+
+    def reference_model(self, train: Any) -> Any:
+        """Independent Kaplan-Meier curves."""
+        return kaplan_meier_curves
+
+    def under(self, C: Distribution) -> Self:
+        """With or without one C that all event times share."""
+        return replace(self, shared=C.k == 1)
+
+    # ---- what is scored --------------------------------------------------------------------------------
+
+    @staticmethod
+    def _joint_events(events: Any, names: tuple[str, ...], y: Any) -> dict[str, str | JointEvent]:
+        """Joint events as asked for, or either, all, and each as the first."""
+        known = _known_events(names)
+        if events is None:
+            return known if len(names) > 1 else {}
+        if isinstance(events, str):
+            events = [events]
+        if not isinstance(events, Mapping):
+            events = dict.fromkeys(map(str, as_list(events, "events", "names of joint events")))
+        chosen: dict[str, str | JointEvent] = {}
+        for name, event in events.items():
+            if event is not None and not callable(event) and event not in ("either", "all"):
+                raise InvalidTypeError(
+                    f"events: got {type(event).__name__} for {name!r}, expected a function of times (..., "
+                    "k), such as in_order(0, 1)."
+                )
+            if event is None and name not in known:
+                raise InvalidInputError(
+                    f"events: got {name!r}, expected some of {', '.join(map(repr, known))}, or a dict of "
+                    "functions of times (..., k), such as {'relapse, then death': in_order(0, 1)}."
+                )
+            chosen[str(name)] = known[name] if event is None else event
+        clash = sorted(set(chosen) & {*names, JOINT})
+        if clash:
+            raise InvalidInputError(f"events: got the names {clash}, which are those of event times.")
+        return chosen
+
+    @property
+    def views(self) -> Sequence[View]:
+        """Each event time; the earliest and the last where one C serves all."""
+        single = [EventView(name, e) for name, e in self.events.items() if isinstance(e, str)]
+        return [*(TimeView(name, j) for j, name in enumerate(self.names)), *(single if self.shared else [])]
+
+    @property
+    def outcomes(self) -> list[str]:
+        """All times jointly, each time, each joint event."""
+        return [JOINT, *self.names, *self.events]
+
+    @property
+    def ranked(self) -> list[str]:
+        """The event times."""
+        return list(self.names)
+
+    def named_score(self, name: str) -> list[CaseScore]:
+        """``"energy_score"`` and ``"log_score"`` are of all event times, ``"log_score[death]"`` of one of them.
+
+        ``"crps"`` is of each of them, ``"brier_score"`` of each of them and of every joint event.
+        """
+        base, _, outcome = name.partition("[")
+        outcome, whole = outcome.removesuffix("]"), _of_all(base)
+        if whole is not None and outcome in ("", JOINT):
+            return [whole]
+        possible: list[CaseScore] = []
+        if base in CASE_SCORES:
+            possible += [OfView.score(CASE_SCORES[base], TimeView(n, j)) for j, n in enumerate(self.names)]
+        if base in EventBrier.functions:
+            possible += [EventBrier.of(base, event, rule) for event, rule in self.events.items()]
+        chosen = [score for score in possible if outcome in ("", score.outcome)]
+        if not chosen:
+            raise InvalidInputError(self._no_such_score(name))
+        return chosen
+
+    def _no_such_score(self, name: str) -> str:
+        whole = [score for score in registry.SCORES if _of_all(score) is not None]
+        briers, events = ", ".join(EventBrier.functions), ", ".join(self.events) or "joint events"
+        return (
+            f"There is no score called {name!r} for these event times. There are {', '.join(whole)} of all of "
+            f"them together; {', '.join(CASE_SCORES)} of each, such as 'crps[{self.names[0]}]', with one of "
+            f"{', '.join(self.names)}; and {briers} of {events}. A custom score is given as {{name: "
+            "function}, with function(y, forecast, censoring, horizon=h) giving one loss per subject."
+        )
+
+    def custom(self, name: str, function: Callable[..., Any]) -> CaseScore:
+        """A score of all event times."""
+        return Custom.of(name, function, JOINT)
+
+    def case(
+        self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int
+    ) -> Case:
+        """With the mask of subjects who are not followed for all event times."""
+        return Case(self.y, F, C, horizon, times, levels, mask=self.mask, seed=seed)
+
+    def pooled(self, sample: Sample) -> Sample:
+        """All event times as if of different subjects.
+
+        An event at time zero, such as one that a subject is not followed for, is left out.
+        """
+        time, event = (to_numpy(part).reshape(-1) for part in (sample.y.time, sample.y.event))
+        weight = None if sample.weight is None else np.repeat(sample.weight, sample.y.k)
+        used = np.nonzero(~event | (time > 0))[0]
+        return Sample(None, RightCensored(time, event), weight).take(used)
+
+    # ---- what is said ----------------------------------------------------------------------------------
+
+    def settings(self, case: Case, C: Distribution) -> dict[str, Any]:
+        """Events by event time, and who is followed for them."""
+        event = to_numpy(case.y.event)
+        event = event if case.mask is None else event & case.mask
+        told: dict[str, Any] = {"events": int(event.sum()), "event times": list(self.names)}
+        told["events by event time"] = event.sum(axis=0).tolist()
+        if case.mask is not None:
+            told["subjects followed for each"] = case.mask.sum(axis=0).tolist()
+        told["censoring"] = "one C shared by all event times" if C.k == 1 else "one C per event time"
+        return told
+
+    def diagnostic(
+        self, case: Case, resolved: ResolvedCensoring, diagnose: Callable[..., CensoringDiagnostic]
+    ) -> Any:
+        """One for every censoring time."""
+        C, conditional = resolved.distribution, given_covariates(resolved.distribution)
+        if C.k == 1:
+            return replace(diagnose(decided_outcome(case.y, "all"), C), conditional=conditional)
+        parts = {name: diagnose(case.y.marginal(j), C.marginal(j)) for j, name in enumerate(self.names)}
+        return JointCensoringDiagnostic(
+            {name: replace(part, conditional=conditional) for name, part in parts.items()}
+        )
+
+    def pictured(self, picture: str, scored: set[str]) -> list[str]:
+        """One picture per event time, and of "either" and "both" where they are scored."""
+        if picture == "differences" or (picture == "censoring" and self.shared):
+            return [""]
+        events = [view.name for view in self.views if isinstance(view, EventView)]
+        return [*self.names, *(name for name in events if picture == "brier" and name in scored)]
+
+
+    def follow_up_view(self) -> View | None:
+        """The last event time, where one C serves all."""
+        return EventView(JOINT, "all") if self.shared else None
+
+
+class SemiCompeting(SeveralTimes):
+    """Event times of which one is terminal: an event after it is read as one that never happens."""
+
+    has_landmarks: ClassVar[bool] = False
+    reference: ClassVar[str] = AALEN_JOHANSEN
+
+    @classmethod
+    def read_outcome(cls, y: Any) -> Any:
+        """The outcome as it is."""
+        return in_numpy(y)
+
+    @staticmethod
+    def _check(y: Any, names: tuple[str, ...], of: str, mask: np.ndarray | None) -> None:
+        """That a terminal event ends the follow-up is no error here."""
+
+    @staticmethod
+    def _followed_for(y: Any, mask: Any, name: str) -> tuple[Any, np.ndarray | None]:
+        if mask is not None:
+            raise UnsupportedOutcomeError(
+                f"{name}: got one with SemiCompetingRisks, whose subjects are followed for all events up to "
+                "the terminal one. Leave it out, and subjects who are not followed for an event too."
+            )
+        return y, None
+
+    def read_training(self, train: Sample, notes: list[str]) -> Sample:
+        """Subjects with the same terminal event."""
+        y, outcome = self.y, train.y
+        if not isinstance(outcome, SemiCompetingRisks) or (outcome.k, outcome.terminal) != (y.k, y.terminal):
+            got = repr(outcome) if isinstance(outcome, SemiCompetingRisks) else type(outcome).__name__
+            raise InvalidInputError(
+                f"train: got {got} for the outcome of the training subjects, expected SemiCompetingRisks of "
+                f"{y.k} event times, of which number {y.terminal} is terminal."
+            )
+        self._followed_for(outcome, train.mask, "train: mask")
+        return train.checked(self.read_outcome)
+
+    def followed(self, y: Any) -> RightCensored:
+        """To the terminal event."""
+        return as_followed(y)
+
+    @property
+    def terminal(self) -> str:
+        """Name of the terminal event."""
+        return self.names[self.y.terminal]
+
+    @staticmethod
+    def _joint_events(events: Any, names: tuple[str, ...], y: Any) -> dict[str, str | JointEvent]:
+        chosen = SeveralTimes._joint_events(events, names, y)
+        if events is None and y.k == 2:  # the other one is first wherever it happens
+            del chosen[f"{names[1 - y.terminal]} first"]
+        return chosen
+
+    def settled(
+        self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
+    ) -> dict[str, Any]:
+        """An event after the terminal one never happens."""
+        checked = super().settled(forecasts, train, horizon, notes)
+        read = {name: before_terminal(F, self.y.terminal) for name, F in checked.items()}
+        changed = [name for name, F in read.items() if F is not checked[name]]
+        if changed:
+            notes.append(
+                f"{', '.join(map(repr, changed))}: events that a forecast puts after {self.terminal!r} are "
+                "read as events that never happen."
+            )
+        return read
+
+    def reference_model(self, train: Any) -> Any:
+        """The Aalen-Johansen estimate of which events have happened."""
+        return event_histories
+
+    def levels(self, sample: Sample, horizon: float) -> np.ndarray | None:
+        r"""Default levels below P(T_j < horizon) of every event, :math:`\sum_i1\{T_{ij}<h\}/G(T_{ij}-)/n`."""
+        y, w = sample.y, shares(sample.weight, len(sample))
+        C = Censoring(KaplanMeier()).fit(None, y, sample.weight).predict_distribution().marginal(0)
+        time, event = to_numpy(y.time), to_numpy(y.event)
+        reached = to_numpy(C.sf_left(time.T.reshape(1, -1))).reshape(y.k, -1).T
+        seen = event & (time < horizon)
+        return default_levels(float((w @ (seen / np.where(seen, reached, 1.0))).min()))
+
+    def settings(self, case: Case, C: Distribution) -> dict[str, Any]:
+        """And the terminal event."""
+        return super().settings(case, C) | {"terminal event": self.terminal}
+
+    def default_outcome(self, picture: str) -> str:
+        """The terminal event where the picture is of follow-up, or of a time that is never infinite."""
+        return self.terminal if picture in ("censoring", "d-calibration") else super().default_outcome(picture)
+
+    def pictured(self, picture: str, scored: set[str]) -> list[str]:
+        """D-calibration of the terminal event alone: the times of the others may be never."""
+        of_end = picture in ("d-calibration", "censoring")
+        return [self.terminal] if of_end else super().pictured(picture, scored)
+
+    def check_picture(self, picture: str, outcome: str) -> None:
+        """D-calibration needs an event that is certain to happen."""
+        if picture == "d-calibration" and outcome != self.terminal:
+            raise InvalidInputError(
+                f"plot('d-calibration'): got outcome={outcome!r}, expected {self.terminal!r}: an event that "
+                "another one prevents may never happen, so that S(T) is not uniform. plot('calibration') "
+                "shows it."
+            )
+
+
+def _numbered(k: int) -> list[str]:
+    return [f"event {j + 1}" for j in range(k)]
+
+
+def _known_events(names: tuple[str, ...]) -> dict[str, str | JointEvent]:
+    first, last = ("either", "both") if len(names) == 2 else ("any", "all")
+    order = {f"{name} first": first_is(j) for j, name in enumerate(names)}
+    return {first: "either", last: "all", **order}
+
+
+def _of_all(name: str) -> CaseScore | None:
+    """A score of all event times together."""
+    info = registry.SCORES.get(name)
+    if info is None or not info.joint or info.needs_times:
+        return None
+    return (JointLog if info.univariate else Energy)(info, outcome=JOINT)
+
+
+def kaplan_meier_curves(
+    X: Any, y: RightCensored, X_test: Any, sample_weight: Any = None, mask: Any = None
+) -> Independent:
+    """The Kaplan-Meier curve of every event time, from the subjects who are followed for it."""
+    curves: list[Univariate] = []
+    for j in range(y.k):
+        rows = np.arange(len(y)) if mask is None or not mask[:, j].any() else np.nonzero(mask[:, j])[0]
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        curves.append(KaplanMeier().fit(None, y.marginal(j).take(rows), weight).predict_distribution())
+    return Independent(curves)
