@@ -188,7 +188,7 @@ REFUSED = {
         "landmarks must be a number or an array of numbers",
     ),
     "folds that are objects": (
-        lambda: cs.compare({"a": cs.KaplanMeier()}, None, Y, cv=[object()]),
+        lambda: cs.cross_validate({"a": cs.KaplanMeier()}, None, Y, cv=[object()]),
         "cv: got object for fold 1, expected a pair",
     ),
     "a subset that is a list": (
@@ -359,7 +359,7 @@ def test_numbers_of_any_precision_are_settings():
 
 
 def test_models_of_a_cross_validation_may_be_called_forecasts():
-    found = cs.compare(forecasts={"a": cs.KaplanMeier()}, y=TIME_40, X=None, cv=2, **QUICK)
+    found = cs.cross_validate(models={"a": cs.KaplanMeier()}, y=TIME_40, X=None, cv=2, **QUICK)
     assert found.models == ["a"]
 
 

@@ -100,8 +100,8 @@ MASKED = {
     "group": lambda: cs.distributions.Grouped([C, C], masked([1, 0, 1])),
     "groups of a mean": lambda: cs.mean_loss(TIME, groups=masked(GROUPS)),
     "groups of a comparison": lambda: cs.compare(MODELS, Y, C, groups=masked(GROUPS), **QUICK),
-    "groups of a cross-validation": lambda: cs.compare(
-        {"a": cs.WeibullRegression()}, Y, X=X, cv=2, groups=masked(GROUPS), **QUICK
+    "groups of a cross-validation": lambda: cs.cross_validate(
+        {"a": cs.WeibullRegression()}, X, Y, cv=2, groups=masked(GROUPS), **QUICK
     ),
     "groups of a diagnostic": lambda: cs.censoring_diagnostic(Y, C, groups=masked(GROUPS)),
     "groups of a network": lambda: cs.CopulaWeibull().fit(X, TWO, groups=masked(GROUPS)),
@@ -124,8 +124,8 @@ MASKED = {
     "X of a comparison": lambda: cs.compare(
         MODELS, Y, cs.Censoring(cs.CoxRegression()), X=masked(X), **QUICK
     ),
-    "X of a cross-validation": lambda: cs.compare(
-        {"a": cs.WeibullRegression()}, Y, X=masked(X), cv=2, **QUICK
+    "X of a cross-validation": lambda: cs.cross_validate(
+        {"a": cs.WeibullRegression()}, masked(X), Y, cv=2, **QUICK
     ),
     "X of a diagnostic": lambda: cs.censoring_diagnostic(Y, C, X=masked(X)),
     "X of a scenario": lambda: simulation.DataScenario(

@@ -79,7 +79,7 @@ def test_columns_that_have_no_single_name_are_an_error_elsewhere(kind):
         lambda: cs.CauseSpecific(cs.CoxRegression()).fit(table, CAUSES),
         lambda: cs.compare(MODELS, Y, cs.Censoring(cs.CoxRegression()), X=table, **QUICK),
         lambda: cs.censoring_diagnostic(Y, C, X=table),
-        lambda: cs.compare({"a": cs.WeibullRegression()}, Y, X=table, cv=2, **QUICK),
+        lambda: cs.cross_validate({"a": cs.WeibullRegression()}, table, Y, cv=2, **QUICK),
     ):
         with pytest.raises(CenscoreError, match=f"X: {words}"):
             call()
@@ -135,4 +135,4 @@ def test_an_outcome_is_not_read_from_columns_of_one_name():
 def test_a_fold_says_what_is_wrong_with_the_covariates():
     table = pd.DataFrame({"a": X[:, 0], "b": ["x", "y"] * (N // 2)})
     with pytest.raises(FoldError, match="X must hold numbers"):
-        cs.compare({"a": cs.WeibullRegression()}, Y, X=table, cv=2, **QUICK)
+        cs.cross_validate({"a": cs.WeibullRegression()}, table, Y, cv=2, **QUICK)

@@ -221,9 +221,7 @@ def test_weights_are_copies():
     weight = np.random.default_rng(0).integers(1, 3, 60)
     copies = np.repeat(np.arange(60), weight)
     options = OPTIONS | {"train": (None, train), "scores": SCORES}
-    weighted = cs.compare(
-        {"true": MATRIX}, y, KM(), sample_weight=weight, train_weight=np.ones(50), **options
-    )
+    weighted = cs.compare({"true": MATRIX}, y, KM(), sample_weight=weight, **options)
     copied = cs.compare({"true": MATRIX}, y[copies], KM(), groups=copies, **options)
     np.testing.assert_allclose(weighted.frame()["mean"], copied.frame()["mean"], rtol=1e-10)
     np.testing.assert_allclose(weighted.frame().standard_error, copied.frame().standard_error, rtol=0.03)
@@ -433,7 +431,7 @@ def test_other_bad_input():
     with pytest.raises(InvalidInputError, match="none of them 'all causes'"):
         cs.compare(MODELS, y, KM(), names=["all causes", "death"])
     with pytest.raises(InvalidInputError, match="mask: got an outcome of one event time"):
-        cs.compare(MODELS, y, KM(), mask=np.ones((40, 2)))
+        cs.compare(MODELS, cs.Sample(None, y, mask=np.ones((40, 2))), KM())
     with pytest.raises(InvalidInputError, match="reference 'cox' is none of the forecasts"):
         cs.compare(MODELS, y, KM(), reference="cox")
 
@@ -444,7 +442,7 @@ def test_other_bad_input():
 def test_cross_validation():
     y, x = observed(90, 1), np.random.default_rng(0).normal(size=(90, 1))
     models = {"cox": cs.CauseSpecific(cs.CoxRegression())}
-    found = cs.compare(models, x, y, cv=3, scores="crps", discrimination=False, horizon=3.0)
+    found = cs.cross_validate(models, x, y, cv=3, scores="crps", discrimination=False, horizon=3.0)
     assert isinstance(found, CompetingRisksComparison)
     assert found.models == ["cox", "aalen-johansen"]
     fold = next(split for split in found.splits)
@@ -461,7 +459,7 @@ def test_cross_validation_of_a_model_of_another_library():
     hazardous = pytest.importorskip("hazardous")
     y, x = observed(120, 1), np.random.default_rng(0).normal(size=(120, 1))
     models = {"boost": hazardous.SurvivalBoost(n_iter=3, show_progressbar=False, n_time_grid_steps=10)}
-    found = cs.compare(models, x, y, cv=2, scores="crps", discrimination=False, horizon=3.0)
+    found = cs.cross_validate(models, x, y, cv=2, scores="crps", discrimination=False, horizon=3.0)
     assert found.frame()["mean"].notna().all()
 
 

@@ -134,10 +134,7 @@ def test_chosen_events_and_custom_ones():
 @pytest.mark.parametrize("each", [False, True])
 def test_repeated_folds_end_at_the_smallest_horizon(each):
     """That of every repeat, and of every C where each event time has one."""
-    found = cs.compare(
-        {"true": lambda X, y, X_test: TRUTH}, None, observed(90, each=each), cv=2, repeats=2, scores="crps",
-        discrimination=False,
-    )  # fmt: skip
+    found = cs.cross_validate({"true": lambda X, y, X_test: TRUTH}, None, observed(90, each=each), cv=cs.Folds(2, repeats=2), scores="crps", discrimination=False)  # fmt: skip
     ends = [cs.compare({"a": TRUTH}, one.outcome, one.resolved_censoring, scores="crps").horizon
             for one in found.repeats]  # fmt: skip
     assert found.horizon == min(ends)
@@ -297,7 +294,7 @@ def test_cox_regression_of_the_censoring_times():
 def test_a_mask_leaves_subjects_out_of_the_scores_of_an_event_time():
     y = observed(90, 7)
     mask = np.random.default_rng(1).random((90, 2)) < 0.7
-    comparison = cs.compare({"true": TRUTH}, y, C_ONE, mask=mask, **OPTIONS)
+    comparison = cs.compare({"true": TRUTH}, cs.Sample(None, y, mask=mask), C_ONE, **OPTIONS)
     found = means(comparison)
     rows = mask[:, 1]
     expected = cs.mean_loss(cs.crps(y.marginal(1)[rows], MARGINALS[1], C_ONE, horizon=2.0))
@@ -318,7 +315,13 @@ def test_the_log_score_of_one_followed_time_is_that_of_its_marginal():
     y = observed(50, 7)
     mask = np.tile([True, False], (50, 1))
     found = means(
-        cs.compare({"true": TRUTH}, y, C_ONE, mask=mask, scores=["log_score", "energy_score"], **OPTIONS)
+        cs.compare(
+            {"true": TRUTH},
+            cs.Sample(None, y, mask=mask),
+            C_ONE,
+            scores=["log_score", "energy_score"],
+            **OPTIONS,
+        )
     )
     alone = y.marginal(0)
     assert found["log_score", "joint"][0] == pytest.approx(
@@ -336,21 +339,23 @@ def test_a_mask_of_the_training_subjects_reaches_the_censoring_distribution_and_
         "reference": "kaplan-meier",
         "scores": ["crps", "energy_score"],
     }
-    found = cs.compare(ENSEMBLES, y, KM(), train_mask=mask, **options)
+    found = cs.compare(ENSEMBLES, y, KM(), **options)
     time = np.where(mask, train.time, 0.0)
     coded = cs.RightCensored(time, train.event | ~mask)
     C = KM().fit(None, coded).predict_distribution()
     np.testing.assert_allclose(found.resolved_censoring.distribution.sf(1.0), C.sf(1.0))
     curve = cs.KaplanMeier().fit(None, train.marginal(1)[mask[:, 1]]).predict_distribution()
     np.testing.assert_allclose(found.cases["kaplan-meier"].F.marginal(1).sf(1.0), curve.sf(1.0))
-    everyone = cs.compare(ENSEMBLES, y, KM(), mask=np.ones((90, 2), bool), **options)
+    everyone = cs.compare(ENSEMBLES, cs.Sample(None, y, mask=np.ones((90, 2), bool)), KM(), **options)
     assert any("pass train_mask=" in note for note in everyone.notes)
 
 
 def test_default_times_are_those_of_the_events_that_are_followed():
     y = observed(200, 7)
     mask = np.random.default_rng(1).random((200, 2)) < 0.4
-    found = cs.compare(ENSEMBLES, y, KM(), mask=mask, scores="brier_score", discrimination=False)
+    found = cs.compare(
+        ENSEMBLES, cs.Sample(None, y, mask=mask), KM(), scores="brier_score", discrimination=False
+    )
     seen = y.time[mask & y.event & (y.time < found.horizon)]
     np.testing.assert_allclose(
         found.settings["times"], np.quantile(seen, [0.25, 0.5, 0.75], method="inverted_cdf")
@@ -477,7 +482,7 @@ def test_bad_input():
     with pytest.raises(InvalidInputError, match="events: got 'neither', expected some of 'either', 'both'"):
         cs.compare(ENSEMBLES, y, KM(), events=["neither"])
     with pytest.raises(InvalidInputError, match="mask must have one entry per subject"):
-        cs.compare(ENSEMBLES, y, KM(), mask=np.ones((30, 3), bool))
+        cs.compare(ENSEMBLES, cs.Sample(None, y, mask=np.ones((30, 3), bool)), KM())
     with pytest.raises(InvalidInputError, match="names: got an outcome of one event time"):
         cs.compare({"a": cs.Exponential(1.0)}, y.marginal(0), KM(), names=NAMES)
     with pytest.raises(InvalidInputError, match="train: got outcomes of 1 event times, expected 2"):
@@ -545,7 +550,7 @@ def test_errors_with_entries_cover_the_truth(score):
 def test_entries_with_times_that_are_not_followed():
     y = entered(40, 3)
     mask = np.ones((40, 2), dtype=bool)
-    cs.compare({"true": TRUTH}, y, C_ONE, mask=mask, scores=["log_score"], **OPTIONS)
+    cs.compare({"true": TRUTH}, cs.Sample(None, y, mask=mask), C_ONE, scores=["log_score"], **OPTIONS)
     mask[3, 0] = False
     with pytest.raises(UnsupportedOutcomeError, match="mask: got event times that are not followed"):
-        cs.compare({"true": TRUTH}, y, C_ONE, mask=mask, **OPTIONS)
+        cs.compare({"true": TRUTH}, cs.Sample(None, y, mask=mask), C_ONE, **OPTIONS)

@@ -261,7 +261,7 @@ def test_two_right_censored_times_are_an_error_that_names_the_outcome():
     for use in (
         lambda: cs.compare({"true": TRUTH}, coded, KM(), names=NAMES),
         lambda: cs.compare({"true": TRUTH}, coded, C_TRUE),
-        lambda: cs.compare({"true": lambda X, y, X_test: TRUTH}, None, coded, cv=3),
+        lambda: cs.cross_validate({"true": lambda X, y, X_test: TRUTH}, None, coded, cv=3),
         lambda: cs.compare({"true": TRUTH}, observed_apart(), C_TRUE, train=(None, coded)),
         lambda: KM().fit(None, coded),
     ):
@@ -280,9 +280,9 @@ def observed_apart() -> cs.RightCensored:
 def test_what_does_not_fit_is_refused_by_name():
     y, *_ = observed(60)
     with pytest.raises(UnsupportedOutcomeError, match="mask"):
-        cs.compare({"true": TRUTH}, y, C_TRUE, mask=np.ones((60, 2), dtype=bool))
+        cs.compare({"true": TRUTH}, cs.Sample(None, y, mask=np.ones((60, 2), dtype=bool)), C_TRUE)
     with pytest.raises(UnsupportedOutcomeError, match="landmarks"):
-        cs.compare({"true": TRUTH}, y, C_TRUE, landmarks=[1.0])
+        cs.compare_landmarks({"true": TRUTH}, y, C_TRUE, landmarks=[1.0])
     with pytest.raises(InvalidInputError, match="train"):
         cs.compare({"true": TRUTH}, y, C_TRUE, train=(None, observed_apart()))
     with pytest.raises(InvalidInputError, match="3 event times"):
@@ -305,10 +305,7 @@ def test_cross_validation_fits_and_scores_every_fold():
         model = cs.CopulaWeibull("clayton", max_iter=40)
         return model.fit(X, cs.RightCensored(y.time, y.event)).predict_distribution(X_test)
 
-    found = cs.compare(
-        {"truth": truth, "weibulls": weibulls}, x, y, cv=2, repeats=2, names=NAMES, times=[1.0],
-        scores=["energy_score", "crps", "brier_score:ipcw"],
-    )  # fmt: skip
+    found = cs.cross_validate({"truth": truth, "weibulls": weibulls}, x, y, cv=cs.Folds(2, repeats=2), names=NAMES, times=[1.0], scores=["energy_score", "crps", "brier_score:ipcw"])  # fmt: skip
     assert found.reference == "aalen-johansen"
     frame = found.frame().query("by == '' and proper")
     skill = frame.pivot_table(index="outcome", columns="model", values="skill")
@@ -329,7 +326,7 @@ def test_censored_engression_learns_relapse_and_death_in_folds():
     x = np.random.default_rng(0).normal(size=(400, 2))
     y, *_ = observed(400, 9, _joint(x))
     model = cs.CensoredEngression(epochs=10, random_state=0)
-    found = cs.compare(
+    found = cs.cross_validate(
         {"engression": model}, x, y, cv=3, names=NAMES, discrimination=False, scores="energy_score"
     )
     line = found.frame().query("model == 'engression'").iloc[0]

@@ -137,9 +137,6 @@ def test_bootstrap_samples_do_not_follow_the_stream_that_drew_the_data():
     drawn_by_user = np.random.default_rng(seed).integers(n, size=n)
     time = np.arange(1.0, n + 1)
     y = cs.RightCensored(time, np.arange(n) % 2)
-    cs.compare(
-        {"F": cs.Exponential(0.02)}, y, cs.Censoring(Remembering()), train=(None, y), refits=2,
-        seed=seed, scores="crps", reference=None, discrimination=False,
-    )  # fmt: skip
+    cs.compare({"F": cs.Exponential(0.02)}, y, cs.Censoring(Remembering()), train=(None, y), refits=2, seed=seed, scores="crps", reference=None, discrimination=False)  # fmt: skip
     first_sample = next(times for times in DRAWN if len(np.unique(times)) < n)
     assert not np.array_equal(np.sort(first_sample), np.sort(time[drawn_by_user]))

@@ -78,7 +78,7 @@ def test_equals_the_comparison_of_out_of_fold_forecasts():
     """The same numbers, by fitting every fold by hand."""
     x, y = drawn()
     folds = list(KFold(4, shuffle=True, random_state=1).split(x))
-    found = cs.compare(
+    found = cs.cross_validate(
         {"cox": cs.CoxRegression(), "weibull": cs.WeibullRegression()}, x, y, cv=folds, **PLAIN
     )
     fold = np.zeros(150, dtype=int)
@@ -99,7 +99,7 @@ def test_equals_the_comparison_of_out_of_fold_forecasts():
 
 def test_mean_over_folds_weighs_them_by_their_subjects():
     x, y = drawn()
-    found = cs.compare({"cox": cs.CoxRegression()}, x, y, cv=4, **PLAIN)
+    found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=4, **PLAIN)
     lines = found.folds()
     lines = lines[(lines.score == "crps") & (lines.model == "cox")]
     assert list(lines.columns) == [
@@ -115,14 +115,17 @@ def test_mean_over_folds_weighs_them_by_their_subjects():
 def test_losses_are_averaged_over_repeats():
     x, y = drawn()
     models = {"cox": cs.CoxRegression()}
-    repeated = cs.compare(models, x, y, cv=3, repeats=3, **PLAIN)
+    repeated = cs.cross_validate(models, x, y, cv=cs.Folds(3, repeats=3), **PLAIN)
     splitters = [make_splits(3, x, y, None, 1, seed) for seed in range(3)]
     alone = [
-        cs.compare(models, x, y, cv=[(s.train, s.test) for s in splits], **PLAIN) for splits in splitters
+        cs.cross_validate(models, x, y, cv=[(s.train, s.test) for s in splits], **PLAIN)
+        for splits in splitters
     ]
     for key, losses in repeated.losses.values.items():
         np.testing.assert_allclose(losses, np.mean([one.losses.values[key] for one in alone], axis=0))
-    by_splitter = cs.compare(models, x, y, cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), **PLAIN)
+    by_splitter = cs.cross_validate(
+        models, x, y, cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), **PLAIN
+    )
     assert len(by_splitter.repeats) == 2
     assert len(by_splitter.folds()) == 2 * 3 * 2 * 2
     largest = np.max([numbers(one)[:, 1] for one in alone], axis=0)
@@ -132,7 +135,7 @@ def test_losses_are_averaged_over_repeats():
 def test_standard_error_is_that_of_the_spread_where_nothing_is_censored():
     x, y = drawn()
     y = cs.RightCensored(y.time, np.ones(150))
-    found = cs.compare(
+    found = cs.cross_validate(
         {"cox": cs.CoxRegression()}, x, y, cv=3, scores="crps", horizon=2.0, discrimination=False
     )
     losses = found.losses.values["cox", "crps"][:, 0]
@@ -147,10 +150,7 @@ def test_influence_of_the_estimated_censoring_distribution(repeats):
     for seed in range(count):
         x, y = drawn(100, seed)
         F = cs.Weibull(1.5, np.exp(0.7 * x[:, 0]))
-        found = cs.compare(
-            {"true": F}, x, y, cv=3, repeats=repeats, reference=None, seed=seed, horizon=1.4,
-            scores=["crps", "integrated_brier_score:ipcw"], discrimination=False,
-        )  # fmt: skip
+        found = cs.cross_validate({"true": F}, x, y, cv=cs.Folds(3, repeats=repeats), reference=None, seed=seed, horizon=1.4, scores=["crps", "integrated_brier_score:ipcw"], discrimination=False)  # fmt: skip
         estimates = [found.estimate("true", score.name) for score in found.scores]
         values.append([e.value[0] for e in estimates])
         errors.append([e.standard_error[0] for e in estimates])
@@ -173,10 +173,7 @@ def test_error_of_a_difference_that_is_all_estimation(repeats):
         rng = np.random.default_rng(seed)
         y = cs.RightCensored(rng.exponential(size=80), np.ones(80))
         models = {"fitted": mean_of_training_subjects, "true": cs.Exponential(1.0)}
-        found = cs.compare(
-            models, np.zeros((80, 1)), y, cv=5, repeats=repeats, reference=None, seed=seed, horizon=30.0,
-            scores="crps", discrimination=False,
-        )  # fmt: skip
+        found = cs.cross_validate(models, np.zeros((80, 1)), y, cv=cs.Folds(5, repeats=repeats), reference=None, seed=seed, horizon=30.0, scores="crps", discrimination=False)  # fmt: skip
         difference = found.estimate("fitted", "crps") - found.estimate("true", "crps")
         m = np.array([y.time[split.train].mean() for split in found.splits])
         errors.append(difference.value[0] - np.mean(m / 2 + 1 / 2 - 2 * m / (1 + m)))
@@ -208,8 +205,8 @@ def test_influence_of_refits_by_hand():
 def test_an_estimator_without_an_influence_function_is_refitted():
     x, y = drawn(80)
     smooth = cs.Censoring(cs.WeibullRegression())
-    found = cs.compare(
-        {"cox": cs.CoxRegression()}, x, y, censoring=smooth, cv=2, refits=5, repeats=2, **PLAIN
+    found = cs.cross_validate(
+        {"cox": cs.CoxRegression()}, x, y, censoring=smooth, cv=cs.Folds(2, repeats=2), refits=5, **PLAIN
     )
     assert "bootstrap" in found.settings["standard errors"]
     assert np.isfinite(numbers(found)).all()
@@ -218,7 +215,9 @@ def test_an_estimator_without_an_influence_function_is_refitted():
 def test_concordance_counts_pairs_within_folds():
     """Kaplan-Meier curves of different folds would rank the subjects; within folds they rank none."""
     x, y = drawn(90)
-    found = cs.compare({"cox": cs.CoxRegression()}, x, y, cv=3, scores="crps", horizon=2.0, times=[0.8])
+    found = cs.cross_validate(
+        {"cox": cs.CoxRegression()}, x, y, cv=3, scores="crps", horizon=2.0, times=[0.8]
+    )
     lines = found.frame()
     lines = lines[lines.score == "concordance:harrell"].set_index("model")
     assert lines.loc["kaplan-meier", "mean"] == 0.5
@@ -236,7 +235,7 @@ def test_error_of_concordance_agrees_with_its_spread_over_data_sets():
     for seed in range(100):
         x, y = drawn(90, seed)
         F = cs.Weibull(1.5, np.exp(0.7 * x[:, 0]))
-        found = cs.compare(
+        found = cs.cross_validate(
             {"true": F}, x, y, cv=3, reference=None, seed=seed, scores="crps", horizon=1.4, times=[0.8]
         )
         estimates = [found.pair_measures.values[0, "true", k] for k in range(2)]
@@ -251,8 +250,13 @@ def test_error_of_concordance_agrees_with_its_spread_over_data_sets():
 
 def test_each_model_is_fitted_once_per_fold(log):
     x, y = drawn()
-    cs.compare(
-        {"a": Counting()}, x, y, cv=3, repeats=2, scores=["crps", "log_score", "brier_score"], horizon=2.0
+    cs.cross_validate(
+        {"a": Counting()},
+        x,
+        y,
+        cv=cs.Folds(3, repeats=2),
+        scores=["crps", "log_score", "brier_score"],
+        horizon=2.0,
     )
     assert sorted(log) == ["fit  100"] * 6 + ["predict  50"] * 6
 
@@ -280,7 +284,7 @@ def test_models_of_all_kinds(log):
         "fixed": cs.Exponential(0.8),
     }
     results = [
-        cs.compare(models, X, y, cv=3, **PLAIN)
+        cs.cross_validate(models, X, y, cv=3, **PLAIN)
         for X in (frame, pytest.importorskip("polars").from_pandas(frame), x)
     ]
     for found in results:
@@ -295,7 +299,7 @@ def test_models_of_all_kinds(log):
 def test_equal_forecasts_differ_by_nothing():
     lifelines = pytest.importorskip("lifelines")
     x, y = drawn(90)
-    found = cs.compare({"same": lifelines.KaplanMeierFitter()}, x, y, cv=3, **PLAIN)
+    found = cs.cross_validate({"same": lifelines.KaplanMeierFitter()}, x, y, cv=3, **PLAIN)
     assert (found.differences().difference == 0).all()
     assert found.differences().p_value.isna().all()
     assert (found.frame().skill == 0).all()
@@ -310,15 +314,15 @@ def test_weights_reach_every_fit():
     of_copies = [tuple(np.nonzero(np.isin(copies, part))[0] for part in pair) for pair in folds]
     models = {"pipeline": make_pipeline(SimpleImputer(), cs.CoxRegression()), "cox": cs.CoxRegression()}
     options = {"scores": "crps", "horizon": 2.0, "discrimination": False}
-    weighted = cs.compare(models, x, y, cv=folds, sample_weight=w, **options)
-    repeated = cs.compare(models, x[copies], y[copies], cv=of_copies, groups=copies, **options)
+    weighted = cs.cross_validate(models, x, y, cv=folds, sample_weight=w, **options)
+    repeated = cs.cross_validate(models, x[copies], y[copies], cv=of_copies, groups=copies, **options)
     np.testing.assert_allclose(numbers(weighted), numbers(repeated), rtol=1e-6)
 
 
 def test_per_subject_covariates_of_a_model_need_one_row_each():
     x, y = drawn(60)
     with pytest.raises(InvalidInputError, match="Model 'a': X: got 59 rows, expected 60"):
-        cs.compare({"a": (cs.CoxRegression(), x[1:])}, x, y, cv=3)
+        cs.cross_validate({"a": (cs.CoxRegression(), x[1:])}, x, y, cv=3)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +336,7 @@ def test_per_subject_covariates_of_a_model_need_one_row_each():
 def test_what_is_no_model(model, message):
     x, y = drawn(60)
     with pytest.raises((InvalidTypeError, InvalidInputError), match=message):
-        cs.compare({"a": model}, x, y, cv=3)
+        cs.cross_validate({"a": model}, x, y, cv=3)
 
 
 def test_joint_forecasts_are_joined_across_folds():
@@ -364,17 +368,17 @@ def test_both_orders_of_arguments_mean_the_same():
     models = {"cox": cs.CoxRegression()}
     km = cs.Censoring(cs.KaplanMeier())
     calls = [
-        cs.compare(models, x, y, cv=3, **PLAIN),
-        cs.compare(models, y, X=x, cv=3, **PLAIN),
-        cs.compare(models, y, km, X=x, cv=3, **PLAIN),
-        cs.compare(models, x, y, censoring=km, cv=3, **PLAIN),
-        cs.compare(models, X=x, y=y, censoring=cs.KaplanMeier(), cv=3, **PLAIN),
+        cs.cross_validate(models, x, y, cv=3, **PLAIN),
+        cs.cross_validate(models, x, y, cv=3, **PLAIN),
+        cs.cross_validate(models, x, y, cv=3, **PLAIN, censoring=km),
+        cs.cross_validate(models, x, y, censoring=km, cv=3, **PLAIN),
+        cs.cross_validate(models, X=x, y=y, censoring=cs.KaplanMeier(), cv=3, **PLAIN),
     ]
     structured = np.array(list(zip(y.event, y.time, strict=True)), dtype=[("e", bool), ("t", float)])
-    calls.append(cs.compare(models, x, structured, cv=3, **PLAIN))
+    calls.append(cs.cross_validate(models, x, structured, cv=3, **PLAIN))
     torch = pytest.importorskip("torch")
     tensors = cs.RightCensored(torch.as_tensor(y.time), torch.as_tensor(y.event))
-    calls.append(cs.compare(models, x, tensors, cv=3, **PLAIN))
+    calls.append(cs.cross_validate(models, x, tensors, cv=3, **PLAIN))
     for found in calls[1:]:
         np.testing.assert_array_equal(numbers(found), numbers(calls[0]))
 
@@ -382,7 +386,7 @@ def test_both_orders_of_arguments_mean_the_same():
 def test_known_censoring_needs_no_estimate():
     x, y = drawn(90)
     C = cs.Uniform(0.0, 4.0).censor_at(3.0)
-    found = cs.compare({"cox": cs.CoxRegression()}, x, y, censoring=C, cv=3, **PLAIN)
+    found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, censoring=C, cv=3, **PLAIN)
     assert found.settings["censoring distribution"].startswith("given")
 
 
@@ -447,10 +451,10 @@ def test_options_that_make_no_sense(options, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x, y: cs.compare(KM, y, x, cv=3), "got the outcome second, and ndarray third"),
+        (lambda x, y: cs.cross_validate(KM, y, x, cv=3), "got the outcome second, and ndarray third"),
         (lambda x, y: cs.compare(KM, y, cs.Uniform(0, 5), store="x"), "store: an option of cross-validation"),
-        (lambda x, y: cs.compare({}, x, y, cv=3), "models must be a dictionary of at least one model"),
-        (lambda x, y: cs.compare(KM, cv=3), "got 0 positional arguments after the models"),
+        (lambda x, y: cs.cross_validate({}, x, y, cv=3), "models must be a dictionary of at least one model"),
+        (lambda x, y: cs.cross_validate(KM, cv=3), "got 0 positional arguments after the models"),
     ],
 )
 def test_arguments_that_make_no_sense(call, message):
@@ -461,7 +465,7 @@ def test_arguments_that_make_no_sense(call, message):
 def test_an_unknown_option_is_named():
     x, y = drawn(60)
     with pytest.raises(TypeError, match="unexpected keyword argument 'folds'"):
-        cs.compare({"a": cs.KaplanMeier()}, x, y, cv=3, folds=3)
+        cs.cross_validate({"a": cs.KaplanMeier()}, x, y, cv=3, folds=3)
 
 
 # ---- folds -----------------------------------------------------------------------------------------
@@ -481,15 +485,21 @@ def test_groups_stay_together():
     x, y = drawn(90)
     hospital = np.array([f"h{i % 9}" for i in range(90)])
     for cv in (3, GroupKFold(3), LeaveOneGroupOut()):
-        found = cs.compare({"cox": cs.CoxRegression()}, x, y, cv=cv, groups=hospital, **PLAIN)
+        found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=cv, groups=hospital, **PLAIN)
         assert not any(set(hospital[s.train]) & set(hospital[s.test]) for s in found.splits)
         assert found.settings["groups"] == 9
         assert not any("of one group into" in note for note in found.notes)
-    torn = cs.compare({"cox": cs.CoxRegression()}, x, y, cv=KFold(3), groups=hospital, **PLAIN)
+    torn = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=KFold(3), groups=hospital, **PLAIN)
     assert any("of one group into training and test sets" in note for note in torn.notes)
     repr(
-        cs.compare(
-            {"cox": cs.CoxRegression()}, x, y, cv=3, groups=hospital, repeats=2, horizon=2.0, scores="crps"
+        cs.cross_validate(
+            {"cox": cs.CoxRegression()},
+            x,
+            y,
+            cv=cs.Folds(3, repeats=2),
+            groups=hospital,
+            horizon=2.0,
+            scores="crps",
         )
     )
 
@@ -500,10 +510,7 @@ def test_groups_stay_together():
 def test_subjects_that_are_never_tested(cv):
     x, y = drawn(100)
     group = np.arange(100) // 2
-    found = cs.compare(
-        {"cox": cs.CoxRegression()}, x, y, cv=cv, by={"half": np.arange(100) % 2}, horizon=2.0,
-        scores=["crps", "integrated_brier_score:ipcw"], groups=group, sample_weight=np.ones(100),
-    )  # fmt: skip
+    found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=cv, by={"half": np.arange(100) % 2}, horizon=2.0, scores=["crps", "integrated_brier_score:ipcw"], groups=group, sample_weight=np.ones(100))  # fmt: skip
     tested = np.unique(np.concatenate([s.test for s in found.splits]))
     assert found.settings["subjects"] == len(tested) < 100
     assert any(f"cv tests {len(tested)} of 100 subjects" in note for note in found.notes)
@@ -515,7 +522,7 @@ def test_leave_one_out_has_no_pairs_within_folds():
     from sklearn.model_selection import LeaveOneOut
 
     x, y = drawn(40)
-    found = cs.compare(
+    found = cs.cross_validate(
         {"km": cs.KaplanMeier()}, x, y, cv=LeaveOneOut(), scores="crps", horizon=1.5, times=[0.8]
     )
     lines = found.frame()
@@ -527,7 +534,7 @@ def test_leave_one_out_has_no_pairs_within_folds():
 def test_p_values_of_calibration_are_said_to_be_conservative():
     """Folds are fitted to each other's test subjects, so that what one fold misses the others have seen."""
     x, y = drawn(200)
-    found = cs.compare({"cox": cs.CoxRegression()}, x, y, cv=4, **PLAIN)
+    found = cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=4, **PLAIN)
     assert 0 < found.calibration("cox").p_value <= 1
     assert "conservative" in found.calibration("cox").note
     assert "p = " in repr(found.calibration("cox"))
@@ -540,8 +547,13 @@ def test_p_values_of_calibration_are_said_to_be_conservative():
 
 def test_page_plots_and_json(tmp_path):
     x, y = drawn(90)
-    found = cs.compare(
-        {"cox": cs.CoxRegression()}, x, y, cv=3, repeats=2, scores=["crps", "brier_score"], horizon=2.0
+    found = cs.cross_validate(
+        {"cox": cs.CoxRegression()},
+        x,
+        y,
+        cv=cs.Folds(3, repeats=2),
+        scores=["crps", "brier_score"],
+        horizon=2.0,
     )
     assert "cross-validation" in found.to_json()
     assert "2 repeats" in found.settings["cross-validation"]
@@ -564,14 +576,16 @@ def test_a_failure_names_model_and_fold(log):
     with pytest.raises(
         FoldError, match="Model 'bad' failed in fold 2, on 60 training subjects: RuntimeError: no conv"
     ):
-        cs.compare(models, x, y, cv=3, **PLAIN)
+        cs.cross_validate(models, x, y, cv=3, **PLAIN)
     log.clear()
-    found = cs.compare(models, x, y, cv=3, on_error="skip", **PLAIN)
+    found = cs.cross_validate(models, x, y, cv=cs.Folds(3, on_error="skip"), **PLAIN)
     assert found.models == ["good", "kaplan-meier"]
     assert any("Model 'bad' failed in fold 2" in note and "left out" in note for note in found.notes)
     log.clear()
     with pytest.raises(FoldError, match="None of the 1 models could be fitted"):
-        cs.compare({"bad": Counting(fail_at=1)}, x, y, cv=3, on_error="skip", reference=None, **PLAIN)
+        cs.cross_validate(
+            {"bad": Counting(fail_at=1)}, x, y, cv=cs.Folds(3, on_error="skip"), reference=None, **PLAIN
+        )
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
@@ -581,26 +595,26 @@ def test_parallel_runs_give_the_same(backend):
     x, y = drawn(60)
     models = {"cox": cs.CoxRegression(), "weibull": cs.WeibullRegression()}
     with parallel_config(backend=backend):
-        found = cs.compare(models, x, y, cv=2, n_jobs=2, **PLAIN)
-    np.testing.assert_array_equal(numbers(found), numbers(cs.compare(models, x, y, cv=2, **PLAIN)))
+        found = cs.cross_validate(models, x, y, cv=cs.Folds(2, n_jobs=2), **PLAIN)
+    np.testing.assert_array_equal(numbers(found), numbers(cs.cross_validate(models, x, y, cv=2, **PLAIN)))
 
 
 def test_a_stopped_run_goes_on(log, tmp_path):
     x, y = drawn(90)
     models = {"a": Counting("a"), "b": Counting("b", fail_at=2)}
     with pytest.raises(FoldError):
-        cs.compare(models, x, y, cv=3, store=tmp_path, **PLAIN)
+        cs.cross_validate(models, x, y, cv=cs.Folds(3, store=tmp_path), **PLAIN)
     finished = log.count("fit a 60")
     models["b"] = Counting("b")
     log.clear()
-    found = cs.compare(models, x, y, cv=3, store=tmp_path, **PLAIN)
+    found = cs.cross_validate(models, x, y, cv=cs.Folds(3, store=tmp_path), **PLAIN)
     assert log.count("fit a 60") == 3 - finished
     assert log.count("fit b 60") == 3  # its parameters are others
     log.clear()
-    again = cs.compare(models, x, y, cv=3, store=tmp_path, **PLAIN)
+    again = cs.cross_validate(models, x, y, cv=cs.Folds(3, store=tmp_path), **PLAIN)
     assert log == []
     np.testing.assert_array_equal(numbers(again), numbers(found))
-    np.testing.assert_array_equal(numbers(cs.compare(models, x, y, cv=3, **PLAIN)), numbers(found))
+    np.testing.assert_array_equal(numbers(cs.cross_validate(models, x, y, cv=3, **PLAIN)), numbers(found))
 
 
 @pytest.mark.parametrize("change", ["X", "y", "weight", "folds", "model", "damage"])
@@ -608,8 +622,13 @@ def test_a_change_leads_to_new_fits(change, tmp_path):
     x, y = drawn(60)
     folds = [(s.train, s.test) for s in make_splits(2, x, y)]
     alpha, weight, event = 0.1, np.ones(60), y.event.copy()
-    cs.compare(
-        {"cox": cs.CoxRegression(alpha=alpha)}, x, y, cv=folds, store=tmp_path, sample_weight=weight, **PLAIN
+    cs.cross_validate(
+        {"cox": cs.CoxRegression(alpha=alpha)},
+        x,
+        y,
+        cv=cs.Folds(folds, store=tmp_path),
+        sample_weight=weight,
+        **PLAIN,
     )
     kept = {path.name for path in tmp_path.iterdir()}
     assert len(kept) == 4
@@ -628,10 +647,17 @@ def test_a_change_leads_to_new_fits(change, tmp_path):
         for path in tmp_path.iterdir():
             path.write_bytes(path.read_bytes()[:-100])
     y = cs.RightCensored(y.time, event)
-    found = cs.compare(
-        {"cox": cs.CoxRegression(alpha=alpha)}, x, y, cv=folds, store=tmp_path, sample_weight=weight, **PLAIN
+    found = cs.cross_validate(
+        {"cox": cs.CoxRegression(alpha=alpha)},
+        x,
+        y,
+        cv=cs.Folds(folds, store=tmp_path),
+        sample_weight=weight,
+        **PLAIN,
     )
-    fresh = cs.compare({"cox": cs.CoxRegression(alpha=alpha)}, x, y, cv=folds, sample_weight=weight, **PLAIN)
+    fresh = cs.cross_validate(
+        {"cox": cs.CoxRegression(alpha=alpha)}, x, y, cv=folds, sample_weight=weight, **PLAIN
+    )
     np.testing.assert_array_equal(numbers(found), numbers(fresh))
     new = {path.name for path in tmp_path.iterdir()} - kept
     assert len(new) == {"folds": 2, "model": 2, "damage": 0}.get(change, 4)
@@ -728,7 +754,9 @@ def test_forecasts_that_are_no_arrays_are_fitted_again(tmp_path):
     def weibull(X, y, X_test):
         return stats.weibull_min(1.5, scale=np.full(len(X_test), 1.0))
 
-    found = [cs.compare({"w": weibull}, x, y, cv=2, store=tmp_path, **PLAIN) for _ in range(2)]
+    found = [
+        cs.cross_validate({"w": weibull}, x, y, cv=cs.Folds(2, store=tmp_path), **PLAIN) for _ in range(2)
+    ]
     assert all(any("not made of arrays alone" in note for note in one.notes) for one in found)
     np.testing.assert_array_equal(numbers(found[0]), numbers(found[1]))
 
@@ -760,7 +788,7 @@ def test_keys_of_models():
 def test_progress_and_seconds(capsys):
     pytest.importorskip("rich")
     x, y = drawn(60)
-    found = cs.compare(
+    found = cs.cross_validate(
         {"slow": lambda X, y, X_test: (clock.sleep(0.01), cs.Exponential(1.0))[1]},
         x,
         y,

@@ -60,8 +60,8 @@ def test_pipelines_are_the_estimator_on_scaled_covariates():
     )  # fmt: skip
     columns = ["mean", "standard_error"]
     np.testing.assert_allclose(found.frame()[columns], bare.frame()[columns], rtol=1e-9)
-    folds = cs.compare(
-        {"piped": piped, "bare": cs.CoxRegression()}, X, Y, cs.Censoring(piped), cv=3, **options
+    folds = cs.cross_validate(
+        {"piped": piped, "bare": cs.CoxRegression()}, X, Y, cv=3, **options, censoring=cs.Censoring(piped)
     )
     means = folds.frame().pivot(index=["score", "at"], columns="model", values="mean")
     np.testing.assert_allclose(means["piped"], means["bare"], rtol=1e-8)
@@ -71,7 +71,7 @@ def test_other_libraries_in_a_pipeline_do_not_lose_the_entry_in_silence():
     sksurv = pytest.importorskip("sksurv.linear_model")
     model = make_pipeline(StandardScaler(), sksurv.CoxPHSurvivalAnalysis())
     with pytest.raises(FoldError, match="does not take delayed entry"):
-        cs.compare({"cox": model}, X, Y, cv=3)
+        cs.cross_validate({"cox": model}, X, Y, cv=3)
 
 
 def test_losses_are_those_of_the_scores_and_notes_say_what_was_done():

@@ -130,7 +130,7 @@ def test_cross_validation_estimates_drop_out_in_every_fold(data):
     x, y = data
     folds = list(KFold(3, shuffle=True, random_state=0).split(x))
     models = {"weibull": cs.WeibullRegression()}
-    found = cs.compare(models, x, y, cv=folds, scores=SCORES, horizon=H, times=TIMES)
+    found = cs.cross_validate(models, x, y, cv=folds, scores=SCORES, horizon=H, times=TIMES)
     for train, test in folds:
         F = clone(models["weibull"]).fit(x[train], y[train]).predict_distribution(x[test])
         C = cs.Censoring(cs.KaplanMeier()).fit(None, y[train]).predict_distribution()
@@ -145,7 +145,7 @@ def test_cross_validation_estimates_drop_out_in_every_fold(data):
 
 def test_the_defaults_of_cross_validation(data):
     x, y = data
-    found = cs.compare({"weibull": cs.WeibullRegression()}, x, y, cv=5, repeats=2)
+    found = cs.cross_validate({"weibull": cs.WeibullRegression()}, x, y, cv=cs.Folds(5, repeats=2))
     assert 2.0 < found.horizon <= 8.0
     assert "drop-out by the number of the visit" in found.settings["censoring distribution"]
     assert "weibull" in str(found.verdict)
@@ -157,7 +157,9 @@ def test_fewer_visits_in_training_than_in_the_test_fold():
     number = y.detection().attendance.time
     late = np.argsort(number)[-10:]
     folds = [(np.setdiff1d(np.arange(120), late), late)]
-    found = cs.compare({"weibull": cs.WeibullRegression()}, None, y, cv=folds, scores="crps", horizon=5.0)
+    found = cs.cross_validate(
+        {"weibull": cs.WeibullRegression()}, None, y, cv=folds, scores="crps", horizon=5.0
+    )
     assert np.isfinite(found.frame()["mean"]).all()
 
 
@@ -205,7 +207,7 @@ def some_exact(data):
 def test_the_default_reference_has_no_log_score_at_exact_times(some_exact):
     x, y = some_exact
     models = {"weibull": cs.WeibullRegression(), "log-normal": cs.LogNormalRegression()}
-    found = cs.compare(models, x, y, cv=4)
+    found = cs.cross_validate(models, x, y, cv=4)
     assert found.reference == "turnbull"
     assert any("Not available for turnbull" in note for note in found.notes)
     means = found.frame().set_index("model")["mean"]

@@ -162,11 +162,7 @@ def test_cross_validation_is_that_of_the_folds_by_hand(dropout, weighted):
     x, y = dropped_out() if dropout else data(240)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 240) if weighted else None
     censoring = cs.Censoring(cs.KaplanMeier()) if dropout else None
-    found = cs.compare(
-        {"weibull": cs.WeibullRegression(), "piped": make_pipeline(StandardScaler(), cs.WeibullRegression())},
-        x, y, censoring, cv=FOLDS, sample_weight=weight, horizon=6.0, times=[3.0],
-        scores=["log_score", "crps", "brier_score"], groups=np.arange(240) // 2,
-    )  # fmt: skip
+    found = cs.cross_validate({"weibull": cs.WeibullRegression(), "piped": make_pipeline(StandardScaler(), cs.WeibullRegression())}, x, y, cv=FOLDS, sample_weight=weight, horizon=6.0, times=[3.0], scores=["log_score", "crps", "brier_score"], groups=np.arange(240) // 2, censoring=censoring)  # fmt: skip
     assert found.reference == "turnbull"
     assert any("detection time" in note for note in found.notes)
     for score, losses in by_hand(cs.WeibullRegression(), x, y, weight, dropout).items():
@@ -181,12 +177,17 @@ def test_cross_validation_is_that_of_the_folds_by_hand(dropout, weighted):
 
 def test_repeats_and_the_default_horizon():
     x, y = dropped_out()
-    found = cs.compare(
-        {"weibull": cs.WeibullRegression()}, x, y, cs.KaplanMeier(), cv=3, repeats=2, scores="crps"
+    found = cs.cross_validate(
+        {"weibull": cs.WeibullRegression()},
+        x,
+        y,
+        cv=cs.Folds(3, repeats=2),
+        scores="crps",
+        censoring=cs.KaplanMeier(),
     )
     assert 1.0 < found.horizon <= 8.0
     assert any("chosen by follow-up" in note for note in found.notes)
-    planned = cs.compare({"weibull": cs.WeibullRegression()}, *data(120), cv=3, scores="crps")
+    planned = cs.cross_validate({"weibull": cs.WeibullRegression()}, None, *data(120), cv=3, scores="crps")
     assert planned.horizon == data(120)[1].last_visit.max()
 
 
@@ -194,10 +195,7 @@ def test_delayed_entry_and_dropout_together():
     x, y = dropped_out()
     entry = np.where(y.lower > 0, 0.5 * np.minimum(y.lower, 2.0), 0.0)
     late = cs.IntervalCensored(y.lower, y.upper, y.visits[0], entry=entry)
-    found = cs.compare(
-        {"weibull": cs.WeibullRegression()}, x, late, cs.KaplanMeier(), cv=FOLDS, horizon=6.0,
-        scores=["log_score", "crps"], reference=None,
-    )  # fmt: skip
+    found = cs.cross_validate({"weibull": cs.WeibullRegression()}, x, late, cv=FOLDS, horizon=6.0, scores=["log_score", "crps"], reference=None, censoring=cs.KaplanMeier())  # fmt: skip
     for score, losses in by_hand(cs.WeibullRegression(), x, late, dropout=True).items():
         if score != "brier_score":
             np.testing.assert_allclose(found.losses.values["weibull", score][:, 0], losses, rtol=1e-6)
@@ -206,10 +204,10 @@ def test_delayed_entry_and_dropout_together():
 def test_without_visits_the_log_score_is_cross_validated():
     x, y = data(120)
     plain, models = cs.IntervalCensored(y.lower, y.upper), {"weibull": cs.WeibullRegression()}
-    found = cs.compare(models, x, plain, cv=3, reference=None)
+    found = cs.cross_validate(models, x, plain, cv=3, reference=None)
     assert set(found.frame()["score"]) == {"log_score"}
     with pytest.raises(MissingVisitsError, match="visits=None"):
-        cs.compare(models, x, plain, cv=3, scores="crps")
+        cs.cross_validate(models, x, plain, cv=3, scores="crps")
     exact = cs.IntervalCensored([1.0, 2.0, 3.0], [1.0, 2.0, INF])
     with pytest.raises(UnsupportedOutcomeError, match=r"crps: got exact .* Pass y.detection\(\)"):
         cs.compare({"flat": cs.Weibull(1.2, 3.0)}, exact, scores=["log_score", "crps"])
@@ -241,7 +239,7 @@ def test_a_search_inside_a_cross_validation():
         {"model__weibullregression__alpha": [0.0, 1e6]}, scoring=cs.scorer("log_score"), cv=3,
     )  # fmt: skip
     assert search.fit(x, y).best_params_ == {"model__weibullregression__alpha": 0.0}
-    found = cs.compare({"tuned": search, "weibull": cs.WeibullRegression()}, x, y, cv=3, scores="crps")
+    found = cs.cross_validate({"tuned": search, "weibull": cs.WeibullRegression()}, x, y, cv=3, scores="crps")
     means = found.frame().set_index("model")["mean"]
     assert means["tuned"] == pytest.approx(means["weibull"])
 
@@ -267,7 +265,9 @@ def test_intervals_in_torch_have_the_same_scores():
     expected = cs.scorer("crps")(model.fit(x, y), x, y)
     assert cs.scorer("crps")(model.fit(x, tensors), x, tensors) == pytest.approx(expected)
     found = [
-        cs.compare({"weibull": cs.WeibullRegression()}, x, outcome, cv=3, horizon=6.0, scores="crps").frame()
+        cs.cross_validate(
+            {"weibull": cs.WeibullRegression()}, x, outcome, cv=3, horizon=6.0, scores="crps"
+        ).frame()
         for outcome in (y, tensors)
     ]
     np.testing.assert_allclose(found[0]["mean"], found[1]["mean"])
@@ -284,9 +284,9 @@ def test_what_is_not_defined_for_intervals_says_so():
     with pytest.raises(MissingVisitsError, match="visits=None"):
         cs.Censoring(cs.KaplanMeier()).fit(None, plain)
     with pytest.raises(InvalidInputError, match="no score called 'concordance'"):
-        cs.compare({"weibull": cs.WeibullRegression()}, x, y, cv=3, scores="concordance")
+        cs.cross_validate({"weibull": cs.WeibullRegression()}, x, y, cv=3, scores="concordance")
     with pytest.raises(FoldError, match=r"'cox' failed in fold 1.*got IntervalCensored"):
-        cs.compare({"cox": cs.CoxRegression()}, x, y, cv=3)
+        cs.cross_validate({"cox": cs.CoxRegression()}, x, y, cv=3)
     with pytest.raises(UnsupportedOutcomeError, match="got IntervalCensored"):
         concordance(y, x[:, 0])
 

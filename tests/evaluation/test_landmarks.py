@@ -86,7 +86,7 @@ def test_landmarks_are_an_option_of_compare():
     pd.testing.assert_frame_equal(
         found.differences(discrimination=False), expected.differences(discrimination=False)
     )
-    at_zero = cs.compare(MODELS, Y, G, landmarks=0.0, scores="crps")[0]
+    at_zero = cs.compare_landmarks(MODELS, Y, G, landmarks=0.0, scores="crps")[0]
     plain = cs.compare(MODELS, Y, G, scores="crps", discrimination=False)
     pd.testing.assert_frame_equal(at_zero.frame(discrimination=False), plain.frame(discrimination=False))
 
@@ -101,7 +101,7 @@ def test_predictions_of_each_landmark_are_a_mapping():
         "with covariates": {0.5: (cox[0.5], X[early]), 1.5: (cox[1.5], X[late])},
         "predicted": lambda s, subjects: cox[s].predict_distribution(X[subjects]),
     }  # fmt: skip
-    found = cs.compare(models, Y, G, X=X, landmarks=[0.5, 1.5], scores="crps", horizon=5.0)
+    found = cs.compare_landmarks(models, Y, G, X=X, landmarks=[0.5, 1.5], scores="crps", horizon=5.0)
     for i, (s, here) in enumerate(((0.5, early), (1.5, late))):
         means = found[i].frame(discrimination=False).set_index("model")["mean"]
         assert means["of those at risk"] == pytest.approx(means["of all"], rel=1e-12)
@@ -111,15 +111,15 @@ def test_predictions_of_each_landmark_are_a_mapping():
         assert means["models"] == pytest.approx(means["predicted"], rel=1e-12)
         assert means["models"] == pytest.approx(means["with covariates"], rel=1e-12)
     with pytest.raises(InvalidInputError, match=r"'m' has none at the landmark 1; got forecasts at \[0.5\]"):
-        cs.compare({"m": {0.5: cs.Weibull(1.5, 2.0)}}, Y, G, landmarks=[0.5, 1.0])
+        cs.compare_landmarks({"m": {0.5: cs.Weibull(1.5, 2.0)}}, Y, G, landmarks=[0.5, 1.0])
 
 
 def test_labels_and_covariates_follow_the_subjects_at_risk():
     side = np.where(X[:, 0] > 0, "right", "left")
     model = cs.CoxRegression().fit(X, Y)
     models = {"all": model, "pair": (model, X)}
-    found = cs.compare(models, Y, G, X=X, landmarks=[1.0], scores="crps", by={"side": side})
-    again = cs.compare(models, Y, G, X=X, landmarks=[1.0], scores="crps", by=side)
+    found = cs.compare_landmarks(models, Y, G, X=X, landmarks=[1.0], scores="crps", by={"side": side})
+    again = cs.compare_landmarks(models, Y, G, X=X, landmarks=[1.0], scores="crps", by=side)
     here = Y.time > 1.0
     by_hand = cs.compare({"all": model}, Y.after(1.0), G, X=X[here], scores="crps", by={"side": side[here]})
     table = found.frame(discrimination=False).query("model == 'all'")["mean"].to_numpy()
@@ -137,17 +137,17 @@ def test_bad_landmarks():
     with pytest.raises(
         InvalidInputError, match=r"groups: got shape \(301,\), expected one value for each of 300"
     ):
-        cs.compare(MODELS, Y, G, landmarks=[1.0], groups=np.arange(301))
+        cs.compare_landmarks(MODELS, Y, G, landmarks=[1.0], groups=np.arange(301))
     with pytest.raises(InvalidInputError, match="by: 'side': got shape"):
-        cs.compare(MODELS, Y, G, landmarks=[1.0], by={"side": np.arange(2)})
+        cs.compare_landmarks(MODELS, Y, G, landmarks=[1.0], by={"side": np.arange(2)})
     with pytest.raises(InvalidInputError, match=r"window must be a finite number above 0; got -1\.0"):
-        cs.compare(MODELS, Y, G, landmarks=[1.0], window=-1.0)
+        cs.compare_landmarks(MODELS, Y, G, landmarks=[1.0], window=-1.0)
     with pytest.raises(InvalidTypeError, match="must be a dictionary"):
-        cs.compare([MODELS["flat"]], Y, G, landmarks=[1.0])
+        cs.compare_landmarks([MODELS["flat"]], Y, G, landmarks=[1.0])
     with pytest.raises(InvalidInputError, match="window: a time after each landmark; got no landmarks"):
         cs.compare(MODELS, Y, G, window=1.0)
     with pytest.raises(InvalidInputError, match="got cv and landmarks"):
-        cs.compare({"cox": cs.CoxRegression()}, X, Y, cv=2, landmarks=[1.0])
+        cs.cross_validate({"cox": cs.CoxRegression()}, X, Y, cv=2, landmarks=[1.0])
     with pytest.raises(InvalidInputError, match="at least one time"):
         cs.compare_landmarks(MODELS, Y, G, landmarks=[])
     with pytest.raises(InvalidInputError, match="times and window"):
@@ -177,10 +177,7 @@ CAUSES = {
 def test_causes_are_judged_given_no_event_before_the_landmark():
     """F_j(t | T > s) = {F_j(t) - F_j(s)} / P(T > s), written out, of the subjects at risk."""
     weight = np.random.default_rng(2).uniform(0.5, 2.0, 300)
-    found = cs.compare(
-        CAUSES, RISKS, G, landmarks=[1.5, 0.5], window=1.0, scores="brier_score", sample_weight=weight,
-        groups=np.arange(300) // 2, by={"side": X[:, 0] > 0}, reference=None,
-    )  # fmt: skip
+    found = cs.compare_landmarks(CAUSES, RISKS, G, landmarks=[1.5, 0.5], window=1.0, scores="brier_score", sample_weight=weight, groups=np.arange(300) // 2, by={"side": X[:, 0] > 0}, reference=None)  # fmt: skip
     table = found.frame(discrimination=False)
     for s in (0.5, 1.5):
         here = RISKS.time > s
@@ -220,10 +217,7 @@ def test_predictions_of_causes_made_at_the_landmark():
 def test_fitted_models_of_causes_and_the_reference():
     train, test = slice(0, 150), slice(150, 300)
     model = cs.CauseSpecific(cs.CoxRegression()).fit(X[train], RISKS[train])
-    found = cs.compare(
-        {"cox": model}, RISKS[test], cs.Censoring(cs.KaplanMeier()), X=X[test],
-        train=(X[train], RISKS[train]), landmarks=[0.5, 1.0], window=1.0, scores="brier_score",
-    )  # fmt: skip
+    found = cs.compare_landmarks({"cox": model}, RISKS[test], cs.Censoring(cs.KaplanMeier()), X=X[test], train=(X[train], RISKS[train]), landmarks=[0.5, 1.0], window=1.0, scores="brier_score")  # fmt: skip
     table = found.frame(discrimination=False)
     assert set(table["model"]) == {"cox", "aalen-johansen"}
     assert (table["standard_error"] > 0).all()

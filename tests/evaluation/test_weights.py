@@ -60,9 +60,9 @@ def test_counts_of_training_subjects_equal_repetitions(name):
     counts = np.random.default_rng(5).integers(1, 4, size=150)
     rows = np.repeat(np.arange(150), counts)
     options = {"X": x, "discrimination": False, "censoring": cs.Censoring(ESTIMATORS[name])}
-    weighted = cs.compare(forecasts(x), y, train=(x_train, y_train), train_weight=counts, **options)
+    weighted = cs.compare(forecasts(x), y, train=cs.Sample(x_train, y_train, weight=counts), **options)
     repeated = cs.compare(
-        forecasts(x), y, train=(x_train[rows], y_train[rows]), train_groups=1000 + rows, **options
+        forecasts(x), y, train=cs.Sample(x_train[rows], y_train[rows], groups=1000 + rows), **options
     )
     assert "kaplan-meier" in weighted.models
     pd.testing.assert_frame_equal(numbers(weighted), numbers(repeated), rtol=1e-8)
@@ -106,7 +106,7 @@ def test_weights_of_scored_subjects_alone_are_noted():
     )
     assert "train_weight" not in " ".join(itself.notes)
     with pytest.raises(InvalidInputError, match="without train"):
-        cs.compare(forecasts(x), y, km, train_weight=np.ones(80))
+        cs.compare(forecasts(x), y, km)
 
 
 def test_an_estimator_without_weights_says_so():
@@ -170,7 +170,7 @@ def test_labels_name_shared_subjects_where_ties_hide_them():
     shuffled = rng.permutation(200)
     inside = numbers(cs.compare(F, y, km, **options))
     labelled = cs.compare(
-        F, y, km, train=(None, y[shuffled]), groups=np.arange(200), train_groups=shuffled, **options
+        F, y, km, train=cs.Sample(None, y[shuffled], groups=shuffled), groups=np.arange(200), **options
     )
     pd.testing.assert_frame_equal(numbers(labelled), inside, rtol=1e-9)
 

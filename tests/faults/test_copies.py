@@ -100,8 +100,8 @@ EVALUATIONS: dict[str, Callable[[], Any]] = {
         times=TIMES,
         **OPTIONS,
     ),
-    "CrossValidated": lambda: cs.compare(
-        {"km": cs.KaplanMeier(), "weibull": cs.WeibullRegression()}, Y, X=X, cv=2, scores=["crps"], **OPTIONS
+    "CrossValidated": lambda: cs.cross_validate(
+        {"km": cs.KaplanMeier(), "weibull": cs.WeibullRegression()}, X, Y, cv=2, scores=["crps"], **OPTIONS
     ),
     "LandmarkComparison": lambda: cs.compare_landmarks(
         TWO, Y, landmarks=[0.05, 0.1], scores=["crps"], **OPTIONS

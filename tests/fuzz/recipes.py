@@ -559,7 +559,7 @@ def landmarks() -> Any:
 
 def cross_validated() -> Any:
     models = {"a": cs.WeibullRegression(), "b": cs.KaplanMeier()}
-    return cs.compare(models, Y40, X=X40, cv=2, refits=0, scores="crps", reference=None, horizon=1.0)
+    return cs.cross_validate(models, X40, Y40, cv=2, refits=0, scores="crps", reference=None, horizon=1.0)
 
 
 def sensitivity() -> Any:

@@ -131,7 +131,7 @@ def folds(w: World, y: Any, options: dict[str, Any], repeats: int = 1) -> list[A
 
     models = {name: forecast(F) for name, F in w.forecasts.items()}
     cv = _split(len(X)) * repeats
-    return [cs.compare(models, X, y, sample_weight=w.weight, cv=cv, **{"reference": None, **options})]
+    return [cs.cross_validate(models, X, y, sample_weight=w.weight, cv=cv, **{"reference": None, **options})]
 
 
 def repeated_folds(w: World, y: Any, options: dict[str, Any]) -> list[Any]:

@@ -66,7 +66,9 @@ def means_by_refitting(
         start += q * len(subsets)
     what = "all subjects" if clusters.overlap else "the training subjects"
     assert censoring.refit is not None
-    method = f"bootstrap: the censoring distribution fitted again to {censoring.refit.count} samples of {what}"
+    method = (
+        f"bootstrap: the censoring distribution fitted again to {censoring.refit.count} samples of {what}"
+    )
     return Means(values, method, notes)
 
 

@@ -81,7 +81,6 @@ class Case(KeepsValues):
     def take(self, rows: np.ndarray) -> Self:
         """The case of some subjects."""
 
-
         def part(D: Any) -> Any:
             return D if len(D) == 1 else D.take(rows)
 

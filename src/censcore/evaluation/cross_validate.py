@@ -210,7 +210,9 @@ def cross_validate(
     layers = [[i for i, split in enumerate(splits) if split.repeat == r] for r in range(_count(splits))]
     subjects = replace(sample, y=kind.y)
     estimator = censoring if censoring is not None else settled.censoring or kind.default_censoring()
-    resolved = [_censoring_of(kind, estimator, subjects, [splits[i] for i in layer], tested) for layer in layers]
+    resolved = [
+        _censoring_of(kind, estimator, subjects, [splits[i] for i in layer], tested) for layer in layers
+    ]
     asked = replace(asked, sample=_tested(sample, tested, n), by=_taken(by, tested, n))
     asked = replace(asked, reference=name if name in runs.models else None)
     if len(layers) > 1 and given_horizon(horizon) is None:
@@ -248,7 +250,9 @@ def _together(found: list[Comparison], design: CrossValidation, notes: list[str]
     return replace(first, losses=losses, means=means, notes=notes, design=design)
 
 
-def _with_reference(kind: Kind, models: Mapping[str, Any], reference: Any) -> tuple[dict[str, Any], str | None]:
+def _with_reference(
+    kind: Kind, models: Mapping[str, Any], reference: Any
+) -> tuple[dict[str, Any], str | None]:
     """All models, the reference among them, and its name."""
     if not isinstance(models, Mapping) or not models:
         raise InvalidTypeError(

@@ -216,7 +216,9 @@ class EventBrier(CaseScore):
         seen = decided_outcome(case.y, self.event)
         return to_numpy(seen.time), to_numpy(seen.event)
 
-    def effective_events(self, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    def effective_events(
+        self, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None
+    ) -> np.ndarray:
         """Those who are known to have had the event by t, or not to have had it, whichever are fewer."""
         case = cases[0]
         counted = self.counted(case)

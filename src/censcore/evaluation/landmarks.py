@@ -307,7 +307,11 @@ def _check_window(window: float | None, times: Any) -> None:
 
 def _of_each(sample: Sample, n: int) -> Sample:
     """The sample, if it has one value per subject of everything."""
-    for name, values in {"sample_weight": sample.weight, "groups": sample.groups, "mask": sample.mask}.items():
+    for name, values in {
+        "sample_weight": sample.weight,
+        "groups": sample.groups,
+        "mask": sample.mask,
+    }.items():
         if values is not None:
             _of_all(values, name, n)
     return sample

@@ -311,7 +311,9 @@ def _calibration(comparison: Comparison) -> str:
     """Numbers and curves of calibration at the middle one of the evaluation times."""
     parts = [_calibration_table(comparison, options) for options in comparison.pictured("calibration")]
     if comparison.design.calibration_note:
-        parts.insert(0, f"<p>p-values of calibration are {html_text(comparison.design.calibration_note)}.</p>")
+        parts.insert(
+            0, f"<p>p-values of calibration are {html_text(comparison.design.calibration_note)}.</p>"
+        )
     return "".join(parts) + _pictures(comparison, list(CALIBRATION))
 
 

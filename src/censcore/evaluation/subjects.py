@@ -57,7 +57,9 @@ class Sample:
 
     def take(self, rows: np.ndarray, y: Any = None) -> Sample:
         """Some of them, with their outcome as it is or another one."""
-        parts = [None if part is None else to_numpy(part)[rows] for part in (self.weight, self.groups, self.mask)]
+        parts = [
+            None if part is None else to_numpy(part)[rows] for part in (self.weight, self.groups, self.mask)
+        ]
         return Sample(take_rows(self.X, rows), self.y.take(rows) if y is None else y, *parts)
 
     @classmethod

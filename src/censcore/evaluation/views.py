@@ -86,7 +86,9 @@ class OfView(CaseScore):
         """Those of the view."""
         return self.base.events(case.of(self.view))
 
-    def effective_events(self, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    def effective_events(
+        self, cases: list[Case], weight: np.ndarray, groups: np.ndarray | None
+    ) -> np.ndarray:
         """Those of the view."""
         counted = self.counted(cases[0])
         weight = weight if counted is None else np.where(counted, weight, 0.0)

@@ -158,13 +158,13 @@ class Design:
             of.train_groups,
             seed=of.seed,
         )
-        return {model: mean for model in cases if (mean := means.values.get((0, model, score.name))) is not None}
+        return {
+            model: mean for model in cases if (mean := means.values.get((0, model, score.name))) is not None
+        }
 
     def pair_measures(self, of: Comparison) -> Discrimination:
         """Concordance and AUC of one outcome."""
-        return discriminate(
-            of.cases, of.subsets, of.resolved_censoring, of.groups, of.train_groups, of.seed
-        )
+        return discriminate(of.cases, of.subsets, of.resolved_censoring, of.groups, of.train_groups, of.seed)
 
     # ---- views -----------------------------------------------------------------------------------------
 
@@ -198,7 +198,9 @@ class Design:
             name = line["score"].removesuffix(f"[{score.outcome}]")
             new |= {"score": name, "outcome": score.outcome} if key == "score" else {key: value}
         case = self.case(of)
-        counted = score.counted(case) if isinstance(score, CaseScore) else of.kind.view(score.outcome).counted(case)
+        counted = (
+            score.counted(case) if isinstance(score, CaseScore) else of.kind.view(score.outcome).counted(case)
+        )
         if "n" in new and counted is not None:
             subset = next(s for s in of.subsets if (s.by, s.label) == (line["by"], line["group"]))
             new["n"] = int(((subset.weight > 0) & counted).sum())

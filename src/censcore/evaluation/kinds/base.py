@@ -107,7 +107,9 @@ class Kind(ABC):
 
     # ---- forecasts -------------------------------------------------------------------------------------
 
-    def read(self, forecasts: Mapping[str, Any], X: Any, train: Sample | None, notes: list[str]) -> dict[str, Any]:
+    def read(
+        self, forecasts: Mapping[str, Any], X: Any, train: Sample | None, notes: list[str]
+    ) -> dict[str, Any]:
         """All forecasts as distributions in NumPy; ``notes`` gains what a reader should know of it."""
         followed = None if train is None else replace(train, y=self.followed(train.y))
         return dict(as_distributions(forecasts, X, self.followed(self.y), followed))
@@ -126,7 +128,9 @@ class Kind(ABC):
         """The kind and the training subjects with names that outcome, training subjects and forecasts share."""
         return self, train
 
-    def settled(self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]) -> dict[str, Any]:
+    def settled(
+        self, forecasts: dict[str, Any], train: Sample | None, horizon: float, notes: list[str]
+    ) -> dict[str, Any]:
         """Forecasts as they are scored up to the horizon."""
         return {name: self.check(name, F) for name, F in forecasts.items()}
 
@@ -180,7 +184,9 @@ class Kind(ABC):
         if scores is None:
             scores = self.default_scores
         elif isinstance(scores, str):
-            scores = list(dict.fromkeys((*self.default_scores, *self.all_scores))) if scores == "all" else [scores]
+            scores = (
+                list(dict.fromkeys((*self.default_scores, *self.all_scores))) if scores == "all" else [scores]
+            )
         chosen: list[CaseScore] = []
         for name, function in by_name(scores).items():
             chosen += [self.custom(name, function)] if callable(function) else self.named_score(str(name))
@@ -214,7 +220,9 @@ class Kind(ABC):
             )
         return chosen[0]
 
-    def case(self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int) -> Case:
+    def case(
+        self, F: Any, C: Distribution, horizon: float, times: np.ndarray, levels: np.ndarray, seed: int
+    ) -> Case:
         """One forecast with what happened and the censoring distribution."""
         return Case(self.y, F, C, horizon, times, levels, seed=seed)
 

@@ -116,7 +116,9 @@ class Causes(Kind):
         A cause that did not happen to any of the scored subjects is still one.
         """
         outcomes = {"y": self.y} | ({} if train is None else {"train": train.y})
-        named = [y.names for y in outcomes.values() if _is_named(y.names)] if self.names is None else [self.names]
+        named = (
+            [y.names for y in outcomes.values() if _is_named(y.names)] if self.names is None else [self.names]
+        )
         m = max([*(y.n_causes for y in outcomes.values()), *(F.n_causes for F in forecasts.values())])
         chosen = named[0] if named else _default_names(m)
         for what, y in outcomes.items():

@@ -99,7 +99,9 @@ class Intervals(OneTime):
 
     def read_training(self, train: Sample, notes: list[str]) -> Sample:
         """Whatever the reference takes; drop-out is estimated from intervals with visits."""
-        return train.checked(lambda y: in_numpy(y) if isinstance(y, IntervalCensored) else OneTime.read_outcome(y))
+        return train.checked(
+            lambda y: in_numpy(y) if isinstance(y, IntervalCensored) else OneTime.read_outcome(y)
+        )
 
     def followed(self, y: Any) -> RightCensored:
         """To the first visit that a subject misses; who attended all of them, to the last."""
@@ -108,7 +110,9 @@ class Intervals(OneTime):
         if not isinstance(y, IntervalCensored):
             return y
         until = float(to_numpy(self.y.last_visit).max()) if self.until is None else self.until
-        return y.detection(until, dropout=True) if y.visits is not None else detection_times(y, False, None)[0]
+        return (
+            y.detection(until, dropout=True) if y.visits is not None else detection_times(y, False, None)[0]
+        )
 
     @property
     def scored(self) -> Any:

@@ -328,7 +328,6 @@ class SeveralTimes(Kind):
         events = [view.name for view in self.views if isinstance(view, EventView)]
         return [*self.names, *(name for name in events if picture == "brier" and name in scored)]
 
-
     def follow_up_view(self) -> View | None:
         """The last event time, where one C serves all."""
         return EventView(JOINT, "all") if self.shared else None
@@ -419,7 +418,9 @@ class SemiCompeting(SeveralTimes):
 
     def default_outcome(self, picture: str) -> str:
         """The terminal event where the picture is of follow-up, or of a time that is never infinite."""
-        return self.terminal if picture in ("censoring", "d-calibration") else super().default_outcome(picture)
+        return (
+            self.terminal if picture in ("censoring", "d-calibration") else super().default_outcome(picture)
+        )
 
     def pictured(self, picture: str, scored: set[str]) -> list[str]:
         """D-calibration of the terminal event alone: the times of the others may be never."""

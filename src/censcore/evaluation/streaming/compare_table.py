@@ -24,6 +24,7 @@ from censcore.exceptions import InvalidInputError
 
 __all__ = ["compare_table"]
 
+
 def compare_table(asked: Request) -> Comparison:
     """Compare forecasts of the subjects in a table; see :func:`censcore.compare`."""
     sample, table = asked.sample, asked.sample.y

@@ -37,7 +37,7 @@ def rescore_task(settings: dict[str, Any]) -> dict[str, Any]:
         ``task``, ``learners`` and, optionally, ``folder``.
     """
     task = load_task(settings["task"], settings.get("folder"))
-    comparison = compare(
+    comparison = cross_validate(
         {name: _model(task.name, name) for name in settings["learners"]},
         task.X,
         task.y,
